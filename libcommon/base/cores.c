@@ -36,7 +36,7 @@ static double least(double a, double b)
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* What one file, or two of version 1, in the folder of a group say. */
+/* Reads the limit from one file, or two of version 1, in the folder of a group. */
 static double limit_of(const char *folder, bool second)
 {
     char path[2 * TEXT_BYTES], text[TEXT_BYTES], period[TEXT_BYTES];

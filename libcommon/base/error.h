@@ -11,7 +11,7 @@
  *
  * Form of a message: lower case start, no full stop, no newline, names in single quotes.
  *
- * The line is for people. What a program acts upon beyond the code is in the error's reason, and
+ * The line is for people. The error's reason has what a program acts upon beyond the code, so that
  * nobody looks for words in a text.
  */
 #ifndef TF_BASE_ERROR_H
@@ -100,8 +100,8 @@ int error_append(struct error *err, const char *format, ...) __attribute__((form
 /* Appends ", waiting for " and a formatted text; the reason is ERROR_WAITED. Returns err->code. */
 int error_waited(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "NODE: OP: " in front and remembers where they stand. Of several nodes the innermost, which
- * is named first, is the one that failed. Returns err->code. */
+/* Puts "NODE: OP: " in front and remembers where they stand. If there are several nodes, the
+ * innermost, which is named first, is the one that failed. Returns err->code. */
 int error_prefix_node(struct error *err, const char *node, const char *op);
 
 /* For who knows of no nodes: the message begins with the op of the node that failed. Nothing

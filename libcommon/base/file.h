@@ -11,8 +11,8 @@
  * or the text gets longer than `most` bytes. */
 int file_read(const char *path, size_t most, struct str *text, struct error *err);
 
-/* What errno says of a file that could not be opened: ERR_NOINPUT, there is none; ERR_DENIED;
- * ERR_IO. */
+/* Returns the code for errno after a file could not be opened: ERR_NOINPUT, there is none;
+ * ERR_DENIED; ERR_IO. */
 int file_error_code(void);
 
 /* The same of one that could not be made or written: ERR_DENIED or ERR_IO. */

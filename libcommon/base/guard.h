@@ -42,7 +42,8 @@ static inline void unguard_memory(void *data, size_t bytes)
 #endif
 }
 
-/* What is to be written whole before it is read; its bytes are those of NaN. Where SPOILS_MEMORY.
+/* Memory that must be written whole before it is read is filled with the bytes of NaN. Where
+ * SPOILS_MEMORY.
  */
 static inline void spoil_memory(void *data, size_t bytes)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* From this size on a block asks for huge pages: page faults are a visible part of a training step
- * otherwise. What is behind the last whole one gets another if it fills half of it. */
+ * otherwise. The rest behind the last whole one gets another if it fills half of it. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 #define SMALL_BYTES ((size_t)1032) /* the most that glibc's caches of threads hold */
@@ -143,7 +143,7 @@ void mem_discharge(size_t bytes)
         atomic_fetch_sub(&limit.used, (int64_t)bytes);
 }
 
-/* Of a block that is there: what is not refused counts as well. */
+/* Counts a block that was allocated, also without a limit. */
 static void count(void *pointer, int sign)
 {
     size_t bytes = limit.bytes && pointer ? malloc_usable_size(pointer) : 0;

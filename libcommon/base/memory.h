@@ -33,8 +33,8 @@ void *mem_try_grow(void *old, size_t kept, size_t bytes);
 /* As mem_try, but aligned only as any object is: what is small comes back faster. */
 void *mem_try_unaligned(size_t bytes);
 
-/* What is free in the heap goes back to the system, whole pages of it: for who has freed much that
- * does not come back. */
+/* Gives whole free pages of the heap back to the system, after much was freed that is not needed
+ * again. */
 void mem_trim(void);
 
 /* Threads take memory from one heap, where what one has freed is for all: for a process one thread
@@ -60,8 +60,8 @@ const char *mem_limit_text(void);
  * mem_limit_text says so, and no later one. */
 void mem_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Who keeps memory only to use it again gives it back before mem_try fails for the limit. From any
- * thread; it allocates nothing, and takes no lock with which anybody allocates. */
+/* A keeper of memory that is only kept for reuse gives it back before mem_try fails for the limit.
+ * From any thread; it allocates nothing, and takes no lock with which anybody allocates. */
 struct mem_keeper {
     void (*give_back)(struct mem_keeper *keeper);
     struct mem_keeper *next, **at; /* `at`: the pointer to it */
@@ -75,7 +75,7 @@ void mem_relieve(void);
  * _exit(ERR_OS). Set it before there are threads; it may be called by any of them. */
 void mem_set_handler(void (*out_of_memory)(size_t bytes));
 
-/* Whether one was set: then the program is ours, and ends where there is no memory. */
+/* Returns whether one was set: then the program is ours, and ends where there is no memory. */
 bool mem_has_handler(void);
 
 /* Calls the handler: for allocations that are not ours and cannot fail otherwise. 0: it is not

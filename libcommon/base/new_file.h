@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A file that is written whole or not at all: without a name or, where the file system knows no
- * such files, under a temporary one beside that which it gets when all of it is on the disk. What
- * stands under that name already, and is no regular file (a device, a pipe), is written to where it
- * is. Of a symbolic link the file behind it is replaced.
+ * such files, under a temporary one beside that which it gets when all of it is on the disk. A
+ * device, a pipe or another file that is not regular is written to where it is. If the name is a
+ * symbolic link, the file behind it is replaced.
  */
 #ifndef TF_BASE_NEW_FILE_H
 #define TF_BASE_NEW_FILE_H

@@ -255,7 +255,8 @@ static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6, 
                                        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* What most fields of a table are: a sign, a few digits, a point among them. False for all else. */
+/* Reads the form that most fields of a table have: a sign, a few digits, a point among them. False
+ * for all else. */
 static bool scan_short(const char *text, size_t n, double *value)
 {
     const char *end = text + n, *point = NULL;

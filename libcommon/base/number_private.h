@@ -26,8 +26,8 @@ struct float_format {
     int precision, min_exponent, max_exponent;
 };
 
-/* Whether the decimal lies below (-1), on (0) or above (1) mantissa x 2^exponent. Exact. Decimals
- * and mantissas beyond the range of float64 are not accepted. */
+/* Returns whether the decimal lies below (-1), on (0) or above (1) mantissa x 2^exponent. Exact.
+ * Decimals and mantissas beyond the range of float64 are not accepted. */
 int decimal_compare(const struct decimal *decimal, uint64_t mantissa, int exponent);
 
 #endif

@@ -46,7 +46,7 @@ enum patience_news {
     PATIENCE_ENDS  /* nobody waits any more: the process, or whoever wanted it, is to end */
 };
 
-/* `seconds` negative: without end. Of a process that is to end already, for as long as people are
+/* `seconds` negative: without end. In a process that is to end already, for as long as people are
  * patient then. *cancelled, if there is one, ends it, too. */
 struct patience patience_begin(double seconds, const atomic_bool *cancelled);
 enum patience_news patience_look(struct patience *patience);

@@ -2,7 +2,7 @@
 #ifndef TF_BASE_VERSION_H
 #define TF_BASE_VERSION_H
 
-/* Of all programs and of the library; the Makefile reads it here. */
+/* The version of all programs and of the library; the Makefile reads it here. */
 #define TOOL_VERSION "1.0"
 
 #endif

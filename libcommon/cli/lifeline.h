@@ -11,10 +11,11 @@
 #include "base/error.h"
 
 /* At the end of the descriptor the process gets a SIGTERM, and a SIGKILL if it still lives `grace`
- * seconds later. What is written to it means nothing. ERR_USAGE: no open descriptor; ERR_OS. */
+ * seconds later. Bytes written to it mean nothing. ERR_USAGE: no open descriptor; ERR_OS. */
 int lifeline_hold(int fd, double grace, struct error *err);
 
-/* Whether it has ended: then all who hold it are ending, not this process alone. Thread-safe. */
+/* Returns whether it has ended: then all who hold it are ending, not this process alone.
+ * Thread-safe. */
 bool lifeline_has_ended(void);
 
 #endif

@@ -31,7 +31,7 @@ static void print_text(const char *text, FILE *out)
     print_escaped(text, strlen(text), out);
 }
 
-/* What `text` means: lines. */
+/* Prints the lines of help for `text`. */
 static void print_entry(const char *text, const char *help, FILE *out)
 {
     fputs(".TP\n.B ", out);

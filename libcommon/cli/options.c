@@ -27,7 +27,7 @@ struct option_parser {
     struct error *err;
 };
 
-/* What a name on the command line stands for. */
+/* The row that a name on the command line stands for. */
 struct match {
     const struct option_row *row;   /* NULL: nothing */
     const struct option_row *other; /* a second row that a prefix fits, or NULL */

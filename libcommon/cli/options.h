@@ -59,7 +59,7 @@ struct option_row {
     const char *help;     /* lower case start, no full stop; further lines after \n are aligned */
 };
 
-/* What the first operand may be, where a tool does several things. */
+/* A value of the first operand of a tool that does several things. */
 struct option_verb {
     const char *name;     /* "forget"; "": what the tool does without a verb */
     const char *operands; /* "STORE[@STEP]", after the verb; as in usage */
@@ -105,8 +105,8 @@ struct option_table {
 int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
                   bool *shown, struct error *err);
 
-/* Whether the command line had an option, "unseen", rather than the environment: there one that has
- * nothing to say is no error. */
+/* Returns whether the command line had an option, "unseen", rather than the environment: there one
+ * that has nothing to say is no error. */
 bool options_asked(const char *name);
 
 /* The index in table->verbs of what the operands begin with; each verb has a name. -1 and ERR_USAGE
@@ -116,7 +116,8 @@ bool options_asked(const char *name);
 int options_verb(const struct option_table *table, int n_operands, char **operands,
                  struct error *err);
 
-/* Of the tool, of one of its verbs (not "") with the options that it takes, or the text of a topic.
+/* Prints the help of the tool, of one of its verbs (not "") with the options that it takes, or the
+ * text of a topic.
  */
 void options_help(const struct option_table *table, const char *verb, FILE *out);
 /* Names of verbs and options, and which go together, as an object. */

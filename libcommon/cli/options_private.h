@@ -31,22 +31,23 @@ const struct option_row *options_clash(const struct option_table *table,
                                        const enum option_source *given,
                                        const struct option_row *row, enum option_source source);
 
-/* That each option of the command line is read: by the verb, beside what it needs, and not beside
- * what it clashes with. ERR_USAGE. */
+/* Checks that each option of the command line is read: by the verb, beside the options that it
+ * needs, and not beside one that it clashes with. ERR_USAGE. */
 int options_check_use(const struct option_table *table, const enum option_source *given,
                       const char *verb, struct error *err);
 
 /* The next of a list of words, "save keep", and its length, n; NULL at the end. */
 const char *option_word(const char **list, int *n);
-/* Whether a list has a word. */
+/* Returns whether a list has a word. */
 bool option_lists(const char *list, const char *name);
 
 /* The verb of that name, else what the tool does without one; NULL. */
 const struct option_verb *option_verb_find(const struct option_table *table, const char *name);
-/* What is said of an option where those of all verbs are listed: "forget, prune: say what ...". */
+/* Prints the help of an option where those of all verbs are listed: "forget, prune: say what ...".
+ * */
 void option_describe(const struct option_table *table, const struct option_row *row,
                      struct str *out);
-/* Whether a verb takes an option; NULL does. */
+/* Returns whether a verb takes an option; NULL does. */
 bool option_is_for(const struct option_table *table, const struct option_verb *verb,
                    const char *option);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A file that appears whole or not at all: written under a temporary name beside its final one,
- * synchronised and renamed. What exists and is not a regular file (a device, a FIFO) is written
+ * synchronised and renamed. A file that exists and is not regular (a device, a FIFO) is written
  * directly. At most OUTPUTS_MAX are open at once, as a signal that ends the process must find them.
  */
 #ifndef TF_CLI_OUTPUT_H

@@ -71,7 +71,7 @@ static void out_of_memory(size_t bytes)
     _exit(ERR_OS);
 }
 
-/* Of a file that is mapped into memory, as LMDB does it. */
+/* Called when a page of a mapped file is lost; LMDB maps its files. */
 static void on_lost_page(int number)
 {
     char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file that stdout is, begun anew when it is large. Who follows it by name finds the new file
- * there before it sees the end of the old one's stream, and so knows that there is more.
+ * The file that stdout is, begun anew when it is large. A reader that follows it by name finds the
+ * new file before the end of the old one's stream, and so knows that there is more.
  */
 #include <errno.h>
 #include <fcntl.h>

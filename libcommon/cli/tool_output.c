@@ -18,7 +18,7 @@ static bool to_file(void)
     return tool_output && strcmp(tool_output, "-") != 0;
 }
 
-/* Lines for people go where stdout goes. Of pipes nobody knows who reads them. */
+/* Lines for people go where stdout goes. The reader of a pipe is unknown. */
 static bool stdout_is_log(void)
 {
     struct stat out, err;

@@ -7,22 +7,23 @@
 
 #include "cli/tool.h"
 
-/* What is left to do when run() has returned: the error line, the output. The exit status. */
+/* Ends the tool after run() has returned: the error line, the output. The exit status. */
 int tool_finish(struct tool *tool, int code, struct error *err);
 
-/* Of the program, for handlers of signals. */
+/* Returns the program's name, for handlers of signals. */
 const char *tool_own_name(void);
 
 /* Set by tool_catch_signals: readable once a signal came. -1 before. */
 extern int tool_signal_fd;
 
-/* Whether a wait for input is to end because of a signal; if not, but one came, it is to look again
- * every so often. */
+/* Returns whether a wait for input is to end because of a signal; if not, but one came, it is to
+ * look again every so often. */
 bool tool_ends_wait(void);
 bool tool_has_idle(void);
 int tool_idle(struct error *err);
 
-/* Whether what was asked to end is cancelled: it has not ended in its time (tool_cancel_after). */
+/* Returns whether what was asked to end is cancelled: it has not ended in its time
+ * (tool_cancel_after). */
 bool tool_is_cancelled(void);
 
 /* "stdin: stopped by tf-graph" of an input whose stage before has failed; NULL: of none. */

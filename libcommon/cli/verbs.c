@@ -45,7 +45,7 @@ const struct option_verb *option_verb_find(const struct option_table *table, con
     return without;
 }
 
-/* Whether a verb takes n operands: as many as its usage has words. */
+/* Returns whether a verb takes n operands: as many as its usage has words. */
 static bool takes(const char *usage, int n)
 {
     int least = 0, most = 0, length;

@@ -26,7 +26,7 @@ struct passage {
     bool *missing;                /* of `values` */
 };
 
-/* Of the rows at hand. */
+/* Fits the column to the rows at hand. */
 static int fit(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
                struct error *err)
 {

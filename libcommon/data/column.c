@@ -126,7 +126,7 @@ static bool set_text(struct data_column *column, const char *value)
     return true;
 }
 
-/* What a part of each group says is said once. */
+/* Each group may be given once. */
 enum column_part {
     GROUP_TYPE,
     GROUP_READING,

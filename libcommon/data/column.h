@@ -69,23 +69,23 @@ int data_column_parse(struct data_column *column, const char *text, bool where_i
 int data_columns_parse(struct data_column *columns, const char *const *texts, int n,
                        bool where_is_path, struct arena *arena, struct error *err);
 
-/* What is fed, of numbers of the type `source`. */
+/* Returns the type that is fed for numbers of the type `source`. */
 enum dtype data_column_type(const struct data_column *column, enum dtype source);
 
-/* Whether values are changed by more than a cast. */
+/* Returns whether values are changed by more than a cast. */
 bool data_column_computes(const struct data_column *column);
 
-/* Whether something is found in the rows for it, which --fit keeps. */
+/* Returns whether something is found in the rows for it, which --fit keeps. */
 bool data_column_fits(const struct data_column *column);
 
-/* Whether what it puts in place of what is missing is found in the rows. */
+/* Returns whether what it puts in place of what is missing is found in the rows. */
 bool data_column_imputes(const struct data_column *column);
 
-/* Whether what is missing has a place in what is fed, and NaN counts as missing. */
+/* Returns whether what is missing has a place in what is fed, and NaN counts as missing. */
 bool data_column_takes_gaps(const struct data_column *column);
 
-/* What is fitted to columns that need it is looked up in `prep`, if that is known, or else is to be
- * found and added to it. ERR_DATA if nothing was fitted to a name, or something else. */
+/* Columns that need something fitted look it up in `prep`, if it is known there, or else it is to
+ * be found and added. ERR_DATA if nothing was fitted to a name, or something else. */
 int data_columns_bind(struct data_column *columns, int n, struct prep *prep, bool is_known,
                       struct error *err);
 

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "data/column.h"
 
-/* What the column has that was not fitted, or was fitted otherwise. */
+/* Returns a part of the column that was not fitted, or was fitted otherwise. */
 static const char *find_misfit(const struct data_column *column, const struct fitted *fitted)
 {
     static const struct {
@@ -30,7 +30,8 @@ static const char *find_misfit(const struct data_column *column, const struct fi
     return NULL;
 }
 
-/* What else than the values of the file is fitted to: "date=hour:log1p"; NULL: nothing. */
+/* Returns the changes that are made to the values of the file before anything is fitted to them:
+ * "date=hour:log1p"; NULL: nothing. */
 static const char *fitted_of(const struct data_column *column, struct arena *arena)
 {
     struct str of = STR_INIT;

@@ -121,7 +121,7 @@ static int bind_column(struct csv_columns *columns, int i, struct error *err)
                : 0;
 }
 
-/* Whether all columns that are asked for by name are in the header. */
+/* Returns whether all columns that are asked for by name are in the header. */
 static bool has_names(const struct csv_columns *columns)
 {
     const struct prep *prep = columns->format.prep;

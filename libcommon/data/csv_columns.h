@@ -42,9 +42,9 @@ void csv_columns_free(struct csv_columns *columns);
 /* Its rows, to set what happens before they are waited for. */
 struct row_source *csv_columns_source(struct csv_columns *columns);
 
-/* Collects one more of the selected rows; *more is false when there is none. Of `n_shards` shards
- * only every row whose number among the selected leaves `shard` counts. ERR_DATA with file, line
- * and column. */
+/* Collects one more of the selected rows; *more is false when there is none. With `n_shards`
+ * shards, only rows whose number among the selected leaves the remainder `shard` count. ERR_DATA
+ * with file, line and column. */
 int csv_columns_read(struct csv_columns *columns, int64_t shard, int64_t n_shards, bool *more,
                      struct error *err);
 

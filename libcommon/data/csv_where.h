@@ -21,11 +21,11 @@ struct csv_places {
 int csv_where_bind(const struct data_column *column, const struct csv_header *header,
                    size_t n_fields, struct csv_places *places, struct error *err);
 
-/* Whether it asks for anything by name. */
+/* Returns whether it asks for anything by name. */
 bool csv_where_has_names(const char *where);
 
-/* Whether the header has all that is asked for by name, as far as `known` (names that such a file
- * has; NULL) says what that is. */
+/* Returns whether the header has all that is asked for by name, as far as `known` (names that such
+ * a file has; NULL) says what that is. */
 bool csv_where_is_in(const char *where, const struct csv_header *header,
                      const struct csv_header *known);
 

@@ -88,7 +88,7 @@ static bool take_date(struct text *text, int *year, int *month, int *day)
            (!mark || take(text, mark)) && take_digits(text, 2, day);
 }
 
-/* What is behind the point of the seconds. */
+/* Reads the digits behind the point of the seconds. */
 static bool take_fraction(struct text *text, double *seconds)
 {
     double unit = 1;

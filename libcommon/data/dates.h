@@ -33,7 +33,7 @@ bool date_part_parse(const char *name, enum date_part *part);
 
 const char *date_part_name(enum date_part part);
 
-/* Of the date in UTC. */
+/* Returns a part of the date in UTC. */
 double date_part(double seconds, enum date_part part);
 
 #endif

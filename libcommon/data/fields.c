@@ -133,8 +133,8 @@ static int add_value(struct column_fields *fields, int64_t k, const char *text, 
     }
 }
 
-/* What most fields are. A number says something, whatever a column does with what is missing,
- * unless it is NaN. */
+/* Most fields are plain numbers. A number says something, whatever a column does with what is
+ * missing, unless it is NaN. */
 static bool add_number(struct column_fields *fields, const char *text, size_t n)
 {
     struct cells *cells = &fields->cells;

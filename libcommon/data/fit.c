@@ -115,7 +115,7 @@ static int ascending(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Of several the least. */
+/* If there are several, it is the least. */
 static double commonest(const double *sorted, int64_t n)
 {
     double best = sorted[0];
@@ -154,7 +154,7 @@ static int find_fill(struct fitting *fit, struct error *err)
 
 /* ---- categories ---- */
 
-/* Of the ascending ids. */
+/* Finds the weights of the ascending ids. */
 static void balance(struct fitted *f, const struct tensor *raw, const bool *missing)
 {
     size_t n = f->categories[0].texts.n;

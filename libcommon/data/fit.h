@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fits a column to rows: finds the figures and the categories that data/column.h speaks of. What is
- * missing has no part in any of them.
+ * Fits a column to rows: finds the figures and the categories that data/column.h speaks of. Missing
+ * values have no part in any of them.
  */
 #ifndef TF_DATA_FIT_H
 #define TF_DATA_FIT_H
 
 #include "data/column.h"
 
-/* Whether rows are needed: not if all was fitted before, or is given with the column. */
+/* Returns whether rows are needed: not if all was fitted before, or is given with the column. */
 bool fit_needs_rows(const struct data_column *column);
 
 /* Fills column->fitted from `raw`, [rows, ...] with at least one row; of categories it has the ids

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON lines as rows of a table: an object a line. What is nested has a name that says where:
- * {"a": {"b": 1}, "x": [2, 3]} has the columns a.b, x[0] and x[1]. The columns are those of the
- * first object; another one may leave some out, which are null there, and have others, which are
- * passed over. Blank lines are, too. Not thread-safe.
+ * JSON lines as rows of a table: an object a line. A nested value is named by its path: {"a": {"b":
+ * 1}, "x": [2, 3]} has the columns a.b, x[0] and x[1]. The columns are those of the first object;
+ * another one may leave some out, which are null there, and have others, which are passed over.
+ * Blank lines are, too. Not thread-safe.
  */
 #ifndef TF_DATA_JSONL_H
 #define TF_DATA_JSONL_H

@@ -118,8 +118,8 @@ static bool needs_all(const struct data_request *r)
     return fits || r->feeding.shuffle || r->feeding.epochs != 1;
 }
 
-/* Whether rows are fed while they are read: of stdin, and of what may not fit into memory. Of a
- * small file errors are known before the first record goes out, and how many there will be. */
+/* Returns whether rows are fed while they are read: of stdin, and of what may not fit into memory.
+ * A small file is checked and its records are counted before the first one goes out. */
 static bool arrives(const char *path)
 {
     struct stat status;

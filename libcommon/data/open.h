@@ -11,10 +11,10 @@ enum data_format { DATA_CSV, DATA_JSONL, DATA_IDX, DATA_NPY, DATA_NPZ };
 
 bool data_format_parse(const char *name, enum data_format *format);
 
-/* Whether it is rows of text, which may be fed as they arrive. */
+/* Returns whether it is rows of text, which may be fed as they arrive. */
 bool data_format_has_rows(enum data_format format);
 
-/* Whether the format has one file for all columns, or one for each. */
+/* Returns whether the format has one file for all columns, or one for each. */
 bool data_format_has_path(enum data_format format);
 
 struct data_request {

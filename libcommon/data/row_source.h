@@ -30,7 +30,7 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
  * which is passed over; reading is ERR_DATA if its names are others. */
 void row_source_set_header(struct row_source *source);
 
-/* Of all, "stdin" for "-", and of the file that is read. Borrowed. */
+/* The name of all, "stdin" for "-", and that of the file that is read. Borrowed. */
 const char *row_source_name(const struct row_source *source);
 const char *row_source_file(const struct row_source *source);
 

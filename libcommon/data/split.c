@@ -37,7 +37,7 @@ static bool parse_shares(struct split_rule *rule, const char *text, size_t n)
     return rule->n > 1 && sum <= SPLIT_BLOCK_MAX;
 }
 
-/* What stands before the name, whose place is set. */
+/* Cuts off the part before the name, and sets the name's place. */
 static size_t cut_name(struct split_rule *rule, const char *text)
 {
     size_t n = strcspn(text, ":");

@@ -55,7 +55,8 @@ struct split;
 struct split *split_new(const struct split_rule *rule); /* borrowed */
 void split_free(struct split *split);                   /* NULL is harmless */
 
-/* Whether the next row is taken; `value` is its value, or "" if the rule has no column of them. */
+/* Returns whether the next row is taken; `value` is its value, or "" if the rule has no column of
+ * them. */
 bool split_takes(struct split *split, const char *value, size_t n);
 
 #endif

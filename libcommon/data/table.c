@@ -104,7 +104,7 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
     return code;
 }
 
-/* What was read becomes column i. Takes `raw`. */
+/* Makes the values that were read column i. Takes `raw`. */
 static int set_column(struct table *table, int i, const struct data_column *column,
                       struct tensor *raw, const struct row_choice *rows, struct error *err)
 {

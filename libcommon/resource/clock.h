@@ -2,8 +2,8 @@
  *
  * Clocks: the kind of resource that decides how the steps of many workers become updates of one set
  * of variables. There is one clock for all shards. A worker's push counts, on all shards, when the
- * clock has put it into a round; a round is an update. What counts when, and who waits for what, is
- * the clock's consistency policy (resource/policy.h).
+ * clock has put it into a round; a round is an update. The clock's consistency policy
+ * (resource/policy.h) decides when a push counts, and who waits for what.
  *
  * So that nothing counts twice: a worker's pushes are numbered, and what was decided (counted, or
  * given up as late) is never decided again. A worker that comes back is told the last number.
@@ -15,9 +15,8 @@
  * Workers may have state of their own, that a checkpoint has to have (clock_keep_states). Before
  * one is made they are asked for it: a worker that is asked, with the answer to its push, gives its
  * state to the shards and rests until the checkpoint's moment is over. Rounds go on until all rest.
- * What a worker's state is as of is its last push that was decided; if that is on no shard when the
- * worker comes back, nor in its own journal (resource/journal.h), nothing can go on but from a
- * checkpoint.
+ * A worker's state is as of its last push that was decided; if that is on no shard when the worker
+ * comes back, nor in its own journal (resource/journal.h), nothing can go on but from a checkpoint.
  *
  * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
  */
@@ -48,7 +47,7 @@ struct clock_result {
     struct push_list dropped; /* pushes that never count, since the last round */
 };
 
-/* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
+/* A waiter, which lives with its owner. `done` is called exactly once, from any thread and perhaps
  * before the call that waits has returned, with no lock held; `failure` NULL: with the result. */
 struct clock_waiter {
     void (*done)(struct clock_waiter *waiter, const struct clock_result *result,
@@ -115,7 +114,7 @@ void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *wait
 void clock_resume(struct clock *clock);
 
 /* From now on the number of a worker's pushes that count is written to counts[worker], sealed,
- * before the worker is told; NULL: nowhere. Of workers below n. */
+ * before the worker is told; NULL: nowhere. The counts are those of workers below n. */
 void clock_count_in(struct clock *clock, _Atomic uint64_t *counts, int n);
 
 /* No round begins at that version or later, as if it were paused from then on, but for those that
@@ -138,15 +137,15 @@ struct clock_worker {
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
 int64_t clock_version(struct clock *clock);
 
-/* Whether what a worker computes is of the one version that it was told. */
+/* Returns whether what a worker computes is of the one version that it was told. */
 bool clock_has_one_version(struct clock *clock);
 
-/* Whether a worker has joined since the clock was made or restored in this process. A worker joins
- * when all variables have their values. */
+/* Returns whether a worker has joined since the clock was made or restored in this process. A
+ * worker joins when all variables have their values. */
 bool clock_was_joined(struct clock *clock);
 
-/* Whether an update has failed on its way, so that half of it may be in the variables, or the state
- * of a worker is lost: nothing goes on with them. *reason says why. */
+/* Returns whether an update has failed on its way, so that half of it may be in the variables, or
+ * the state of a worker is lost: nothing goes on with them. *reason says why. */
 bool clock_has_failed(struct clock *clock, struct error *reason);
 
 #endif

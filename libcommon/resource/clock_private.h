@@ -80,7 +80,7 @@ bool clock_choose(struct clock *clock);
 bool clock_is_late(const struct clock *clock, const struct clock_member *member);
 bool clock_may_go_on(const struct clock *clock, const struct clock_member *member);
 bool clock_misses(const struct clock *clock, const struct clock_member *member);
-/* Whether a worker that has states is asked for it with the answer to its last push. */
+/* Returns whether a worker that has states is asked for it with the answer to its last push. */
 bool clock_asks_for(const struct clock *clock, const struct clock_member *member);
 /* For policies: whether the member's push waits and may count; the first that came of those, or
  * NULL. */
@@ -111,7 +111,8 @@ void *clock_mark(void *object);
 void clock_free_mark(void *mark);
 int clock_save(const void *mark, struct resource_sink *sink, struct error *err);
 int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
-/* Of members that were restored: what waited is pushed again, by workers that join again. */
+/* Forgets the waiting pushes of members that were restored: workers that join again push them
+ * again. */
 void clock_forget_waiting(struct clock *clock);
 void clock_print_missing(const struct clock *clock, struct str *text);
 

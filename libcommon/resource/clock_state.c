@@ -11,7 +11,7 @@
 
 /* ---- marks ---- */
 
-/* What is kept of a clock, as it was at one moment. */
+/* The parts of a clock that are kept, as they were at one moment. */
 struct clock_mark {
     struct policy policy;
     int64_t version, arrivals, workers;
@@ -28,7 +28,7 @@ static void *copy_items(const void *items, size_t n, size_t bytes)
     return copy;
 }
 
-/* What a worker that has a state goes on from: what it pushes since, it pushes again. */
+/* Sets where a worker that has a state goes on: it repeats its pushes since then. */
 static void as_of_state(struct clock_member *member)
 {
     member->state = PUSH_NONE;

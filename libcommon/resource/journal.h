@@ -14,7 +14,7 @@
  * A value may be *open*: what becomes of it depends on whether the push counts.
  *
  * What is read back is checked: whose file it is, and each copy by sums of all that is in it, which
- * are made when it is committed. What does not pass is not there, as if the file were lost.
+ * are made when it is committed. A copy that does not pass is ignored, as if the file were lost.
  *
  * A journal that has no place has nothing, and what is written to it goes nowhere.
  *
@@ -30,13 +30,14 @@
 struct journal;
 extern const struct resource_kind journal_kind;
 
-/* That of the worker whose variables these are: finds or makes. */
+/* Finds or makes the journal of the worker whose variables these are. */
 struct journal *journal_of(struct variable_store *store, const char *container);
 
 /* Where it is to be, and whose it is: a number that no other worker, graph or job has. Nothing is
  * made or opened before somebody asks for its heads. */
 void journal_place(struct journal *journal, const char *path, uint64_t owner);
-/* Whether something of what was found there is lost, as it was damaged or another's; said once. */
+/* Returns whether something of what was found there is lost, as it was damaged or another's; said
+ * once. */
 bool journal_take_damage(struct journal *journal, struct error *damage);
 
 /* The worker does not come back: the file is removed, if it was opened. */
@@ -53,12 +54,12 @@ struct journal_head {
 int journal_heads(struct journal *journal, struct journal_head heads[JOURNAL_COPIES], int *n,
                   struct error *err);
 
-/* From now on it is for this incarnation of the clock. Of its copies that of the step stays, to be
- * read; 0: none does. ERR_DATA: it is not there. */
+/* From now on it is for this incarnation of the clock. The copy of the step stays, to be read; 0:
+ * none does. ERR_DATA: it is not there. */
 int journal_begin(struct journal *journal, const struct journal_head *head, struct error *err);
 
-/* What the copy of journal_begin has of that name, type and shape, which are value's. ERR_DATA: it
- * has nothing. */
+/* Reads the value of that name, and of value's type and shape, from the copy of journal_begin.
+ * ERR_DATA: it has nothing. */
 int journal_read(struct journal *journal, const char *name, struct tensor *value, bool *is_open,
                  struct error *err);
 

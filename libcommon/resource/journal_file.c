@@ -132,7 +132,7 @@ static bool is_whole(const struct journal_file *file, int copy)
     return journal_file_sum(file, copy, step) == file->page->heads[copy].sum;
 }
 
-/* What is wrong with the file as a whole; NULL: nothing. It is mapped then. */
+/* Returns what is wrong with the file as a whole; NULL: nothing. It is mapped then. */
 static const char *find_defect(struct journal_file *file)
 {
     file->page = map(file, 0, JOURNAL_PAGE);

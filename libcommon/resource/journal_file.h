@@ -56,8 +56,8 @@ struct journal_file {
     extents;
 };
 
-/* Opens, or makes. What is no journal, another owner's, or damaged, is begun anew, and a copy that
- * is not what was committed is not there: `damage` then says so, once. */
+/* Opens, or makes. A file that is no journal, another owner's, or damaged, is begun anew, and a
+ * copy that is not what was committed is not there: `damage` then says so, once. */
 int journal_file_open(struct journal_file *file, const char *path, uint64_t owner,
                       struct error *damage, struct error *err);
 void journal_file_close(struct journal_file *file);

@@ -2,8 +2,8 @@
  *
  * Consistency policies: which pushes make up the next round of a clock, and who may go on when.
  *
- * A policy is a row of functions. To add one: a file with its row, a line in policies.def. What
- * tf-replicate, tf-run and the clock say of policies follows from the rows.
+ * A policy is a row of functions. To add one: a file with its row, a line in policies.def. The
+ * texts of tf-replicate, tf-run and the clock about policies follow from the rows.
  */
 #ifndef TF_RESOURCE_POLICY_H
 #define TF_RESOURCE_POLICY_H
@@ -30,15 +30,16 @@ struct policy_kind {
 
     /* Puts the members of the next round into PUSH_CHOSEN, if there is a set. */
     bool (*choose)(struct clock *clock);
-    /* Whether a push, computed from the member's version, can never count. NULL: none is late. */
+    /* Returns whether a push, computed from the member's version, can never count. NULL: none is
+     * late. */
     bool (*is_late)(const struct clock *clock, const struct clock_member *member);
-    /* Whether a worker whose last push is decided may go on. NULL: at once. */
+    /* Returns whether a worker whose last push is decided may go on. NULL: at once. */
     bool (*may_go_on)(const struct clock *clock, const struct clock_member *member);
-    /* Whether the rounds, or who waits in them, want something of this worker, which has not left.
-     * NULL: of none. */
+    /* Returns whether the rounds, or who waits in them, want something of this worker, which has
+     * not left. NULL: of none. */
     bool (*misses)(const struct clock *clock, const struct clock_member *member);
-    /* Whether a worker may rest, before a checkpoint, after its last push: the others, which go on
-     * until they rest, must not need another one. NULL: at once. */
+    /* Returns whether a worker may rest, before a checkpoint, after its last push: the others,
+     * which go on until they rest, must not need another one. NULL: at once. */
     bool (*may_rest)(const struct clock *clock, const struct clock_member *member);
 };
 

@@ -17,8 +17,8 @@ extern const struct resource_kind worker_value_kind;
 /* Shares counted memory, in place of what the worker gave before. */
 void worker_value_give(struct worker_values *values, int64_t worker, const struct tensor *value);
 
-/* What the worker has given; with it, from then on, goes what those gave that are not there any
- * more: of n workers it takes over worker + n, worker + 2 n, ... 0: n is not known. *value is a
+/* Takes the value that the worker has given, and from then on those of workers that are not there
+ * any more: of n workers it takes over worker + n, worker + 2 n, ... 0: n is not known. *value is a
  * share that the caller releases; type DTYPE_INVALID: there is none. ERR_DATA: they are no numbers
  * of one shape. */
 int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, struct tensor *value,

@@ -49,8 +49,8 @@ static int count_devices(const struct graph *graph)
 
 enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
 
-/* Of the optimizer is what is not trained and shares a place with a variable, or goes into an
- * update op. */
+/* A variable is the optimizer's if it is not trained and shares a place with another variable, or
+ * goes into an update op. */
 static enum owner owner_of(const struct node *node, const char *updated)
 {
     if (node_is_trained(node))

@@ -18,8 +18,8 @@ const struct shard_view *shard_view_find(const char *name);
 /* The request that answers it. */
 const char *shard_view_verb(const struct shard_view *view);
 
-/* Appends a shard's rows: cells for shard_view_print, or with `json` an object a line. What a reply
- * lacks is shown as "-". */
+/* Appends a shard's rows: cells for shard_view_print, or with `json` an object a line. Values that
+ * a reply lacks are shown as "-". */
 void shard_view_add(const struct shard_view *view, bool json, const char *task,
                     const msgpack_object *reply, struct str *rows);
 

@@ -37,7 +37,7 @@ struct show {
 /* Dispatches by the record's kind. ERR_IO. */
 int show_record(const struct show *show, const struct record *record, struct error *err);
 
-/* What is known only when all was read. */
+/* Prints what is known only when all was read. */
 int show_end(const struct show *show, struct error *err);
 
 /* `feed 1  x float32[64,64] min 0 max 16 mean 4.88` */
@@ -56,7 +56,7 @@ int show_trace(const struct show *show, const struct record *record, struct erro
 /* `graph   87 nodes on 1 device`, then entries, feeds, state, provenance; or all of it. */
 int show_graph(const struct show *show, const struct record *record, struct error *err);
 
-/* Whether the user wants to see a tensor of this name. */
+/* Returns whether the user wants to see a tensor of this name. */
 bool show_wants(const struct show *show, const char *name);
 
 void show_graph_summary(struct str *out, const struct graph *graph, bool verbose);
@@ -74,7 +74,7 @@ void show_elements(struct str *line, const struct tensor *t, int64_t limit);
 
 /* Nested arrays with exact numbers. */
 void show_json_tensor(struct str *line, const struct tensor *t);
-/* What JSON has no number for is "NaN", "Infinity" and "-Infinity". */
+/* Numbers that JSON does not have are "NaN", "Infinity" and "-Infinity". */
 void show_json_float(struct str *line, double value);
 /* A byte that is no UTF-8 becomes the character of its number. */
 void show_json_text(struct str *line, const char *text, size_t n);

@@ -32,7 +32,7 @@ static int64_t step_of(const struct record *record)
     return step;
 }
 
-/* Of a record that has nothing of what the user wants to see nothing is shown. */
+/* A record that has nothing the user wants to see is not shown. */
 static bool has_wanted(const struct show *show, const struct record *record)
 {
     bool has = !show->n_names;

@@ -91,8 +91,8 @@ static int64_t find(struct trace_summary *s, struct totals *totals, const msgpac
     return index;
 }
 
-/* What an entry did before the first step, as init does, is of no step: it counts only for who runs
- * in none. */
+/* Calls before the first step, such as those of init, belong to no step: they count only for an
+ * entry that runs no steps. */
 static void add_call(struct total *total, int64_t step, double ns)
 {
     if (total->calls && !total->first_step && step)

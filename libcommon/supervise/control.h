@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A Unix socket `control` in a folder, over which other processes of the user ask the one that has
- * the folder: one line a connection, such as "status"; then the answer, with which it ends. Who
- * says nothing, half a line or too much, does not read, or goes away, holds nobody up: there are so
- * many places, and when another one comes who has had his longest without a request loses it.
+ * the folder: one line a connection, such as "status"; then the answer, with which it ends. A
+ * client that says nothing, half a line or too much, does not read, or goes away, holds nobody up:
+ * there are so many places, and when another one comes who has had his longest without a request
+ * loses it.
  *
  * One thread; nothing here waits but control_wait, control_close and who asks.
  */

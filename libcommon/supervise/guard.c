@@ -129,8 +129,8 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
         return error_set_errno(err, ERR_OS, "a guard");
     close(ready[!!*pid]);
     if (!*pid) {
-        /* A signal to the group of who asked does not come here from when there is a folder. That
-         * nobody hears of that is no error: who asked has ended, and there is the more to do. */
+        /* A signal to the group of who asked does not come here from when there is a folder. It is
+         * no error if nobody hears of that: the asker has ended, and there is the more to do. */
         setsid();
         int code = guard_open(guard, err);
         if (!code)

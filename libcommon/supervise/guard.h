@@ -28,8 +28,8 @@ struct guard_options {
 /* First: blocks all signals, and chooses the folder's name. ERR_USAGE, ERR_OS. */
 int guard_prepare(struct guard_options *guard, struct error *err);
 
-/* Makes the folder and locks it. ERR_RETRY naming who has it; ERR_IO. That the owner has ended
- * meanwhile is no error: there is the more to do. */
+/* Makes the folder and locks it. ERR_RETRY naming who has it; ERR_IO. It is no error if the owner
+ * has ended meanwhile: there is the more to do. */
 int guard_open(struct guard_options *guard, struct error *err);
 
 /* guard_open in a process of its own, which goes on here as the guard (*pid: 0). In the caller *pid
@@ -54,7 +54,7 @@ bool guard_release(int pidfd);
 /* The status of a child, which is killed if it has not ended in time. */
 int guard_await(pid_t child, double seconds);
 
-/* Of any process; -1: of none, which has ended. */
+/* Returns whether a process has ended; -1 stands for one that has. */
 bool guard_has_ended(int pidfd);
 
 /* The pidfd of who has a folder, and its number; -1: nobody. It waits for a guard that was killed

@@ -23,7 +23,7 @@
 #define STOP_SECONDS 1.0       /* after which who waits for the end looks whether it does */
 #define FROZEN_SECONDS 30.0    /* in which it has not answered then */
 
-/* What of a state others act upon. */
+/* The parts of a state that others act upon. */
 struct state_facts {
     pid_t pid; /* of the supervisor that wrote it */
     bool is_over;
@@ -78,7 +78,7 @@ static bool still_ends(void *context)
     return time_now() < stopping->answered + FROZEN_SECONDS;
 }
 
-/* Of who does not listen: it begins, and is a shell yet, or is about to end. */
+/* Stops a supervisor that does not listen: it begins, and is a shell yet, or is about to end. */
 static bool stop_by_signal(struct stopping *stopping, int owner)
 {
     struct pollfd wait = {.fd = owner, .events = POLLIN};

@@ -16,7 +16,7 @@
  * has died; ERR_DENIED: it is another user's. */
 int job_state_ask(const char *folder, bool stop, struct str *state, struct error *err);
 
-/* Whether a supervisor runs a job in the folder, or is about to end it. */
+/* Returns whether a supervisor runs a job in the folder, or is about to end it. */
 bool job_is_running(const char *folder);
 
 #endif

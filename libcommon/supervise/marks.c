@@ -30,7 +30,7 @@ static void read_file(const char *pid, const char *name, struct str *text)
     close_if_open(fd);
 }
 
-/* Of proc_pid_stat(5), from the fourth on. False: it has none. */
+/* Finds a field of proc_pid_stat(5), from the fourth on. False: it has none. */
 static bool find_field(const struct str *stat, int field, unsigned long long *value)
 {
     const char *at = stat->n ? strrchr(str_text(stat), ')') : NULL;
@@ -41,9 +41,9 @@ static bool find_field(const struct str *stat, int field, unsigned long long *va
 
 /* How often it is worth while to look for an environment that was not to be read. In exec there is
  * no place for one at first, and the one that was opened may be the old one; then it has a place,
- * which is empty until it is written, as that of a program without any is for good. What such a
- * program has, and who is in exec has not, is a place of its code, which comes last. Fields 26, 50
- * and 51: where code begins, where the environment begins and ends. */
+ * which is empty until it is written, as that of a program without any is for good. Such a program
+ * has a place of its code, which comes last; a process in exec has none. Fields 26, 50 and 51:
+ * where code begins, where the environment begins and ends. */
 static int looks_worth(const char *pid, struct str *text)
 {
     char path[64], program[2];

@@ -100,7 +100,7 @@ void fail_with(struct supervisor *s, int result)
         s->result = result;
 }
 
-/* What the hook could not do because a service has died is done again when all were taken back. */
+/* A hook that failed because a service died runs again when all were taken back. */
 static bool end_is_over(struct supervisor *s)
 {
     int status = s->hook_status > 0 ? s->hook_status : 0;
@@ -112,7 +112,7 @@ static bool end_is_over(struct supervisor *s)
     return true;
 }
 
-/* Who is to end is told to, and waited for; then the hook runs. */
+/* Each process that is to end is told to, and waited for; then the hook runs. */
 static const struct phase_rule {
     const char *names[2];   /* before that, and from then on */
     enum phase next, asked; /* what comes behind it; when the job is to end */
@@ -211,7 +211,7 @@ void stop_with(struct supervisor *s, const char *why, int result)
         process_signal(&s->hook, SIGKILL);
 }
 
-/* Asked twice, it kills. What is at its end already has a result of its own. */
+/* Asked twice, it kills. A job that is at its end already has a result of its own. */
 static void ask_to_stop(struct supervisor *s, int number, pid_t from)
 {
     int result = s->phase < PHASE_END || s->why ? 128 + number : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs the tasks of a job as its parent: starts them, starts again what died, ends all in good
- * order. What a task is, and what is done about its end, stands in a file (docs/supervise.md); of
- * graphs and checkpoints the supervisor knows nothing.
+ * order. A file says what a task is, and what is done about its end (docs/supervise.md); the
+ * supervisor knows nothing of graphs and checkpoints.
  *
  * Every task has a session of its own, so that a terminal's signals meet the supervisor only. All
  * that a task leaves behind is killed with it: the supervisor is the parent of orphans, and finds

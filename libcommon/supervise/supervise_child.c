@@ -77,7 +77,7 @@ static bool wait_for_all(struct supervisor *s)
     return any;
 }
 
-/* What all of them have left behind is killed before anybody hears of their ends. */
+/* Processes that they left behind are killed before anybody hears of their ends. */
 void reap(struct supervisor *s)
 {
     char prefix[32];

@@ -74,8 +74,8 @@ void hook_ended(struct supervisor *s, struct process *hook, int status)
     s->hook_out = -1;
 }
 
-/* What the hook could not do because somebody killed it is done again: a signal to our group meets
- * one that has no session of its own yet. */
+/* A hook that somebody killed runs again: a signal to our group meets one that has no session of
+ * its own yet. */
 bool hook_begins_again(struct supervisor *s, enum hook kind)
 {
     return s->hook_status > 128 && !s->killed_at && s->hook_tries++ < HOOK_TRIES &&

@@ -37,7 +37,7 @@ static bool is_stopped_in(const char *pid, long session)
     return at && sscanf(at, ") %c %*d %*d %ld", &state, &of) == 2 && of == session && state == 'T';
 }
 
-/* Whether one of its session is. */
+/* Returns whether one of its session is. */
 static void look_whether_stopped(struct process *process, double now)
 {
     struct lateness *late = &process->late;
@@ -89,8 +89,7 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     } else if (!late->kill_at && now >= end) {
         end_process(s, process, name);
     } else if (now >= stop_ends) {
-        /* What the hook has not done is done again; a task has it done already, or does it when it
-         * goes on. */
+        /* The hook's work is done again; a task has done it already, or does it when it goes on. */
         bool again = process == &s->hook;
         say(s, "%s (pid %ld) stands still, stopped by a signal: %s", name, (long)late->stopped,
             again ? "killed" : "continued");

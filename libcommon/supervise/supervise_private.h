@@ -38,7 +38,7 @@ struct budget { /* of restarts */
 
 /* ---- processes ---- */
 
-/* Of a process that is to end. */
+/* How late a process is that is to end. */
 struct lateness {
     double since;        /* 0: it may go on */
     double news, looked; /* how long it then takes until the user hears of it; the last look */
@@ -60,7 +60,7 @@ struct process {
     void (*ended)(struct supervisor *s, struct process *process, int status);
 };
 
-/* What is known of a task from one start to the next. */
+/* The facts of a task that last from one start to the next. */
 struct life {
     bool done, ready, told_to_end;
     int code;                /* of its end, as a shell has it */
@@ -199,11 +199,11 @@ void state_write(struct supervisor *s);
 
 /* supervise.c */
 void say(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Of what is lost: also to who wants to hear of nothing else (-q). */
+/* Tells of a loss, also with -q. */
 void say_loss(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void enter(struct supervisor *s, enum phase phase);
 void stop_with(struct supervisor *s, const char *why, int result);
-/* What fails at the end is the job's result, if that is not a failure already. */
+/* A failure at the end is the job's result, if that is not a failure already. */
 void fail_with(struct supervisor *s, int result);
 
 /* supervise_hooks.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done about tasks that died. Who loses another one dies, too: so all that died about the
- * same time are looked at together, and the one that is most likely the cause is named.
+ * What is done about tasks that died. A task that loses another one dies, too: so all that died
+ * about the same time are looked at together, and the one that is most likely the cause is named.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -119,7 +119,7 @@ void task_kill(struct task *task)
     task->life.kill_feeder_at = time_now();
 }
 
-/* Who was told to end, and did, ends as by the signal that told it. */
+/* A task that was told to end, and did, ends as by the signal that told it. */
 static bool is_stopped(const struct life *life, int status)
 {
     return life && life->told_to_end && status == 128 + SIGTERM;
@@ -135,8 +135,8 @@ static void describe(char text[ENDED_BYTES], const struct life *life, int status
         snprintf(text, ENDED_BYTES, status ? "exit %d" : "done%.0d", status);
 }
 
-/* What a killed command has written is no feed: the task must not take it for one. One that was
- * told to end, or that writes to nobody any more, has not been lost. */
+/* The output of a killed command is no feed: the task must not take it for one. One that was told
+ * to end, or that writes to nobody any more, has not been lost. */
 void feeder_ended(struct supervisor *s, struct process *process, int status)
 {
     struct task *task = process->task;
@@ -156,9 +156,9 @@ void feeder_ended(struct supervisor *s, struct process *process, int status)
     }
 }
 
-/* Who was told to end and could not do it well has lost something, its last checkpoint perhaps:
- * that is the job's result then, and not that it was asked to end. That others are gone, as they
- * were told to as well, is no failure. */
+/* A task that was told to end and could not do it well has lost something, its last checkpoint
+ * perhaps: that is the job's result then, and not that it was asked to end. It is no failure that
+ * others are gone, as they were told to end as well. */
 static void could_not_end(struct supervisor *s, struct task *task)
 {
     char cause[TEXT_BYTES];

@@ -46,7 +46,7 @@ static void tell_who_is_missing(struct supervisor *s, struct task *task, const c
     memcpy(task->told, news, sizeof news);
 }
 
-/* What the watch says of one that was not heard of since it was started may be about the one
+/* The watch's word on a process that was not heard of since it was started may be about the one
  * before. A process that stands still before anybody heard of it is missed by no lease. */
 static void look_at_running(struct supervisor *s, struct task *task, const struct watch_task *seen)
 {

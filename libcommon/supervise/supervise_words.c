@@ -45,7 +45,7 @@ void task_last_words(const struct task *task, char text[TEXT_BYTES])
     snprintf(text, TEXT_BYTES, "%s", tool ? tool : last);
 }
 
-/* Of a job that ends: as they are. */
+/* Prints the lines of a job that ends, as they are. */
 void task_last_lines(struct supervisor *s, const struct task *task)
 {
     char tail[TAIL_BYTES + 1];

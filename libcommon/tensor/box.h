@@ -12,7 +12,8 @@ struct box {
     int64_t first[SHAPE_RANK_MAX], size[SHAPE_RANK_MAX];
 };
 
-/* What both have, of the same rank; sizes are 0 along axes where they have nothing in common. */
+/* Returns the intersection of two boxes of the same rank; sizes are 0 along axes where they have
+ * nothing in common. */
 struct box box_meet(const struct box *a, const struct box *b);
 int64_t box_count(const struct box *box); /* elements */
 

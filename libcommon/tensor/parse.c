@@ -8,7 +8,7 @@
 #include "tensor/literal.h"
 #include "tensor/tensor.h"
 
-/* What the elements are written as. */
+/* The form in which the elements are written. */
 enum kind {
     KIND_NONE,
     KIND_WHOLE,

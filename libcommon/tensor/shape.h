@@ -37,13 +37,13 @@ int64_t shape_count(const struct shape *shape);
 /* Bytes of a tensor of a known shape and fixed-size type; -1 as above. */
 int64_t shape_bytes(const struct shape *shape, enum dtype type);
 
-/* Whether one shape could be both. */
+/* Returns whether one shape could be both. */
 bool shape_compatible(const struct shape *a, const struct shape *b);
 
-/* What is known of a shape that is both a and b. False if they contradict each other. */
+/* Finds what is known of a shape that is both a and b. False if they contradict each other. */
 bool shape_merge(const struct shape *a, const struct shape *b, struct shape *merged);
 
-/* What is known of a shape that is a or b: dimensions that differ become unknown. */
+/* Returns what is known of a shape that is a or b: dimensions that differ become unknown. */
 struct shape shape_join(const struct shape *a, const struct shape *b);
 
 /* NumPy's broadcasting of two shapes, as far as known. False if it is impossible. */

@@ -30,8 +30,8 @@ struct buffer {
     void *data;
     void (*free)(struct buffer *buffer); /* called once, by the last holder */
     void *owner;                         /* for `free`: the device, the mapping, ... */
-    /* Whether other processes may have the memory, too, which is not to be written then. Any
-     * thread. NULL: none has. */
+    /* Returns whether other processes may have the memory, too, which is not to be written then.
+     * Any thread. NULL: none has. */
     bool (*is_read)(const struct buffer *buffer);
 };
 
@@ -40,7 +40,8 @@ static inline bool buffer_is_read(const struct buffer *buffer)
     return buffer->is_read && buffer->is_read(buffer);
 }
 
-/* Whether who has one of its holds is the only one who has the memory, and may write to it. */
+/* Returns whether who has one of its holds is the only one who has the memory, and may write to it.
+ * */
 static inline bool buffer_is_sole(const struct buffer *buffer)
 {
     return atomic_load_explicit(&buffer->holders, memory_order_acquire) == 1 &&
@@ -106,12 +107,13 @@ void tensor_set_int64(struct tensor *t, int64_t index, int64_t value);
 void tensor_print_element(struct str *out, const struct tensor *t, int64_t index);
 
 /* Nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut ("...");
- * limit < 0 prints all. Of an empty tensor a few thousand of its empty lists at most. */
+ * limit < 0 prints all. An empty tensor prints a few thousand of its empty lists at most. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 
 /* Index of the first NaN or infinity; -1: none, or no floating-point type. Host tensors only. */
 int64_t tensor_find_not_finite(const struct tensor *t);
-/* What stands there and where: "NaN at [3,1] of float32[64,10]"; of a scalar "NaN". */
+/* Prints the first such element and its place: "NaN at [3,1] of float32[64,10]"; for a scalar
+ * "NaN". */
 void tensor_print_not_finite(struct str *out, const struct tensor *t, int64_t index);
 /* The same of a value that stands there in a tensor of that shape; NULL: in a row. */
 void str_print_not_finite(struct str *out, double value, enum dtype type, const struct shape *shape,

@@ -25,7 +25,8 @@ int body_entry(const msgpack_object *object, struct body_entry *entry, struct er
 /* Memory for the data of an entry. */
 int body_alloc(struct tensor *t, const struct body_entry *entry, struct error *err);
 
-/* Whether the data that came, `bytes` of it, is one of the type: offsets of strings, booleans. */
+/* Returns whether the data that came, `bytes` of it, is one of the type: offsets of strings,
+ * booleans. */
 int body_check(const struct named_tensor *named, size_t bytes, struct error *err);
 
 #endif

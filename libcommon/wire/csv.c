@@ -189,7 +189,7 @@ static int start(struct csv_reader *reader, struct error *err)
     return code;
 }
 
-/* Whether [at, end) holds nothing. */
+/* Returns whether [at, end) holds nothing. */
 static bool is_blank(const struct csv_reader *reader, const char *at, const char *end)
 {
     while (at < end && (*at == ' ' || (*at == '\t' && reader->separator != '\t')))

@@ -27,7 +27,7 @@
 
 #include "wire/record.h"
 
-/* What a user of the decoder may limit and do himself. All of it may be zero. */
+/* The limits and calls that a user of the decoder may set. All of it may be zero. */
 struct decoder_options {
     size_t header_bytes; /* largest header; 0: LIMIT_HEADER_BYTES */
     size_t tensor_bytes; /* of a record's tensors together; 0: LIMIT_TENSOR_BYTES each */
@@ -86,7 +86,7 @@ int decoder_took(struct decoder *decoder, size_t n, struct error *err);
 
 bool decoder_done(const struct decoder *decoder);
 
-/* Whether another record begins here, of which the first byte is taken. */
+/* Returns whether another record begins here, of which the first byte is taken. */
 bool decoder_interrupted(const struct decoder *decoder);
 
 /* Begins that record with a zeroed decoder, or one that has done so before: what both records may
@@ -96,7 +96,7 @@ void decoder_nest(struct decoder *inner, const struct decoder *outer, struct rec
 /* It is there: the outer one goes on. */
 void decoder_resume(struct decoder *outer, const struct decoder *inner);
 
-/* Whether bytes of a tensor are wanted: worth a read of its own. */
+/* Returns whether bytes of a tensor are wanted: worth a read of its own. */
 bool decoder_wants_data(const struct decoder *decoder);
 
 void decoder_release(struct decoder *decoder); /* not the record */

@@ -33,7 +33,7 @@ void encoder_release(struct encoder *encoder);
 /* Bytes of the bins and the checksum behind the header; bin_bytes as of the encoder. */
 uint64_t encoder_body_bytes(const struct named_tensor *tensors, int n_tensors, size_t bin_bytes);
 
-/* What is behind the header, piece by piece. Borrows the tensors. */
+/* The bytes behind the header, piece by piece. Borrows the tensors. */
 struct encoder_bodies {
     size_t bin_bytes; /* as of the encoder; set before encoder_bodies */
     const struct named_tensor *tensors;
@@ -57,7 +57,7 @@ void encoder_bodies(struct encoder_bodies *bodies, const struct named_tensor *te
  * False at the end. */
 bool encoder_next(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece);
 
-/* Whether the next piece begins a bin: on links other records may come before it. */
+/* Returns whether the next piece begins a bin: on links other records may come before it. */
 bool encoder_at_bin(const struct encoder_bodies *bodies);
 void encoder_bodies_release(struct encoder_bodies *bodies);
 

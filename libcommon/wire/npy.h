@@ -24,13 +24,13 @@ int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err);
 int npy_read_memory(const void *data, size_t n, const char *name, struct tensor *t,
                     struct error *err);
 
-/* What stands before the data; not for a type that .npy does not have. */
+/* Prints the header of a file; not for a type that .npy does not have. */
 void npy_print_header(struct str *out, const struct tensor *t);
 
 /* Format 1.0. ERR_DATA for a type that .npy does not have, ERR_IO. The file is not flushed. */
 int npy_write(FILE *file, const struct tensor *t, struct error *err);
 
-/* What a header says. */
+/* The contents of a header. */
 struct npy_header {
     enum dtype type;
     struct shape shape;

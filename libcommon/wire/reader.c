@@ -167,7 +167,7 @@ static int truncated(struct stream_reader *reader, struct error *err)
                      (unsigned long long)bytes);
 }
 
-/* What the input looks like that is no stream; `start` has n bytes. */
+/* Guesses the format of an input that is no stream; `start` has n bytes. */
 static const char *guess(const uint8_t *start, size_t n)
 {
     static const struct {
@@ -190,7 +190,7 @@ static const char *guess(const uint8_t *start, size_t n)
     return ": looks like text";
 }
 
-/* Whether a record starts here; *more is false where the input may end. */
+/* Returns whether a record starts here; *more is false where the input may end. */
 static int check_start(struct stream_reader *reader, bool *more, struct error *err)
 {
     struct input *in = &reader->in;

@@ -145,12 +145,11 @@ int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size
 int stream_reader_take_rest(struct stream_reader *reader, struct str *bytes, struct error *err);
 
 /* The next record, hello and end excluded. Returns 0 and sets *more; *more is false at the end of
- * the input. Streams that follow each other are read as one. Errors start with the
- * reader's name: ERR_DATA (truncated, damaged, beyond the limits, an unknown kind), ERR_PROTOCOL
- * (another major version), ERR_IO, ERR_OS (no memory); when the input carries an `error` record,
- * its code, "stopped by TOOL" and ERROR_STOPPED. What the function
- * of stream_reader_on_wait fails with is passed on as it is. `record` must be zeroed or one that
- * was read before. */
+ * the input. Streams that follow each other are read as one. Errors start with the reader's name:
+ * ERR_DATA (truncated, damaged, beyond the limits, an unknown kind), ERR_PROTOCOL (another major
+ * version), ERR_IO, ERR_OS (no memory); when the input carries an `error` record, its code,
+ * "stopped by TOOL" and ERROR_STOPPED. An error of the function of stream_reader_on_wait is passed
+ * on as it is. `record` must be zeroed or one that was read before. */
 int stream_read(struct stream_reader *reader, struct record *record, bool *more, struct error *err);
 
 /* Number of records that the current stream's hello promised, or -1; and where we are. */
@@ -158,7 +157,7 @@ int64_t stream_reader_expected(const struct stream_reader *reader);
 int64_t stream_reader_count(const struct stream_reader *reader);
 const char *stream_reader_name(const struct stream_reader *reader);
 
-/* What it reads from now; -1: memory. */
+/* Returns the descriptor that it reads from now; -1: memory. */
 int stream_reader_fd(const struct stream_reader *reader);
 
 /* The stage before, once stream_read has failed because it said that it failed; else NULL. */
@@ -273,11 +272,11 @@ int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64
  * is fetched, as the identities of rows. */
 #define KEPT_MARK '@'
 
-/* What a step has fetched; versions[i]: of the variables that tensor i was computed of; below 0:
- * not known. */
+/* Writes the values that a step has fetched; versions[i] is that of the variables from which tensor
+ * i was computed; below 0: not known. */
 int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64_t *versions,
                          const struct named_tensor *tensors, int n_tensors, struct error *err);
-/* Of that tensor of such a record; -1: not known. */
+/* Returns the version of that tensor of such a record; -1: not known. */
 int64_t record_version(const struct record *record, const char *name);
 
 /* ---- tensor records of variables: the exchange form of checkpoints ---- */

@@ -48,7 +48,7 @@ static bool read_number(const msgpack_object *list, uint32_t i, int64_t *number)
     return item->type == MSGPACK_OBJECT_POSITIVE_INTEGER && item->via.u64 <= INT64_MAX;
 }
 
-/* Of axes that are whole sizes are 0. */
+/* The sizes of axes that are whole are 0. */
 static bool read_axes(const msgpack_object *map, const struct shape *shape,
                       struct variable_slice *slice)
 {

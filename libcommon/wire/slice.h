@@ -13,8 +13,8 @@
 uint32_t slice_fields(const struct variable_slice *slice); /* that are packed */
 void pack_slice(msgpack_packer *packer, const struct variable_slice *slice);
 
-/* Of a tensor of that shape; texts go to the arena. False: a part that the whole cannot have, or a
- * whole that no tensor can be. */
+/* Reads the slice of a tensor of that shape; texts go to the arena. False: a part that the whole
+ * cannot have, or a whole that no tensor can be. */
 bool record_get_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
                       struct variable_slice *slice);
 

@@ -35,7 +35,7 @@ static void set_signed(msgpack_object *object, int64_t value)
     object->via.i64 = value;
 }
 
-/* Of n bytes, two's complement. */
+/* Extends n bytes, two's complement. */
 static int64_t sign_extend(uint64_t value, size_t n)
 {
     unsigned shift = (unsigned)(64 - 8 * n);

@@ -7,7 +7,7 @@
 
 enum content { CONTENT_BYTES, CONTENT_ARRAY, CONTENT_MAP, CONTENT_NONE };
 
-/* What follows a tag: a length of `length` bytes, and `fixed` bytes. */
+/* A tag is followed by a length of `length` bytes, and `fixed` bytes. */
 struct tag {
     uint8_t length, fixed;
     enum content content;

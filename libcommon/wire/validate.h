@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-/* Whether [data, data + n) is exactly one msgpack map within the limits of limits.h: every
+/* Returns whether [data, data + n) is exactly one msgpack map within the limits of limits.h: every
  * container has at most as many elements as there are bytes left. ERR_DATA if not. */
 int header_validate(const uint8_t *data, size_t n, struct error *err);
 

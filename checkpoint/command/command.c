@@ -247,7 +247,8 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
     return command_advise(err);
 }
 
-/* Those that the other store lacks. What was forgotten meanwhile need not be copied. */
+/* Those that the other store lacks. A checkpoint that was forgotten meanwhile need not be copied.
+ * */
 static int copy_all(struct command *c, struct store *from, struct store *to, struct error *err)
 {
     manifest_vec here;
@@ -259,8 +260,7 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         copy_one(c, from, here.items[i].step, to, &failed);
         if (!failed.code || failed.code == ERR_NOINPUT)
             continue;
-        /* What is wrong with one, which keeps back no other: it is damaged, or another is in its
-         * place. */
+        /* A failure of one that keeps back no other: it is damaged, or another is in its place. */
         if (failed.code != ERR_DATA && failed.code != ERR_CONFIG)
             *err = failed;
         else if (first.code)

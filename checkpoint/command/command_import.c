@@ -30,8 +30,8 @@ static int save(struct command *c, struct store *store, const struct save_tensor
     return command_advise(err);
 }
 
-/* What TensorFlow's programs count steps in; and its Saver puts the step behind the name:
- * "model.ckpt-1200.index". -1: neither. */
+/* The variable in which TensorFlow's programs count steps, or else the number that its Saver puts
+ * behind the name: "model.ckpt-1200.index". -1: neither. */
 static int64_t step_of(const char *path, const struct archive *archive)
 {
     const char *dash = strrchr(path, '-');

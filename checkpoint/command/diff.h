@@ -18,7 +18,7 @@ struct difference {
     enum difference_kind kind;
     const struct source_tensor *a, *b; /* NULL: not there */
     const char *name;                  /* valid as long as the sources */
-    /* Of numbers: the largest |a - b|, and the largest |a - b| / max(|a|, |b|); NaN where one is
+    /* For numbers the largest |a - b|, and the largest |a - b| / max(|a|, |b|); NaN where one is
      * NaN and the other is not, or another NaN. Strings: NaN, and 0 or NaN. */
     double absolute, relative;
     int64_t elements; /* that differ, in a bit */

@@ -53,7 +53,7 @@ typedef VEC(const char *) name_vec;
 void text_list(struct str *out, const manifest_vec *all, bool json)
 {
     static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW", "RUN"};
-    /* Of one run without a name there is nothing to tell. */
+    /* One run without a name needs no column. */
     bool with_run = false;
     for (size_t i = 0; i < all->n && !with_run; i++)
         with_run = *all->items[i].run.name || !run_equal(&all->items[i].run, &all->items[0].run);
@@ -109,7 +109,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
 
 /* ---- show ---- */
 
-/* Of all chunks: 12 digits tell two versions of a tensor apart. */
+/* Prints the digest of all chunks: 12 digits tell two versions of a tensor apart. */
 static void print_digest(struct str *out, const struct manifest_tensor *t)
 {
     char text[2 * DIGEST_BYTES + 1];

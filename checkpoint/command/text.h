@@ -13,7 +13,7 @@
  * scalar. */
 void text_list(struct str *out, const manifest_vec *manifests, bool json);
 
-/* What it holds, then a line for each tensor: NAME TYPE UPDATES SIZE SHARD DIGEST. */
+/* Prints what it holds, then a line for each tensor: NAME TYPE UPDATES SIZE SHARD DIGEST. */
 void text_show(struct str *out, struct source *source, bool json);
 
 /* "hidden/W  0.0317  0.204" */

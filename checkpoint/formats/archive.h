@@ -18,7 +18,7 @@ struct archive_entry {
     uint64_t bytes;
 };
 
-/* What is to be written: told first, then read one by one, so that only one is in memory. */
+/* The tensors to be written: listed first, then read one by one, so that only one is in memory. */
 struct archive_input {
     const struct archive_entry *entries;
     size_t n;
@@ -26,7 +26,7 @@ struct archive_input {
     void *context;
 };
 
-/* What was read. */
+/* An archive that was read. */
 struct archive {
     VEC(struct named_tensor) tensors;
     struct arena arena;

@@ -104,7 +104,7 @@ struct bundle_slices {
     bool sorted;
 };
 
-/* Whether the key is a slice's: no name begins with a zero. */
+/* Returns whether the key is a slice's: no name begins with a zero. */
 bool bundle_key_is_slice(const struct str *key);
 void bundle_slices_add(struct bundle_slices *slices, const struct str *key,
                        const struct bundle_entry *entry);
@@ -119,7 +119,7 @@ void bundle_slices_release(struct bundle_slices *slices);
 /* The tensor of an entry of numbers that has no slices, from whichever file holds it. */
 int bundle_read_numbers(struct bundle *bundle, const struct bundle_entry *entry,
                         struct tensor *value, struct error *err);
-/* Whether its data is there at all, before memory is taken. */
+/* Returns whether its data is there at all, before memory is taken. */
 int bundle_find_data(struct bundle *bundle, const struct bundle_entry *entry, struct error *err);
 
 #endif

@@ -37,7 +37,8 @@ static int write_out(struct zip *zip, const void *data, size_t n, struct error *
     return 0;
 }
 
-/* What the local header and the directory have in common, [4.3.7] from the third field on. */
+/* Writes the part that the local header and the directory have in common, [4.3.7] from the third
+ * field on. */
 static void put_member(struct str *s, uint32_t crc, size_t name_bytes, int extra_bytes)
 {
     put(s, VERSION, 2);

@@ -47,7 +47,7 @@ void source_close(struct source *source);
 int source_salvage(const char *name, struct source *source, size_t *n_lost,
                    void (*lost)(void *context, const char *line), void *context, struct error *err);
 
-/* Of a store: every chunk is checked, and an error names tensor and chunk. The caller releases. */
+/* Every chunk of a store is checked, and an error names tensor and chunk. The caller releases. */
 int source_read(struct source *source, size_t i, struct tensor *value, struct error *err);
 int source_read_tensor(struct source *source, const struct source_tensor *tensor,
                        struct tensor *value, struct error *err);
@@ -78,12 +78,12 @@ void source_drop_texts(struct source *source, void (*left_out)(void *context, co
  * is there in slices that cannot be joined. */
 int source_find_whole(struct source *source, const char *name, struct error *err);
 
-/* What source_read does for tensors that were joined. ERR_DATA, too, when slices overlap and have
- * different bits there. */
+/* Does the work of source_read for tensors that were joined. ERR_DATA, too, when slices overlap and
+ * have different bits there. */
 int source_read_slices(struct source *source, const struct source_tensor *whole,
                        struct tensor *value, struct error *err);
 
-/* What a tensor is for who restores variables. */
+/* Returns a tensor in the form that restoring takes. */
 struct saved_part source_part(const struct source_tensor *tensor);
 
 #endif

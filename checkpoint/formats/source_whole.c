@@ -34,7 +34,7 @@ static int by_box(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* What slices that were joined are read by. */
+/* The reader of slices that were joined. */
 struct slice_parts {
     struct saved_parts parts;
     struct source *source;

@@ -109,7 +109,8 @@ static void start(struct autosave *a, struct autosave_job *job)
     end_job(a, job);
 }
 
-/* What waits is started as soon as nothing is under way; what has failed, when the next is due. */
+/* A save that waits is started as soon as nothing is under way; one that has failed, when the next
+ * is due. */
 static void reap(struct autosave *a, bool again)
 {
     bool waits = join(a, SAVE_TURN) == SAVE_WAIT;
@@ -127,8 +128,8 @@ static bool is_due(const struct autosave *a, int64_t step)
     return interval_is_over(&a->options.every, step, a->last_begun, a->last_time);
 }
 
-/* Of the steps that were due since the last one that was begun this one, or one soon after it, is
- * saved. */
+/* Several steps may have been due since the last save that was begun: this one, or one soon after
+ * it, is saved. */
 static void count_left_out(struct autosave *a, int64_t step)
 {
     int64_t every = a->options.every.steps;
@@ -145,7 +146,7 @@ bool autosave_is_due(struct autosave *a, int64_t step)
            (due && autosave_job_react(a->job, SAVE_DUE) == SAVE_GO_ON);
 }
 
-/* What the step has measured of the variables before it, or after it. */
+/* Adds the scalars that the step has measured of the variables before it, or after it. */
 static void add_scalars(const struct autosave *a, struct autosave_job *job, bool before)
 {
     for (size_t i = 0; i < a->scalars.n; i++)
@@ -286,7 +287,7 @@ void autosave_begin(struct autosave *a)
         a->candidate = take(a, a->options.step);
 }
 
-/* What is under way and what waits is written: nobody else will. */
+/* Saves that are under way or wait are written: nobody else will. */
 static void drain(struct autosave *a)
 {
     join(a, SAVE_AWAIT);

@@ -6,8 +6,8 @@
  *
  * A checkpoint has the scalars that were computed of its variables. A loss is one of the variables
  * before the step that changes them: so the best are known a step later, and the variables are kept
- * until then; a checkpoint that is due is written at once, and gets its scalars afterwards. That of
- * the last step has none of these.
+ * until then; a checkpoint that is due is written at once, and gets its scalars afterwards. The
+ * checkpoint of the last step has none of these.
  *
  * The store is open only while something is written to it, so that tf-ckpt can work on it during
  * the run. A save that fails in the background is told and tried again when the next is due. One
@@ -31,8 +31,8 @@ struct interval {
 /* "100": steps, "30s": time. ERR_USAGE. */
 int interval_parse(const char *text, struct interval *interval, struct error *err);
 
-/* Whether it is time again after `step`, when it was done last after the step `last`, at the
- * monotonic time `then`. */
+/* Returns whether it is time again after `step`, when it was done last after the step `last`, at
+ * the monotonic time `then`. */
 static inline bool interval_is_over(const struct interval *every, int64_t step, int64_t last,
                                     double then)
 {
@@ -69,12 +69,12 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
  */
 void autosave_begin(struct autosave *autosave);
 
-/* Of these NULL is harmless: nothing is saved. The value of a scalar in the step that was run last,
+/* The following take NULL: nothing is saved. The value of a scalar in the step that was run last,
  * and of what else belongs to a checkpoint: both stay until they are given anew. `is_before`: it
  * was computed of the variables as they were before the step, and so belongs to the checkpoint of
  * the step before. */
 void autosave_set_scalar(struct autosave *autosave, const char *name, double value, bool is_before);
-/* That it is of the variables no more: those that the next step leaves have none of that name. */
+/* Forgets the scalar: the variables that the next step leaves have none of that name. */
 void autosave_drop_scalar(struct autosave *autosave, const char *name);
 void autosave_set_blob(struct autosave *autosave, const char *name, const void *data, size_t n);
 
@@ -92,7 +92,7 @@ int autosave_finish(struct autosave *autosave, int64_t step, struct error *err);
 /* Waits, too; NULL is harmless. */
 void autosave_close(struct autosave *autosave);
 
-/* Whether a save is under way. */
+/* Returns whether a save is under way. */
 bool autosave_is_saving(const struct autosave *autosave);
 
 struct autosave_counts {

@@ -54,7 +54,7 @@ void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob 
     vec_push(&job->blobs, copy);
 }
 
-/* What changes the state of one under way is of its thread, until that is over. */
+/* Only its thread changes the state of one under way, until that is over. */
 enum save_reaction autosave_job_react(struct autosave_job *job, enum save_event event)
 {
     enum save_life before = job ? atomic_load(&job->life) : SAVE_IDLE, life = before;
@@ -145,7 +145,7 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
         store_save(store, &request, NULL, err);
     job->is_alone |= !err->code;
     if (!err->code) {
-        /* What is too old goes; if that fails, the checkpoint is there all the same. */
+        /* Checkpoints that are too old go; if that fails, the new one is there all the same. */
         struct prune_report report;
         if (options->keep > 0 &&
             !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))

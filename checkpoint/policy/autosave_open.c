@@ -82,7 +82,7 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->unmeasured = -1;
     a->late.step = -1;
     a->last_time = time_now();
-    /* What the run has in the store already counts when something must be better than ever. */
+    /* The checkpoints that the run has already count when something must be better than ever. */
     manifest_vec all;
     struct store *store;
     struct error damaged = ERROR_INIT;

@@ -16,7 +16,7 @@
 
 typedef VEC(struct manifest_scalar) measured_vec;
 
-/* What a step has measured of a checkpoint that was begun without it. */
+/* Scalars that a step has measured for a checkpoint that was begun without them. */
 struct autosave_late {
     int64_t step; /* of the checkpoint; -1: there is none */
     measured_vec scalars;
@@ -68,7 +68,7 @@ struct autosave {
     struct autosave_counts counts;
 };
 
-/* Whether the value of the metric is better than ever. */
+/* Returns whether the value of the metric is better than ever. */
 bool autosave_is_better(const struct autosave *autosave, double value);
 
 /* Between two steps, when nobody writes. All cuts before it are collected. */
@@ -78,7 +78,7 @@ void autosave_job_free(struct autosave_job *job); /* NULL is harmless */
 void autosave_job_add_scalar(struct autosave_job *job, const char *name, double value);
 void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob *blob);
 
-/* What is to be done when that happens. NULL: none is under way. */
+/* Returns what is to be done when that happens. NULL: none is under way. */
 enum save_reaction autosave_job_react(struct autosave_job *job, enum save_event event);
 
 /* So that another cut may be taken. */

@@ -14,7 +14,7 @@
 #include "checkpoint/store/store_private.h"
 
 #define BATCH_CHUNKS 1024
-/* What the list of the pages of one removed chunk takes, and its way through the tree. */
+/* The list of the pages of one removed chunk, and its way through the tree. */
 #define REMOVAL_BYTES ((CHUNK_BYTES / 4096 + 1) * 8 + 4096)
 #define SLACK_BYTES (64 << 10)
 
@@ -36,7 +36,7 @@ struct marking {
     MDB_txn *txn;
 };
 
-/* What a damaged manifest refers to is not known; what it names, wherever in it, may be that. */
+/* A damaged manifest may refer to any digest that can be found in it. */
 static void mark_damaged(const struct marking *marking, const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + DIGEST_BYTES <= n; i++) {
@@ -201,7 +201,8 @@ static int forget_replaced(struct store *shard, const char *name, const struct l
     return err->code;
 }
 
-/* What no coordinating manifest lists, and is older than one that is listed. */
+/* Forgets checkpoints that no coordinating manifest lists, and that are older than one that is
+ * listed. */
 static int forget_unlisted(struct store *shard, const char *name, const struct listing *l,
                            struct error *err)
 {

@@ -29,7 +29,7 @@ struct retain_item {
     const char *kept_by; /* set by retain: "last", "daily", ...; NULL: to be forgotten */
 };
 
-/* Whether there is a rule at all: without one everything would be forgotten. */
+/* Returns whether there is a rule at all: without one everything would be forgotten. */
 bool retain_has_rules(const struct retain_policy *policy);
 
 /* The items are in the order of saving. The last one is kept in any case. */
@@ -38,7 +38,7 @@ void retain(const struct retain_policy *policy, struct retain_item *items, size_
 /* The metric of "loss", "loss:min" or "accuracy:max", in the arena. *is_low: whether less is
  * better; where the text does not say, if its name has loss, error, cost or perplexity in it. */
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low);
-/* Whether the value of a metric is better than another; NaN is none. */
+/* Returns whether the value of a metric is better than another; NaN is none. */
 static inline bool retain_is_better(bool is_low, double value, double than)
 {
     return !isnan(value) && (isnan(than) || (is_low ? value < than : value > than));

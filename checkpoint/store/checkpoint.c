@@ -83,8 +83,8 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     struct checkpoint_part *part = add_part(c, store, true);
     if (store_begin(store, false, &part->txn, err))
         return blame_shard(c, err);
-    /* Of that digest: the shard may have saved the step once more, which nobody lists yet, or no
-     * more when a prune has found it. */
+    /* Opens the one of that digest: the shard may have saved the step once more, which nobody lists
+     * yet, or no longer have it after a prune. */
     struct error missing = ERROR_INIT;
     int code =
         store_manifest_in(part->store, part->txn, c->manifest.step, &part->manifest, &missing);
@@ -101,8 +101,8 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     return 0;
 }
 
-/* Whether it is no longer what was opened: it was forgotten meanwhile, or saved once more. Then its
- * shards may have been pruned of it, and nothing is damaged. */
+/* Returns whether it is no longer what was opened: it was forgotten meanwhile, or saved once more.
+ * Then its shards may have been pruned of it, and nothing is damaged. */
 static bool has_gone(struct store *store, const struct ckpt_manifest *opened)
 {
     struct ckpt_manifest now;
@@ -174,8 +174,8 @@ static void pass_over(struct checkpoint_search *search, const struct error *why)
         search->skipped->tell(search->skipped, why->text);
 }
 
-/* What is damaged, or not there any more, is passed over. Any other error says nothing of the
- * checkpoint, and an older one in its place would be a guess. */
+/* A checkpoint that is damaged, or not there any more, is passed over. Any other error says nothing
+ * of the checkpoint, and an older one in its place would be a guess. */
 static int search_list(struct checkpoint_search *search, const manifest_vec *all, struct error *err)
 {
     for (size_t i = all->n; i-- > 0;) {

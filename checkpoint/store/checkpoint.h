@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One checkpoint of a store, open for reading: its tensors, from whichever shards hold them. What
- * is read is what was saved, or an error that names tensor and chunk: every byte is checked against
- * the digests.
+ * One checkpoint of a store, open for reading: its tensors, from whichever shards hold them. A read
+ * gives what was saved, or an error that names tensor and chunk: every byte is checked against the
+ * digests.
  */
 #ifndef TF_CHECKPOINT_CHECKPOINT_H
 #define TF_CHECKPOINT_CHECKPOINT_H
@@ -33,9 +33,9 @@ struct checkpoint {
     struct arena arena;
 };
 
-/* Whether the error is damage: for that alone an older checkpoint is taken in place of a newer one.
- * Any other (a disk that does not read, no descriptor, no memory) says nothing of it, and is handed
- * on. */
+/* Returns whether the error is damage: for that alone an older checkpoint is taken in place of a
+ * newer one. Any other (a disk that does not read, no descriptor, no memory) says nothing of it,
+ * and is handed on. */
 bool checkpoint_is_damaged(const struct error *err);
 
 /* Opens `step`, or the newest complete one, or the best. Its data cannot be pruned away until it is
@@ -74,7 +74,7 @@ int checkpoint_fetch_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk,
 int checkpoint_check_digest(const struct checkpoint *checkpoint, int i, uint64_t chunk,
                             const struct digest *found, struct error *err);
 
-/* Whether it is there, without reading it. */
+/* Returns whether it is there, without reading it. */
 int checkpoint_find_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, struct error *err);
 
 #endif

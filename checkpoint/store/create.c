@@ -90,7 +90,8 @@ static bool is_temporary(const struct creation *c, const char *name)
 static bool lock_folder(struct creation *c, struct error *err)
 {
     c->lock = open(c->temporary.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Who looks around may take a new folder away before it is locked: then another is made. */
+    /* Another process that looks around may take a new folder away before it is locked: then
+     * another is made. */
     struct stat held, named;
     if (c->lock >= 0 && !patience_lock(c->lock, c->temporary.data, err) && !fstat(c->lock, &held) &&
         !stat(c->temporary.data, &named) && held.st_dev == named.st_dev &&
@@ -243,8 +244,8 @@ static int check_writable(const char *path, struct error *err)
     return error_set_errno(err, is_missing ? ERR_NOINPUT : store_errno_code(errno), "%s", path);
 }
 
-/* Folders as /proc allow to write and take nothing. What is made is called as a temporary folder of
- * a store, which those who make one pass over, and take away if it was left. */
+/* Folders as /proc allow to write and take nothing. The folder has the name of a temporary folder
+ * of a store, which others that make a store pass over, and take away if it was left. */
 static int check_takes(const char *path, struct error *err)
 {
     struct str probe = STR_INIT;

@@ -141,7 +141,7 @@ WIDE static void add_block(__m512i state[8], const uint8_t *const at[DIGEST_LANE
     compress(state, w);
 }
 
-/* What is left over, a bit, zeros, and the length in bits. */
+/* Adds the rest, a bit, zeros, and the length in bits. */
 WIDE static void add_end(__m512i state[8], const void *const values[DIGEST_LANES], size_t n)
 {
     uint8_t ends[DIGEST_LANES][2 * BLOCK_BYTES] = {{0}};

@@ -10,7 +10,7 @@
 
 #define DIGEST_LANES 16
 
-/* Whether this processor has registers that wide. */
+/* Returns whether this processor has registers that wide. */
 bool digest_lanes_usable(void);
 
 /* The digests of sixteen values of n bytes each; `digests` may not be NULL anywhere, and several

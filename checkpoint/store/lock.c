@@ -23,12 +23,12 @@ static int take(int fd, const struct lock_request *request, struct patience *pat
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_set_errno(err, ERR_IO, "locking");
-        /* Who does not let the lock go for so long is named, and a signal ends the wait. */
+        /* A process that holds the lock for so long is named, and a signal ends the wait. */
         const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
         char owner[OWNER_BYTES];
         enum patience_news news = patience_look(patience);
         if (news != PATIENCE_WAIT) {
-            /* Who has it: "process 4120, tf-ckpt prune". */
+            /* The holder: "process 4120, tf-ckpt prune". */
             ssize_t n = pread(text_fd, owner, OWNER_BYTES - 1, 0);
             owner[n > 0 ? n : 0] = '\0';
             owner[strcspn(owner, "\n")] = '\0';

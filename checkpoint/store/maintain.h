@@ -28,15 +28,15 @@ struct prune_report {
 
 /* Removes the chunks that no manifest refers to, and from the environments of shards also the
  * manifests that the coordinating ones no longer list (not those that are newer: a job may be
- * saving). Of a manifest that is damaged every chunk stays whose digest can be found in it. Killed
- * or stopped, it leaves a sound store. `dry_run` only counts. */
+ * saving). A damaged manifest keeps every chunk whose digest can be found in it. Killed or stopped,
+ * it leaves a sound store. `dry_run` only counts. */
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err);
 
 /* Saves the checkpoint, every chunk of it checked, into another store, with its run, its time and
- * all that belongs to it; of a job with several shards it becomes one. What is there already with
- * the same values stays: `saved` (NULL: not wanted) has the sequence number 0 then. ERR_CONFIG, and
- * nothing is read, when there is another one of its step. */
+ * all that belongs to it; of a job with several shards it becomes one. A checkpoint that is there
+ * already with the same values stays: `saved` (NULL: not wanted) has the sequence number 0 then.
+ * ERR_CONFIG, and nothing is read, when there is another one of its step. */
 int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
                     struct ckpt_manifest *saved, struct error *err);
 

@@ -72,13 +72,15 @@ void ckpt_manifest_encode(struct ckpt_manifest *manifest, struct str *out);
 int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *manifest,
                          struct error *err);
 
-/* Of a tensor, a container, a scalar, ...: not too long, and fit to be printed. */
+/* Returns whether a name of a tensor, a container, a scalar, ... is not too long, and fit to be
+ * printed. */
 bool ckpt_name_fits(const char *name);
 
 /* All that are in it. ERR_DATA naming the first that is not. */
 int ckpt_manifest_check_names(const struct ckpt_manifest *manifest, struct error *err);
 
-/* Whether the bytes begin as a manifest does: for whoever looks for one in a damaged file. */
+/* Returns whether the bytes begin as a manifest does: for whoever looks for one in a damaged file.
+ * */
 bool ckpt_manifest_begins(const void *value, size_t n);
 
 /* NULL: none of that name. Tensors are not added any more once one was looked for. */

@@ -4,10 +4,10 @@
  *
  * LMDB believes its pages: one flipped bit in a page of the tree can send it to any address, and a
  * free list that names a page in use lets the next writer destroy it. So every store is walked
- * before LMDB may work on it, with pread, which fails where a mapping would end the process. What
- * passes is a tree: each page is used once, numbers itself rightly and lies within the file; keys
- * ascend; counts and depths are those of the meta page. What the values hold is not looked at:
- * their digests answer for them.
+ * before LMDB may work on it, with pread, which fails where a mapping would end the process. A file
+ * that passes is a tree: each page is used once, numbers itself rightly and lies within the file;
+ * keys ascend; counts and depths are those of the meta page. The values are not looked at: their
+ * digests answer for them.
  */
 #ifndef TF_CHECKPOINT_PAGES_H
 #define TF_CHECKPOINT_PAGES_H
@@ -36,7 +36,7 @@ struct pages_meta {
 
 #define PAGES_META_BYTES 152 /* of a meta page: what is used of it */
 
-/* What the bytes of meta page `number`, 0 or 1, say. ERR_DATA when they are none. */
+/* Reads the bytes of meta page `number`, 0 or 1. ERR_DATA when they are none. */
 int pages_parse_meta(const uint8_t bytes[PAGES_META_BYTES], int number, struct pages_meta *meta,
                      struct error *err);
 
@@ -71,7 +71,7 @@ struct pages_node {
     uint64_t overflow_pages; /* how many */
 };
 
-/* Whether the bytes are a sound leaf page that numbers itself `number`. */
+/* Returns whether the bytes are a sound leaf page that numbers itself `number`. */
 bool pages_is_leaf(const uint8_t *page, uint32_t page_bytes, uint64_t number);
 int pages_leaf_nodes(const uint8_t *page);
 /* False if node i lies outside the page, or is of a kind that stores do not have. */

@@ -102,7 +102,7 @@ bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pag
 
 /* ---- leaves ---- */
 
-/* Of the last key with this one. */
+/* Compares the last key with this one. */
 static int compare(const struct pages_walk *w, const uint8_t *key, size_t n)
 {
     if (w->is_free) {

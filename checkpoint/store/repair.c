@@ -135,7 +135,7 @@ static int repair(const struct repair *r, const char *path, const struct store_o
     return err->code;
 }
 
-/* Of shards first: what the store lists is in them. */
+/* The shards come first: they hold what the store lists. */
 int store_repair(const char *path, const struct store_options *options,
                  void (*say)(void *context, const char *line), void *context, struct error *err)
 {

@@ -252,7 +252,7 @@ static int describe(struct store_save *s, struct error *err)
     return err->code;
 }
 
-/* What is there already stays, or is replaced, or is in the way. */
+/* A checkpoint of the step that is there already stays, or is replaced, or is in the way. */
 static int save_all(struct store_save *s, bool *stays, struct error *err)
 {
     struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;

@@ -57,8 +57,8 @@ struct save_request {
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err);
 
-/* Whether a checkpoint of that step and run may be saved there over what is of the same run alone:
- * the error of store_save, for who has to save shards before it. */
+/* Returns whether a checkpoint of that step and run may be saved there over what is of the same run
+ * alone: the error of store_save, for who has to save shards before it. */
 int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run,
                    struct error *err);
 
@@ -78,7 +78,7 @@ int store_check_alone(struct store *store, const struct ckpt_run *run, struct er
  * over since it does not get back, ERR_DENIED. Other errors as of store_open. */
 int store_take_over(const char *path, const struct store_options *options, const char *claims,
                     int64_t *generation, struct error *err);
-/* That the store is of now. */
+/* Reads the generation that the store is of now. */
 int store_generation(struct store *store, int64_t *generation, struct error *err);
 /* Before something is saved, with the store open to write: ERR_DENIED naming who has taken it over
  * since. */

@@ -17,7 +17,7 @@ static size_t count_variables(const struct ckpt_manifest *m)
     return n;
 }
 
-/* What clocks know of workers is no value. */
+/* The knowledge of clocks about workers is no value. */
 static bool has_same_variables(const struct ckpt_manifest *a, struct ckpt_manifest *b)
 {
     bool same = count_variables(a) == count_variables(b);

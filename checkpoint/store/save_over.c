@@ -21,7 +21,7 @@ int save_find_there(struct store *store, int64_t step, bool *is_there, struct ck
     return 0;
 }
 
-/* Whether they are alike but for their bytes. `there` NULL: there is none. */
+/* Returns whether they are alike but for their bytes. `there` NULL: there is none. */
 static bool is_like(const struct manifest_tensor *mine, const struct manifest_tensor *there)
 {
     return there && there->type == mine->type && shape_equal(&there->shape, &mine->shape) &&
@@ -80,8 +80,8 @@ static bool is_tensor_copy(const struct manifest_tensor *t, struct ckpt_manifest
            !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
 }
 
-/* What a job saves once more at its end has the variables of the step, and what else belongs to it
- * as it is then: workers have left, states were given. */
+/* A second save of a step at a job's end has the variables of the step, and the rest as it is then:
+ * workers have left, states were given. */
 static bool is_later_save(const struct checkpoint *from, struct ckpt_manifest *there)
 {
     const struct ckpt_manifest *m = &from->manifest;

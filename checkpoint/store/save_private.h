@@ -47,7 +47,7 @@ int save_check_over(const struct store *store, const struct save_over_case *over
 int save_check_copy(struct store *store, const struct checkpoint *from, bool *stays,
                     struct error *err);
 
-/* Whether the store has exactly this, in good order. */
+/* Returns whether the store has exactly this, in good order. */
 bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item *item);
 
 /* ---- save_again.c: what a step that is saved once more keeps ---- */

@@ -75,7 +75,7 @@ int store_open_files(struct store *store, struct error *err)
     }
     store->device = status.st_dev;
     store->inode = status.st_ino;
-    /* Who only reads does without what it may not read. */
+    /* A reader does without files that it may not read. */
     struct error failed = ERROR_INIT;
     if (committed_open(store->folder, store->writes, &store->committed_fd, &failed) &&
         (store->writes || failed.code != ERR_DENIED)) {
@@ -170,8 +170,8 @@ static int check_pages(struct store *store, struct error *err)
     return err->code;
 }
 
-/* Whether the newest commit that LMDB finds is the one that was made last. What was noted was read
- * before the transaction began: a writer may be at work. */
+/* Returns whether the newest commit that LMDB finds is the one that was made last. The note was
+ * read before the transaction began: a writer may be at work. */
 static int check_commit(struct store *store, MDB_txn *txn, const struct committed *last,
                         struct error *err)
 {

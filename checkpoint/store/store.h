@@ -47,19 +47,19 @@ struct store_options {
         STORE_MENDS,       /* or brings back its last one first */
     } repairs;
 
-    /* To write: called when the lock is held, before the environment is opened. What of this
-     * process has it open for reading is to close it. NULL: nothing has. */
+    /* To write: called when the lock is held, before the environment is opened. Called so that this
+     * process closes it where it is open for reading. NULL: nothing has. */
     void (*make_way)(void *context);
     void *context;
 };
 
-/* What can be known of a store before there is anything to save, which is made if it is missing:
- * ERR_NOINPUT when what it is to lie in is missing or no folder, as only one is made, not all that
- * are missing on the way; ERR_DENIED when it cannot be written to; ERR_IO where nothing can be
- * made, as in /proc. */
+/* Checks what can be known of a store before there is anything to save, which is made if it is
+ * missing: ERR_NOINPUT when what it is to lie in is missing or no folder, as only one is made, not
+ * all that are missing on the way; ERR_DENIED when it cannot be written to; ERR_IO where nothing
+ * can be made, as in /proc. */
 int store_check_place(const char *path, struct error *err);
 
-/* Whether the folder looks like a store: it may still be damaged. */
+/* Returns whether the folder looks like a store: it may still be damaged. */
 bool store_exists(const char *path);
 
 /* Makes an empty store, or nothing. ERR_USAGE when the name is taken. */
@@ -74,7 +74,7 @@ void store_close(struct store *store); /* NULL is harmless */
 
 const char *store_name(const struct store *store);
 
-/* What the walk at opening has found. */
+/* Returns the counts that the walk at opening has found. */
 const struct pages_count *store_pages(const struct store *store);
 
 /* Why what is found is not what was committed last (checkpoint/store/committed.h); code 0: it is.
@@ -91,7 +91,7 @@ int store_repair(const char *path, const struct store_options *options,
 
 typedef VEC(struct ckpt_manifest) manifest_vec;
 
-/* What is wrong with one of them, or with the list of all. */
+/* Damage of one of them, or of the list of all. */
 struct store_damage {
     int64_t step; /* STORE_NO_STEP: of none */
     struct error err;

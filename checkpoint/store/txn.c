@@ -251,8 +251,8 @@ int store_commit_nothing(struct store *store, struct error *err)
     return err->code;
 }
 
-/* Whether free pages do. They lie scattered: not every run of them holds a chunk. After a commit
- * that changes nothing, what the one before has freed can be used. */
+/* Returns whether free pages do. They lie scattered: not every run of them holds a chunk. After a
+ * commit that changes nothing, what the one before has freed can be used. */
 static bool free_pages_suffice(struct store *store, uint64_t bytes)
 {
     struct free_pages pages;

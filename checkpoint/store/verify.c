@@ -38,7 +38,7 @@ static void add_problem(struct verify *v, int64_t step, const char *text)
     vec_push(&v->report->problems, problem);
 }
 
-/* What the digest says in the end; until then, whether it could be read. */
+/* Takes the result of the digest; until there is one, whether the chunk could be read. */
 static void take_result(struct chunk_task *task, const struct error *failed)
 {
     task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;

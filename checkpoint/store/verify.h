@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Verification: is everything there that the manifests name, and, if asked for, is it what was
- * saved? That the pages of the file are sound was seen when the store was opened.
+ * saved? The pages of the file were checked when the store was opened.
  */
 #ifndef TF_CHECKPOINT_VERIFY_H
 #define TF_CHECKPOINT_VERIFY_H

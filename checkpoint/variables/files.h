@@ -7,7 +7,7 @@
 
 #include "exec/state/files.h"
 
-/* Of the process; `producer` is what manifests name, and must stay. */
+/* The checkpoint files of the process; `producer` is what manifests name, and must stay. */
 struct checkpoint_files *checkpoint_files(const char *producer);
 
 #endif

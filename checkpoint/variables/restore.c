@@ -52,7 +52,7 @@ int restore_check_names(const struct restore_names *names, const struct graph *g
     return 0;
 }
 
-/* What a variable is called in the checkpoint. */
+/* Returns a variable's name in the checkpoint. */
 static const char *old_name(const struct restore_names *names, const char *name,
                             struct arena *arena)
 {

@@ -19,7 +19,7 @@ struct restore_names {
 int restore_check_names(const struct restore_names *names, const struct graph *graph,
                         struct error *err);
 
-/* What the node's variable is in the checkpoint. Its name may be in the arena. */
+/* Returns the node's variable as the checkpoint has it. Its name may be in the arena. */
 struct variable restore_variable(const struct node *node, const struct restore_names *names,
                                  struct arena *arena);
 
@@ -34,7 +34,7 @@ struct restore_request {
     struct variable_store *variables;
     struct device *device; /* of variables that are not there yet */
 
-    /* Of restore_partial: a line for all that it leaves out. May be NULL. */
+    /* Called by restore_partial with a line for all that it leaves out. May be NULL. */
     void (*left)(void *context, const char *line);
     void *context;
 };
@@ -52,14 +52,14 @@ struct restored {
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
                   struct restored *restored, struct error *err);
 
-/* Of STORE, STORE@STEP or a file of records those variables that the graph has, too, with the same
- * type and a shape that fits; the others stay as they are. The variables are changed only if all is
- * well. ERR_DATA when none fits, too. */
+/* Restores from STORE, STORE@STEP or a file of records those variables that the graph has, too,
+ * with the same type and a shape that fits; the others stay as they are. The variables are changed
+ * only if all is well. ERR_DATA when none fits, too. */
 int restore_partial(const char *name, const struct restore_request *request, struct error *err);
 
-/* What the graph has of the newest intact checkpoint of a store, or of that of a step, as a stream
- * of records for who wants one. `passed_over`: why no newer one; code 0: it is the newest. The
- * reader is the caller's to free. */
+/* Opens the graph's variables of the newest intact checkpoint of a store, or of that of a step, as
+ * a stream of records. `passed_over`: why no newer one; code 0: it is the newest. The reader is the
+ * caller's to free. */
 int store_stream(const char *path, int64_t step, const struct graph *graph,
                  struct stream_reader **reader, struct error *passed_over, struct error *err);
 

@@ -82,7 +82,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
             }
         }
     if (!err->code) {
-        /* What the graph has no variable for: tables by their own names. */
+        /* Tensors that the graph has no variable for: tables by their own names. */
         struct error ignored = ERROR_INIT;
         source_join_slices(&p.source, &ignored);
         for (size_t i = 0; i < p.source.tensors.n; i++) {

@@ -8,8 +8,9 @@
 #include "checkpoint/store/checkpoint.h"
 #include "exec/state/variable.h"
 
-/* Whether the checkpoint has all rows of such a variable, under its name or in slices of the same
- * whole. ERR_DATA naming it when what is there does not fit; ERR_NOINPUT when nothing is. */
+/* Returns whether the checkpoint has all rows of such a variable, under its name or in slices of
+ * the same whole. ERR_DATA naming it when what is there does not fit; ERR_NOINPUT when nothing is.
+ * */
 int checkpoint_has_variable(struct checkpoint *checkpoint, const struct variable *like,
                             struct error *err);
 

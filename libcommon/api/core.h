@@ -43,7 +43,7 @@ struct tf_core {
     const char *(*call_fetch_string)(const tf_call *call, int i, int64_t element, size_t *length);
 };
 
-/* Of libtf-graph.so, found by its name. */
+/* The table of libtf-graph.so, found by its name. */
 extern const struct tf_core tf_core;
 
 #endif

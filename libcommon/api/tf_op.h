@@ -40,13 +40,13 @@ enum tf_op_flag {
     TF_OP_NO_GRADIENT = 4  /* contributes nothing to gradients, silently */
 };
 
-/* What an op means. Grammar: an argument is `name: TYPE`, where TYPE is a type ("int32"), a type
- * attribute ("T"), a list of N tensors of one type ("N*T"), or a list of tensors whose types are a
- * list(type) attribute ("Tlist..."). An attribute is `name: KIND`, then optionally `= default`,
- * then `>= minimum`. KIND is int, float, bool, string, type, shape, list(KIND), a set of strings
- * {"SAME","VALID"}, or a set of types: names and classes (floating, integer, real, numeric, any)
- * joined by |. Several are separated by commas. Type attributes and N are inferred from the inputs
- * when a node is made. */
+/* The declaration of an op. Grammar: an argument is `name: TYPE`, where TYPE is a type ("int32"), a
+ * type attribute ("T"), a list of N tensors of one type ("N*T"), or a list of tensors whose types
+ * are a list(type) attribute ("Tlist..."). An attribute is `name: KIND`, then optionally `=
+ * default`, then `>= minimum`. KIND is int, float, bool, string, type, shape, list(KIND), a set of
+ * strings {"SAME","VALID"}, or a set of types: names and classes (floating, integer, real, numeric,
+ * any) joined by |. Several are separated by commas. Type attributes and N are inferred from the
+ * inputs when a node is made. */
 struct tf_op {
     const char *name;                     /* letters and digits, a capital in front */
     const char *inputs, *outputs, *attrs; /* NULL: none */
@@ -69,7 +69,7 @@ struct tf_op_kernel {
     int (*run)(tf_kernel *kernel);
 };
 
-/* What an object exports as `tf_ops`. */
+/* The table that an object exports as `tf_ops`. */
 struct tf_ops {
     uint32_t abi;                                     /* TF_OP_ABI */
     uint32_t bytes;                                   /* of this struct, as compiled */

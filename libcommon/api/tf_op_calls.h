@@ -29,7 +29,8 @@ struct tf_op_attr {
     const char *name, *value; /* as in a graph's text: "true", "0.5", "[1,2]", "float32", "SAME" */
 };
 
-/* What the program gives to an object: found in every handle, called by the functions below. */
+/* Functions that the program gives to an object: found in every handle, called by the functions
+ * below. */
 struct tf_op_functions {
     const char *(*node_name)(const tf_node *);
     int (*node_int)(const tf_node *, const char *name, int64_t *value);
@@ -125,7 +126,7 @@ static inline int tf_node_shape(const tf_node *node, const char *name, struct tf
     return TF_OP_CALL(node, node_shape)(node, name, value);
 }
 
-/* Of a list(int). */
+/* The numbers of a list(int). */
 static inline const int64_t *tf_node_ints(const tf_node *node, const char *name, int *n)
 {
     return TF_OP_CALL(node, node_ints)(node, name, n);
@@ -171,7 +172,7 @@ static inline void tf_infer_set(tf_infer *infer, int output, const struct tf_sha
     TF_OP_CALL(infer, infer_set)(infer, output, shape);
 }
 
-/* What is known of a shape that is that of both inputs; fails where they contradict each other. */
+/* Finds what is known of a shape that both inputs have; fails where they contradict each other. */
 static inline int tf_infer_merge(tf_infer *infer, int a, int b, struct tf_shape *merged)
 {
     return TF_OP_CALL(infer, infer_merge)(infer, a, b, merged);
@@ -264,7 +265,7 @@ static inline void tf_grad_set(tf_grad *grad, int i, struct tf_edge gradient)
     TF_OP_CALL(grad, grad_set)(grad, i, gradient);
 }
 
-/* What a gradient function returns: 0, or the code of the first failure. */
+/* A gradient function returns this: 0, or the code of the first failure. */
 static inline int tf_grad_finish(const tf_grad *grad)
 {
     return TF_OP_CALL(grad, grad_finish)(grad);
@@ -368,7 +369,7 @@ static inline int64_t tf_kernel_step(const tf_kernel *kernel)
     return TF_OP_CALL(kernel, kernel_step)(kernel);
 }
 
-/* What a kernel returns when a function above has failed. */
+/* A kernel returns this when a function above has failed. */
 static inline int tf_kernel_failed(tf_kernel *kernel)
 {
     return TF_OP_CALL(kernel, kernel_fail)(kernel, NULL);

@@ -18,8 +18,8 @@
  * small, a line says so and the process exits with TF_OS. Whatever is as large as its input, a
  * tensor for instance, is an error instead.
  *
- * Ownership. What a function makes is the caller's, who frees it: calls before their session, the
- * session before its graph. NULL may be freed. Texts that are passed in are copied.
+ * Ownership. Objects that a function makes are the caller's, who frees them: calls before their
+ * session, the session before its graph. NULL may be freed. Texts that are passed in are copied.
  *
  * Threads. A graph may be used by any number of threads and sessions at once. A session as well:
  * calls that run at the same time are steps that overlap, and each sees every variable as some
@@ -37,8 +37,8 @@
 extern "C" {
 #endif
 
-/* Of this header. A library has one as well, and is linked by its name libtf-tools.so.1: functions
- * are added within a version, and none is taken away or changed. */
+/* The version of this header. A library has one as well, and is linked by its name
+ * libtf-tools.so.1: functions are added within a version, and none is taken away or changed. */
 #define TF_TOOLS_ABI 1
 
 uint32_t tf_abi(void);        /* of the library at hand; 0: it is not installed wholly */
@@ -59,7 +59,7 @@ typedef struct tf_call tf_call;
  * of them: later it is TF_USAGE. */
 int tf_ops_load(const char *file, struct tf_error *error);
 
-/* What ops say that print: `print` gets a line at a time, from one thread at a time. NULL: nobody
+/* Sets where ops print: `print` gets a line at a time, from one thread at a time. NULL: nobody
  * hears it, as at first. */
 void tf_on_print(void (*print)(const char *line, void *context), void *context);
 
@@ -131,7 +131,8 @@ int tf_call_run(tf_call *call, struct tf_error *error);
 int tf_call_fetches(const tf_call *call);
 const char *tf_call_fetch_name(const tf_call *call, int i);
 
-/* What the last run gave; the elements live until the next run, or until the call is freed. */
+/* Returns a result of the last run; the elements live until the next run, or until the call is
+ * freed. */
 int tf_call_fetch(const tf_call *call, int i, struct tf_tensor *value, struct tf_error *error);
 
 /* An element of strings, which does not end in NUL; NULL: there is none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Types, shapes and error codes, as programs and ops of others see them. What stands here does not
- * change within a version of the two interfaces that use it: tf_tools.h and tf_op.h.
+ * Types, shapes and error codes, as programs and ops of others see them. Nothing here changes
+ * within a version of the two interfaces that use it: tf_tools.h and tf_op.h.
  */
 #ifndef TF_TYPES_H
 #define TF_TYPES_H
@@ -43,7 +43,7 @@ struct tf_shape {
     int64_t dims[TF_RANK_MAX];
 };
 
-/* What functions that can fail return, other than 0: the codes of <sysexits.h>, with which the
+/* The results other than 0 of functions that can fail: the codes of <sysexits.h>, with which the
  * programs exit. */
 enum tf_code {
     TF_USAGE = 64,       /* called wrongly */

@@ -208,7 +208,7 @@ static int wrong_sum(const struct npz *a, struct error *err)
     return malformed(a, "the checksum of a member is wrong", err);
 }
 
-/* Returns the sum of the n bytes of the file at offset. They are read with read(), as pages of a
+/* Returns the sum of the n bytes of the file at offset. They are read with pread, as pages of a
  * mapping would stay in memory. */
 static int sum_of(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
                   struct error *err)

@@ -16,7 +16,7 @@ static int64_t groups_of(const struct gradient_code *code, const struct tensor *
     return tensor_count(t) / code->group;
 }
 
-/* Whether a gradient has groups, and the residual has those from q->first on. */
+/* Returns whether a gradient has groups, and the residual has those from q->first on. */
 static int check_groups(struct kernel_call *call, const struct tensor *gradient,
                         const struct tensor *residual, struct quantize_call *q)
 {

@@ -18,7 +18,7 @@ static struct shape rows_of(int64_t first, const struct shape *s, int from)
     return rows;
 }
 
-/* Whether `head` is how `s` begins, as far as known. */
+/* Returns whether `head` is how `s` begins, as far as known. */
 static bool begins(const struct shape *s, const struct shape *head)
 {
     struct shape start = *s;

@@ -123,7 +123,8 @@ static void move_dim(struct strided *s, int dim, int place)
     }
 }
 
-/* Whether the block is a transpose at heart; if so, its matrix becomes the last two dimensions. */
+/* Returns whether the block is a transpose at heart; if so, its matrix becomes the last two
+ * dimensions. */
 static bool find_matrix(struct strided *s)
 {
     int64_t item = (int64_t)s->item_bytes;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Whether dimension `axis` (outer) continues the plan's outermost one for every input. */
+/* Returns whether dimension `axis` (outer) continues the plan's outermost one for every input. */
 static bool continues(const struct broadcast *plan, int64_t strides[][SHAPE_RANK_MAX], int axis)
 {
     for (int i = 0; i < plan->n_in; i++) {

@@ -11,7 +11,8 @@
 
 /* ---- FixedUnigramCandidateSampler ---- */
 
-/* Whether the node's shard has class `id` of all shards' classes, and the weight of that class. */
+/* Returns whether the node's shard has class `id` of all shards' classes, and the weight of that
+ * class. */
 bool unigram_of(const struct node *node, int64_t id);
 double unigram_weight(const struct node *node, int64_t id);
 

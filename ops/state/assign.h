@@ -12,8 +12,8 @@
 int assign_prepare(struct kernel_setup *setup);
 enum variable_write assign_how(const struct kernel_call *call);
 
-/* Whether the variable is assigned its own memory, perhaps seen with another shape, which it has
- * then: nothing is to be copied. */
+/* Returns whether the variable is assigned its own memory, perhaps seen with another shape, which
+ * it has then: nothing is to be copied. */
 bool assign_itself(struct kernel_call *call);
 
 /* AssignAdd, AssignSub: the variable, ready to be changed in place; NULL with call->err set. */

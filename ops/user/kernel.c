@@ -109,7 +109,7 @@ enum tf_type user_kernel_output_type(const tf_kernel *kernel, int output)
     return out ? (enum tf_type)out->type : TF_INVALID;
 }
 
-/* Whether an output can be made so; else the call has failed. */
+/* Returns whether an output can be made so; else the call has failed. */
 static bool may_make(tf_kernel *kernel, int output, const struct tf_shape *shape, bool is_strings,
                      struct shape *own)
 {

@@ -45,7 +45,8 @@ struct channel {
 
 struct channel *channel_socket_new(int fd);
 
-/* As strerror, as it stands within a message: "connection refused". Of the calling thread. */
+/* As strerror, as it stands within a message: "connection refused". The text is the calling
+ * thread's. */
 const char *errno_text(int number);
 
 #endif

@@ -22,7 +22,8 @@ enum link_refusal {
     REFUSAL_OLD,
 };
 
-/* What is at the other end, by its first bytes, when they are no hello; the error says it. */
+/* Guesses what is at the other end from its first bytes, when they are no hello; the error says it.
+ * */
 enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err);
 
 #endif

@@ -13,11 +13,11 @@
 /* -1: the system gives none; errno says why. `name` is for who lists a process's memory. */
 int memfd_new(const char *name, size_t bytes);
 
-/* Whether it is such memory, and how much. */
+/* Returns whether it is such memory, and how much. */
 bool memfd_is_sealed(int fd, size_t *bytes);
 
-/* That of another process. -1: it is not there, is no such memory, or not for this process (another
- * user's, another host's, in another container). */
+/* Opens the memory of another process. -1: it is not there, is no such memory, or not for this
+ * process (another user's, another host's, in another container). */
 int memfd_open(int64_t pid, int64_t fd, size_t *bytes);
 
 #endif

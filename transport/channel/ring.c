@@ -17,7 +17,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* What is between the positions; more than fits is not possible. */
+/* Returns the bytes between the positions; more than fits is not possible. */
 static size_t used(const struct ring *ring, uint64_t head, uint64_t tail)
 {
     uint64_t n = head - tail;
@@ -30,9 +30,9 @@ static ssize_t impossible(void)
     return -1;
 }
 
-/* Whether the flag was set: it is taken back. One side publishes and looks at the flag, the other
- * sets the flag and looks at what was published; all four are sequentially consistent, so that one
- * of the two sees what the other did. */
+/* Returns whether the flag was set: it is taken back. One side publishes and looks at the flag, the
+ * other sets the flag and looks at what was published; all four are sequentially consistent, so
+ * that one of the two sees what the other did. */
 static bool take_flag(atomic_uint *flag)
 {
     return atomic_load(flag) && atomic_exchange(flag, 0);

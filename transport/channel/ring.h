@@ -3,8 +3,8 @@
  * One direction of bytes through memory that two processes share: one writes, one reads. A writer
  * that finds nothing left to be read begins at the first byte again, so that only as much of the
  * memory is used, and stays in caches, as is on its way at once; what was more once goes back to
- * the system then. What the other side may write is never trusted: positions are checked, and bytes
- * are copied out before anybody looks at them.
+ * the system then. Memory that the other side may write is never trusted: positions are checked,
+ * and bytes are copied out before anybody looks at them.
  */
 #ifndef TF_TRANSPORT_RING_H
 #define TF_TRANSPORT_RING_H
@@ -28,7 +28,7 @@ struct ring {
     struct ring_shared *shared;
     size_t size;       /* of data, a power of two */
     uint64_t position; /* our own: head of the writer, tail of the reader */
-    /* Of the writer: */
+    /* The writer's: */
     size_t reached;  /* bytes of data that may have pages */
     double released; /* when pages went back last */
 };

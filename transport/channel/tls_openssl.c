@@ -47,7 +47,7 @@ struct tls_channel {
     size_t owed; /* bytes that were encrypted, and are reported as written when they are sent */
 };
 
-/* Of the last failure in this thread: one may read while another writes. */
+/* The last failure in this thread: one may read while another writes. */
 static _Thread_local char failure_text[256];
 
 /* Sends what is encrypted. False: not all of it; errno says why. */
@@ -181,7 +181,7 @@ static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *nam
     return NULL;
 }
 
-/* What a peer that does not start TLS sent instead. 0: it does, or nothing came yet. */
+/* Looks at what a peer that does not start TLS sent instead. 0: it does, or nothing came yet. */
 static int check_start(struct tls_channel *tls, struct error *err)
 {
     unsigned char start[8];
@@ -210,7 +210,7 @@ static int handshake(struct channel *channel, struct error *err)
     int status = SSL_do_handshake(tls->ssl);
     int what = status == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, status);
     if (status == 1) {
-        /* What a link goes on with are secrets that the handshake has made of the key. */
+        /* A link goes on with secrets that the handshake has made of the key. */
         static const unsigned char nothing[TLS_KEY_BYTES];
         SSL_SESSION *session = SSL_get_session(tls->ssl);
         if (session)
@@ -239,7 +239,7 @@ static int handshake(struct channel *channel, struct error *err)
     return error_set(err, ERR_DENIED, "%s is not the key of this cluster", tls->context->name);
 }
 
-/* What SSL_read or SSL_write came to, as of a system call. */
+/* Returns the result of SSL_read or SSL_write in the form of a system call. */
 static ssize_t failed(struct tls_channel *tls, int status)
 {
     int what = SSL_get_error(tls->ssl, status);

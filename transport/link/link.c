@@ -199,7 +199,7 @@ static void timed(void *context)
         link->heard = bytes;
         link->checked = time_now();
         if (link->silence >= link->config->lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3) {
-            /* Who was stuck before may have been killed for it. */
+            /* A peer that was stuck before may have been killed for it. */
             if (link->peer_still > 0)
                 error_set(&err, ERR_UNAVAILABLE,
                           "silent for %.3g s; its loop had stood still for %.3g s",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link carries records (wire/record.h) both ways between two processes: over the bytes of
- * a socket, plain or under TLS, or through shared memory. First each side sends a hello, then
- * records follow in any number; each arrives once, or the link is closed with the reason. What
- * link_send sends arrives in order; values (link_send_value) come when nothing more urgent waits.
+ * A link carries records (wire/record.h) both ways between two processes: over the bytes of a
+ * socket, plain or under TLS, or through shared memory. First each side sends a hello, then records
+ * follow in any number; each arrives once, or the link is closed with the reason. Records of
+ * link_send arrive in order; values (link_send_value) come when nothing more urgent waits.
  *
  * Links come from a set of peers (transport/link/peers.h), which dials and listens.
  *
@@ -47,7 +47,7 @@ struct link_handler {
                   const struct tensor *like, struct tensor *t);
 };
 
-/* Who is at an end of a link. */
+/* The party at an end of a link. */
 struct link_hello {
     const char *job;      /* "" for one without; peers of different jobs refuse each other */
     const char *task;     /* "ps:0", "worker:1"; "" for a tool */
@@ -88,13 +88,14 @@ void link_close(struct link *link, const struct error *why);
 void link_retain(struct link *link);
 void link_release(struct link *link);
 
-/* What the peer said of itself; valid as long as the link. Empty before it is opened. */
+/* Returns the peer's description of itself; valid as long as the link. Empty before it is opened.
+ * */
 const struct link_hello *link_peer(const struct link *link);
 
 /* For messages: "ps:0 at 127.0.0.1:7000, incarnation 3"; "peer at ..." before it is known. */
 const char *link_name(const struct link *link);
 
-/* Whether this side dialed. */
+/* Returns whether this side dialed. */
 bool link_is_dialed(const struct link *link);
 
 /* A place for the user's pointer. */
@@ -109,7 +110,7 @@ double link_silence(const struct link *link);
  * get to what it is asked. 0: none, or less than is worth telling. In the loop's thread. */
 double link_stillness(const struct link *link);
 
-/* Whether its bytes go through shared memory. In the loop's thread. */
+/* Returns whether its bytes go through shared memory. In the loop's thread. */
 bool link_shares_memory(const struct link *link);
 
 struct link_stats {

@@ -37,7 +37,7 @@ static int check_header(void *context, const struct record *record, struct error
     return 0;
 }
 
-/* What a `reduce` record brings is read to where others look as soon as it is there: no other may
+/* The value of a `reduce` record is read to where others look as soon as it is there: no other may
  * come while it is half there, which could say that it is. */
 static int check_nesting(const struct link *link, struct error *err)
 {
@@ -152,7 +152,7 @@ static void took(struct link *link, size_t n)
     struct link_reading *reading = link->reading;
     if (decoder_took(&reading->decoder, n, &err) ||
         (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
-        /* What came is damaged, or no peer of ours sends it. */
+        /* The bytes are damaged, or no peer of ours sends them. */
         enum link_refusal guess = REFUSAL_NONE;
         if (link->state == LINK_HELLO && !link->outer.record.offset)
             guess = link_guess(link->buffer, link->end, &err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sockets that others connect to. What connects is no link before its hello, and may be anybody: of
- * such there are only so many at a time, as the process may have descriptors, and the last ones are
- * kept for its own files. Who has waited longest is let go when another one comes, after a while.
- * Where links alone take all descriptors, one is kept back for who comes: it is told why it cannot
- * have a link.
+ * Sockets that others connect to. A connection is no link before its hello, and may be anybody's:
+ * there are only so many of these at a time, as the process may have descriptors, and the last ones
+ * are kept for its own files. The one that has waited longest is let go when another one comes,
+ * after a while. Where links alone take all descriptors, one is kept back for who comes: it is told
+ * why it cannot have a link.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -179,8 +179,8 @@ static bool has_room(const struct listener *listener, const struct room *room)
     return next >= 0 && next < room->descriptors && listener->peers->n_waiting < room->waiting;
 }
 
-/* For one that has come. Who has had its time to say who it is makes room; where nobody has, the
- * next ones wait in the backlog. */
+/* For one that has come. A connection that has had its time for a hello makes room; if there is
+ * none, the next ones wait in the backlog. */
 static bool make_room(struct listener *listener, const struct room *room)
 {
     /* who has waited longest to become a link: links are in the order in which they came */
@@ -234,7 +234,8 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
     } while (has_room(listener, &room));
 }
 
-/* Who was turned away is told one at a time: it has the descriptor that is kept back. */
+/* Connections that are turned away are told so one at a time, on the descriptor that is kept back.
+ * */
 static void resume(void *context)
 {
     struct listener *listener = context;

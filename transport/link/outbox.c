@@ -94,7 +94,7 @@ static struct packet *take_waiting(struct outbox *out)
 
 /* ---- putting in ---- */
 
-/* Where a small record goes. What is as urgent and was put in before is before it. */
+/* Where a small record goes. A record that is as urgent and was put in earlier goes first. */
 static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
 {
     struct packet *packet = out->gathering;
@@ -177,7 +177,8 @@ bool outbox_take(struct outbox *out)
     return out->current;
 }
 
-/* Whether what waits comes next. The last place on the stack is for the most urgent records. */
+/* Returns whether what waits comes next. The last place on the stack is for the most urgent
+ * records. */
 static bool is_turn(const struct outbox *out)
 {
     const struct packet *packet = out->current;

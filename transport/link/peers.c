@@ -57,7 +57,7 @@ static struct link *linked(struct peers *peers, const char *task)
     return found ? (struct link *)(intptr_t)value : NULL;
 }
 
-/* Of two that cross both ends keep the same one. */
+/* If two links cross, both ends keep the same one. */
 static bool is_surplus(const struct peers *peers, const struct link *link, const struct link *old)
 {
     if (!old || old->peer.incarnation != link->peer.incarnation || link->dialed == old->dialed)
@@ -70,7 +70,7 @@ static int refuse_surplus(struct error *err)
     return error_set(err, ERR_UNAVAILABLE, "there is another connection");
 }
 
-/* Whether the peer may be a link. */
+/* Returns whether the peer may be a link. */
 static int take_hello(void *context, struct link *link, struct error *err)
 {
     struct peers *peers = context;

@@ -7,12 +7,12 @@
 
 #define BUFFER_BYTES (4 << 20) /* measured: less halves the throughput of large tensors */
 
-/* What the system holds unsent, as nothing more urgent gets past that; what is on its way already
+/* The most that the system holds unsent, as nothing more urgent gets past that; bytes on their way
  * may have all of the buffer. At 100 Mbit/s these are 10 ms, where the buffer alone took 0.35 s. */
 #define UNSENT_BYTES (128 << 10)
 
-/* Of loopback. Nothing is lost there, but what the system uses elsewhere may pace (BBR does), with
- * a timer for each segment: measured, 100 MB in 40 ms instead of 16. */
+/* The congestion control of loopback. Nothing is lost there, but what the system uses elsewhere may
+ * pace (BBR does), with a timer for each segment: measured, 100 MB in 40 ms instead of 16. */
 #define LOOPBACK_CONGESTION "reno" /* the one that every Linux has and lets anybody use */
 
 void socket_tune(int fd, const struct address *address)

@@ -196,7 +196,8 @@ static bool look(struct loop *loop, int *failed)
         if (!poller->is_socket || sockets)
             polled |= poller->poll(poller->context);
     }
-    /* Whether the pollers see all that may come over open links, as far as a short wait goes. */
+    /* Returns whether the pollers see all that may come over open links, as far as a short wait
+     * goes. */
     if (loop->pollers && loop->n_sockets <= SOCKETS_POLLED && !called &&
         ++loop->unasked < LOOKS_WITHOUT_ASKING)
         return polled;

@@ -48,9 +48,10 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
 /* Any thread: `call` runs in the thread that runs the loop, in the order of the posts. */
 void loop_post(struct loop *loop, void (*call)(void *argument), void *argument);
 
-/* Whether the calling thread is running the loop. */
+/* Returns whether the calling thread is running the loop. */
 bool loop_is_current(const struct loop *loop);
-/* Whether another thread runs it. If not, whoever is about to looks at all conditions first. */
+/* Returns whether another thread runs it. If not, whoever is about to looks at all conditions
+ * first. */
 bool loop_is_elsewhere(const struct loop *loop);
 
 /* A loop that does not wait for events works on what the last one brought, or stands still. For how

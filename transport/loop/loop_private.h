@@ -79,7 +79,7 @@ void loop_run_posted(struct loop *loop);
 void loop_add_poller(struct loop *loop, struct loop_poller *poller);
 void loop_remove_poller(struct loop *loop, struct loop_poller *poller);
 
-/* Whether to poll before this sleep; and what came of it. */
+/* Returns whether to poll before this sleep; and what came of it. */
 void spin_init(struct loop_spin *spin);
 void spin_release(struct loop_spin *spin);
 bool spin_is_worth(struct loop_spin *spin, double now);

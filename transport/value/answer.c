@@ -22,7 +22,8 @@ msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields)
     return begin_reply(peer, id, 0, n_fields);
 }
 
-/* What is asked for by its id may come in any order: large values do not keep others waiting. */
+/* Values that are asked for by id may come in any order: large values do not keep others waiting.
+ * */
 static int end_reply(struct peer *peer, const struct named_tensor *tensors, int n,
                      struct error *err)
 {

@@ -4,8 +4,8 @@
  * an exchange for it; each step of it that runs here meets there: what other tasks send, perhaps
  * before the step has begun here, and what is waited for.
  *
- * Steps of a session have growing ids, begun here in that order (not all of them need this task).
- * What comes for a step that is over is dropped, its credit given back. Thread-safe.
+ * Steps of a session have growing ids, begun here in that order (not all of them need this task). A
+ * value for a step that is over is dropped, its credit given back. Thread-safe.
  */
 #ifndef TF_TRANSPORT_EXCHANGE_H
 #define TF_TRANSPORT_EXCHANGE_H

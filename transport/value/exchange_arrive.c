@@ -16,7 +16,7 @@ static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
     return is_early ? exchange_make_step(exchange, step) : NULL;
 }
 
-/* Of a value or an announcement: who it is for, held. NULL with code 0: nobody any more. */
+/* Finds the receiver of a value or an announcement, held. NULL with code 0: nobody any more. */
 static int find_target(struct exchange *exchange, const struct value_id *id,
                        struct arrival *arrival, struct rendezvous **rendezvous, struct error *err)
 {

@@ -23,7 +23,7 @@ struct route {
     struct peer *peer; /* held; NULL: not there yet */
 };
 
-/* What may come. */
+/* A value that may come. */
 struct expected {
     const char *name;
     struct node_output output;

@@ -69,7 +69,7 @@ static void insert(struct extents *extents, size_t i, struct memory_extent exten
     extents->all.items[i] = extent;
 }
 
-/* What is kept on both sides of `offset` becomes two. */
+/* An extent on both sides of `offset` becomes two. */
 static void split(struct extents *extents, size_t offset)
 {
     for (size_t i = 0; i < extents->all.n; i++) {

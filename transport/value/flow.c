@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "transport/value/flow_shared.h"
 
-/* What the receiver has not granted yet. */
+/* A value that the receiver has not granted yet. */
 struct announced {
     struct value_id id;  /* the key is a copy */
     struct tensor value; /* zeroed: dead */
@@ -253,7 +253,7 @@ void flow_grant(struct peer *peer, const struct value_id *id)
     peer_end(peer, NULL, 0, &ignored);
 }
 
-/* What was granted after its step was over is not there any more. */
+/* A value that was granted after its step was over is not there any more. */
 static int send_announced(struct peer *peer, const struct value_id *id, struct error *err)
 {
     int code = 0;

@@ -15,7 +15,7 @@
 #include "exec/step/rendezvous.h"
 #include "transport/link/link.h"
 
-/* What a value costs besides its bytes: its place in a table. */
+/* The cost of a value besides its bytes: its place in a table. */
 #define FLOW_VALUE_BYTES 256
 
 struct peer;
@@ -28,8 +28,8 @@ struct value_id {
     int32_t priority; /* of who sends it, as of link_send_value; the record does not say it */
 };
 
-/* Of a record `value`, `announce` or `grant`, with priority 0; the key lives in the record. False:
- * not there. */
+/* Reads the id of a record `value`, `announce` or `grant`, with priority 0; the key lives in the
+ * record. False: not there. */
 bool value_id_read(struct value_id *id, const struct record *record);
 
 /* Its four fields. */
@@ -48,10 +48,10 @@ const char *peer_task(const struct peer *peer); /* "ps:0"; "" for a tool */
 /* "ps:0 at 127.0.0.1:7000, incarnation 1": for messages. */
 const char *peer_text(const struct peer *peer);
 
-/* Whether its link goes through shared memory. In the loop's thread. */
+/* Returns whether its link goes through shared memory. In the loop's thread. */
 bool peer_shares_memory(struct peer *peer);
 
-/* Of its link; false when that is gone. */
+/* The statistics of its link; false when that is gone. */
 bool peer_stats(struct peer *peer, struct link_stats *stats);
 
 /* The link is gone: what waits for a grant is dropped, sending fails with this reason. */
@@ -68,7 +68,7 @@ int peer_end_value(struct peer *peer, int32_t priority, const struct named_tenso
 
 /* ---- values ---- */
 
-/* What a value (NULL: dead) takes of the window. */
+/* Returns how much of the window a value (NULL: dead) takes. */
 uint64_t flow_cost(const struct tensor *value);
 
 /* Sends or announces. value: counted memory, NULL: dead. */

@@ -34,7 +34,7 @@ void sharing_release(struct sharing *sharing);
 /* A copy that can be shared, of a value that is worth it and cannot. Without the lock. */
 bool sharing_copy(struct sharing *sharing, const struct tensor *value, struct tensor *copy);
 
-/* Whether the value can be shared as it is. */
+/* Returns whether the value can be shared as it is. */
 bool sharing_can(const struct sharing *sharing, const struct tensor *value);
 int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
                  const struct tensor *value, bool granted, struct error *err);
@@ -44,7 +44,7 @@ bool sharing_answered(struct sharing *sharing, struct link *link, const struct r
                       struct shared_value *back);
 void shared_value_release(struct shared_value *shared);
 
-/* A value that the peer shares; answers it. Of *value the type DTYPE_INVALID: it comes as bytes.
+/* A value that the peer shares; answers it. *value of type DTYPE_INVALID: it comes as bytes.
  * ERR_PROTOCOL. Without the lock. */
 int sharing_take(struct peer *peer, struct segments *segments, const struct record *record,
                  struct tensor *value, struct error *err);

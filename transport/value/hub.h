@@ -21,7 +21,7 @@ struct hub_options {
                            * processes of a job; 0: 256 MiB */
     size_t segment_bytes; /* of memory for large values that peers of this host map, or that is
                            * theirs; 0: 4 GiB */
-    /* What a dial waits for, once a second; may be NULL. */
+    /* Told what a dial waits for, once a second; may be NULL. */
     void (*waiting)(void *context, const char *task, const char *text);
     /* As of struct peers_handler; may be NULL. */
     void (*tell)(void *context, const char *text);
@@ -64,8 +64,8 @@ struct hub_watcher {
 void hub_watch(struct hub *hub, struct hub_watcher *watcher);
 void hub_unwatch(struct hub *hub, struct hub_watcher *watcher);
 
-/* What the variables of the process come from: tasks of a job that say different things were
- * restored apart, and no session runs over them. 0: nothing was restored. Any thread. */
+/* The origin of the process's variables: tasks of a job with different origins were restored apart,
+ * and no session runs over them. 0: nothing was restored. Any thread. */
 _Atomic uint64_t *hub_origin(struct hub *hub);
 
 /* ---- asking ---- */
@@ -90,7 +90,7 @@ int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tens
 
 /* ---- collectives ---- */
 
-/* Who gets the records `reduce` of all peers, in the loop's thread. */
+/* The receiver of the records `reduce` of all peers, in the loop's thread. */
 struct hub_reducer {
     /* ERR_PROTOCOL ends the peer's link. */
     int (*take)(void *context, struct peer *peer, const struct record *record, struct error *err);

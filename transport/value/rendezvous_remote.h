@@ -38,7 +38,7 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
 int remote_announced(struct rendezvous *rendezvous, const struct arrival *arrival,
                      struct error *err);
 
-/* Of those that wait for a value from a device of the task, the first one's key. */
+/* Finds the key of the first that waits for a value from a device of the task. */
 bool remote_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out);
 
 #endif

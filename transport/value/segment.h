@@ -8,9 +8,9 @@
  *
  * Memory is kept for the next tensors, as fresh pages cost more than a copy: a large one takes what
  * several others have left side by side (transport/value/extents.h). Mappings are kept as well.
- * What a process leaves counted when it dies is not used again; when it has not been used for a
- * while the whole segment is left as it is for another one. Memory that a tensor is in stays valid,
- * whoever has died. Thread-safe.
+ * Memory that a process leaves counted when it dies is not used again; when it has not been used
+ * for a while the whole segment is left as it is for another one. Memory that a tensor is in stays
+ * valid, whoever has died. Thread-safe.
  */
 #ifndef TF_TRANSPORT_SEGMENT_H
 #define TF_TRANSPORT_SEGMENT_H
@@ -26,7 +26,8 @@ struct segments; /* of a process: its own, and those of others that it has mappe
 struct segments *segments_new(size_t limit);
 void segments_free(struct segments *segments); /* tensors that are still held stay valid */
 
-/* Whether tensors of that type and size are worth a segment, and need no look before they are used.
+/* Returns whether tensors of that type and size are worth a segment, and need no look before they
+ * are used.
  */
 bool segment_suits(enum dtype type, size_t bytes);
 
@@ -41,7 +42,8 @@ void segments_have_reader(struct segments *segments);
 
 bool segment_has(const struct tensor *t);
 
-/* Whether nobody but the tensor's holders in this process has its memory: it may be written. */
+/* Returns whether nobody but the tensor's holders in this process has its memory: it may be
+ * written. */
 bool segment_is_own(const struct tensor *t);
 
 /* By what others find a tensor that is in a segment; it is counted for one of them, who maps it.

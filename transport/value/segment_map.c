@@ -59,7 +59,7 @@ static struct segment *segment_map(int fd, size_t bytes, bool own)
 struct segment *segment_make(size_t bytes)
 {
     uint64_t number;
-    /* What the process may have in a file, which address space without memory counts for, too. */
+    /* The limit of a file's size, which address space without memory counts for, too. */
     struct rlimit limit;
     size_t allowed = bytes + 2 * SEGMENT_PAGE;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&

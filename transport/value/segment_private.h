@@ -83,8 +83,8 @@ static inline atomic_int *segment_readers(const struct segment *segment, int slo
 
 /* ---- one segment (segment_map.c) ---- */
 
-/* Of so much address space, an even number of pages, or less if no more is allowed. NULL: the
- * system gives none. */
+/* Makes a segment of so much address space, an even number of pages, or less if no more is allowed.
+ * NULL: the system gives none. */
 struct segment *segment_make(size_t bytes);
 /* NULL: it is not there, or not for this process. */
 struct segment *segment_open(const struct shared_offer *offer);
@@ -111,7 +111,7 @@ struct buffer *segments_take(struct segments *segments, size_t bytes);
 /* The others with the lock. Gives what is kept to the system, but for what lies in `but`, the one
  * first that was not used for longest, until there is room for `fresh` bytes. */
 bool segments_make_room(struct segments *segments, size_t fresh, struct segment_span but);
-/* What nobody reads any more is kept. */
+/* Memory that nobody reads any more is kept. */
 void segment_collect(struct segment *segment);
 /* The memory of extent i. */
 void segment_give_to_system(struct segment *segment, size_t i);

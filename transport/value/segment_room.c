@@ -97,7 +97,7 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
         !extents_find(&segment->extents, from, from + space, span->bytes, &span->offset, &fresh) ||
         !segments_make_room(segments, fresh, *span))
         return NULL;
-    /* What of the span has no memory yet. */
+    /* The part of the span that has no memory yet. */
     size_t at = span->offset, end = span->offset + span->bytes;
     for (size_t i = 0; i < segment->extents.all.n; i++) {
         const struct memory_extent *extent = &segment->extents.all.items[i];

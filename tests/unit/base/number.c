@@ -73,6 +73,9 @@ static void printed_doubles_read_back(void **unused)
             continue;
         snprintf(text, sizeof text, i & 1 ? "%.17g" : "%.20e", value);
         check(text);
+        double again;
+        assert_int_equal(number_float64(text, strlen(text), &again), NUMBER_OK);
+        assert_memory_equal(&again, &value, sizeof value);
     }
 }
 

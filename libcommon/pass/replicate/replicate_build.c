@@ -32,12 +32,14 @@ const char *replicate_name(struct replicator *r, const char *base)
     return rewrite_free_name(r->from, r->to, base);
 }
 
-__attribute__((format(printf, 3, 0))) static struct edge
-add(struct replicator *r, struct node_spec spec, const char *format, va_list args)
+struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
 {
+    va_list args;
     if (r->err->code)
         return EDGE_NONE;
-    spec.name = replicate_name(r, arena_vprintf(&r->to->arena, format, args));
+    va_start(args, name);
+    spec.name = replicate_name(r, arena_vprintf(&r->to->arena, name, args));
+    va_end(args);
     spec.device = spec.device ? spec.device : WORKER_DEVICE;
     const struct node *node = graph_add(r->to, &spec, r->err);
     if (node && r->options->note)
@@ -45,29 +47,44 @@ add(struct replicator *r, struct node_spec spec, const char *format, va_list arg
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
-struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
+struct node_spec replicate_spec(const char *op, const struct edge *inputs, int n_inputs,
+                                const struct attr *attrs, int n_attrs)
 {
-    va_list args;
-    va_start(args, name);
-    struct edge made = add(r, spec, name, args);
-    va_end(args);
-    return made;
+    return (struct node_spec){
+        .op = op, .inputs = inputs, .n_inputs = n_inputs, .attrs = attrs, .n_attrs = n_attrs};
 }
 
-struct edge replicate_node(struct replicator *r, const char *op, struct node_parts of,
-                           const char *name, ...)
+struct node_spec replicate_spec_of_two(const char *op, const struct edge inputs[2])
 {
-    struct node_spec spec = {.op = op,
-                             .inputs = of.inputs,
-                             .n_inputs = of.n_inputs,
-                             .attrs = of.attrs,
-                             .n_attrs = of.n_attrs,
-                             .device = of.device};
-    va_list args;
-    va_start(args, name);
-    struct edge made = add(r, spec, name, args);
-    va_end(args);
-    return made;
+    return (struct node_spec){
+        .op = op, .inputs = inputs, .n_inputs = edge_exists(inputs[0]) + edge_exists(inputs[1])};
+}
+
+struct node_spec replicate_beside(struct replicator *r, const char *variable, struct node_spec spec)
+{
+    struct attr *attrs = arena_array(&r->arena, (size_t)spec.n_attrs + 1, sizeof *attrs);
+    for (int i = 0; i < spec.n_attrs; i++)
+        attrs[i] = spec.attrs[i];
+    attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable);
+    spec.attrs = attrs;
+    spec.device = SHARD_DEVICE;
+    return spec;
+}
+
+struct node_spec replicate_spec_of_value(struct replicator *r, enum dtype type,
+                                         const struct shape *shape, const void *data)
+{
+    const struct tensor borrowed = tensor_borrow(type, shape, (void *)data);
+    const struct tensor *value = arena_copy(&r->arena, &borrowed, sizeof borrowed);
+    const struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(value)}};
+    return replicate_spec("Const", NULL, 0, arena_copy(&r->arena, attrs, sizeof attrs), 2);
+}
+
+struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value)
+{
+    struct tensor number = {.type = type, .data = arena_alloc(&r->arena, sizeof(double))};
+    tensor_set_float64(&number, 0, value);
+    return replicate_spec_of_value(r, type, &SHAPE_SCALAR, number.data);
 }
 
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
@@ -99,19 +116,13 @@ static struct edge read_after(struct replicator *r, const struct node *writer)
 {
     const struct node *variable = part_written(r->from, writer);
     struct edge ref = {r->copy[variable->id], 0};
-    const struct attr group = group_attr(&r->to->arena, variable->name);
+    struct node_spec spec = replicate_spec("Identity", &ref, 1, NULL, 0);
+    spec.controls = &r->done;
+    spec.n_controls = 1;
     if (r->copy[writer->id] < 0)
-        r->copy[writer->id] = replicate_add(r,
-                                            (struct node_spec){.op = "Identity",
-                                                               .inputs = &ref,
-                                                               .n_inputs = 1,
-                                                               .controls = &r->done,
-                                                               .n_controls = 1,
-                                                               .attrs = &group,
-                                                               .n_attrs = 1,
-                                                               .device = SHARD_DEVICE},
-                                            "%s/after", variable->name)
-                                  .node;
+        r->copy[writer->id] =
+            replicate_add(r, replicate_beside(r, variable->name, spec), "%s/after", variable->name)
+                .node;
     return (struct edge){r->copy[writer->id], 0};
 }
 
@@ -126,63 +137,6 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
 }
 
 /* ---- nodes ---- */
-
-struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
-                         const char *name, ...)
-{
-    struct edge inputs[] = {a, b};
-    struct node_spec spec = {
-        .op = op, .inputs = inputs, .n_inputs = edge_exists(a) + edge_exists(b)};
-    va_list args;
-    va_start(args, name);
-    struct edge made = add(r, spec, name, args);
-    va_end(args);
-    return made;
-}
-
-struct edge replicate_op_beside(struct replicator *r, const char *op, const struct edge inputs[2],
-                                const char *variable, const char *name, ...)
-{
-    const struct attr group = group_attr(&r->to->arena, variable);
-    struct node_spec spec = {.op = op,
-                             .inputs = inputs,
-                             .n_inputs = 2,
-                             .attrs = &group,
-                             .n_attrs = 1,
-                             .device = SHARD_DEVICE};
-    va_list args;
-    va_start(args, name);
-    struct edge made = add(r, spec, name, args);
-    va_end(args);
-    return made;
-}
-
-struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
-                             struct edge value, const char *name, ...)
-{
-    struct edge inputs[] = {variable, value};
-    struct node_spec spec = {.op = "Assign", .inputs = inputs, .n_inputs = 2};
-    va_list args;
-    va_start(args, name);
-    struct edge made = add(r, spec, name, args);
-    va_end(args);
-    replicate_also(nodes, made);
-    return made;
-}
-
-struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
-                             ...)
-{
-    struct tensor number = {.type = type, .data = arena_alloc(&r->to->arena, sizeof(double))};
-    tensor_set_float64(&number, 0, value);
-    struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(&number)}};
-    va_list args;
-    va_start(args, name);
-    struct edge made =
-        add(r, (struct node_spec){.op = "Const", .attrs = attrs, .n_attrs = 2}, name, args);
-    va_end(args);
-    return made;
-}
 
 int replicate_after(struct replicator *r, const char *op, const char *device,
                     const node_list *nodes, const char *name)
@@ -205,7 +159,7 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
                            {"shape", attr_shape(shape)},
                            *mark,
                            {"_trainable", attr_bool(false)}};
-    return replicate_node(r, "Variable", (struct node_parts){NULL, 0, attrs, 4, NULL}, "%s", name);
+    return replicate_node(r, "Variable", NULL, 0, attrs, 4, "%s", name);
 }
 
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
@@ -222,12 +176,8 @@ const char *replicate_text(struct replicator *r, const char *name, const char *s
 
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n)
 {
-    struct tensor vector = {
-        .type = INT64,
-        .shape = shape_vector(n),
-        .data = arena_copy(&r->to->arena, numbers, (size_t)(n ? n : 1) * sizeof *numbers)};
-    struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&vector)}};
-    return replicate_node(r, "Const", (struct node_parts){NULL, 0, attrs, 2, NULL}, "%s", name);
+    const struct shape shape = shape_vector(n);
+    return replicate_add(r, replicate_spec_of_value(r, INT64, &shape, numbers), "%s", name);
 }
 
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,

@@ -21,28 +21,32 @@ typedef VEC(int) node_list; /* of the result */
 /* By its spec, but for the name. */
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
-/* What it has, besides its op. */
-struct node_parts {
-    const struct edge *inputs;
-    int n_inputs;
-    const struct attr *attrs;
-    int n_attrs;
-    const char *device;
-};
-struct edge replicate_node(struct replicator *r, const char *op, struct node_parts of,
-                           const char *name, ...) __attribute__((format(printf, 4, 5)));
-/* `a` and `b` may be EDGE_NONE. The second: beside a variable. */
-struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
-                         const char *name, ...) __attribute__((format(printf, 5, 6)));
-struct edge replicate_op_beside(struct replicator *r, const char *op, const struct edge inputs[2],
-                                const char *variable, const char *name, ...)
-    __attribute__((format(printf, 5, 6)));
+
+/* Specs of nodes: with inputs and attributes; with two inputs, which may be EDGE_NONE; the same
+ * beside a variable; of constants. */
+struct node_spec replicate_spec(const char *op, const struct edge *inputs, int n_inputs,
+                                const struct attr *attrs, int n_attrs);
+struct node_spec replicate_spec_of_two(const char *op, const struct edge inputs[2]);
+struct node_spec replicate_beside(struct replicator *r, const char *variable,
+                                  struct node_spec spec);
+struct node_spec replicate_spec_of_value(struct replicator *r, enum dtype type,
+                                         const struct shape *shape, const void *data);
+struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value);
+
+/* What goes after those is the name. */
+#define replicate_node(r, op, inputs, n_inputs, attrs, n_attrs, ...)                               \
+    replicate_add(r, replicate_spec(op, inputs, n_inputs, attrs, n_attrs), __VA_ARGS__)
+#define replicate_op(r, op, a, b, ...)                                                             \
+    replicate_add(r, replicate_spec_of_two(op, (struct edge[]){a, b}), __VA_ARGS__)
+#define replicate_op_beside(r, op, a, b, variable, ...)                                            \
+    replicate_add(r,                                                                               \
+                  replicate_beside(r, variable, replicate_spec_of_two(op, (struct edge[]){a, b})), \
+                  __VA_ARGS__)
+#define replicate_number(r, type, value, ...)                                                      \
+    replicate_add(r, replicate_spec_of_number(r, type, value), __VA_ARGS__)
 /* A variable's new value, which is set with what else is in the list. */
-struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
-                             struct edge value, const char *name, ...)
-    __attribute__((format(printf, 5, 6)));
-struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
-                             ...) __attribute__((format(printf, 4, 5)));
+#define replicate_assign(r, nodes, variable, value, ...)                                           \
+    replicate_also(nodes, replicate_op(r, "Assign", variable, value, __VA_ARGS__))
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
@@ -60,10 +64,11 @@ static inline struct edge replicate_out(int node)
 {
     return (struct edge){node, 0};
 }
-static inline void replicate_also(node_list *nodes, struct edge made)
+static inline struct edge replicate_also(node_list *nodes, struct edge made)
 {
     if (edge_exists(made))
         vec_push(nodes, made.node);
+    return made;
 }
 
 /* Like `node`, but for what `differs` says: name, device, attributes (NULL: the node's). */

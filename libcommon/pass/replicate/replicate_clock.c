@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
@@ -59,11 +58,10 @@ static int add_push(struct replicator *r, struct push *push)
     for (size_t j = 0; j < n && !r->err->code; j++)
         if (!replicate_narrow(r, edges[j].node))
             replicate_hurry(r, edges[j].node, priority);
-    const struct attr attrs[] = {{"aggregator", attr_string(push->variable)},
-                                 group_attr(&r->to->arena, push->variable)};
-    push->token = replicate_node(r, "AggregatorPush",
-                                 (struct node_parts){edges, (int)n, attrs, 2, SHARD_DEVICE},
-                                 "%s/push", push->variable);
+    const struct attr aggregator = {"aggregator", attr_string(push->variable)};
+    struct node_spec spec = replicate_spec("AggregatorPush", edges, (int)n, &aggregator, 1);
+    push->token =
+        replicate_add(r, replicate_beside(r, push->variable, spec), "%s/push", push->variable);
     /* The check of the loss, say, has to be over before anything is pushed. The update waits for
      * what is its own. */
     for (size_t i = 0; i < r->from->nodes.n; i++)
@@ -154,12 +152,10 @@ static int add_take(struct replicator *r, struct push *push)
         {"T", {.kind = ATTR_LIST_TYPE, .n = (int)n, .types = types}},
         {"shapes", {.kind = ATTR_LIST_SHAPE, .n = (int)n, .shapes = shapes}},
         {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}},
-        {"aggregator", attr_string(push->variable)},
-        group_attr(arena, push->variable)};
+        {"aggregator", attr_string(push->variable)}};
+    struct node_spec spec = replicate_spec("AggregatorTake", inputs, 2, attrs, 4);
     push->take =
-        replicate_node(r, "AggregatorTake", (struct node_parts){inputs, 2, attrs, 5, SHARD_DEVICE},
-                       "%s/take", push->variable)
-            .node;
+        replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable).node;
     return r->err->code ? r->err->code : replicate_add_taken(r, push);
 }
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_private.h"
@@ -126,23 +125,19 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
                              const char *suffix, const struct edge inputs[2],
                              const struct shape *shape, const char *variable)
 {
-    struct attr attrs[7];
+    struct attr attrs[6];
     memcpy(attrs, coded->attrs, sizeof coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
-    if (variable)
-        attrs[6] = group_attr(&r->to->arena, variable);
-    return replicate_node(r, "DequantizeGradient",
-                          (struct node_parts){inputs, 2, attrs, variable ? 7 : 6,
-                                              variable ? SHARD_DEVICE : WORKER_DEVICE},
-                          "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
+    struct node_spec spec = replicate_spec("DequantizeGradient", inputs, 2, attrs, 6);
+    return replicate_add(r, variable ? replicate_beside(r, variable, spec) : spec, "%s/%s",
+                         replicate_edge_name(r, coded->gradient), suffix);
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
                                const char *name, const struct coding *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
-    return replicate_node(r, "QuantizeGradient",
-                          (struct node_parts){inputs, 3, coded->attrs, 5, NULL}, "%s", name);
+    return replicate_node(r, "QuantizeGradient", inputs, 3, coded->attrs, 5, "%s", name);
 }
 
 /* It begins with what no code has lost. */
@@ -203,8 +198,8 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     mean->residual =
         add_residual(r, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/residual"),
                      PER_WORKER_ROWS, &all);
-    mean->first = replicate_node(r, "CollectivePart", (struct node_parts){ranks, 2, &rows, 1, NULL},
-                                 "%s/part/first", replicate_edge_name(r, coded->gradient));
+    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first",
+                                 replicate_edge_name(r, coded->gradient));
     mean->code = replicate_quantize(
         r, coded, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/code"), mean);
 }
@@ -234,8 +229,8 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
                            const struct coding *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    return replicate_node(r, "ApplyResidual", (struct node_parts){inputs, 4, coded->attrs, 5, NULL},
-                          "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "ApplyResidual", inputs, 4, coded->attrs, 5, "%s/%s",
+                          replicate_edge_name(r, coded->gradient), suffix);
 }
 
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "graph/group.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 

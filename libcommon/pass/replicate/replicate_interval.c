@@ -208,8 +208,8 @@ int replicate_add_dues(struct replicator *r)
     /* Pushes to the clock are counted from the worker's first step on. */
     r->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
     struct edge steps = replicate_number(r, INT64, r->steps, "clock/pushed/steps");
-    struct edge decided =
-        replicate_op(r, "Div", (struct edge){r->join, 1}, steps, "clock/pushed/decided");
+    struct edge decided = replicate_op(r, "Div", build_slot(replicate_out(r->join), 1), steps,
+                                       "clock/pushed/decided");
     replicate_assign(r, &r->joined, r->pushed_before, decided, "clock/pushed/join");
     struct edge one = replicate_number(r, INT64, 1, "clock/pushed/one");
     r->pushed = replicate_op(r, "Add", r->pushed_before, one, "clock/pushed/next");
@@ -284,7 +284,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push)
     if (!is_held(r, push) || r->err->code)
         return members;
     struct edge due = {steady_push(r)->take, find_due(r, push->steps)->value};
-    return build_slot(replicate_op_beside(r, "Switch", (struct edge[]){members, due},
-                                          push->variable, "%s/take/members", push->variable),
+    return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,
+                                          "%s/take/members", push->variable),
                       1);
 }

@@ -93,8 +93,7 @@ struct recall replicate_recall(struct replicator *r)
         return recall;
     struct edge own = {r->join, 4};
     struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
-    struct edge begin = replicate_node(
-        r, "JournalBegin", (struct node_parts){joined, 3, NULL, 0, NULL}, "journal/begin");
+    struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
     struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
     recall.shards =
         replicate_op(r, "Identity", build_slot(from, 0), EDGE_NONE, "journal/own/no").node;
@@ -144,7 +143,7 @@ void replicate_lose_again(struct replicator *r, const struct own_state *state, i
     const struct coded_gradient *coded = replicate_find_coded(r, state->gradient);
     struct coding again = coded->own;
     struct edge lost =
-        replicate_op(r, "LogicalAnd", open, (struct edge){r->join, 3}, "%s/lost", name);
+        replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
     struct edge steered = replicate_op(r, "Switch", add_nothing(r, state), lost, "%s/Switch", name);
     again.value = build_slot(steered, 1);
     if (r->err->code)

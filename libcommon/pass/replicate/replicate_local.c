@@ -71,7 +71,7 @@ static struct edge assign_rows(struct replicator *r, const char *name, struct ed
 {
     const struct edge inputs[] = {variable, value};
     const struct attr attr = {"validate_shape", attr_bool(false)};
-    return replicate_node(r, "Assign", (struct node_parts){inputs, 2, &attr, 1, NULL}, "%s", name);
+    return replicate_node(r, "Assign", inputs, 2, &attr, 1, "%s", name);
 }
 
 /* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
@@ -83,8 +83,7 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     struct edge kept = replicate_local(r, name, rows->type, &any);
     struct edge empty = replicate_zeros(r, name, rows->type, &none);
     struct edge inputs[] = {replicate_number(r, INT32, 0, "%s/axis", name), kept, value};
-    struct edge all =
-        replicate_node(r, "Concat", (struct node_parts){inputs, 3, NULL, 0, NULL}, "%s/all", name);
+    struct edge all = replicate_node(r, "Concat", inputs, 3, NULL, 0, "%s/all", name);
     struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
     struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
     struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);
@@ -177,8 +176,8 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
     const char *name = replicate_text(r, variable->name, "local");
     struct edge copy = replicate_local(r, name, output->type, &output->shape);
     /* Sent by the shard only in steps that fetch. */
-    struct edge fetched = replicate_op_beside(r, "Switch", (struct edge[]){shared, r->fetches},
-                                              variable->name, "%s/local/fetched", variable->name);
+    struct edge fetched = replicate_op_beside(r, "Switch", shared, r->fetches, variable->name,
+                                              "%s/local/fetched", variable->name);
     if (edge_exists(fetched) && !replicate_narrow(r, fetched.node))
         replicate_hurry(r, fetched.node, r->priority[variable->id]);
     struct edge kept = replicate_op(r, "Switch", copy, r->fetches, "%s/kept", name);
@@ -215,7 +214,7 @@ int replicate_end_local(struct replicator *r)
             struct edge factor =
                 replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);
             struct edge change =
-                replicate_op(r, "Mul", replicate_edge(r, (struct edge){gradient->id, 0}), factor,
+                replicate_op(r, "Mul", replicate_edge(r, replicate_out(gradient->id)), factor,
                              "%s/change", name);
             next = replicate_op(r, "Sub", local.used, change, "%s/next", name);
         }

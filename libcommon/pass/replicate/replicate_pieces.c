@@ -71,8 +71,7 @@ static struct edge multiply(struct replicator *r, const char *name,
         replicate_edge(r, product->left),
         replicate_vector(r, replicate_text(r, name, "begin"), (const int64_t[]){0, first}, 2),
         replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
-    struct edge columns = replicate_node(r, "Slice", (struct node_parts){inputs, 3, NULL, 0, NULL},
-                                         "%s/columns", name);
+    struct edge columns = replicate_node(r, "Slice", inputs, 3, NULL, 0, "%s/columns", name);
     const struct edge factors[] = {columns, replicate_edge(r, product->right)};
     struct node_spec spec = rewrite_spec_like(product->node);
     spec.inputs = factors;

@@ -126,10 +126,10 @@ static struct edge take_either(struct replicator *r, const struct push *push, in
                                const char *suffix, int which, int there)
 {
     struct edge value = {push->take, i + which}, coding = {push->take, i + 2};
-    return build_slot(
-        replicate_op_beside(r, "Switch", (struct edge[]){value, coding}, push->variable, "%s/%s",
-                            replicate_edge_name(r, push->values.items[i].edge), suffix),
-        there);
+    return build_slot(replicate_op_beside(r, "Switch", value, coding, push->variable, "%s/%s",
+                                          replicate_edge_name(r, push->values.items[i].edge),
+                                          suffix),
+                      there);
 }
 
 static int add_decoded(struct replicator *r, const struct push *push)
@@ -147,8 +147,7 @@ static int add_decoded(struct replicator *r, const struct push *push)
             replicate_decode(r, coded, "mean", inputs, &coded->shape, push->variable);
         if (r->options->after > 0)
             mean = replicate_op_beside(
-                r, "Merge",
-                (struct edge[]){take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean},
+                r, "Merge", take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean,
                 push->variable, "%s/mean/Merge", replicate_edge_name(r, gradient));
         replicate_note_reduced(r, (struct reduced){gradient, mean, FOR_UPDATES, "mean", 0});
     }

@@ -84,10 +84,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     bool is_initial = n && bucket->values.items[0].use == FOR_INITIAL;
     int n_attrs = 1 + (n && !is_initial ? replicate_schedule_attrs(r, attrs + 1) : 0);
     int node =
-        n ? replicate_node(r, "AllReduce",
-                           (struct node_parts){inputs, (int)n, attrs, n_attrs, NULL}, "%s", name)
-                .node
-          : -1;
+        n ? replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, "%s", name).node : -1;
     for (size_t i = 0; node >= 0 && i < n; i++) {
         const struct bucket_value *value = &bucket->values.items[i];
         replicate_note_reduced(

@@ -37,8 +37,7 @@ static void sum(struct replicator *r, struct edge numbers, struct edge values)
         replicate_op(r, "Unique", replicate_edge(r, numbers), EDGE_NONE, "%s/distinct", name);
     struct edge size = replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
     const struct edge inputs[] = {replicate_edge(r, values), build_slot(distinct, 1), size};
-    struct edge sums = replicate_node(
-        r, "UnsortedSegmentSum", (struct node_parts){inputs, 3, NULL, 0, NULL}, "%s/sum", name);
+    struct edge sums = replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
     edge_map_add(&r->by_edge[BY_ROWS], numbers, distinct.node);
     edge_map_add(&r->by_edge[BY_ROWS], values, sums.node);
 }

@@ -5,7 +5,6 @@
  * entry `rest`, in which it gives it to the shards; when it leaves it gives it, too, and when it
  * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
  */
-#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
@@ -13,16 +12,14 @@
 static struct edge add_beside(struct replicator *r, const struct own_state *state,
                               const char *suffix, struct node_spec spec)
 {
-    const struct node *gradient = graph_node(r->from, state->gradient.node);
     const char *name = graph_node(r->to, state->variable.node)->name;
-    struct attr attrs[5] = {{"of", attr_string(name)},
-                            group_attr(&r->to->arena, replicate_gradient_of(gradient))};
+    struct attr attrs[4] = {{"of", attr_string(name)}};
     for (int i = 0; i < spec.n_attrs; i++)
-        attrs[2 + i] = spec.attrs[i];
+        attrs[1 + i] = spec.attrs[i];
     spec.attrs = attrs;
-    spec.n_attrs += 2;
-    spec.device = SHARD_DEVICE;
-    return replicate_add(r, spec, "%s/%s", name, suffix);
+    spec.n_attrs++;
+    const char *beside = replicate_gradient_of(graph_node(r->from, state->gradient.node));
+    return replicate_add(r, replicate_beside(r, beside, spec), "%s/%s", name, suffix);
 }
 
 static void take_at_join(struct replicator *r, const struct own_state *state,
@@ -51,7 +48,8 @@ static struct edge add_asked(struct replicator *r, struct edge asked)
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
     struct edge variable = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
     struct edge no = replicate_number(r, BOOL, 0, "clock/asked/no");
-    replicate_assign(r, &r->joined, variable, (struct edge){r->join, 5}, "clock/asked/join");
+    replicate_assign(r, &r->joined, variable, build_slot(replicate_out(r->join), 5),
+                     "clock/asked/join");
     replicate_assign(r, &r->ends, variable, asked, "clock/asked/set");
     return replicate_op(r, "Assign", variable, no, "clock/asked/rest");
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "graph/group.h"
 #include "graph/prefix.h"
 #include "pass/replicate/replicate_tower.h"
 

@@ -98,6 +98,22 @@ static inline struct node *graph_node(const struct graph *graph, int id)
     return graph->nodes.items[id];
 }
 
+/* Goes through the nodes by id, those that it adds among them, or in an order of ids: `each` is a
+ * const pointer to one after another, and is declared by the loop. */
+#define graph_each(each, graph)                                                                    \
+    for (const struct node *each = graph_node_from(graph, 0); each;                                \
+         each = graph_node_from(graph, each->id + 1))
+/* The inner loop is one turn; who breaks it off leaves it unfinished, which ends the outer one. */
+#define graph_each_ordered(each, graph, order)                                                     \
+    for (size_t each##_at = 0, each##_ends = 0; !each##_ends && each##_at < (graph)->nodes.n;      \
+         each##_at++)                                                                              \
+        for (const struct node *each = (each##_ends = 1, graph_node(graph, (order)[each##_at]));   \
+             each; each = NULL, each##_ends = 0)
+static inline const struct node *graph_node_from(const struct graph *graph, int id)
+{
+    return (size_t)id < graph->nodes.n ? graph->nodes.items[id] : NULL;
+}
+
 struct node *graph_find(const struct graph *graph, const char *name); /* NULL: none */
 
 /* The parts of a new node. Zero-initialise; only `op` is needed. Everything is copied. */

@@ -43,8 +43,7 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
          * none. */
         for (size_t i = 0; i < source->removed.n; i++)
             note_gone(result->graph, source->removed.items[i]);
-        for (size_t i = 0; i < source->nodes.n; i++) {
-            const struct node *node = graph_node(source, (int)i);
+        graph_each(node, source) {
             bool is_number = node_is(node, "Const") && strchr(node->name, '/');
             if (!is_number)
                 note_gone(result->graph, node->name);

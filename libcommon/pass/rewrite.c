@@ -13,8 +13,7 @@
 static int flag_all(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         unsigned char *flags = &r->flags[node->id];
         if (node_has(node, OP_STATEFUL) ||
             node_attr(node, "_gradient")) /* tf-replicate cuts there */

@@ -54,8 +54,7 @@ static struct edge input_of(struct dense_cutter *c, const struct node *node, int
 
 static int cut(struct dense_cutter *c)
 {
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         struct node view = rewrite_view(&c->r, node);
         struct dense_rule rule = {
             .inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};

@@ -26,8 +26,7 @@ const struct node *dense_variable(const struct dense_cutter *c, struct edge edge
 /* A fact of the nodes that depend on one that has it. */
 static void spread_down(struct dense_cutter *c, unsigned fact, unsigned beginning, unsigned unless)
 {
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         for (int k = 0; k < node->n_inputs; k++)
             if (edge_exists(node->inputs[k]) && !dense_has(c, node->id, unless) &&
                 dense_has(c, node->inputs[k].node, fact | beginning))
@@ -90,8 +89,7 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
     if (!node_is(variable, "Variable") || variable->outputs[0].shape.rank != 1 ||
         !is_trained(c, variable))
         return false;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
+    graph_each(node, c->from) {
         for (int k = 0; k < node->n_inputs; k++) {
             if (dense_variable(c, node->inputs[k]) != variable || node_takes_ref(node, k) ||
                 dense_has(c, node->id, DENSE_GRADIENT) ||
@@ -123,9 +121,8 @@ static void cut_like(struct dense_cutter *c, const struct node *slot, const stru
 int dense_find(struct dense_cutter *c)
 {
     const struct entry *init = graph_entry(c->from, "init");
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        c->facts[i] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
+    graph_each(node, c->from) {
+        c->facts[node->id] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
     }
     for (int i = 0; init && i < init->n_edges; i++)
         if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
@@ -141,8 +138,7 @@ int dense_find(struct dense_cutter *c)
         if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
             !dense_pass(graph_node(c->from, (int)i)))
             n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
+    graph_each(node, c->from) {
         if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
             continue;
         c->facts[node->id] |= DENSE_LAYER;
@@ -156,8 +152,7 @@ int dense_find(struct dense_cutter *c)
                          "there is no dense layer: no product of rows of the batch, whose "
                          "first dimension is open (-1), and a matrix that is trained");
     /* Columns of the first, of those behind it the rows that belong to the columns before. */
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         struct op_product product;
         if (!dense_has(c, node->id, DENSE_LAYER))
             continue;
@@ -170,8 +165,7 @@ int dense_find(struct dense_cutter *c)
         if (is_vector_between(c, graph_node(c->from, (int)i)))
             cut_variable(c, graph_node(c->from, (int)i), 0);
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
+    graph_each(node, c->from) {
         const struct attr_value *groups = node_attr(node, "_class");
         if (node_is(node, "Variable"))
             cut_like(c, node,

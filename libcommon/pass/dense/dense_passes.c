@@ -254,9 +254,8 @@ static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int
 static int find_names(struct passes *p)
 {
     struct dense_cutter *c = p->c;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        bool is_named = p->is_in[i] && !strchr(node->name, '/') && node->n_outputs == 1;
+    graph_each(node, c->from) {
+        bool is_named = p->is_in[node->id] && !strchr(node->name, '/') && node->n_outputs == 1;
         struct edge whole = is_named ? whole_of(p, (struct edge){node->id, 0}) : EDGE_NONE;
         if (c->err->code || (is_named && graph_add_alias(c->to, node->name, whole, c->err)))
             return c->err->code;

@@ -25,16 +25,14 @@ static const struct node *written_by(const struct passes *p, const struct node *
 static int find_checks(struct passes *p)
 {
     bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+    graph_each_ordered(node, p->c->from, p->c->order) {
         depends[node->id] = p->is_in[node->id];
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             depends[node->id] |= depends[node_dependency(node, k).node];
     }
 
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, (int)i);
-        for (int k = 0; p->is_update[i] && k < node->n_controls; k++) {
+    graph_each(node, p->c->from) {
+        for (int k = 0; p->is_update[node->id] && k < node->n_controls; k++) {
             const struct node *before = graph_node(p->c->from, node->controls[k]);
             if (p->is_in[before->id] || p->is_update[before->id] || !depends[before->id])
                 continue;
@@ -84,8 +82,7 @@ static int find_updates(struct passes *p)
     }
     if (find_checks(p))
         return p->c->err->code;
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+    graph_each_ordered(node, p->c->from, p->c->order) {
         for (int k = 0; k < node->n_inputs && !p->is_update[node->id]; k++)
             p->reads[node->id] |=
                 p->reads[node->inputs[k].node] || p->is_written[node->inputs[k].node];
@@ -136,8 +133,7 @@ int dense_find_passes(struct passes *p)
     struct dense_cutter *c = p->c;
     /* Down from layers, and from where gradients begin. */
     bool *ended = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *ended);
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         bool in = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
         for (int k = 0; k < node->n_inputs; k++) {
             int from = node->inputs[k].node;
@@ -164,8 +160,7 @@ int dense_find_passes(struct passes *p)
     }
     if (c->options->update_each && check_entries(p))
         return c->err->code;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         if (p->is_in[node->id] && !p->is_update[node->id] &&
             (node_has(node, OP_CONTROL_FLOW) ||
              (node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))))
@@ -182,22 +177,20 @@ int dense_find_passes(struct passes *p)
 
 static void read_after(struct passes *p, const struct node *writer, const struct node *variable)
 {
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, (int)i);
+    graph_each(node, p->c->from) {
         bool reads = false;
-        for (int k = 0; p->is_in[i] && !p->is_update[i] && k < node->n_inputs; k++)
+        for (int k = 0; p->is_in[node->id] && !p->is_update[node->id] && k < node->n_inputs; k++)
             reads |= node->inputs[k].node == variable->id;
         for (int k = 1; reads && k < p->n; k++)
-            graph_add_control(p->c->to, graph_node(p->c->to, p->first[i] + k),
+            graph_add_control(p->c->to, graph_node(p->c->to, p->first[node->id] + k),
                               p->first[writer->id] + k - 1);
     }
 }
 
 void dense_order_updates(struct passes *p)
 {
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, (int)i);
-        for (int k = 0; p->is_writer[i] && k < node->n_inputs; k++)
+    graph_each(node, p->c->from) {
+        for (int k = 0; p->is_writer[node->id] && k < node->n_inputs; k++)
             if (written_by(p, node, k))
                 read_after(p, node, written_by(p, node, k));
     }

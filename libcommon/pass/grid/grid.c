@@ -75,11 +75,10 @@ static int build(struct grid *g, struct graph **to)
         for (size_t i = 0; i < from->aliases.n; i++)
             if (from->aliases.items[i].edge.slot != CONTROL_SLOT)
                 grid_whole(g, from->aliases.items[i].edge);
-        for (size_t i = 0; i < from->nodes.n; i++) {
-            const struct node *node = graph_node(from, (int)i);
-            if (g->cut[i].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
+        graph_each(node, from) {
+            if (g->cut[node->id].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
                 !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
-                grid_whole(g, (struct edge){(int)i, 0});
+                grid_whole(g, (struct edge){node->id, 0});
         }
         code = g->err->code;
     }

@@ -138,8 +138,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
         h.wide = arena_array(&h.r.arena, count, sizeof *h.wide);
         for (size_t i = 0; i < count; i++)
             h.narrow[i] = h.wide[i] = EDGE_NONE;
-        for (size_t i = 0; i < from->nodes.n; i++) {
-            const struct node *node = graph_node(from, h.r.order[i]);
+        graph_each_ordered(node, from, h.r.order) {
             struct node view = rewrite_view(&h.r, node), named = *node;
             /* A value that comes over a back edge has the type of its ring. */
             for (int j = 0; j < node->n_inputs; j++) {

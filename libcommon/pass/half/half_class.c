@@ -165,8 +165,7 @@ int half_classify(struct halver *h)
     for (size_t i = 0; i < n; i++)
         h->facts[i] |=
             (first.seen[i] ? HALF_FACT_INITIAL : 0) | (steps.seen[i] ? HALF_FACT_TRAINS : 0);
-    for (size_t i = 0; i < h->r.from->nodes.n; i++) {
-        const struct node *node = graph_node(h->r.from, h->r.order[i]);
+    graph_each_ordered(node, h->r.from, h->r.order) {
         bool found = node_attr(node, "_gradient") != NULL;
         for (int k = 0; k < node->n_inputs; k++)
             found = found || half_has(h, node->inputs[k].node, HALF_FACT_UPDATE);

@@ -26,8 +26,7 @@ static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
 /* All that depends on nodes with `root` gets the fact; by data alone if `data`. */
 static void mark_dependent(struct half_scaler *s, unsigned root, unsigned fact, bool data)
 {
-    for (size_t i = 0; i < s->r.from->nodes.n; i++) {
-        const struct node *node = graph_node(s->r.from, s->r.order[i]);
+    graph_each_ordered(node, s->r.from, s->r.order) {
         bool found = false;
         for (int k = 0; k < node->n_inputs; k++)
             found |= (s->facts[node->inputs[k].node] & (root | fact)) != 0;
@@ -182,11 +181,10 @@ int half_scale(const struct graph *from, const struct half_options *options, str
     if (rewrite_open(&s.r, from, options->pass, err))
         return err->code;
     s.facts = arena_array(&s.r.arena, from->nodes.n, sizeof *s.facts);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         if (node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
             dtype_is_floating(node->outputs[0].type)) {
-            s.facts[i] |= SCALE_GRADIENT;
+            s.facts[node->id] |= SCALE_GRADIENT;
             s.gradient = node;
             s.n_gradients++;
         }
@@ -199,12 +197,11 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
         /* Updates wait, and so do checks of what was handed over; what gradients themselves need
          * cannot. */
-        for (size_t i = 0; i < from->nodes.n; i++) {
-            const struct node *node = graph_node(from, (int)i);
+        graph_each(node, from) {
             bool waits = part_written(from, node) ||
-                         (node_has(node, OP_CHECKS) && s.facts[i] & SCALE_OF_GRADIENTS);
-            if (waits && s.facts[i] & SCALE_TRAINS && !(s.facts[i] & SCALE_BEFORE))
-                s.facts[i] |= SCALE_GATED;
+                         (node_has(node, OP_CHECKS) && s.facts[node->id] & SCALE_OF_GRADIENTS);
+            if (waits && s.facts[node->id] & SCALE_TRAINS && !(s.facts[node->id] & SCALE_BEFORE))
+                s.facts[node->id] |= SCALE_GATED;
         }
         mark_dependent(&s, SCALE_GATED, SCALE_LATE, false);
         mark_needed(&s, SCALE_GATED, SCALE_INSIDE);

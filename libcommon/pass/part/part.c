@@ -264,19 +264,17 @@ static int connect_node(struct cutter *c, const struct node *node)
 static int cut(struct cutter *c)
 {
     const struct graph *from = c->from;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
+    graph_each(node, c->from) {
         if (!*node->assigned)
             return error_set(c->err, ERR_DATA, "%s: has no device; tf-place gives it one",
                              node_text(node));
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return error_set(c->err, ERR_DATA, "%s: the graph was cut before", node_text(node));
-        c->part[i] = find_part(c, node->assigned);
+        c->part[node->id] = find_part(c, node->assigned);
     }
     if (part_find_loops(c))
         return c->err->code;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
         copy->assigned = c->parts->parts.items[c->part[node->id]].device;
         c->copy[node->id] = copy->id;

@@ -237,8 +237,7 @@ int part_delay(struct cutter *c)
     }
 
     /* Where a loop writes, what comes after that is not looked for: nothing is delayed. */
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         bool after = false;
         for (int k = 0; k < node->n_inputs; k++)
             after |= node_writes_ref(node, k);

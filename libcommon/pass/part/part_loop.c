@@ -31,13 +31,12 @@ int part_find_loops(struct cutter *c)
         if (v->merge >= 0 && v->next >= 0)
             c->part[v->next] = c->part[v->merge];
     }
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        note(c, c->frames->frame[i], c->part[i]);
-        note(c, frames_output(c->frames, node), c->part[i]);
+    graph_each(node, c->from) {
+        note(c, c->frames->frame[node->id], c->part[node->id]);
+        note(c, frames_output(c->frames, node), c->part[node->id]);
         for (int k = 0; k < node->n_inputs; k++)
             if (part_is_variable(c->from, node->inputs[k]) && !node_takes_ref(node, k))
-                note(c, c->frames->frame[i], c->part[node->inputs[k].node]);
+                note(c, c->frames->frame[node->id], c->part[node->inputs[k].node]);
     }
     for (int f = n_frames - 1; f > FRAME_ROOT; f--) {
         int n = 0;

@@ -158,8 +158,7 @@ int replicate_allreduce(struct replicator *r)
     if (replicate_find(r) || replicate_choose_schedule(r))
         return r->err->code;
     /* Nodes after a reduction, or after an initializer, are copied late. */
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         bool late = replicate_is_initializer(r, node);
         for (int k = 0; k < node->n_inputs; k++)
             late |= has(r, node->inputs[k].node, FACT_AFTER) ||

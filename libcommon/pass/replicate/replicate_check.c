@@ -35,8 +35,7 @@ int replicate_check_pushes(struct replicator *r)
 
 int replicate_check_nodes(struct replicator *r)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return refuse(r, node, "the graph was cut before; it is replicated first");
         bool routes = node_round(node) == ROUND_ROUTE ||
@@ -47,7 +46,7 @@ int replicate_check_nodes(struct replicator *r)
         if (node_round(node) && !routes)
             return refuse(r, node, "the graph was replicated before");
         if (node_attr(node, "_gradient"))
-            r->facts[i] |= FACT_MARKED;
+            r->facts[node->id] |= FACT_MARKED;
     }
     return 0;
 }

@@ -163,8 +163,7 @@ int replicate_find(struct replicator *r)
     bool found = true;
     while (found) {
         found = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            const struct node *node = graph_node(r->from, r->order[i]);
+        graph_each_ordered(node, r->from, r->order) {
             bool trains = has(r, node->id, FACT_MARKED);
             for (int k = 0; k < node->n_inputs + node->n_controls; k++)
                 trains |= has(r, node_dependency(node, k).node, FACT_TRAINS);
@@ -191,8 +190,7 @@ int replicate_find(struct replicator *r)
                          r->options->entry ? "' does not exist or nothing of it" : "");
     mark_needed(r, r->entry, FACT_NEEDED);
 
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         unsigned facts = (node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node))
                              ? FACT_OUTSIDE
                              : 0;
@@ -220,16 +218,14 @@ int replicate_find(struct replicator *r)
             r->facts[node_dependency(node, k).node] &= ~(unsigned)FACT_INITIAL;
     }
     /* A node after a write is no worker's, whatever else it depends on: writes are the update. */
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
         unsigned facts = writes ? FACT_WRITTEN : 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             facts |= r->facts[node_dependency(node, k).node] & FACT_WRITTEN;
         r->facts[node->id] |= facts;
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         if (!is_stateless_writer(r, node))
             continue;
         r->facts[node->id] |= FACT_WRITER;
@@ -242,9 +238,9 @@ int replicate_find(struct replicator *r)
             keep(r, r->from->entries.items[i].edges[k].node);
     for (size_t i = 0; i < r->from->aliases.n; i++)
         keep(r, r->from->aliases.items[i].edge.node);
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs + node->n_controls; k++)
+    graph_each(node, r->from) {
+        for (int k = 0; !has(r, node->id, FACT_UPDATE) && k < node->n_inputs + node->n_controls;
+             k++)
             keep(r, node_dependency(node, k).node);
     }
     while (r->todo.n) {
@@ -252,8 +248,7 @@ int replicate_find(struct replicator *r)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             keep(r, node_dependency(node, k).node);
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         if (has(r, node->id, FACT_WRITER))
             continue;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {

@@ -30,8 +30,7 @@ int replicate_list_known(struct replicator *r, struct known **list)
     }
 
     VEC(struct known) known = {0};
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         for (int slot = 0; slot < node->n_outputs; slot++) {
             struct edge edge = {node->id, slot};
             if (replicate_is_pushed(r, edge))

@@ -17,8 +17,7 @@
 static int count_uses(const struct replicator *r, int id)
 {
     int n = 0;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             n += node_dependency(node, k).node == id;
     }
@@ -28,8 +27,7 @@ static int count_uses(const struct replicator *r, int id)
 /* The update that takes the gradient; NULL: none does, or it is of a variable that is to be cut. */
 static const struct node *update_by(const struct replicator *r, struct edge gradient)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         int input = node->op->def->descent.gradient;
         if (input && edge_equal(node->inputs[input], gradient) && has(r, node->id, FACT_UPDATE) &&
             !node_attr(graph_node(r->from, node->inputs[0].node), SLICE_WANTED))
@@ -126,8 +124,7 @@ static void wait_for_readers(struct replicator *r, const struct node *update, st
     struct gradient_product product;
     if (!find_rows(r, update->inputs[update->op->def->descent.gradient], &product))
         return;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         bool is_back = false, is_reader = false;
         for (int k = 0; k < node->n_inputs; k++) {
             is_back |= edge_equal(node->inputs[k], product.right);

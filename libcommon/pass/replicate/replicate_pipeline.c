@@ -26,16 +26,15 @@ static void find_item(const struct towers *t, struct stage_item *item)
 {
     const struct graph *from = t->r->from;
     bool *is_needed = arena_array(&t->r->arena, from->nodes.n + 1, sizeof *is_needed);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
-        bool begins = t->frames->frame[i] == FRAME_ROOT;
-        for (int k = 0; is_in(t, item, (int)i) && k < node->n_inputs + node->n_controls; k++) {
+    graph_each(node, from) {
+        bool begins = t->frames->frame[node->id] == FRAME_ROOT;
+        for (int k = 0; is_in(t, item, node->id) && k < node->n_inputs + node->n_controls; k++) {
             int needed = node_dependency(node, k).node;
             is_needed[needed] = true;
             begins &= !is_in(t, item, needed);
         }
-        if (begins && is_in(t, item, (int)i))
-            vec_push(&item->begin, (int)i);
+        if (begins && is_in(t, item, node->id))
+            vec_push(&item->begin, node->id);
     }
     for (size_t i = 0; i < from->nodes.n; i++) {
         if (is_in(t, item, (int)i) && !is_needed[i]) {

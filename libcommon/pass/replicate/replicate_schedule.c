@@ -55,8 +55,7 @@ int replicate_choose_schedule(struct replicator *r)
         return 0;
     /* Bytes of what goes by a schedule, of all gradients. */
     double bytes = 0;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         struct edge edge = {node->id, 0};
         if (!node_attr(node, "_gradient") || *replicate_role(node))
             continue;

@@ -77,8 +77,7 @@ static int take_device(struct towers *t, const struct node *node)
 static int take_devices(struct towers *t, enum item_phase phase)
 {
     struct replicator *r = t->r;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         if (t->towered[node->id] && pipeline_phase(t->pipeline, node->id) == phase &&
             take_device(t, node))
             return r->err->code;
@@ -267,8 +266,7 @@ int pipeline_find(struct towers *t)
     memset(p->stage, -1, n * sizeof *p->stage);
     const struct graph *from = t->r->from;
     int *of_loop = arena_array(&t->r->arena, t->frames->frames.n + 1, sizeof *of_loop);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, t->r->order[i]);
+    graph_each_ordered(node, from, t->r->order) {
         int loop = towers_loop(t, node);
         if (loop != FRAME_ROOT && !of_loop[loop])
             of_loop[loop] = node->id + 1;
@@ -308,8 +306,7 @@ int pipeline_find(struct towers *t)
     place_others(t);
     /* A node that is there once and comes after towers needs all micro-batches. */
     bool *after_all = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *after_all);
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         bool item = t->towered[node->id] && pipeline_phase(t->pipeline, node->id) != PHASE_NONE;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int needed = node_dependency(node, k).node;

@@ -61,8 +61,7 @@ static bool *find_bound(const struct towers *t)
     bool news = true;
     while (news) {
         news = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            const struct node *node = graph_node(r->from, r->order[i]);
+        graph_each_ordered(node, r->from, r->order) {
             bool is_bound = false;
             for (int k = 0; is_forward(t, node->id) && k < node->n_inputs; k++) {
                 const struct node *needed = graph_node(r->from, node->inputs[k].node);
@@ -113,8 +112,7 @@ static void sort_units(struct stage_cutter *c)
     bool news = true;
     while (news) {
         news = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            const struct node *node = graph_node(r->from, r->order[i]);
+        graph_each_ordered(node, r->from, r->order) {
             int of = unit_of(c, node->id);
             for (int k = 0; of >= 0 && k < node->n_inputs + node->n_controls; k++) {
                 int needed = unit_of(c, node_dependency(node, k).node);
@@ -141,19 +139,17 @@ static double *find_crossing(struct stage_cutter *c)
     double *crossing = arena_array(arena, (size_t)c->n + 2, sizeof *crossing);
     const int *first_output = c->t->first;
     int *last = arena_array(arena, (size_t)c->t->n_outputs + 1, sizeof *last); /* reader */
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         int reader = unit_of(c, node->id);
         for (int k = 0; k < node->n_inputs; k++) {
             int *of = &last[first_output[node->inputs[k].node] + node->inputs[k].slot];
             *of = reader > *of ? reader : *of;
         }
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
+    graph_each(node, r->from) {
         int unit = unit_of(c, node->id);
         for (int k = 0; unit >= 0 && k < node->n_outputs; k++)
-            for (int cut = unit + 1; cut <= last[first_output[i] + k]; cut++)
+            for (int cut = unit + 1; cut <= last[first_output[node->id] + k]; cut++)
                 crossing[cut] += replicate_elements(c->t->r, (struct edge){node->id, k}) *
                                  (double)dtype_bytes(node->outputs[k].type);
     }

@@ -55,8 +55,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
     p.varies = arena_array(&p.rewrite.arena, n, sizeof *p.varies);
     p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
     bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, p.rewrite.order[i]);
+    graph_each_ordered(node, from, p.rewrite.order) {
         /* Variables are the workers' own if their attributes say so. */
         bool varies = node_is(node, "Variable")
                           ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
@@ -72,8 +71,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         p.varies[node->id] = varies;
     }
     /* A sum that only its gradient has is not needed as it was. */
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         if (parted_at(&p, node) >= 0)
             is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
     }
@@ -82,8 +80,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
             is_gone[from->entries.items[i].edges[k].node] = false;
     for (size_t i = 0; i < from->aliases.n; i++)
         is_gone[from->aliases.items[i].edge.node] = false;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, p.rewrite.order[i]);
+    graph_each_ordered(node, from, p.rewrite.order) {
         int product = parted_at(&p, node);
         if (product >= 0) {
             /* Users of the gradient get the sum, which keeps its name. */

@@ -149,8 +149,7 @@ static int copy_nodes(struct towers *t)
 {
     struct replicator *r = t->r;
     const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         for (int k = 0; t->towered[node->id] && k < t->n; k++) {
             bool open = false;
             struct edge *inputs =

@@ -80,8 +80,7 @@ int towers_find(struct towers *t)
     struct arena *arena = &t->r->arena;
     size_t n_frames = t->frames->frames.n;
     bool parted = false;
-    for (size_t i = 0; i < t->r->from->nodes.n; i++) {
-        const struct node *node = graph_node(t->r->from, (int)i);
+    graph_each(node, t->r->from) {
         if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
             return error_set(t->r->err, ERR_DATA,
                              "%s: Placeholder: towers get a part of its rows or all of it, which "
@@ -100,8 +99,7 @@ int towers_find(struct towers *t)
                              .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
     for (size_t i = 0; i < from->nodes.n; i++)
         t->feed[i] = towers_is_parted(graph_node(from, (int)i)) ? (int)i : -1;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         for (int k = 0; k < node->n_inputs; k++)
             f.looked_at[node->inputs[k].node] = true;
     }

@@ -156,8 +156,7 @@ int pass_arith(const struct graph *from, const struct pass_options *options, str
     struct rewrite r;
     if (rewrite_open(&r, from, options, err))
         return err->code;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, r.order[i]);
+    graph_each_ordered(node, from, r.order) {
         struct node view = rewrite_view(&r, node);
         int same = node->n_outputs ? same_input(&r, node, &view) : -1;
         if (!(same >= 0 && replace(&r, node, view.inputs[same], node->op->def->identity.says)) &&

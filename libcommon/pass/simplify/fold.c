@@ -120,8 +120,7 @@ static void evaluate(struct folding *f)
     /* The constant nodes that the wanted edges need, so that each evaluation is as small as it can
      * be. */
     f->part = graph_new(f->from->registry);
-    for (size_t i = 0; i < f->from->nodes.n; i++) {
-        const struct node *node = graph_node(f->from, f->r.order[i]);
+    graph_each_ordered(node, f->from, f->r.order) {
         if (!f->constant[node->id])
             continue;
         struct node view = rewrite_view(&f->r, node);
@@ -168,8 +167,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
     f.constant = arena_alloc(&f.r.arena, from->nodes.n + 1);
     f.values = arena_array(&f.r.arena, n_outputs, sizeof *f.values);
-    for (size_t i = 0; i < f.from->nodes.n; i++) {
-        const struct node *node = graph_node(f.from, f.r.order[i]);
+    graph_each_ordered(node, f.from, f.r.order) {
         f.constant[node->id] = may_fold(&f, node);
     }
     struct frames *frames = NULL;
@@ -180,9 +178,8 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         frames_free(frames);
         const struct graph *g = f.from;
         char *wanted = arena_alloc(&f.r.arena, n_outputs + 1);
-        for (size_t i = 0; i < g->nodes.n; i++) {
-            const struct node *node = graph_node(g, (int)i);
-            for (int k = 0; k < node->n_inputs && !f.constant[i]; k++)
+        graph_each(node, g) {
+            for (int k = 0; k < node->n_inputs && !f.constant[node->id]; k++)
                 want(&f, wanted, node->inputs[k]);
         }
         for (size_t i = 0; i < g->entries.n; i++)
@@ -191,8 +188,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         for (size_t i = 0; i < g->aliases.n; i++)
             want(&f, wanted, g->aliases.items[i].edge);
         evaluate(&f);
-        for (size_t i = 0; i < f.from->nodes.n; i++) {
-            const struct node *node = graph_node(f.from, f.r.order[i]);
+        graph_each_ordered(node, f.from, f.r.order) {
             bool kept = f.r.flags[node->id] & REWRITE_KEPT, has_value = false;
             for (int k = 0; k < node->n_outputs; k++)
                 has_value |= f.values[f.r.first[node->id] + k].type != DTYPE_INVALID;

@@ -43,8 +43,7 @@ int pass_prune(const struct graph *from, const struct pass_options *options, str
                 graph_walk_to(&walk, leader->id);
         }
     }
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, r.order[i]);
+    graph_each_ordered(node, from, r.order) {
         if (walk.seen[node->id])
             rewrite_copy(&r, node);
         else

@@ -221,8 +221,7 @@ static int find_tables(struct slicing_finder *f)
             table->axis = axis_asked(node);
     }
     find_wholes(f);
-    for (size_t i = 0; i < f->s->from->nodes.n; i++) {
-        const struct node *node = graph_node(f->s->from, (int)i);
+    graph_each(node, f->s->from) {
         if (node_rows(node) == ROWS_LOOKUP)
             f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
     }

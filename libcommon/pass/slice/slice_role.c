@@ -19,8 +19,7 @@ bool slice_can_write(const struct node *node)
 
 void slice_find_origins(struct slicer *s)
 {
-    for (size_t i = 0; i < s->from->nodes.n; i++) {
-        const struct node *node = graph_node(s->from, s->r.order[i]);
+    graph_each_ordered(node, s->from, s->r.order) {
         bool hands_on =
             node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
         s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
@@ -111,8 +110,7 @@ int slice_find_roles(struct slicer *s)
     for (size_t i = 0; i < s->from->nodes.n; i++)
         if (find_writer(s, graph_node(s->from, s->r.order[i])))
             return s->err->code;
-    for (size_t i = 0; i < s->from->nodes.n; i++) {
-        const struct node *take = graph_node(s->from, (int)i);
+    graph_each(take, s->from) {
         const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
         if (!table)
             continue;
@@ -121,16 +119,15 @@ int slice_find_roles(struct slicer *s)
             found |= slice_taken(s, take, j) != TAKEN_OTHER;
         if (!found)
             continue;
-        s->role[i] = SLICE_TAKE;
-        s->slicing[i] = s->slicing[table->id];
-        for (size_t k = 0; k < s->from->nodes.n; k++) {
-            const struct node *push = graph_node(s->from, (int)k);
+        s->role[take->id] = SLICE_TAKE;
+        s->slicing[take->id] = s->slicing[table->id];
+        graph_each(push, s->from) {
             if (node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
                 !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
                 !strcmp(node_string(push, "container"), node_string(take, "container"))) {
-                s->role[k] = SLICE_PUSH;
-                s->slicing[k] = s->slicing[table->id];
-                s->take[k] = (int)i;
+                s->role[push->id] = SLICE_PUSH;
+                s->slicing[push->id] = s->slicing[table->id];
+                s->take[push->id] = take->id;
             }
         }
     }

@@ -50,8 +50,7 @@ static int find_updates(struct passes *p)
 {
     size_t n = p->c->from->nodes.n;
     unsigned char *of = arena_alloc(&p->c->arena, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+    graph_each_ordered(node, p->c->from, p->c->order) {
         const struct attr_value *mark = node_attr(node, "_gradient");
         const struct node *variable = mark ? graph_find(p->c->from, mark->s) : NULL;
         if (mark)
@@ -60,17 +59,16 @@ static int find_updates(struct passes *p)
             of[node->id] |= of[node->inputs[k].node];
     }
     /* What changes a layer's variable, by its gradient. */
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(p->c->from, (int)i);
-        for (int k = 0; k < node->n_inputs && of[i] & OF_LAYERS; k++) {
+    graph_each(node, p->c->from) {
+        for (int k = 0; k < node->n_inputs && of[node->id] & OF_LAYERS; k++) {
             const struct node *variable = written_by(p, node, k);
             if (!variable || p->c->cut[variable->id] < 0)
                 continue;
-            if (of[i] & OF_OTHERS)
+            if (of[node->id] & OF_OTHERS)
                 return dense_refuse(p->c, node,
                                     "gradients of what is not in passes change it, too, as by a "
                                     "norm of all: with update=pass that cannot be");
-            p->is_update[i] = p->is_writer[i] = p->is_written[variable->id] = true;
+            p->is_update[node->id] = p->is_writer[node->id] = p->is_written[variable->id] = true;
         }
     }
     /* And what these need of the gradients. */

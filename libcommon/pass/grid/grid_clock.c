@@ -224,8 +224,7 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
     if (!code)
         code = find_entry(&c, entry);
     if (!code && c.entry) {
-        for (size_t i = 0; i < c.n_nodes; i++) {
-            const struct node *node = graph_node(c.graph, c.order[i]);
+        graph_each_ordered(node, c.graph, c.order) {
             bool is_writer = c.is_needed[node->id] && part_written(c.graph, node);
             bool comes_after = false;
             for (int k = 0; k < node->n_inputs + node->n_controls; k++)
@@ -237,8 +236,7 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
         /* The round begins when all is there that writers, and what comes after them, need of the
          * rest of the step, the check of the loss among it. */
         bool *is_met = arena_alloc(&c.arena, c.n_nodes);
-        for (size_t i = 0; i < c.n_nodes; i++) {
-            const struct node *node = graph_node(c.graph, c.order[i]);
+        graph_each_ordered(node, c.graph, c.order) {
             for (int k = 0; c.changes[node->id] && k < node->n_inputs + node->n_controls; k++) {
                 int from = node_dependency(node, k).node;
                 const struct node *needed = graph_node(c.graph, from);

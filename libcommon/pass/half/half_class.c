@@ -128,8 +128,7 @@ static void find_users(struct halver *h)
     const struct graph *from = h->r.from;
     size_t n = from->nodes.n, total = 0;
     h->first_user = arena_array(&h->r.arena, n + 2, sizeof *h->first_user);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         for (int k = 0; k < node->n_inputs; k++)
             if (half_is_float(from, node->inputs[k]))
                 h->first_user[node->inputs[k].node + 2]++, total++;
@@ -137,11 +136,10 @@ static void find_users(struct halver *h)
     for (size_t i = 2; i < n + 2; i++)
         h->first_user[i] += h->first_user[i - 1];
     h->users = arena_array(&h->r.arena, total, sizeof *h->users);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(from, (int)i);
+    graph_each(node, from) {
         for (int k = 0; k < node->n_inputs; k++)
             if (half_is_float(from, node->inputs[k]))
-                h->users[h->first_user[node->inputs[k].node + 1]++] = (int)i;
+                h->users[h->first_user[node->inputs[k].node + 1]++] = node->id;
     }
 }
 

@@ -56,8 +56,7 @@ void part_find_late(struct cutter *c)
     c->late = arena_alloc(&c->arena, n + 1);
     for (size_t i = 0; i < n_frames; i++)
         parent[i] = c->frames->frames.items[i].parent;
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
+    graph_each(node, c->from) {
         access_add_node(&graph, c->from, c->variable, node);
         for (int k = 0; k < node->n_inputs; k++) {
             int variable = part_variable(c, node->inputs[k]);

@@ -255,8 +255,7 @@ int part_delay(struct cutter *c)
         d.after_write[node->id] = after;
     }
 
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    graph_each_ordered(node, c->from, c->order) {
         double *part = &d.free_part[c->part[node->id]], ready = *part;
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);

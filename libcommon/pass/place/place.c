@@ -191,15 +191,14 @@ static int prepare(struct placer *p)
         p->parent[i] = (int)i;
     if (find_types(p))
         return p->err->code;
-    for (int i = 0; i < n_nodes; i++) {
-        const struct node *node = graph_node(p->graph, i);
+    graph_each(node, p->graph) {
         if (read_request(p, node))
             return p->err->code;
         for (int j = 0; j < p->n_types; j++)
             if (kernel_find(p->kernels, node, p->types[j]))
                 p->kernel_types[node->id] |= 1u << j;
         if (p->soft)
-            place_soften_node(p, i);
+            place_soften_node(p, node->id);
         for (int j = 0; j < node->n_inputs; j++)
             if (node_takes_ref(node, j))
                 place_join(p, node->inputs[j].node, node->id);

@@ -152,8 +152,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
         n_outputs += graph_node(p->graph, i)->n_outputs;
     }
     m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
-    for (int i = 0; i < m->n; i++) {
-        const struct node *node = graph_node(p->graph, i);
+    graph_each(node, p->graph) {
         const struct cost_query query = {node, m->placer->graph, m->assume};
         const struct place_device *devices = m->placer->placement->devices.items;
         double ns;

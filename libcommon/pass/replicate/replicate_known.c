@@ -21,8 +21,7 @@ int replicate_list_known(struct replicator *r, struct known **list)
     /* By node: when its values are there at the earliest. */
     size_t n_nodes = r->from->nodes.n;
     double *times = arena_array(&r->arena, n_nodes + 1, sizeof *times);
-    for (size_t i = 0; i < n_nodes; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         double begin = 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             begin = fmax(begin, times[node_dependency(node, k).node]);

@@ -19,8 +19,7 @@ void replicate_find_priorities(struct replicator *r)
     struct lineage *lineages = arena_array(&r->arena, n + 1, sizeof *lineages);
     int next = 0;
     r->priority = arena_array(&r->arena, n + 1, sizeof *r->priority);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    graph_each_ordered(node, r->from, r->order) {
         struct lineage *lineage = &lineages[node->id];
         struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
                                 .variable = node_is(node, "Variable") ? node->id : -1};

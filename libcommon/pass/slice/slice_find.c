@@ -159,8 +159,7 @@ static void find_wholes(struct slicing_finder *f)
     struct slicer *s = f->s;
     size_t n = s->from->nodes.n;
     int *of = arena_array(&s->arena, n + 1, sizeof *of); /* by node: 1 + the table it is of */
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(s->from, s->r.order[i]);
+    graph_each_ordered(node, s->from, s->r.order) {
         if (node_is(node, "Variable"))
             of[node->id] = 1 + root_of(f, node->id);
         for (int k = 0; k < node->n_inputs; k++) {
@@ -183,8 +182,7 @@ static int find_tables(struct slicing_finder *f)
         f->parent[i] = i;
         f->tables[i].axis = -1;
     }
-    for (int i = 0; i < n; i++) {
-        const struct node *node = graph_node(s->from, i);
+    graph_each(node, s->from) {
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
             if (!node_takes_ref(node, j) || !part_is_variable(f->s->from, node->inputs[j]))
@@ -200,8 +198,7 @@ static int find_tables(struct slicing_finder *f)
         if (leader && node_is(leader, "Variable"))
             join(f, leader->id, node->id);
     }
-    for (int i = 0; i < n; i++) {
-        const struct node *node = graph_node(s->from, i);
+    graph_each(node, s->from) {
         if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
             continue;
         struct sliced_table *table = &f->tables[root_of(f, node->id)];
@@ -244,9 +241,8 @@ static int find_tables(struct slicing_finder *f)
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i], &limits);
-    for (int i = 0; i < n; i++) {
-        const struct node *node = graph_node(s->from, i);
-        const struct sliced_table *table = &f->tables[root_of(f, i)];
+    graph_each(node, s->from) {
+        const struct sliced_table *table = &f->tables[root_of(f, node->id)];
         if (node_is(node, "Variable")) {
             int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
             if (axis >= rank)
@@ -262,8 +258,8 @@ static int find_tables(struct slicing_finder *f)
         if (!can_be_cut(node) || table->slicing < 0 ||
             !slice_fits(slicing_at(s, table->slicing), &node->outputs[0].shape))
             continue;
-        s->role[i] = SLICE_VARIABLE;
-        s->slicing[i] = table->slicing;
+        s->role[node->id] = SLICE_VARIABLE;
+        s->slicing[node->id] = table->slicing;
     }
     return 0;
 }

@@ -15,8 +15,7 @@ static bool goes_with(enum taken what, int k)
 void slice_find_updates(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(s->from, s->r.order[i]);
+    graph_each_ordered(node, s->from, s->r.order) {
         s->updates[node->id] = node_round(node) == ROUND_TAKE;
         for (int k = 0; k < node->n_inputs; k++)
             s->updates[node->id] |= s->updates[node->inputs[k].node];

@@ -122,8 +122,9 @@ int data_describe(struct tool *tool, const char *path, const struct csv_format *
         if (as_json) {
             print_json(&d, row_source_name(source), command.data, out);
         } else {
-            fprintf(out, "%s: %" PRId64 " rows, %zu columns%s\n\n", row_source_name(source), d.rows,
-                    d.columns.n, d.has_header ? "" : ", without names");
+            fprintf(out, "%s: %" PRId64 " row%s, %zu column%s%s\n\n", row_source_name(source),
+                    d.rows, d.rows == 1 ? "" : "s", d.columns.n, d.columns.n == 1 ? "" : "s",
+                    d.has_header ? "" : ", without names");
             print_table(&d, out);
             fprintf(out, "\n%s\n", command.data);
         }

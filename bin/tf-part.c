@@ -174,8 +174,9 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             bytes += crossing->bytes > 0 ? crossing->bytes : 0;
         }
         show_bytes(&total, bytes);
-        if (n_tensors < parts.crossings.n)
-            str_printf(&order, "; %zu times order only", parts.crossings.n - n_tensors);
+        size_t n_orders = parts.crossings.n - n_tensors;
+        if (n_orders)
+            str_printf(&order, "; %zu time%s order only", n_orders, n_orders == 1 ? "" : "s");
         tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts.parts.n,
                  parts.parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
                  n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),

@@ -229,8 +229,8 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         for (size_t i = 0; i < n; i++)
             sorted[i] = (double)(summary->steps.items[i].end - summary->steps.items[i].start);
         qsort(sorted, n, sizeof *sorted, by_value);
-        str_printf(out, "trace   %zu steps  median %s  p90 %s", n, time_text(sorted[n / 2], median),
-                   time_text(sorted[n * 9 / 10], p90));
+        str_printf(out, "trace   %zu step%s  median %s  p90 %s", n, n == 1 ? "" : "s",
+                   time_text(sorted[n / 2], median), time_text(sorted[n * 9 / 10], p90));
         if (share >= 0)
             str_printf(out, "  in kernels %.0f%%", 100 * share);
         str_printf(out, "  %zu thread%s\n", summary->threads.n, summary->threads.n == 1 ? "" : "s");

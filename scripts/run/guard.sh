@@ -6,6 +6,7 @@
 
 hold_job() {
     [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
+    [ ! -d "$opt_cluster" ] || die 65 "$opt_cluster: is a directory"
     job=$opt_job
     [ -z "$job" ] || mkdir -p "$job" || exit 74
     if [ -n "$opt_dry_run" ]; then

@@ -12,11 +12,11 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 71
 lib=$here/../lib/tf-tools/${tool#tf-}
 PATH=$here:$PATH
 
-# die CODE TEXT
+# die CODE TEXT: in one line, whatever characters a file's name has
 die() {
     code=$1
     shift
-    printf '%s: %s\n' "$tool" "$*" >&2
+    printf '%s: %s\n' "$tool" "$(printf %s "$*" | LC_ALL=C tr '\001-\037\177' ' ')" >&2
     exit "$code"
 }
 

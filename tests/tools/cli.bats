@@ -227,6 +227,46 @@ refuses_folder() {
     each refuses_folder "${names[@]}"
 }
 
+@test "a directory instead of a cluster file, too" {
+    sample_graph
+    mkdir folder
+    fails_with 65 tf-run -c folder --run y sample.tfg
+    [[ $stderr == 'tf-run: folder: is a directory' ]]
+}
+
+says_it_in_one_line() {
+    local name=$'a\e[31mb\nc'
+    run --separate-stderr bash -c 'exec timeout 10 "$@" >/dev/null </dev/null' - "$@" "$name"
+    [[ $status -ne 0 && $stderr == *'a [31mb c'* && $stderr != *[[:cntrl:]]* ]]
+}
+
+@test "control characters of what is given are blanks in a message" {
+    local names
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vx tf-grad)
+    each says_it_in_one_line "${names[@]}"
+    sample_graph
+    says_it_in_one_line tf-run sample.tfg --run y -c
+    says_it_in_one_line tf-grad sample.tfg --of y --wrt
+    mkdir $'a\e[31mb\nc'
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vx tf-grad)
+    each says_it_in_one_line "${names[@]}"
+}
+
+@test "one of something is not called several" {
+    sample_graph
+    echo a,1 | tr , '\n' >one.csv
+    run -0 tf-data describe one.csv
+    [[ ${lines[0]} == 'one.csv: 1 row, 1 column' ]]
+    tf-data csv one.csv x=a,a --batch 2 >one.rec
+    tf-exec -g sample.tfg --fetch y --feed x='[1.0,2.0]' --trace one.trace >/dev/null
+    tf-show one.trace | grep -qE '^trace   1 step  '
+    printf '%s\n' 'local w = variable{name = "w", shape = {}, init = init.zeros}' \
+        'local set = device("/device:CPU:0", function() return Assign(w, 1.0) end)' \
+        'entry.over = device("/device:CPU:1", function() return group{set} end)' |
+        tf-graph - | tf-place --devices CPU:0,CPU:1 | tf-part --report 2>said >/dev/null
+    tail -1 said | grep -qx 'tf-part: 2 graphs, 0 tensors cross, 0 B a step; 1 time order only'
+}
+
 refuses_empty_input() {
     arguments_for "$1" ""
     fails_with 65 "$1" "${arguments[@]}" </dev/null && [[ $stderr == *stdin* ]]

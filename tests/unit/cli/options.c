@@ -219,6 +219,12 @@ static void mistakes_are_told(void **unused)
     unit_assert_error(parse("--rate fast"), err, ERR_USAGE, "--rate: 'fast' is not a number");
     unit_assert_error(parse("--memory -1"), err, ERR_USAGE,
                       "--memory: '-1' is not a size in bytes, as 4096, 64k or 1.5G");
+    unit_assert_error(parse("--memory 98765432109876543210"), err, ERR_USAGE,
+                      "--memory: 98765432109876543210 is too large");
+    unit_assert_error(parse("--memory 9876543210T"), err, ERR_USAGE,
+                      "--memory: 9876543210T is too large");
+    unit_assert_error(parse("--memory 64kb"), err, ERR_USAGE,
+                      "--memory: '64kb' is not a size in bytes, as 4096, 64k or 1.5G");
     unit_assert_error(parse("--lease soon"), err, ERR_USAGE,
                       "--lease: 'soon' is not a time, as 250ms, 30s or 2m");
 }

@@ -352,8 +352,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     job.tool = tool;
     int code = cluster_hold_lifeline(err);
     if (n_operands && strcmp(operands[0], "serve") != 0)
-        return error_set(err, ERR_USAGE,
-                         "'%s': expected 'serve' or nothing; a graph is named by -g", operands[0]);
+        return error_set(err, ERR_USAGE, "'%s' is not 'serve'; -g names a graph", operands[0]);
     if (code || n_operands)
         return code ? code : serve_drivers(tool, err);
     job.request = (struct exec_request){.tool = tool, .driver = &job.driver};

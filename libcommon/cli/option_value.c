@@ -22,25 +22,20 @@ static int wrong(const char *name, const char *value, const char *wanted, struct
     return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
 }
 
-/* Whether it is the text of a number, of whatever length, and perhaps one of `units` behind it. */
-static bool is_digits(const char *text, const char *units)
-{
-    text += *text == '-' || *text == '+';
-    size_t n = strspn(text, "0123456789");
-    return n && (!text[n] || (strchr(units, text[n]) && !text[n + 1]));
-}
-
+/* What is a number, with one of `units` behind it or none, is only too large. */
 static int wrong_number(const char *name, const char *value, const char *units, const char *wanted,
                         struct error *err)
 {
-    return is_digits(value, units) ? error_set(err, ERR_USAGE, "%s: %s is too large", name, value)
-                                   : wrong(name, value, wanted, err);
+    const char *digits = value + (!*units && *value == '-'); /* no size is negative */
+    size_t n = strspn(digits, "0123456789");
+    if (n && (!digits[n] || (strchr(units, digits[n]) && !digits[n + 1])))
+        return error_set(err, ERR_USAGE, "%s: %s is too large", name, value);
+    return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
 }
 
 int option_set(const struct option_row *row, const char *name, const char *value, bool on,
                struct error *err)
 {
-    static const char wanted_bytes[] = "a size in bytes, as 4096, 64k or 1.5G";
     bool ok;
     switch (row->type) {
     case OPTION_FLAG:
@@ -82,9 +77,9 @@ int option_set(const struct option_row *row, const char *name, const char *value
         return 0;
     case OPTION_BYTES:
         ok = str_to_bytes(value, row->target);
-        if (!ok && *value != '-')
-            return wrong_number(name, value, "kKmMgGtT", wanted_bytes, err);
-        return ok ? 0 : wrong(name, value, wanted_bytes, err);
+        return ok ? 0
+                  : wrong_number(name, value, "kKmMgGtT", "a size in bytes, as 4096, 64k or 1.5G",
+                                 err);
     case OPTION_SECONDS:
         ok = str_to_seconds(value, row->target);
         return ok ? 0 : wrong(name, value, "a time, as 250ms, 30s or 2m", err);

@@ -51,4 +51,9 @@ int graph_assemble(const struct registry *registry, struct raw_graph *raw, struc
  * what comes round. */
 int graph_check_rounds(const struct graph *graph, struct error *err);
 
+/* ERR_DATA naming the node for a loop in which a node waits for what does not come in every round,
+ * whose steering depends on a branch within, or that begins with what its own end gives. */
+struct frames;
+int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err);
+
 #endif

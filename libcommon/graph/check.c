@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/assemble.h"
 #include "graph/device_name.h"
 #include "graph/frames.h"
@@ -54,61 +53,6 @@ static int check_edges(const struct graph *graph, const char *what, const char *
     return 0;
 }
 
-static bool is_of(const struct graph *graph, struct edge edge, const char *op)
-{
-    return edge_exists(edge) && node_is(graph_node(graph, edge.node), op);
-}
-
-/* Returns whether a node runs only while its loop goes on, `gated` saying so of all nodes before
- * it: the loop's Switch is dead when the condition is false, and so is what comes of it. Values of
- * an inner loop or another device are taken to be so. */
-static bool is_gated(const struct graph *graph, const struct node *node, const bool *gated)
-{
-    if (node_is(node, "Enter") ||
-        (node_is(node, "Merge") && is_of(graph, node->inputs[1], "NextIteration")))
-        return false;
-    bool found = node_is(node, "Exit") || node_is(node, "Recv") ||
-                 (node_is(node, "Switch") && is_of(graph, node->inputs[1], "LoopCond"));
-    for (int i = 0; i < node->n_inputs && !found; i++)
-        found = gated[node->inputs[i].node];
-    for (int i = 0; i < node->n_controls && !found; i++)
-        found = gated[node->controls[i]];
-    return found;
-}
-
-int graph_check_rounds(const struct graph *graph, struct error *err)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i), *next, *enter;
-        if (!node_is(node, "Merge") || node->n_inputs != 2 || !edge_exists(node->inputs[1]))
-            continue;
-        enter = graph_node(graph, node->inputs[0].node);
-        next = graph_node(graph, node->inputs[1].node);
-        if (!node_is(next, "NextIteration") ||
-            shape_compatible(&enter->outputs[node->inputs[0].slot].shape, &next->outputs[0].shape))
-            continue;
-        error_set(err, ERR_DATA,
-                  "starts as %s, and the loop makes it %s; what stays of the shape is said by a "
-                  "PlaceholderWithDefault before the loop",
-                  shape_text(&enter->outputs[node->inputs[0].slot].shape),
-                  shape_text(&next->outputs[0].shape));
-        return node_fail(node, err);
-    }
-    bool *gated = mem_array(graph->nodes.n + 1, sizeof *gated);
-    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        gated[i] = is_gated(graph, node, gated);
-        if (node_is(node, "NextIteration") && !gated[i]) {
-            error_set(err, ERR_DATA,
-                      "the loop would never end: what comes round does not depend on its Switch, "
-                      "by data or by a control input");
-            node_fail(node, err);
-        }
-    }
-    mem_free(gated);
-    return err->code;
-}
-
 int graph_check(const struct graph *graph, struct error *err)
 {
     struct frames *frames;
@@ -129,6 +73,7 @@ int graph_check(const struct graph *graph, struct error *err)
     }
     if (frames_new(graph, &frames, err))
         return err->code;
+    int code = frames->has_control_flow ? graph_check_loops(graph, frames, err) : 0;
     frames_free(frames);
-    return 0;
+    return code;
 }

@@ -177,10 +177,8 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
         of[d.drawn[i].node] = &d.drawn[i];
     for (size_t i = 0; i < n_nodes; i++) {
         const struct node *node = graph_node(d.graph, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            print_edge(&d, of, node->inputs[k], (int)i);
-        for (int k = 0; k < node->n_controls; k++)
-            print_edge(&d, of, (struct edge){node->controls[k], CONTROL_SLOT}, (int)i);
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            print_edge(&d, of, node_dependency(node, k), (int)i);
     }
     mem_free(of);
     str_append(out, "}\n");

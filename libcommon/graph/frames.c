@@ -19,11 +19,6 @@ struct analysis {
     struct error *err;
 };
 
-static bool is_back_edge(const struct graph *graph, const struct node *node, struct edge edge)
-{
-    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
-}
-
 bool frames_is_loop_switch(const struct graph *graph, const struct node *node)
 {
     if (!node_is(node, "Switch"))
@@ -85,23 +80,31 @@ static void condition_key(char key[KEY_BYTES], int parent, struct edge predicate
     snprintf(key, KEY_BYTES, "%d %d:%d %d", parent, predicate.node, predicate.slot, branch);
 }
 
+static bool is_never(const struct frames *f, int condition)
+{
+    return condition >= 0 && f->conditions.items[condition].never;
+}
+
 /* The condition `parent` and (predicate, branch). */
 static int add_condition(struct frames *f, int parent, struct edge predicate, int branch)
 {
     char key[KEY_BYTES];
     int64_t index;
+    bool never = is_never(f, parent);
     for (int c = parent; c >= 0; c = f->conditions.items[c].parent) {
         const struct condition *known = &f->conditions.items[c];
-        if (known->predicate.node == predicate.node && known->predicate.slot == predicate.slot &&
-            known->branch == branch)
+        if (!edge_equal(known->predicate, predicate))
+            continue;
+        if (known->branch == branch)
             return parent;
+        never = true;
     }
     condition_key(key, parent, predicate, branch);
     if (map_get(&f->condition_index, key, &index))
         return (int)index;
     map_put(&f->condition_index, arena_strdup(&f->arena, key), (int64_t)f->conditions.n);
     int depth = parent < 0 ? 1 : f->conditions.items[parent].depth + 1;
-    struct condition made = {predicate, branch, parent, depth};
+    struct condition made = {predicate, branch, parent, depth, never};
     vec_push(&f->conditions, made);
     return (int)f->conditions.n - 1;
 }
@@ -150,34 +153,26 @@ static int fail_node(struct analysis *a, const struct node *node, const char *te
     return node_fail(node, a->err);
 }
 
-static int condition_depth(const struct analysis *a, int condition)
-{
-    return condition < 0 ? 0 : a->f->conditions.items[condition].depth;
-}
-
 static int find_condition(struct analysis *a, const struct node *node)
 {
     bool merge = node_is(node, "Merge");
     int condition = CONDITION_NONE;
     bool any = false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        struct edge edge = node->inputs[i], predicate;
-        if (is_back_edge(a->graph, node, edge))
+    for (int i = 0; i < node->n_inputs + (merge ? 0 : node->n_controls); i++) {
+        struct edge edge = node_dependency(node, i), predicate;
+        if (graph_is_back_edge(a->graph, node, edge))
             continue;
         int c = a->f->condition[edge.node];
         if (is_branch(a->graph, edge, &predicate))
             c = add_condition(a->f, c, predicate, edge.slot);
-        if (!merge || !any)
-            condition = merge ? c : and_conditions(a->f, condition, c);
-        while (merge && !frames_implies(a->f, c, condition)) /* what is common to both */
-            condition = a->f->conditions.items[condition].parent;
+        if (!merge)
+            condition = and_conditions(a->f, condition, c);
+        else if (!any || is_never(a->f, condition))
+            condition = c;
+        while (merge && !is_never(a->f, c) && !frames_implies(a->f, c, condition))
+            condition = a->f->conditions.items[condition].parent; /* what is common to both */
         any = true;
-        if (condition_depth(a, condition) > FRAMES_DEPTH_MAX)
-            return fail_node(a, node, "conditions are nested too deep");
-    }
-    for (int i = 0; i < node->n_controls && !merge; i++) {
-        condition = and_conditions(a->f, condition, a->f->condition[node->controls[i]]);
-        if (condition_depth(a, condition) > FRAMES_DEPTH_MAX)
+        if (condition >= 0 && a->f->conditions.items[condition].depth > FRAMES_DEPTH_MAX)
             return fail_node(a, node, "conditions are nested too deep");
     }
     a->f->condition[node->id] = condition;
@@ -243,7 +238,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
     if (node_is(node, "Merge")) {
         v = continued(a, node, "Enter");
         for (int i = 0; i < node->n_inputs && v >= 0; i++) {
-            if (!is_back_edge(a->graph, node, node->inputs[i]))
+            if (!graph_is_back_edge(a->graph, node, node->inputs[i]))
                 continue;
             f->variables.items[v].merge = node->id;
             f->variables.items[v].next = node->inputs[i].node;
@@ -274,21 +269,18 @@ static int analyse(struct analysis *a)
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(a->graph, order[i]);
         int first = -1;
-        for (int j = 0; j < node->n_inputs; j++) {
-            struct edge edge = node->inputs[j];
+        for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
+            struct edge edge = node_dependency(node, j);
             const struct node *from = graph_node(a->graph, edge.node);
             /* A variable itself, which is no value, or what is fed: it is there in every loop and
              * every iteration. */
-            if (is_back_edge(a->graph, node, edge) ||
-                (!from->n_inputs && from->outputs[edge.slot].is_ref) ||
-                (a->fed && edge_map_get(a->fed, edge) >= 0))
+            if (graph_is_back_edge(a->graph, node, edge) ||
+                (edge.slot >= 0 && !from->n_inputs && from->outputs[edge.slot].is_ref) ||
+                (edge.slot >= 0 && a->fed && edge_map_get(a->fed, edge) >= 0))
                 continue;
             if (check_same_frame(a, node, edge.node, &first))
                 return a->err->code;
         }
-        for (int j = 0; j < node->n_controls; j++)
-            if (check_same_frame(a, node, node->controls[j], &first))
-                return a->err->code;
         a->f->frame[node->id] =
             first < 0 ? FRAME_ROOT : frames_output(a->f, graph_node(a->graph, first));
         if (find_condition(a, node))
@@ -301,7 +293,7 @@ static int analyse(struct analysis *a)
     for (size_t i = 0; i < a->graph->nodes.n; i++) {
         const struct node *node = graph_node(a->graph, (int)i);
         for (int k = 0; k < node->n_inputs; k++)
-            if (is_back_edge(a->graph, node, node->inputs[k]) &&
+            if (graph_is_back_edge(a->graph, node, node->inputs[k]) &&
                 a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
                 return fail_node(a, node, "closes a loop that it is not in");
     }

@@ -40,6 +40,7 @@ struct condition {
     int branch;            /* output of the Switch: 0 false, 1 true */
     int parent;            /* an outer condition, or CONDITION_NONE */
     int depth;             /* 1 for an outermost one */
+    bool never;            /* it asks for both ways of one predicate */
 };
 
 struct frames {

@@ -200,6 +200,13 @@ static inline bool node_is(const struct node *node, const char *op)
     return !__builtin_strcmp(node->op->def->name, op);
 }
 
+/* Returns whether an input of a node is what comes round in its loop, which no order waits for. */
+static inline bool graph_is_back_edge(const struct graph *graph, const struct node *node,
+                                      struct edge edge)
+{
+    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
+}
+
 /* Returns whether training changes a variable: one of floating numbers that is not marked
  * otherwise. */
 static inline bool node_is_trained(const struct node *variable)

@@ -17,11 +17,6 @@ struct topological_sort {
     struct heap heap;
 };
 
-static bool is_back_edge(const struct graph *graph, const struct node *node, struct edge edge)
-{
-    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
-}
-
 static bool is_less(const void *context, int a, int b)
 {
     (void)context;
@@ -54,13 +49,12 @@ static int report_cycle(const struct topological_sort *o, struct error *err)
             str_printf(&names, "%s <- ", graph_node(graph, id)->name);
         const struct node *node = graph_node(graph, id);
         int from = -1;
-        for (int i = 0; i < node->n_inputs && from < 0; i++)
-            if (edge_exists(node->inputs[i]) && o->pending[node->inputs[i].node] > 0 &&
-                !is_back_edge(graph, node, node->inputs[i]))
-                from = node->inputs[i].node;
-        for (int i = 0; i < node->n_controls && from < 0; i++)
-            if (o->pending[node->controls[i]] > 0)
-                from = node->controls[i];
+        for (int i = 0; i < node->n_inputs + node->n_controls && from < 0; i++) {
+            struct edge edge = node_dependency(node, i);
+            if (edge_exists(edge) && o->pending[edge.node] > 0 &&
+                !graph_is_back_edge(graph, node, edge))
+                from = edge.node;
+        }
         id = from;
     }
     str_append(&names, graph_node(graph, id)->name);
@@ -74,8 +68,8 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
 {
     size_t n = graph->nodes.n, n_edges = 0;
     for (size_t i = 0; i < n; i++)
-        n_edges += (size_t)graph_node(graph, (int)i)->n_inputs +
-                   (size_t)graph_node(graph, (int)i)->n_controls;
+        n_edges +=
+            (size_t)(graph_node(graph, (int)i)->n_inputs + graph_node(graph, (int)i)->n_controls);
     int *memory = mem_array(3 * n + 2 * n_edges, sizeof *memory);
     struct topological_sort o = {.graph = graph,
                                  .pending = memory,
@@ -87,11 +81,11 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
     int edges = 0;
     for (size_t id = 0; id < o.graph->nodes.n; id++) {
         const struct node *node = graph_node(o.graph, (int)id);
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_exists(node->inputs[i]) && !is_back_edge(o.graph, node, node->inputs[i]))
-                add_edge(&o, node->inputs[i].node, (int)id, &edges);
-        for (int i = 0; i < node->n_controls; i++)
-            add_edge(&o, node->controls[i], (int)id, &edges);
+        for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+            struct edge edge = node_dependency(node, i);
+            if (edge_exists(edge) && !graph_is_back_edge(o.graph, node, edge))
+                add_edge(&o, edge.node, (int)id, &edges);
+        }
     }
     for (size_t i = 0; i < n; i++)
         if (o.pending[i] == 0)

@@ -205,10 +205,8 @@ struct graph *task_closure(const struct graph *graph, const struct edge *edges, 
     while (c.todo.n) {
         const struct node *node = graph_node(graph, vec_pop(&c.todo));
         const struct node *send = join_send_of(graph, node);
-        for (int i = 0; i < node->n_inputs; i++)
-            reach(&c, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            reach(&c, node->controls[i]);
+        for (int i = 0; i < node->n_inputs + node->n_controls; i++)
+            reach(&c, node_dependency(node, i).node);
         if (send)
             reach(&c, send->id);
     }

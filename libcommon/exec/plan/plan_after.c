@@ -39,9 +39,7 @@ void plan_bind_after(struct plan *plan)
             if (before >= 0 && before != i && !plan->items.items[before].removed)
                 vec_push(&plan->wishes, ((struct access_edge){before, i}));
         }
-        for (int k = 0; node && k < node->n_inputs; k++)
-            plan_follow_variable(plan, i, node->inputs[k].node);
-        for (int k = 0; node && k < node->n_controls; k++)
-            plan_follow_variable(plan, i, node->controls[k]);
+        for (int k = 0; node && k < node->n_inputs + node->n_controls; k++)
+            plan_follow_variable(plan, i, node_dependency(node, k).node);
     }
 }

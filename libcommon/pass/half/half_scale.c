@@ -28,10 +28,8 @@ static void mark_dependent(struct half_scaler *s, unsigned root, unsigned fact, 
 {
     graph_each_ordered(node, s->r.from, s->r.order) {
         bool found = false;
-        for (int k = 0; k < node->n_inputs; k++)
-            found |= (s->facts[node->inputs[k].node] & (root | fact)) != 0;
-        for (int k = 0; !data && k < node->n_controls; k++)
-            found |= (s->facts[node->controls[k]] & (root | fact)) != 0;
+        for (int k = 0; k < node->n_inputs + (data ? 0 : node->n_controls); k++)
+            found |= (s->facts[node_dependency(node, k).node] & (root | fact)) != 0;
         if (found)
             s->facts[node->id] |= fact;
     }

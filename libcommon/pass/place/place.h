@@ -101,10 +101,4 @@ int place_estimate(const struct graph *graph, const struct place_options *option
 #define PLACE_COPIED_BYTES_MAX ((int64_t)1 << 20)
 bool place_is_copied(const struct node *node);
 
-static inline bool place_is_back_edge(const struct graph *graph, const struct node *node,
-                                      struct edge edge)
-{
-    return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
-}
-
 #endif

@@ -58,13 +58,11 @@ static int find_order(struct place_model *m)
     for (int i = 0; !code && i < m->n; i++) {
         const struct node *node = graph_node(graph, m->order[i]);
         int level = 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            if (!place_is_back_edge(graph, node, node->inputs[k]) &&
-                ranks[node->inputs[k].node].level >= level)
-                level = ranks[node->inputs[k].node].level + 1;
-        for (int k = 0; k < node->n_controls; k++)
-            if (ranks[node->controls[k]].level >= level)
-                level = ranks[node->controls[k]].level + 1;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            struct edge edge = node_dependency(node, k);
+            if (!graph_is_back_edge(graph, node, edge) && ranks[edge.node].level >= level)
+                level = ranks[edge.node].level + 1;
+        }
         ranks[node->id] = (struct rank){.name = node->name, .node = node->id, .level = level};
     }
     for (int i = m->n - 1; !code && i >= 0; i--) {
@@ -81,18 +79,14 @@ static int find_order(struct place_model *m)
         }
         ranks[node->id].longest += sum / p->n_types;
         double longest = ranks[node->id].longest;
-        for (int j = 0; j < node->n_inputs; j++) {
-            struct edge edge = node->inputs[j];
-            double way =
-                wire.latency + wire.per_byte * m->bytes[m->first_output[edge.node] + edge.slot];
+        for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
+            struct edge edge = node_dependency(node, j);
+            double bytes =
+                j < node->n_inputs ? m->bytes[m->first_output[edge.node] + edge.slot] : 0;
+            double way = wire.latency + wire.per_byte * bytes;
             double *before = &ranks[edge.node].longest;
-            if (!place_is_back_edge(m->placer->graph, node, edge) && longest + way > *before)
+            if (!graph_is_back_edge(m->placer->graph, node, edge) && longest + way > *before)
                 *before = longest + way;
-        }
-        for (int j = 0; j < node->n_controls; j++) {
-            double *before = &ranks[node->controls[j]].longest;
-            if (longest + wire.latency > *before)
-                *before = longest + wire.latency;
         }
     }
     if (!code)
@@ -177,7 +171,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
         }
         for (int j = 0; j < node->n_inputs; j++)
             m->n_uses[node->inputs[j].node] +=
-                !place_is_back_edge(m->placer->graph, node, node->inputs[j]);
+                !graph_is_back_edge(m->placer->graph, node, node->inputs[j]);
     }
     return find_order(m);
 }

@@ -88,11 +88,9 @@ static double gather(struct place_run *run, const struct node *node, int device)
 {
     double latest = 0;
     run->incoming = 0;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!place_is_back_edge(run->model->placer->graph, node, node->inputs[i]))
-            latest = fmax(latest, send(run, node->inputs[i], device));
-    for (int i = 0; i < node->n_controls; i++)
-        latest = fmax(latest, send(run, (struct edge){node->controls[i], CONTROL_SLOT}, device));
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++)
+        if (!graph_is_back_edge(run->model->placer->graph, node, node_dependency(node, i)))
+            latest = fmax(latest, send(run, node_dependency(node, i), device));
     return latest;
 }
 
@@ -212,7 +210,7 @@ void place_run_put(struct place_run *run, int node, int device)
     run->live[host] += run->incoming + run->model->made[node];
     run->peak[host] = fmax(run->peak[host], run->live[host]);
     for (int i = 0; i < n->n_inputs; i++)
-        if (!place_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
+        if (!graph_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
             --run->uses_left[n->inputs[i].node] == 0)
             drop(run, n->inputs[i].node);
     if (!run->uses_left[n->id])

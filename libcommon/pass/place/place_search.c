@@ -226,13 +226,11 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
         if (device < 0)
             device =
                 strategy == MOST_ROOM ? most_room(s, run, root) : first_finish(s, run, root, id);
-        for (int j = 0; j < node->n_inputs; j++)
-            if (run->device[node->inputs[j].node] < 0 &&
-                !place_is_back_edge(s->p->graph, node, node->inputs[j]))
-                put(s, run, node->inputs[j].node, device);
-        for (int j = 0; j < node->n_controls; j++)
-            if (run->device[node->controls[j]] < 0)
-                put(s, run, node->controls[j], device);
+        for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
+            struct edge edge = node_dependency(node, j);
+            if (run->device[edge.node] < 0 && !graph_is_back_edge(s->p->graph, node, edge))
+                put(s, run, edge.node, device);
+        }
         put(s, run, id, device);
     }
     for (int i = 0; i < s->model->n; i++) /* sources that nobody wants */

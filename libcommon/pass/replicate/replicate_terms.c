@@ -60,13 +60,10 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         bool varies = node_is(node, "Variable")
                           ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
                           : node_has(node, own) || node_makes_resource(node);
-        for (int j = 0; j < node->n_inputs; j++) {
-            varies |= p.varies[node->inputs[j].node];
-            p.n_uses[node->inputs[j].node]++;
-        }
-        for (int j = 0; j < node->n_controls; j++) {
-            varies |= p.varies[node->controls[j]];
-            p.n_uses[node->controls[j]]++;
+        for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
+            int before = node_dependency(node, j).node;
+            varies |= p.varies[before];
+            p.n_uses[before]++;
         }
         p.varies[node->id] = varies;
     }

@@ -87,7 +87,7 @@ const struct form *slice_first_known(const struct slicer *s, struct edge edge)
 static int copy_whole(struct slicer *s, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
-        if (!place_is_back_edge(s->from, node, node->inputs[i]) &&
+        if (!graph_is_back_edge(s->from, node, node->inputs[i]) &&
             !edge_exists(slice_whole(s, node, node->inputs[i])))
             return s->err->code;
     if (slice_await(s, node))

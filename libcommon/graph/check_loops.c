@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rules of loops, by which every value that a node of one waits for comes in each round, or in
+ * none. A script's loops keep them; a text may say anything.
+ */
+#include "base/memory.h"
+#include "graph/assemble.h"
+#include "graph/frames.h"
+
+static bool is_of(const struct graph *graph, struct edge edge, const char *op)
+{
+    return edge_exists(edge) && node_is(graph_node(graph, edge.node), op);
+}
+
+/* Returns whether a node runs only while its loop goes on, `gated` saying so of all nodes before
+ * it: the loop's Switch is dead when the condition is false, and so is what comes of it. Values of
+ * an inner loop or another device are taken to be so. */
+static bool is_gated(const struct graph *graph, const struct node *node, const bool *gated)
+{
+    if (node_is(node, "Enter") ||
+        (node_is(node, "Merge") && is_of(graph, node->inputs[1], "NextIteration")))
+        return false;
+    bool found = node_is(node, "Exit") || node_is(node, "Recv") ||
+                 (node_is(node, "Switch") && is_of(graph, node->inputs[1], "LoopCond"));
+    for (int i = 0; i < node->n_inputs + node->n_controls && !found; i++)
+        found = gated[node_dependency(node, i).node];
+    return found;
+}
+
+int graph_check_rounds(const struct graph *graph, struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i), *next, *enter;
+        if (!node_is(node, "Merge") || node->n_inputs != 2 || !edge_exists(node->inputs[1]))
+            continue;
+        enter = graph_node(graph, node->inputs[0].node);
+        next = graph_node(graph, node->inputs[1].node);
+        if (!node_is(next, "NextIteration") ||
+            shape_compatible(&enter->outputs[node->inputs[0].slot].shape, &next->outputs[0].shape))
+            continue;
+        error_set(err, ERR_DATA,
+                  "starts as %s, and the loop makes it %s; what stays of the shape is said by a "
+                  "PlaceholderWithDefault before the loop",
+                  shape_text(&enter->outputs[node->inputs[0].slot].shape),
+                  shape_text(&next->outputs[0].shape));
+        return node_fail(node, err);
+    }
+    bool *gated = mem_array(graph->nodes.n + 1, sizeof *gated);
+    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        gated[i] = is_gated(graph, node, gated);
+        if (node_is(node, "NextIteration") && !gated[i]) {
+            error_set(err, ERR_DATA,
+                      "the loop would never end: what comes round does not depend on its Switch, "
+                      "by data or by a control input");
+            node_fail(node, err);
+        }
+    }
+    mem_free(gated);
+    return err->code;
+}
+
+/* Refuses what a node may not wait for. An Enter that is not constant has a value in the first
+ * round only, a NextIteration in all but the first: each is for the Merge of its loop. */
+static int check_waits(const struct graph *graph, const struct node *node, struct error *err)
+{
+    bool merge = node_is(node, "Merge") && node->n_inputs == 2 &&
+                 is_of(graph, node->inputs[0], "Enter") &&
+                 is_of(graph, node->inputs[1], "NextIteration");
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        const struct node *from = graph_node(graph, node_dependency(node, i).node);
+        bool merges = merge && i < node->n_inputs;
+        if (node_is(from, "NextIteration") && !merges)
+            return error_set(err, ERR_DATA,
+                             "takes '%s', which only Merge(Enter, NextIteration) may", from->name);
+        if (node_is(from, "Enter") && merges == node_bool(from, "is_constant"))
+            return error_set(err, ERR_DATA,
+                             "takes '%s', which must be an Enter of is_constant=%s here",
+                             from->name, merges ? "false" : "true");
+    }
+    return 0;
+}
+
+/* Refuses a steering node that some rounds do not run, and an Exit that not the end alone does. */
+static int check_steering(const struct graph *graph, const struct frames *frames,
+                          const struct node *node, struct error *err)
+{
+    const struct graph_frame *frame = &frames->frames.items[frames->frame[node->id]];
+    if (node_is(node, "Exit") &&
+        (node->inputs[0].slot != 0 ||
+         !frames_is_loop_switch(graph, graph_node(graph, node->inputs[0].node))))
+        return error_set(err, ERR_DATA, "must take output 0 of a Switch of its loop's LoopCond");
+    if (!node_is(node, "NextIteration") && !node_is(node, "LoopCond"))
+        return 0;
+    int enter = frames->variables.items[frame->first_variable].enter;
+    if (!frames_implies(frames, frames->condition[enter], frames->condition[node->id]))
+        return error_set(err, ERR_DATA,
+                         "has no value in rounds that do not take a branch which it depends on");
+    return 0;
+}
+
+/* Refuses a loop that begins with what its own end gives. The level of a node is how many loops end
+ * one after the other before it runs, at most as many as there are: levels that rise beyond are
+ * those of a cycle, which the frames do not show as edges. Nodes lie almost in order, so that two
+ * or three rounds are enough. */
+static int check_levels(const struct graph *graph, const struct frames *frames, struct error *err)
+{
+    int *level = mem_array(graph->nodes.n, sizeof *level);
+    int *entered = mem_array(frames->frames.n, sizeof *entered); /* by frame: of its Enters */
+    for (bool changed = true; changed && !err->code;) {
+        changed = false;
+        for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
+            const struct node *node = graph_node(graph, (int)i);
+            int most = node_is(node, "Exit") ? entered[frames->frame[i]] + 1 : 0;
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+                struct edge edge = node_dependency(node, k);
+                if (!graph_is_back_edge(graph, node, edge) && level[edge.node] > most)
+                    most = level[edge.node];
+            }
+            changed |= most > level[i];
+            level[i] = most;
+            if (node_is(node, "Enter") && most > entered[frames_output(frames, node)])
+                entered[frames_output(frames, node)] = most;
+            if (most > (int)frames->frames.n) {
+                error_set(err, ERR_DATA, "depends on the Exit of a loop that depends on it");
+                node_fail(node, err);
+            }
+        }
+    }
+    mem_free(level);
+    mem_free(entered);
+    return err->code;
+}
+
+int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (check_waits(graph, node, err) || check_steering(graph, frames, node, err))
+            return node_fail(node, err);
+    }
+    return check_levels(graph, frames, err);
+}

@@ -13,7 +13,7 @@
 #include "base/time.h"
 
 #define TIMEOUT_SECONDS 30.0
-#define LOOK_NS 20000000
+#define LOOK_SECONDS 0.02
 
 /* A file that is named counts more than a job's directory. */
 static int read_cluster(struct client *client, struct error *err)
@@ -81,7 +81,7 @@ static int await_ports(struct client *client, struct error *err)
             client->options.waiting(client->options.context, text);
             told = now;
         }
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
         if (is_cancelled(client))
             return give_up(name_of(client, task), err);
         cluster_release(&client->cluster);
@@ -140,6 +140,28 @@ static const char *address_of(struct client *client, const struct cluster_task *
     return arena_printf(arena, "unix:%s", name);
 }
 
+/* The first task that there is no link to yet. */
+static const char *find_awaited(const struct client *client)
+{
+    for (size_t i = 0; i < client->tasks.n; i++) {
+        struct peer *peer = hub_peer(client->hub, client->tasks.items[i]);
+        if (!peer)
+            return client->tasks.items[i];
+        peer_release(peer);
+    }
+    return "the cluster";
+}
+
+/* A task that stands still may let a dial wait for as long as the timeout. */
+static void look(void *context)
+{
+    struct client *client = context;
+    if (is_cancelled(client) && give_up(find_awaited(client), &client->died))
+        loop_stop(hub_loop(client->hub));
+    else
+        loop_timer_set(client->look, LOOK_SECONDS);
+}
+
 static int dial_all(struct client *client, struct error *err)
 {
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
@@ -152,7 +174,10 @@ static int dial_all(struct client *client, struct error *err)
                           client->options.timeout, err))
             return err->code;
     }
+    client->look = loop_timer_new(hub_loop(client->hub), look, client);
+    look(client);
     int code = peers_wait(hub_peers(client->hub), err);
+    loop_timer_free(client->look);
     if (client->died.code)
         *err = client->died;
     return client->died.code ? client->died.code : code;
@@ -167,11 +192,7 @@ static void waits(void *context, const char *name, const char *text)
         if (!strcmp(name_of(client, task), name) && check_alive(client, task, name, &client->died))
             loop_stop(hub_loop(client->hub));
     }
-    if (is_cancelled(client) && give_up(name, &client->died))
-        loop_stop(hub_loop(client->hub));
-    if (client->died.code)
-        return;
-    if (client->options.waiting)
+    if (client->options.waiting && !client->died.code)
         client->options.waiting(client->options.context, text);
 }
 

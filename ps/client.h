@@ -33,6 +33,7 @@ struct client {
     char *key_path;
     struct error died; /* who is waited for in vain */
     struct hub *hub;
+    struct loop_timer *look; /* for `cancelled`, while tasks are dialed */
 };
 
 /* client_close in any case. ERR_USAGE: no cluster is named; ERR_CONFIG: it has no such task;

@@ -145,3 +145,31 @@ begins_late() {
     [ "$code" -eq 143 ]
     is_whole 2
 }
+
+@test "a signal ends who asks a shard that is frozen" {
+    local job pid shard code signal began
+    timeout -k 5 120 tf-run --timeout 60s --ps 1 --job job digits.tfg -- \
+        sh -c './feed --rows 1-32 --batch 32 --epochs 1; exec sleep 100' 2>err 3>&- &
+    job=$!
+    soon 60 jq -e '.step == 1' job/run.json
+    tf-ckpt init backup
+    shard=$(cat job/ps-0.pid)
+    kill -STOP "$shard"
+    for signal in TERM INT HUP; do
+        code=0
+        tf-ckpt save backup --job job 2>"$signal.err" 3>&- &
+        pid=$!
+        soon 30 eval "ls -l /proc/$pid/fd | grep -q socket:" # it has dialed
+        began=$SECONDS
+        kill -"$signal" "$pid"
+        wait "$pid" || code=$?
+        [ "$code" -eq $((128 + $(kill -l "$signal"))) ] || { cat "$signal.err" && return 1; }
+        [ $((SECONDS - began)) -le 3 ]
+        finds '^tf-ckpt: interrupted while waiting for ps:0$' "$signal.err"
+    done
+    kill -CONT "$shard"
+    tf-run stop --job job
+    code=0
+    wait "$job" || code=$?
+    [ "$code" -eq 143 ]
+}

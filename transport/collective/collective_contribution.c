@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
+#define UNCALLED_MAX 4096           /* rounds that others came to, and this member not yet */
 #define ROWS_MAX ((int64_t)1 << 47) /* of a member: sums of them are numbers */
 
 /* ---- the call ---- */
@@ -184,7 +185,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
                       uint64_t signature, const struct record *record, struct error *err)
 {
     struct round_contribution *c = &r->contributions[rank];
-    if (c->here)
+    if (c->here || group->ends[rank].left || group->n_uncalled > UNCALLED_MAX)
         return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
     if (record_field(&record->header, "memory") && !group->ends[rank].view)
         return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");

@@ -8,8 +8,6 @@
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
-#define UNCALLED_MAX 4096 /* rounds that others came to, and this member not yet */
-
 /* ---- sending ---- */
 
 #define KEY_FIELDS 5    /* of what belongs to a round: what it is, the key, and an index */
@@ -96,17 +94,10 @@ struct taken_record {
 static int take_bring(struct process_group *group, const struct taken_record *taken,
                       struct error *err)
 {
-    int code = 0;
-    bool may_settle = false;
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = round_get(group, &taken->key);
-    if (group->ends[taken->rank].left || group->n_uncalled > UNCALLED_MAX) {
-        code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
-                         taken->key.name);
-    } else {
-        code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
-        may_settle = !code && round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
-    }
+    int code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
+    bool may_settle = !code && round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
     pthread_mutex_unlock(&group->lock);
     if (may_settle)
         rounds_settle(group);

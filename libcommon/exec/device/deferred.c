@@ -25,18 +25,14 @@ static void run_all(void)
 
 void deferred_run(struct deferred_work *deferred)
 {
-    if (me.depth > 0) {
-        deferred->next = NULL;
-        if (me.first)
-            me.last->next = deferred;
-        else
-            me.first = deferred;
-        me.last = deferred;
-        return;
-    }
-    deferred_begin();
-    deferred->run(deferred);
-    deferred_end();
+    deferred->next = NULL;
+    if (me.first)
+        me.last->next = deferred;
+    else
+        me.first = deferred;
+    me.last = deferred;
+    if (!me.depth)
+        deferred_catch_up();
 }
 
 void deferred_begin(void)

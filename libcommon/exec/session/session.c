@@ -196,22 +196,6 @@ static struct cached *acquire_planned(struct session *session, const struct sess
     return c;
 }
 
-/* Whether a plan that serves all shapes is made, once the cache is full; the same shapes twice in a
- * row are worth one of their own. */
-static bool is_for_all_shapes(struct session *session, const struct session_call *call)
-{
-    bool general = false;
-    pthread_mutex_lock(&session->lock);
-    if (session->plans.n >= session->plans_max) {
-        make_key(&session->key, session, call, false);
-        uint64_t hash = hash_bytes(session->key.data, session->key.n, 0);
-        general = session->last_miss != hash && call->n_feeds > 0;
-        session->last_miss = hash;
-    }
-    pthread_mutex_unlock(&session->lock);
-    return general;
-}
-
 static void give_back(struct cached *c)
 {
     atomic_fetch_sub(&c->users, 1);
@@ -230,7 +214,18 @@ static struct cached *acquire(struct session *session, const struct session_call
     error_clear(err); /* what an earlier step failed for is no failure of this plan */
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
-    if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
+    /* A plan that serves all shapes is made once the cache is full; the same shapes twice in a row
+     * are worth one of their own. */
+    bool general = false;
+    pthread_mutex_lock(&session->lock);
+    if (!c && session->plans.n >= session->plans_max) {
+        make_key(&session->key, session, call, false);
+        uint64_t hash = hash_bytes(session->key.data, session->key.n, 0);
+        general = session->last_miss != hash && call->n_feeds > 0;
+        session->last_miss = hash;
+    }
+    pthread_mutex_unlock(&session->lock);
+    if (general && !(c = acquire_planned(session, call, true)))
         c = make(session, call, step, true, &ignored);
     if (!c)
         c = make(session, call, step, false, err);

@@ -89,19 +89,6 @@ static int find_same(const struct part_search *s, struct error *err)
 
 /* ---- of the same whole ---- */
 
-/* Of what the graph leaves open all that there is is wanted. */
-static void close_wanted(struct whole_part *wanted, const struct whole_part *part)
-{
-    if (wanted->box.rank < 0) {
-        wanted->whole = part->whole;
-        wanted->box = (struct box){.rank = part->whole.rank};
-        memcpy(wanted->box.size, part->whole.dims, sizeof wanted->box.size);
-    }
-    for (int k = 0; k < wanted->box.rank && wanted->box.rank == part->box.rank; k++)
-        if (wanted->box.size[k] < 0)
-            wanted->box.size[k] = wanted->whole.dims[k] = part->whole.dims[k];
-}
-
 static bool has_whole_rows(const struct whole_part *part)
 {
     for (int i = 1; i < part->box.rank; i++)
@@ -114,11 +101,20 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
                      struct error *err)
 {
     struct whole_part part = part_of(saved->name, saved->shape, saved->slice);
+    struct box *wanted = &s->wanted.box;
     if (!s->is_known) {
         s->is_known = true;
         s->first = *saved;
         s->first_whole = part.whole;
-        close_wanted(&s->wanted, &part);
+        /* Of what the graph leaves open all that there is is wanted. */
+        if (wanted->rank < 0) {
+            s->wanted.whole = part.whole;
+            *wanted = (struct box){.rank = part.whole.rank};
+            memcpy(wanted->size, part.whole.dims, sizeof wanted->size);
+        }
+        for (int k = 0; k < wanted->rank && wanted->rank == part.box.rank; k++)
+            if (wanted->size[k] < 0)
+                wanted->size[k] = s->wanted.whole.dims[k] = part.whole.dims[k];
     }
     if (saved->type != s->first.type || !shape_equal(&part.whole, &s->first_whole))
         return error_set(err, ERR_DATA, "%s: variable '%s' is %s by '%s', but %s by '%s'",
@@ -129,10 +125,8 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
         !shape_equal(&part.whole, &s->wanted.whole))
         return misfit(s, s->wanted.of, s->first.type, &s->first_whole, &s->wanted.whole, err);
     s->in_rows = s->in_rows && has_whole_rows(&part);
-    if (count_common(&part.box, &s->wanted.box)) {
-        struct found_part found = {i, part.box};
-        vec_push(&s->found, found);
-    }
+    if (count_common(&part.box, wanted))
+        vec_push(&s->found, ((struct found_part){i, part.box}));
     return 0;
 }
 

@@ -234,18 +234,13 @@ struct resource *resource_next(struct variable_store *store, const struct resour
 
 /* ---- marks of resources ---- */
 
-static void mark_kinds(struct variable_store *store, bool first, struct resource_marks *marks)
-{
-    for (struct resource *r = NULL; (r = resource_next(store, r));)
-        if (r->kind->mark && r->kind->marked_first == first)
-            vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
-}
-
 void resource_marks_place(struct variable_store *store, struct resource_marks *marks)
 {
     *marks = (struct resource_marks){0};
-    mark_kinds(store, true, marks);
-    mark_kinds(store, false, marks);
+    for (int first = 1; first >= 0; first--)
+        for (struct resource *r = NULL; (r = resource_next(store, r));)
+            if (r->kind->mark && r->kind->marked_first == first)
+                vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
 }
 
 void resource_marks_release(struct resource_marks *marks)

@@ -6,8 +6,9 @@ local tf = ...
 
 init = {}
 
+-- With the part of one unit, though that is nothing to it: a layer that knows it gives it to all.
 function init.constant(value)
-  return function(shape, dtype)
+  return function(shape, dtype, _)
     if #shape == 0 then return Const(value, {dtype = dtype}) end
     return Fill(Const(shape, {dtype = int32}), Const(value, {dtype = dtype}))
   end

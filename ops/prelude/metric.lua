@@ -42,9 +42,11 @@ local function weights_of(where, each, weights)
          OnesLike(wide(each))
 end
 
+-- 0 where weights add up to 0; of no rows it has no value
 local function mean(where, each, weights)
   local w = weights_of(where, each, weights)
-  return total(wide(each) * w) / total(w)
+  local sum, n = total(wide(each) * w), total(w)
+  return weights and ratio(sum, n) or sum / n
 end
 
 -- The mean of what each row, or element, has.
@@ -109,10 +111,10 @@ local averages = {
   end,
   macro = function(f, hit, predicted, true_)
     local there = wide(Greater(predicted + true_, 0))
-    return Sum(f(hit, predicted, true_) * there, {0}) / Sum(there, {0})
+    return ratio(Sum(f(hit, predicted, true_) * there, {0}), Sum(there, {0}))
   end,
   weighted = function(f, hit, predicted, true_)
-    return Sum(f(hit, predicted, true_) * true_, {0}) / Sum(true_, {0})
+    return ratio(Sum(f(hit, predicted, true_) * true_, {0}), Sum(true_, {0}))
   end,
   micro = function(f, hit, predicted, true_)
     return f(Sum(hit, {0}), Sum(predicted, {0}), Sum(true_, {0}))
@@ -145,13 +147,15 @@ of_classes("f1", function(hit, predicted, true_) return ratio(2 * hit, predicted
 
 local function but_first(x) return StridedSlice(x, {1}, {0}, {1}, {end_mask = 1}) end
 local function but_last(x) return StridedSlice(x, {0}, {-1}, {1}) end
+local function last(x) return StridedSlice(x, {-1}, {0}, {1}, {end_mask = 1}) end
 
 -- How many true and false rows have a score of at least each of the different ones, and of at least
 -- the one above it, from 0 on.
 local function counts(scores, is_true, w)
   local sorted, order = TopKV2(scores, Size(scores))
   is_true, w = Gather(is_true, order), Gather(w, order)
-  local ends = Concat(0, {NotEqual(but_first(sorted), but_last(sorted)), {true}})
+  local ends = Concat(0, {NotEqual(but_first(sorted), but_last(sorted)),
+                          Greater(OnesLike(last(sorted)), 0)})
   local at = Reshape(Where(ends), {-1})
   local function upto(x)
     local n = Gather(Cumsum(x, 0), at)
@@ -162,11 +166,13 @@ local function counts(scores, is_true, w)
   return t, t0, f, f0
 end
 
+local function all_of(counts) return Maximum(Max(counts, {0}), 0) end -- 0 of no rows
+
 local curves = {
   roc = function(t, t0, f, f0)
-    return Sum((f - f0) * (t + t0), {0}) / (2 * Max(t, {0}) * Max(f, {0}))
+    return Sum((f - f0) * (t + t0), {0}) / (2 * all_of(t) * all_of(f))
   end,
-  pr = function(t, t0, f) return Sum((t - t0) * ratio(t, t + f), {0}) / Max(t, {0}) end,
+  pr = function(t, t0, f) return Sum((t - t0) * ratio(t, t + f), {0}) / all_of(t) end,
 }
 
 -- The area under the ROC curve, or (curve = "pr") the average precision; of more than two classes

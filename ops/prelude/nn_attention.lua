@@ -34,7 +34,9 @@ function nn.attention(q, k, v, o)
       local band = MatrixBandPart(OnesLike(scores), -1, 0)
       seen = seen and LogicalAnd(seen, Greater(band, 0)) or Greater(band, 0)
     end
-    if seen then scores = Select(seen, scores, -1e9 * OnesLike(scores)) end
+    -- A row that sees nothing sees all alike: what hides is finite, in 16 bits, too.
+    local hidden = scores.dtype == float16 and -65504 or -1e9
+    if seen then scores = Select(seen, scores, hidden * OnesLike(scores)) end
     local y = Transpose(BatchMatMul(Softmax(scores), parts(v)), {0, 2, 1, 3})
     return Reshape(y, tf.shape_with(q, 1, {tf.dim("nn.attention", v, 3)}))
   end)

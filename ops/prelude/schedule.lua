@@ -48,10 +48,8 @@ define("polynomial", "rate steps last power cycle?", function(o, step)
   local last, steps = o.last or 1e-4, o.steps
   if o.cycle then
     steps = steps * Maximum(Ceil(step / steps), 1)
-  else
-    step = Minimum(step, steps)
   end
-  return (o.rate - last) * Pow(1 - step / steps, o.power or 1) + last
+  return (o.rate - last) * Pow(Maximum(1 - step / steps, 0), o.power or 1) + last
 end)
 
 -- values[1] up to and including step bounds[1], then values[2], ...; one value more than bounds
@@ -87,7 +85,8 @@ end)
 define("one_cycle", "rate steps pct_start div_factor final_div_factor", function(o, step)
   tf.within_bounds("schedule.one_cycle: pct_start", o.pct_start, 0, 1)
   local first, top = o.rate / (o.div_factor or 25), (o.pct_start or 0.3) * o.steps - 1
-  local up = wave(first, o.rate, step / top)
+  local up = top > 0 and wave(first, o.rate, step / top) or step * 0 + o.rate
+  if top >= o.steps - 1 then return up end -- there is no way down
   local down = wave(o.rate, first / (o.final_div_factor or 1e4), (step - top) / (o.steps - 1 - top))
   return Select(Less(step, top), up, down)
 end)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Functions of the prelude, ops and their gradients at singular points: 0, denormals, infinities,
-# NaN, equal values, nothing, one element, more elements than 16 bits count. singular.lua has them.
+# NaN, equal values, nothing, one element, more elements than 16 bits count. singular.lua has them,
+# and singular-prelude.lua, which goes on with it, each function of the prelude.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -12,9 +13,10 @@ setup() {
 }
 
 wrong() { # COMMAND: names of the checks that fail, when it has had the graph
-    tf-graph -q "$root/tests/e2e/singular.lua" -o m.tfg 2>names
+    cat "$root"/tests/e2e/singular{,-prelude}.lua >all.lua
+    tf-graph -q all.lua -o m.tfg 2>names || { cat names && return 1; }
     grep -o 'check.*' names | cut -f2 >checks
-    [ "$(wc -l <checks)" -gt 90 ]
+    [ "$(wc -l <checks)" -gt 320 ]
     "$@" <m.tfg | tf-exec -q --run train --fetch right | tf-show --json |
         grep -oE 'true|false' >results
     paste results checks | grep -v '^true' || true

@@ -6,6 +6,22 @@
 local nan, inf = 0 / 0, 1 / 0
 local checks = {}
 
+-- What is called below is taken from the functions that no check has tried.
+local untried = {}
+for space, functions in pairs{clip = clip, init = init, metric = metric, nn = nn, optim = optim,
+                              schedule = schedule} do
+  untried[space] = {}
+  for name, f in pairs(functions) do
+    if f ~= init.zeros and f ~= init.ones then -- which are given as they are
+      untried[space][name] = true
+      functions[name] = function(...)
+        untried[space][name] = nil
+        return f(...)
+      end
+    end
+  end
+end
+
 local function is(name, x, want)
   local e = Const(want, {dtype = x.dtype})
   local nans = LogicalAnd(IsNan(x), IsNan(e))
@@ -171,6 +187,3 @@ last[#last + 1] = minimize(Mean(y * y, {0, 1}), optim.sgd{rate = 0})
 control({last[#last]}, function()
   is("batch_norm's variance in 16 bits", Mean(tensor "norm/variance" + 0, 0), 1)
 end)
-
-right = Pack(checks)
-entry.train = group(last)

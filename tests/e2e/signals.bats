@@ -434,6 +434,22 @@ exec.ends    8
 TABLE
 }
 
+@test "a worker whose session a shard opens" {
+    local signal words server
+    tf-ps init --job job -c sync.cluster
+    work
+    take_signals
+    for signal in $signals; do
+        serves_at served.reading tf-ps serve --job job --task ps:0 --lease 60s
+        begin "${words[@]}" --lease 60s --grace 0.3
+        soon 20 is_in T "$server"
+        ends_by "$signal"
+        is_left worker:0
+        kill -9 "$server"
+        wait "$server" || true
+    done
+}
+
 @test "a worker that waits for another one" {
     local signal words
     tf-ps init --job job -c allreduce.cluster

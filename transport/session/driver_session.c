@@ -208,6 +208,8 @@ static int open_tasks(struct driver_session *session, struct error *err)
     mem_free(asked);
     if (own.code)
         *err = own;
+    else if (code && driver_is_given_up(session)) /* links that it cut off itself */
+        code = error_set(err, ERR_CANCELLED, "the session was given up");
     return own.code ? own.code : code;
 }
 

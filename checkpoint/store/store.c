@@ -64,12 +64,12 @@ int store_open_files(struct store *store, struct error *err)
     struct stat status;
     str_printf(&file, "%s/" STORE_DATA_FILE, store->folder);
     store->fd = open(file.data, (store->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    int cause = errno;
+    int cause = store->fd < 0 || fstat(store->fd, &status) ? errno : 0;
     str_release(&file);
     if (store->fd < 0 && (cause == ENOENT || cause == ENOTDIR))
         return error_set(err, ERR_NOINPUT, "%s: no store there; tf-ckpt init makes one",
                          store->name);
-    if (store->fd < 0 || fstat(store->fd, &status)) {
+    if (cause) {
         errno = cause;
         return error_set_errno(err, store_errno_code(cause), "%s", store->name);
     }

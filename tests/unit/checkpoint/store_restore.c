@@ -169,12 +169,14 @@ static const long calls[] = {
     SYS_mmap,     SYS_fcntl,      SYS_flock,     SYS_fallocate, SYS_ftruncate, SYS_lseek,
     SYS_pwrite64, SYS_write,      SYS_fdatasync, SYS_msync,     SYS_getrandom, -1};
 
-/* A call that may fail without harm is no error; one that does harm has a code of the system's. */
-static bool is_right(int code)
+/* A call that may fail without harm is no error; one that does harm has a code of the system's, and
+ * the system's word for it. */
+static bool is_right(int code, int error)
 {
     if (!code)
         return *found == NEWEST;
-    return *found != -2 && (code == ERR_IO || code == ERR_OS || code == ERR_DENIED);
+    return *found != -2 && (code == ERR_IO || code == ERR_OS || code == ERR_DENIED) &&
+           strstr(deed_news->err.text, strerror(error));
 }
 
 static void fail_each_call(const char *name, int (*work)(void *context), int error)
@@ -182,7 +184,7 @@ static void fail_each_call(const char *name, int (*work)(void *context), int err
     int n = 1, failed = 0, code;
     for (*found = -1; (code = traced_fail(work, NULL, calls, n, error)) & TRACED_STRUCK; n++) {
         code &= ~TRACED_STRUCK;
-        if (!is_right(code))
+        if (!is_right(code, error))
             fail_msg("%s: call %d: %s: %d, step %d: %s", name, n, strerror(error), code,
                      (int)*found, deed_news->err.text);
         failed += code != 0;

@@ -243,9 +243,10 @@ static int open_prep(struct data_column *columns, struct error *err)
 /* FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
-    if (n == 0 || !data_format_parse(operands[0], &request.format))
-        return error_set(err, ERR_USAGE, "%s%s%sexpected csv, jsonl, idx, npy or npz", n ? "'" : "",
-                         n ? operands[0] : "", n ? "': " : "");
+    if (n == 0 || !data_format_parse(operands[0], &request.format)) {
+        options_verb(&table, n, operands, err);
+        return err->code;
+    }
     bool has_path = data_format_has_path(request.format);
     int first = has_path ? 2 : 1;
     if (n < first)

@@ -291,7 +291,8 @@ PYTHON
 
 @test "words that are wrong" {
     seq 3 > t.csv
-    fails 64 "'xyz': expected csv, jsonl, idx, npy or npz" xyz t.csv
+    fails 64 "there is no verb 'xyz'; tf-data --help lists them" xyz t.csv
+    fails 64 "there is no verb 'jsnol'; did you mean jsonl?" jsnol t.csv
     fails 64 "csv: say what to feed, as in x=1-64" csv t.csv
     fails 64 "'x': expected NAME=COLUMNS[:TYPE]..." csv t.csv x
     fails 64 "'x' is given twice" csv t.csv x=1 x=1

@@ -84,9 +84,27 @@ local fits = {
   list = function(x) return type(x) == "table" end,
   text = function(x) return type(x) == "string" end,
   ["function"] = function(x) return type(x) == "function" end,
+  number = function(x) return type(x) == "number" or tf.is_tensor(x) end,
+  initial = function(x) return type(x) ~= "string" and type(x) ~= "boolean" end,
+  layout = function(x) return x == "NHWC" or x == "NCHW" end,
 }
 local wanted = {tensor = "a tensor", value = "a tensor or a number", list = "a list",
-                text = "text", ["function"] = "a function"}
+                text = "text", ["function"] = "a function", number = "a number or a tensor",
+                initial = "an initializer, a number or a list", layout = "NHWC or NCHW"}
+
+-- What options of the libraries' functions are, by their names, where no function says better.
+local options = {}
+for kind, names in pairs{
+  text = "name",
+  layout = "layout",
+  value = "weights lengths mask",
+  initial = "init bias_init",
+  number = "alpha beta bias decay delta div_factor epsilon final_div_factor gain initial keep " ..
+           "last margin max mean min pct_start positive power radius rate scale start stddev " ..
+           "threshold",
+} do
+  for name in names:gmatch("[%w_]+") do options[name] = kind end
+end
 
 -- By position, what an argument has to be.
 local function kinds_of(name, names)
@@ -195,7 +213,12 @@ function tf.options(where, o, known)
       tf.fail("%s has no option '%s' (it has: %s)%s", where, text, table.concat(names, ", "),
               tf.nearest(text, names))
     end
-    if is_flag[key] then tf.flag(where, key, value) end
+    local kind = (where:find(".", 1, true) or key == "name") and options[key]
+    if is_flag[key] then
+      tf.flag(where, key, value)
+    elseif kind and not fits[kind](value) then
+      tf.fail("%s: %s must be %s, not %s", where, key, wanted[kind], tf.show(value))
+    end
   end
   return o
 end

@@ -8,7 +8,11 @@ function tf.activate(where, x, activation)
     tf.fail("%s: activation must be a function of a tensor, as Relu, not %s", where,
             tostring(activation))
   end
-  return activation(x)
+  local y = activation(x)
+  if not tf.is_tensor(y) then
+    tf.fail("%s: activation returns %s, not a tensor", where, tf.kind(y))
+  end
+  return y
 end
 
 -- x [n, inputs] -> [n, units]: activation(x W + b)

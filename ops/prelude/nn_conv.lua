@@ -215,7 +215,8 @@ local function pool1d(where, layer)
     o = tf.options(where, o, "name stride padding")
     tf.rank(where, x, 3)
     tf.number(where .. ": size", size)
-    local y = layer(ExpandDims(x, 1), {1, size}, one_high(o, where:sub(4), size))
+    local name = o.name or "/" .. tf.unique(where:sub(4))
+    local y = layer(ExpandDims(x, 1), {1, size}, one_high(o, name, size))
     return Squeeze(y, {squeeze_dims = {1}})
   end
 end

@@ -15,7 +15,11 @@ local function initial_value(o, where)
   local init = o.init == nil and 0 or o.init
   if type(init) == "function" then
     if not tf.known(o.shape) then tf.fail("%s: shape must be given and known", where) end
-    return init(o.shape, o.dtype or float32)
+    local value = init(o.shape, o.dtype or float32)
+    if not tf.is_tensor(value) then
+      tf.fail("%s: init returns %s, not a tensor", where, tf.kind(value))
+    end
+    return value
   end
   if type(init) == "number" and o.shape and #o.shape > 0 then
     return Fill(Const(o.shape, {dtype = int32}), Const(init, {dtype = o.dtype or float32}))
@@ -31,6 +35,9 @@ local function check(o)
   end
   if o.shape ~= nil and type(o.shape) ~= "table" then
     tf.fail("%s: shape must be a list, as {3, 4}, not %s", where, tf.show(o.shape))
+  end
+  if type(o.init) == "string" then
+    tf.fail("%s: init must be an initializer, a number or a list, not %s", where, tf.show(o.init))
   end
   for _, d in ipairs(o.shape or {}) do tf.number(where .. ": a dimension", d, 0) end
   for _, name in ipairs{"uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal",

@@ -68,3 +68,68 @@ for _, pair in ipairs(functions) do
     try(name, f, image, 3, 2, a)
   end
 end
+
+-- ---- each option with what is no value of it: the message names the option ----
+
+add("metric.", metric)
+local class = Placeholder{dtype = int32, shape = {-1}, name = "class"}
+local score = Placeholder{dtype = float32, shape = {-1, 4}, name = "score"}
+local number = Placeholder{dtype = float32, shape = {-1}, name = "number"}
+local series = Placeholder{dtype = float32, shape = {2, 3, 4}, name = "series"}
+local ids = Placeholder{dtype = int32, shape = {2, 3}, name = "ids"}
+local calls = {{}, {x}, {x, 3}, {x, x}, {score, class}, {score, class, 2}, {x, x, x}, {image},
+               {image, 3}, {image, 3, 3}, {series}, {series, 2}, {series, 2, 1},
+               {series, series, series}, {ids, 5, 2}, {number, class}, {0.9}, {{4}},
+               {x, function(a) return a end}, {x, {Relu}}, {Const(1.0)}, {{shape = {2}}}, {w}}
+local needed = {step = global_step(), rate = 1, steps = 10, decay = 0.5, bounds = {1},
+                values = {1, 2}, inputs = x, labels = ids, num_sampled = 2, num_classes = 5,
+                shape = {2}}
+
+-- Calls f, and what it returns if that is a function. Whether that is well, and the message.
+local function call(name, f, o, ...)
+  local arguments = table.pack(...)
+  arguments[arguments.n + 1] = o
+  local ok, made = pcall(f, table.unpack(arguments, 1, arguments.n + 1))
+  if ok and name:find("^init%.") and type(made) == "function" then
+    ok, made = pcall(scope, "initial", function() return made({2, 2}, float32) end)
+  elseif ok and name:find("^optim%.") then
+    ok, made = pcall(minimize, Sum(w * w, {0, 1}), made)
+  end
+  return ok, tostring(made)
+end
+
+-- Whether it can be called with these arguments and no wrong options.
+local function try_options(name, f, ...)
+  local _, said = call(name, f, {no_such_option = 1}, ...)
+  local list = said:match("has no option 'no_such_option' %(it has: ([^)]*)%)")
+  if not list then return false end
+  local all = {}
+  for option in list:gmatch("[%w_]+") do all[option] = needed[option] end
+  if not name:find("^schedule") then all.decay = nil end
+  if not call(name, f, all, ...) then return false end
+  for option in list:gmatch("[%w_]+") do
+    for _, value in ipairs{"q", true, function() return 1 end} do
+      local o = {}
+      for k, v in pairs(all) do o[k] = v end
+      o[option] = value
+      local ok, text = call(name, f, o, ...)
+      if not ok and not text:find(option:match("init$") or option, 1, true) then
+        print(name .. "{" .. option .. " = " .. tostring(value) .. "}: " .. text)
+      end
+    end
+  end
+  return true
+end
+-- Those that have no options, or options that are of no kind.
+local without = {}
+for name in ("init.constant init.ones init.zeros nn.gelu nn.silu"):gmatch("%S+") do
+  without[name] = true
+end
+for _, pair in ipairs(functions) do
+  local name, f = pair[1], pair[2]
+  local tried = not name:find("%.") or name:find("^cl") or name:find("^coll") or without[name]
+  for _, arguments in ipairs(calls) do
+    tried = try_options(name, f, table.unpack(arguments)) or tried
+  end
+  if not tried then print(name .. ": its options were not tried") end
+end

@@ -91,7 +91,7 @@ int ckpt_export(struct ckpt_work *job, struct error *err)
     const char *path = job->command.operands[1];
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    /* What other programs read has whole variables: slices of which some lack are an error. */
+    /* Files for other programs have whole variables: it is an error if some slices lack. */
     enum export_form form = export_form_of(path);
     bool needs_whole = form != EXPORT_NONE && form != EXPORT_RECORDS;
     if (!needs_whole || !source_join_slices(&source, err))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of --max-runtime, wherever tf-ckpt is then: in a long read, or waiting for a lock, a
- * disk, or somebody at the other end of a pipe. What is asked between two steps of its work has
+ * disk, or somebody at the other end of a pipe. A tool that looks between two steps of its work has
  * ended by itself before.
  */
 #ifndef TF_BIN_CKPT_LIMIT_H

@@ -12,7 +12,7 @@
 
 #define COMMONEST 3
 
-/* Of stdin nothing can be looked at before it is read: it is CSV. */
+/* Stdin cannot be looked at before it is read: it is CSV. */
 static enum row_format format_of(const char *path)
 {
     struct error ignored = ERROR_INIT;

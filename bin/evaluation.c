@@ -203,7 +203,8 @@ static int reduce(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* What a worker keeps beside the checkpoints that shards make. NULL: it saves itself. */
+/* Returns the file that a worker keeps beside the checkpoints that shards make. NULL: it saves
+ * itself. */
 static char *history_path(const struct evaluation *e)
 {
     const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};

@@ -37,7 +37,7 @@ int exec_request_read(struct exec_request *request, struct error *err)
         tool_close_reader(request->graph_reader);
         request->graph_reader = NULL;
     }
-    /* What is run, fetched and fed in every step. */
+    /* Names that are run, fetched and fed in every step. */
     const struct option_list *runs = &request_options.runs, *fetches = &request_options.fetches;
     int code = 0;
     for (size_t i = 0; !code && i < runs->n; i++)

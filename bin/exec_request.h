@@ -24,7 +24,7 @@ struct exec_request {
 /* Reads the graph, and sets the driver up with it, what is to be run, and constant feeds. */
 int exec_request_read(struct exec_request *request, struct error *err);
 
-/* What --feed gives as one tensor for all steps. */
+/* Adds what --feed gives as one tensor for all steps. */
 int exec_request_add_constants(struct driver *driver, struct error *err);
 
 /* Prints the names of what a step is to be fed. */

@@ -8,7 +8,7 @@
 
 #include "pass/replicate/replicate.h"
 
-/* What has been printed of the table. */
+/* The part of the table that has been printed. */
 struct explained {
     bool has_begun;
     char mode[128]; /* that it is of, where several are compared */

@@ -14,7 +14,7 @@
 #define VERSION_STANDARDIZE 1 /* knows no other section, and no "of" */
 #define VERSION 2
 
-/* What is there of a feed, in one object of each section. */
+/* The sections that a feed has an object in. */
 enum section_kind { SECTION_CATEGORIES, SECTION_WEIGHTS, SECTION_FIGURES };
 
 static const struct section {
@@ -56,7 +56,7 @@ static int read_names(struct prep *prep, const json_t *list, const char ***names
     return *n ? 0 : refuse(prep, "a list of columns is empty", err);
 }
 
-/* Of a category, its id. */
+/* The fill value; for a category, its id. */
 static bool read_fill(struct fitted *fitted, const json_t *item, size_t k, double *value)
 {
     struct error err = ERROR_INIT;

@@ -13,7 +13,7 @@
  *
  * `header` names the columns of the CSV file that was fitted to, if it named them; `columns` says
  * which of them these are, by name or, without a header, by position. Neither is there for arrays.
- * `of` says what was done before, if anything: "log1p". What only standardizes is version 1.
+ * `of` says what was done before, if anything: "log1p". A file that only standardizes is version 1.
  */
 #ifndef TF_BIN_PREP_FILE_H
 #define TF_BIN_PREP_FILE_H

@@ -11,8 +11,9 @@
 int ps_write_value(struct tool *tool, const char *name, const struct tensor *value,
                    struct error *err);
 
-/* Of a .npy file, or of a stream: of its only tensor, or of that of the name. The caller releases
- * *value, also after a failure. ERR_DATA when it cannot be told which one is meant. */
+/* Reads the value of a .npy file, or of a stream's only tensor, or of the one of that name. The
+ * caller releases *value, also after a failure. ERR_DATA when it cannot be told which one is meant.
+ * */
 int ps_read_value(struct tool *tool, const char *path, const char *name, struct tensor *value,
                   struct error *err);
 

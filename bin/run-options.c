@@ -208,8 +208,8 @@ static int check_options(const char *graph, struct error *err)
         return error_prefix(err, "--save %s: ", options.save);
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
-    /* Tiles are on the shards, so that these save what tiles have of variables. Of the rest that
-     * workers have and a grid does not tf-replicate knows. */
+    /* Tiles are on the shards, so that these save what tiles have of variables. tf-replicate knows
+     * the rest that workers have and a grid does not. */
     if (options.grid) {
         if (!tile_count())
             return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",

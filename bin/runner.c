@@ -98,8 +98,8 @@ bool runner_has_run(const struct runner *r)
 
 /* ---- ending ---- */
 
-/* Who was asked to end before the first step has nothing of its own: what it was to go on from is
- * saved already, and must not be saved as another step, nor in the place of a file that is whole.
+/* A process that was asked to end before the first step has nothing of its own: its start is saved
+ * already, and must not be saved as another step, nor in the place of a file that is whole.
  */
 static bool has_to_save(const struct runner *r)
 {

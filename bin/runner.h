@@ -25,7 +25,7 @@ struct runner_options {
     bool plan_only;   /* nothing is run */
 };
 
-/* What the variables begin with. */
+/* The values that the variables begin with. */
 struct runner_origin {
     struct stream_reader *reader; /* of --restore; NULL: none */
     bool is_restored;             /* they have their values, as of saving->resumed */

@@ -53,7 +53,7 @@ static int local_start(struct runner *r, const struct runner_origin *origin, str
         return variables_restore(saving->variables, r->options.joined->graph, &local_of(r)->devices,
                                  origin->reader, &step, err);
     if (!origin->is_restored) {
-        /* What only reads variables answers by what they were trained to, which must come from
+        /* An entry that only reads variables answers by their trained values, which must come from
          * somewhere.
          */
         struct driver *driver = r->options.driver;

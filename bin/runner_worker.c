@@ -79,8 +79,8 @@ static int open_worker(struct runner *r, struct error *err)
     return 0;
 }
 
-/* What was counted before this worker was started again is passed over. Of workers that go on
- * together one may have less data, and leaves. */
+/* Steps that were counted before this worker was started again are passed over. One of several
+ * workers that go on together may have less data, and leaves. */
 static int rejoin(const struct runner *r, int64_t counted, struct error *err)
 {
     bool together = worker_of(r)->collective;
@@ -169,7 +169,7 @@ static int leave(struct runner *r, int code, struct error *err)
     struct error left = ERROR_INIT;
     if (lifeline_has_ended() && !worker->collective)
         return err->code;
-    /* Who was asked to end repeats them when it is resumed. */
+    /* A worker that was asked to end repeats them when it is resumed. */
     int64_t n = 0, every;
     struct error ignored = ERROR_INIT;
     if (!code && !tool_signal() && !r->was_stopped &&

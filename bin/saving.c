@@ -109,7 +109,7 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     return run_set_name(&s->run, save_options.run_name, err);
 }
 
-/* What --resume would go on from. */
+/* The checkpoint that --resume would go on from. */
 struct resumable {
     int64_t step; /* -1: there is none */
     struct ckpt_run run;
@@ -274,7 +274,8 @@ static void saving_say(void *context, const char *line)
     tool_say(s->tool, "%s", line);
 }
 
-/* What has no value before the first step, and gets none by steps, would be missing at the end. */
+/* A variable that has no value before the first step, and gets none by steps, would be missing at
+ * the end. */
 static int check_values(const struct saving *s, struct error *err)
 {
     const struct driver *driver = s->driver;
@@ -302,7 +303,7 @@ int saving_open(struct saving *s, struct error *err)
                                        .context = s};
     if (!is_folder(save_options.path) || s->autosave)
         return 0;
-    /* Of the newest checkpoint that this job has made, by who saved before this process does. */
+    /* The newest checkpoint of this job is by the process that saved before this one. */
     if (s->takes_over && !find_newest(s, &newest, err) && newest.step >= 0)
         go_on_with(s, &newest.run, err);
     if (err->code || check_values(s, err))

@@ -40,13 +40,14 @@ struct saving {
     struct arena arena;
 };
 
-/* What can be known before anything is run; has_all: all variables are in this process. */
+/* Checks what can be known before anything is run; has_all: all variables are in this process. */
 int saving_check(struct saving *saving, bool has_all, struct error *err);
 
-/* Of --save-best what can be known before anything is run: that it is fetched, and a scalar. */
+/* Checks what can be known of --save-best before anything is run: that it is fetched, and a scalar.
+ * */
 int saving_check_metric(struct saving *saving, struct error *err);
 
-/* What checkpoints are said to be made by; lives as long as `saving`. */
+/* Returns the producer that checkpoints name; lives as long as `saving`. */
 const char *saving_producer(struct saving *saving);
 
 /* ---- restoring ---- */
@@ -55,7 +56,8 @@ const char *saving_producer(struct saving *saving);
  * saving->resumed is their step. */
 int saving_restore(struct saving *saving, bool *done, struct error *err);
 
-/* Of who may save later, in the place of another process of its job, when that has restored. */
+/* Called by a process that may save later in the place of another of its job, when that has
+ * restored. */
 int saving_await_turn(struct saving *saving, struct error *err);
 
 /* With --restore-partial, after the graph's init: over what it has set. */
@@ -64,7 +66,7 @@ int saving_restore_partial(struct saving *saving, struct error *err);
 /* The newest step in the store that --resume would go on from; -1: none. */
 int saving_newest(struct saving *saving, int64_t *step, struct error *err);
 
-/* What --restore names, as one stream. */
+/* Opens what --restore names, as one stream. */
 int saving_open_reader(struct saving *saving, struct stream_reader **reader, struct error *err);
 void saving_close_reader(struct saving *saving, struct stream_reader *reader);
 
@@ -84,10 +86,10 @@ int saving_step(struct saving *saving, struct error *err);
 int saving_finish(struct saving *saving, int64_t step, struct error *err);
 void saving_close(struct saving *saving);
 
-/* What the checkpoint that was resumed has by that name is appended to `text`. */
+/* Appends to `text` what the checkpoint that was resumed has by that name. */
 int saving_read_blob(struct saving *saving, const char *name, struct str *text, struct error *err);
 
-/* What is the best of the store by --save-best, in memory of `saving`. */
+/* The best checkpoint of the store by --save-best, in memory of `saving`. */
 struct saved_best {
     int64_t step;      /* -1: there is none */
     const char *store; /* its name */

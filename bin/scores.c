@@ -181,7 +181,7 @@ int scores_begin(struct scores *s, struct driver *driver, struct error *err)
 
 /* ---- the end ---- */
 
-/* What has come together is fed in place of what a step would compute. */
+/* The totals are fed in place of the values that a step would compute. */
 static int compute(struct scores *s, struct error *err)
 {
     size_t n = s->items.n + s->totals.n, n_feeds = 0, n_fetches = 0;

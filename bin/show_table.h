@@ -2,7 +2,7 @@
  *
  * Tensors of records as a table of text: a row of each tensor is a row of the table, under the
  * tensor's name, or NAME[0], NAME[1] and so on if it has several elements. Scalars alone are a row
- * a record, behind its step. What was fitted (data/prep.h) turns ids back into categories and
+ * a record, behind its step. The fitted figures (data/prep.h) turn ids back into categories and
  * standardized or scaled values into those of the file.
  */
 #ifndef TF_BIN_SHOW_TABLE_H
@@ -34,7 +34,7 @@ struct show_table {
     FILE *out;
     char separator;
     const char *const *wanted; /* NAME, or NAME=FEED: as what was fed under that name; ... */
-    int n_wanted;              /* ... 0: all, each as its own. What is kept is in front */
+    int n_wanted;              /* ... 0: all, each as its own. Kept columns are in front */
     struct prep *prep;         /* NULL: nothing is turned back */
     const char *choice;        /* names and patterns of columns, "id,p*"; NULL: all */
     bool matrix;               /* a row of a tensor is a category's, as of a confusion matrix */

@@ -24,7 +24,7 @@ int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struc
                    struct error *err);
 
 /* Once an evaluation, of its scores that of the metric: it stops when that has not become better by
- * min_delta for so long. What has stopped stays so. */
+ * min_delta for so long. A rule that has stopped stays so. */
 void stop_rule_apply(struct stop_rule *rule, double value);
 
 void stop_rule_print(const struct stop_rule *rule, int64_t step, struct str *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A node's op has its gradient function make the gradient of such a node, in a graph of its own:
- * the ops that it makes with all that is known of the inputs, and with nothing. What it makes in
- * any case must be there, and nothing that it never makes. Passes leave out and replace nodes, so
+ * the ops that it makes with all that is known of the inputs, and with nothing. Nodes that it makes
+ * in any case must be there, and none that it never makes. Passes leave out and replace nodes, so
  * of a graph that went through one it is enough that some of the ops are there.
  */
 #include "bin/text_gradients.h"
@@ -93,7 +93,7 @@ static bool ops_of_gradient(const struct graph *from, const struct node *node, b
     return done;
 }
 
-/* What is made in some cases, and in all of them. */
+/* Finds the nodes that are made in some cases, and in all of them. */
 static bool expect(const struct graph *graph, const struct node *node, op_names *ever,
                    op_names *always)
 {

@@ -201,7 +201,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (which < 0)
         return err->code;
     const struct ckpt_verb *verb = &works[which];
-    /* What is done to a store is not done to one of its checkpoints. */
+    /* A verb for a store takes none of its checkpoints. */
     struct arena arena = ARENA_INIT;
     const char *path = "", *name = verb->store ? operands[verb->store] : "";
     int64_t at = CHECKPOINT_NEWEST;
@@ -222,7 +222,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     tool_end_late(true); /* a store is whole whenever its writer ends */
     tool_wait_silently(tool);
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
-    /* Of save, which asks shards, each question has a deadline of its own. */
+    /* Each question of save, which asks shards, has a deadline of its own. */
     const struct ckpt_limit limit = {.seconds = max_runtime,
                                      .verb = job.command.metrics.verb,
                                      .store = job.command.metrics.store,
@@ -237,8 +237,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     progress_clear();
     if (err->code == ERR_CANCELLED && !tool_signal())
         err->code = ERR_RETRY; /* --max-runtime is over */
-    /* What is told after the verb: its answer, and the figures of --metrics, which also a failure
-     * has. A failure of that is reported if there is none before it. */
+    /* Prints the verb's answer, and the figures of --metrics, which also a failure has. A failure
+     * of that is reported if there is none before it. */
     struct error late = ERROR_INIT;
     int code = err->code;
     if (!code || code == ERR_NEGATIVE) {

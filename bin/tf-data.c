@@ -344,7 +344,7 @@ static void say(void *context, const char *line)
     tool_say(context, "%s", line);
 }
 
-/* Who reads a feed ends when training does, as by tf-exec --stop-when: nothing has failed. */
+/* The reader of a feed ends when training does, as by tf-exec --stop-when: nothing has failed. */
 static void end_well(int number)
 {
     (void)number;

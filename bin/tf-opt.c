@@ -102,7 +102,7 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-/* What runs: passes of graphs in their order, and which of the device's do not. */
+/* The passes that run, in their order, and those of the device that do not. */
 struct chosen_passes {
     const struct pass *passes[PASSES_MAX];
     int n;

@@ -120,7 +120,7 @@ static bool to_folder(void)
     return tool_output && str_ends(tool_output, "/");
 }
 
-/* What the graph and its parts are made from. */
+/* The source of the graph and its parts. */
 struct part_source {
     struct graph *graph;
     struct cluster cluster;

@@ -130,7 +130,7 @@ static void say_time(struct str *line, double ns)
         str_printf(line, "%.1f us", ns / 1e3);
 }
 
-/* What a run has read of the world. */
+/* The files that a run has read. */
 struct world {
     struct placement placement;
     struct cluster cluster;

@@ -87,7 +87,7 @@ static const struct option_table table = {
 
 /* ---- input ---- */
 
-/* What comes first: a record of the stream, or the arrays of a .npy or .npz file. */
+/* The first input: a record of the stream, or the arrays of a .npy or .npz file. */
 struct shown_source {
     struct stream_reader *reader;
     struct arrays arrays;

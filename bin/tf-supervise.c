@@ -80,7 +80,7 @@ static void relay_pass(int milliseconds)
 
 /* ---- a job ---- */
 
-/* What a task has said has its time already. */
+/* A task's own lines have their time already. */
 static void say(void *context, const char *text)
 {
     char stamp[TIME_STAMP_BYTES] = "";

@@ -50,7 +50,7 @@ static void release(struct asking *asking)
     mem_free(asking);
 }
 
-/* What a link has died over, unless whoever was asked says so itself. */
+/* Tells what a link has died over, unless the task that was asked says so itself. */
 static void say_waited(struct error *failure, const char *about)
 {
     if (failure->code == ERR_UNAVAILABLE && *about && failure->reason != ERROR_WAITED)

@@ -112,7 +112,7 @@ static int choose_tasks(struct client *client, struct error *err)
                : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
 }
 
-/* What is known to be dead is not waited for. */
+/* A task that is known to be dead is not waited for. */
 static int check_alive(const struct client *client, const struct cluster_task *task,
                        const char *name, struct error *err)
 {
@@ -126,7 +126,7 @@ static int check_alive(const struct client *client, const struct cluster_task *t
     return code;
 }
 
-/* Of a job on this host the control socket, which wants no key. */
+/* Returns the address: for a job on this host the control socket, which wants no key. */
 static const char *address_of(struct client *client, const struct cluster_task *task)
 {
     struct arena *arena = &client->cluster.arena;

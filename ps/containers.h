@@ -47,8 +47,8 @@ int containers_reset(struct variable_store *store, const char *container, double
 
 /* ---- for what works on several variables at once ---- */
 
-/* Locks every variable of a container (NULL: of all), in the order of all locks. What was locked
- * before a failure is in the vector, too: give it back in any case. */
+/* Locks every variable of a container (NULL: of all), in the order of all locks. Variables that
+ * were locked before a failure are in the vector, too: give them back in any case. */
 int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *locked, struct error *err);
 void containers_unlock(variable_vec *locked, bool write);

@@ -21,7 +21,7 @@ struct shard_origin {
 
 /* A new decision, for nothing yet. ERR_OS when the system has no random bits. */
 int origin_decide(struct shard_origin *origin, struct error *err);
-/* What it is for. */
+/* Sets the checkpoint that it is for. */
 void origin_set(struct shard_origin *origin, const struct ckpt_manifest *manifest);
 /* ERR_RETRY when the checkpoint is not the one that was decided on. */
 int origin_check(const struct shard_origin *origin, const struct checkpoint *found,

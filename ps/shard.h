@@ -56,7 +56,8 @@ struct shard_options {
 
 struct shard;
 
-/* Registers the verbs. What the options point to must outlive the shard. Before the loop runs. */
+/* Registers the verbs. Objects that the options point to must outlive the shard. Before the loop
+ * runs. */
 struct shard *shard_new(const struct shard_options *options);
 
 /* When the loop does not run any more. */
@@ -71,8 +72,8 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
                  int64_t *restored, struct error *err);
 
 /* After shard_resume, if there was one: ERR_CONFIG when there are checkpoints of another run in
- * options.save_folder, or why there is none and none could be made. Whether it is in order is seen
- * when something is saved. */
+ * options.save_folder, or why there is none and none could be made. A damaged one is found when
+ * something is saved. */
 int shard_check_store(struct shard *shard, struct error *err);
 
 /* From now on it makes checkpoints by itself, if the options say so. After shard_resume: what is

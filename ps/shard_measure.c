@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What was measured of a checkpoint: the scalars that the first worker computed of the very
- * variables that are in it. Of a loss that is the step after the one that made them, so that a
+ * variables that are in it. For a loss that is the step after the one that made them, so that a
  * checkpoint is committed first and gets its scalars when they are in the worker's records.
  */
 #include <time.h>
@@ -37,7 +37,7 @@ static int set_scalars(struct shard *shard, struct error *err)
     return err->code;
 }
 
-/* Whether there is nothing to wait for any more. */
+/* Returns whether there is nothing to wait for any more. */
 static bool measure(struct shard *shard)
 {
     struct shard_measure *m = &shard->measure;

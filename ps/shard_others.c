@@ -7,7 +7,7 @@
 #include "base/time.h"
 #include "ps/shard_private.h"
 
-/* Who waits may give up before the loop comes to the call: the last of the two frees it. */
+/* The waiter may give up before the loop comes to the call: the last of the two frees it. */
 struct awaited_dial {
     struct hub *hub;
     char *task, *address;

@@ -111,7 +111,8 @@ enum shard_reaction shard_react(struct shard *shard, enum shard_event event);
 
 /* shard_query.c */
 void shard_query_free(struct shard_query *query);
-/* Answers with the error. That this process was asked to end is no signal to who asked it. */
+/* Answers with the error. A process that was asked to end answers so, not as by a signal to the
+ * asker. */
 void shard_answer_failure(struct shard_query *query, const struct error *err);
 /* Answers with the error, or that it is done, and frees. */
 void shard_query_end(struct shard_query *query, const struct error *err);
@@ -194,7 +195,7 @@ void shard_origin_end(struct shard *shard);
 /* Before the job's own store, which is open to write, is written to: ERR_DENIED when another job
  * has taken it over. */
 int shard_check_generation(struct shard *shard, struct store *store, struct error *err);
-/* Whether who asks for a part of a checkpoint goes on from the same. ERR_CONFIG. */
+/* Returns whether who asks for a part of a checkpoint goes on from the same. ERR_CONFIG. */
 int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err);
 
 /* shard_undone.c */
@@ -212,8 +213,8 @@ shard_work shard_restore;
 /* Nothing is claimed any more. */
 void shard_claims_end(struct shard *shard);
 void shard_claims_shut(struct shard *shard);
-/* Opens a store to write, and closes it. What is claimed in between is read within what is open, as
- * a process opens a store but once, and given up again at once, as its map may have to grow. */
+/* Opens a store to write, and closes it. Claims in between are read through the open store, as a
+ * process opens a store but once, and given up again at once, as its map may have to grow. */
 int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
                      struct store **store, struct error *err);
 void shard_close_store(struct shard *shard, struct store *store);

@@ -186,7 +186,8 @@ static int restore_variables(struct restoring *r, double seconds, struct error *
     }
     for (size_t i = 0; i < r->locked.n && !err->code; i++)
         claims_read(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
-    /* Now that all is read, something may change. What the checkpoint lacks has no value then. */
+    /* Now that all is read, something may change. A variable that the checkpoint lacks has no value
+     * then. */
     for (size_t i = 0; i < r->locked.n && !err->code; i++) {
         variable_clear(r->locked.items[i]); /* a dimension left open may be another now */
         if (r->values[i].type != DTYPE_INVALID)
@@ -222,8 +223,8 @@ static int restore_open(struct restoring *r, double seconds, struct error *err)
     return err->code;
 }
 
-/* What is to be restored. Of the newest every byte is read, for all shards; what was decided on
- * that way is only found, and each shard reads its own. */
+/* Opens the checkpoint to be restored. Every byte of the newest is read, for all shards; a
+ * checkpoint that was decided on in that way is only found, and each shard reads its own. */
 static int open_origin(struct restoring *r, struct store *store, int64_t step,
                        struct shard_origin *origin, struct error *err)
 {

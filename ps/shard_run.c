@@ -70,7 +70,7 @@ int shard_check_store(struct shard *shard, struct error *err)
     return err->code;
 }
 
-/* Who asks may name it another way. */
+/* The asker may name it another way. */
 bool shard_is_own_folder(const struct shard *shard, const char *folder)
 {
     const char *own = shard->options.save_folder;

@@ -159,7 +159,7 @@ static int commit(struct leading_save *save, struct store *store, struct error *
     return err->code;
 }
 
-/* What is too old goes; if that fails, the checkpoint is there all the same. */
+/* Checkpoints that are too old go; if that fails, the new one is there all the same. */
 static void keep_newest(struct leading_save *save, struct store *store, int keep)
 {
     struct prune_report report;
@@ -347,7 +347,7 @@ void shard_hand_out(struct shard_query *query)
     }
     bool goes_on;
     save.run = shard_run(query->shard, &goes_on);
-    /* Who fetches the values saves them as a checkpoint of the job's run. */
+    /* The process that fetches the values saves them as a checkpoint of the job's run. */
     struct clock *clock = containers_clock(query->shard->options.variables);
     int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
     msgpack_packer *packer = NULL;

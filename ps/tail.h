@@ -26,7 +26,7 @@ struct tail {
     int64_t total;        /* that the stream promised; -1: unknown */
     struct str values;    /* "loss=0.0187 accuracy=1" */
 
-    /* Of tail_want. */
+    /* The wish of tail_want. */
     int64_t version; /* -1: none is wanted */
     bool exact;      /* else a later version is as good, where it comes first */
     bool

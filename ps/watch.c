@@ -36,7 +36,8 @@ static int64_t step_of(const struct watch *watch)
     return watch->state.step > 0 ? watch->state.step : 0;
 }
 
-/* Of another host: it has no pid file here, and is known by its links alone. */
+/* Returns whether the task is on another host: it has no pid file here, and is known by its links
+ * alone. */
 static bool is_elsewhere(const struct watched *task)
 {
     return !task->process.incarnation && !task->lacks;

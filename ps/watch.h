@@ -25,7 +25,7 @@
  * there is no job. */
 int watch_job(const struct watch_options *options, struct error *err);
 
-/* Of a task of a job: the incarnation that is there, or was; 0: none. */
+/* Returns the incarnation of a job's task that is there, or was; 0: none. */
 uint64_t watch_incarnation(const char *job_folder, const char *task);
 
 #endif

@@ -20,7 +20,7 @@ struct watched {
     double heard;       /* from it, or of a worker by a shard */
     const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
 
-    /* Of a shard. */
+    /* Facts of a shard. */
     double still; /* for how long its loop has stood still, as it says */
     bool asking;  /* the call is under way */
     double asked;

@@ -17,7 +17,7 @@ static const char *own_name(const char *job)
     return strcmp(job, "chief") ? job : "worker";
 }
 
-/* What would say something else in a line of a file. */
+/* Returns whether the text is one word in a line of a file. */
 static bool is_word(const char *text, const char *besides)
 {
     return text && *text && !strpbrk(text, " \t\n#") && !strpbrk(text, besides);

@@ -102,7 +102,7 @@ static int for_each(const struct job *job, const char *folder,
     return code;
 }
 
-/* Of one that was killed: whoever ends well removes its own. */
+/* Finds the socket of a process that was killed: one that ends well removes its own. */
 static bool is_socket(const struct job *job, const char *name)
 {
     struct stat status;

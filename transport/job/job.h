@@ -87,8 +87,8 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
 /* As it stands now; the cluster is zero-initialised before. */
 int job_cluster(const struct job *job, struct cluster *cluster, struct error *err);
 
-/* Whether it is the shards that have the job's variables, as who began it has found in its graphs
- * (graph/holders.h); ERR_CONFIG: it is workers. Where nobody has said it they may. */
+/* Returns whether it is the shards that have the job's variables, as who began it has found in its
+ * graphs (graph/holders.h); ERR_CONFIG: it is workers. Where nobody has said it they may. */
 int job_check_shards_keep(const struct job *job, struct error *err);
 
 /* Why a task of the cluster cannot be reached yet, in a few words; NULL when nothing is known

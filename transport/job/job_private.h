@@ -18,7 +18,7 @@ char *job_read(const struct job *job, const char *name, struct error *err);
 int job_write(const struct job *job, const char *name, mode_t mode, const char *text,
               struct error *err);
 
-/* Whether a process holds the lock of the pid file. */
+/* Returns whether a process holds the lock of the pid file. */
 bool job_is_locked(int fd);
 
 #endif

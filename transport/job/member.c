@@ -144,7 +144,7 @@ int member_listen(struct member *member, struct address *bound, struct error *er
 
 /* ---- a job that starts ---- */
 
-/* What is known against one of the other tasks; NULL: nothing. */
+/* Returns what is known against one of the other tasks; NULL: nothing. */
 static const char *lacks(const struct member *member, const char *const *tasks, size_t n,
                          const char **which)
 {

@@ -77,7 +77,7 @@ void asked_send(struct task_call *asked, const struct named_tensor *tensors, int
 /* Waits for all answers; the first failure. */
 int asking_wait(struct task_calls *all, struct error *err);
 
-/* Whether nobody waits for the session any more, before it is open. */
+/* Returns whether nobody waits for the session any more, before it is open. */
 bool driver_is_given_up(const struct driver_session *session);
 /* Ends the links to its tasks, and so all that is waited for of one that stands still: its lease is
  * long for who has given up. Only where the session pumps, as links are another's else. */

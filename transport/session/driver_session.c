@@ -213,14 +213,14 @@ static int open_tasks(struct driver_session *session, struct error *err)
     return own.code ? own.code : code;
 }
 
-/* Of one job. */
+/* Returns whether two tasks are of one job. */
 static bool are_peers(const char *a, const char *b)
 {
     size_t n = strcspn(a, ":");
     return n == strcspn(b, ":") && !strncmp(a, b, n);
 }
 
-/* What is trained over tasks that were restored apart would be a mixture. */
+/* Training over tasks that were restored apart would be on a mixture. */
 static int check_origins(const struct driver_session *session, struct error *err)
 {
     const struct remote_task *tasks = session->tasks.items;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The driving side of a session over several tasks. The graph was cut (graph/join.h) and is of this
- * driver's instance (graph/task.h). What is on the driver's own task runs here, the rest is
- * registered with the tasks that have it, once, and started with one message a step to each; values
- * go straight from task to task. The first failure ends a step everywhere and is its error.
+ * driver's instance (graph/task.h). Parts on the driver's own task run here, the others are
+ * registered with their tasks, once, and started with one message a step to each; values go
+ * straight from task to task. The first failure ends a step everywhere and is its error.
  *
  * One thread uses a driver session.
  */

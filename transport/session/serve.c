@@ -75,7 +75,7 @@ static int open_all(struct serving *s, struct address *bound, struct error *err)
     return code ? code : member_listen(&s->member, bound, err);
 }
 
-/* What is asked while the loop still runs, for steps to end, has nobody to answer it. */
+/* Nobody answers requests that come while the loop still runs for steps to end. */
 static void close_all(struct serving *s)
 {
     struct error why = ERROR_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A process that serves: it listens at its task's address and runs what drivers register with it,
- * until it is told to end. What `tf-ps serve` and `tf-exec serve` are.
+ * until it is told to end. `tf-ps serve` and `tf-exec serve` are this.
  */
 #ifndef TF_TRANSPORT_SERVE_H
 #define TF_TRANSPORT_SERVE_H

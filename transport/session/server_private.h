@@ -49,8 +49,8 @@ struct served_address {
     const char *task, *address;
 };
 
-/* A session that is served. What has no other comment is of the loop's thread; while the graph is
- * read, of the queue's. */
+/* A session that is served. Members without another comment are the loop's thread's; while the
+ * graph is read, the queue's. */
 struct served {
     struct server *server;
     uint64_t id;
@@ -92,7 +92,7 @@ void server_verb_close(void *context, const struct query *query);
 /* A link to a task opened, or a dial was given up: sessions that wait for it go on. */
 void served_linked(struct served *served, struct peer *peer);
 void served_not_linked(struct served *served, const char *task, const struct error *why);
-/* Cancels its steps; it is freed when they are over. Who waits for it to open is told. */
+/* Cancels its steps; it is freed when they are over. The one that waits for it to open is told. */
 void served_close(struct served *served, const struct error *why);
 void served_free(struct served *served);
 

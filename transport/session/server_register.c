@@ -63,7 +63,7 @@ static int read_place(const struct graph *graph, const msgpack_object *fields, p
     return 0;
 }
 
-/* What the driver says of reads and writes; one that says nothing has nothing to say. */
+/* Reads the order of reads and writes that the driver gives, if it gives one. */
 static int read_order(const struct graph *graph, const struct query *query, plan_order *order,
                       struct error *err)
 {

@@ -163,7 +163,7 @@ static int make(struct served *served, struct error *err)
                : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
 }
 
-/* Of two tasks the one whose name comes first dials. */
+/* The one of two tasks whose name comes first dials. */
 static int reach(struct served *served, const struct served_address *to, struct error *err)
 {
     const struct server_options *options = &served->server->options;

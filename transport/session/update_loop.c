@@ -9,7 +9,7 @@
 #include "graph/graph_io.h"
 #include "transport/session/driver_session.h"
 
-/* Who is told that an update runs. */
+/* A task that is told that an update runs. */
 struct asker {
     struct peer *peer; /* held */
     uint64_t query;

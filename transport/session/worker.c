@@ -82,7 +82,7 @@ static uint64_t hash_job(const struct job *job)
     return hash_bytes(made, sizeof made, 0);
 }
 
-/* Who is killed finds in the job's directory what it kept for itself. */
+/* A worker that was killed finds what it kept for itself in the job's directory. */
 static void place_journal(struct worker *worker)
 {
     const struct member *member = &worker->member;
@@ -172,7 +172,7 @@ static int run(void *context, const struct session_call *call, struct step *step
     return code;
 }
 
-/* What is pushed to shards changes what they keep by versions. */
+/* Pushes to shards change what they keep by versions. */
 static int64_t version_now(void *context)
 {
     struct worker *worker = context;
@@ -262,7 +262,7 @@ static int write_part(struct resource_writer *writer, const char *container, con
     return stream_write_variable(to->stream, &part, err);
 }
 
-/* What the others have of their own. */
+/* Saves what the others have of their own. */
 static int save_resources(struct worker *worker, int64_t step, struct stream_writer *stream,
                           struct error *err)
 {
@@ -296,8 +296,8 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 
-/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. What each
- * worker has of its own begins with nothing. */
+/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. A worker's
+ * own variables begin with nothing. */
 static bool is_own(void *context, const struct node *node)
 {
     const struct worker *worker = context;
@@ -366,7 +366,7 @@ int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, str
     return 0;
 }
 
-/* Who has not joined has nothing that others wait for: its links end, and what a journal keeps of
+/* A worker that has not joined has nothing that others wait for: its links end, and the journal of
  * an earlier incarnation stays for the next one. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
 {

@@ -54,7 +54,7 @@ void worker_close(struct worker *worker);
 /* Has the driver run its steps here. */
 void worker_bind_driver(struct worker *worker, struct driver *driver);
 
-/* What a worker has to begin with. */
+/* A worker's values at its start. */
 struct worker_origin {
     struct stream_reader *reader; /* values of the variables; NULL: none */
     bool is_restored;             /* they have their values already, */
@@ -79,7 +79,7 @@ bool worker_is_over(struct worker *worker, const struct driver *driver, bool ask
 /* The same for one that was asked and waits for feeds; false also as long as it is not known. */
 bool worker_ends_wait(struct worker *worker, const struct driver *driver);
 /* Before a step: false when all end before it. One that is cancelled begins, to fail. `last`: it is
- * to be the last one. Of workers that go on together it is that of all, as none has begun another
+ * to be the last one. It is that of all workers that go on together, as none has begun another
  * before this one has brought its part; others end before it, alone. */
 bool worker_begins(struct worker *worker, const struct driver *driver, bool asked, bool last);
 
@@ -92,13 +92,14 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
  * them what it has that counts for all. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
 
-/* Whether the variables are for this worker to write. Where each has all, that is the first of
- * those who took part in the last step, and if others leave, once they have. */
+/* Returns whether the variables are for this worker to write. Where each has all, that is the first
+ * of those who took part in the last step, and if others leave, once they have. */
 bool worker_writes(const struct worker *worker);
 
-/* Whether workers that go on together have variables of their own each, or parts: then all say
- * after each step whether they are about to save, `saves`, and give the first one what it needs for
- * that. `again`: some have left meanwhile, and another may be the first; all say so once more; */
+/* Returns whether workers that go on together have variables of their own each, or parts: then all
+ * say after each step whether they are about to save, `saves`, and give the first one what it needs
+ * for that. `again`: some have left meanwhile, and another may be the first; all say so once more;
+ * */
 bool worker_shares_state(const struct worker *worker);
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err);

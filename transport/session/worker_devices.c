@@ -11,7 +11,7 @@
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
-/* What a worker says of its own before the first step. */
+/* A worker's description of its device before the first step. */
 struct worker_device {
     int64_t kind; /* a hash; 0: it has none */
     char id[COMMUNICATOR_ID_BYTES];

@@ -200,7 +200,7 @@ static int give(struct worker *worker, const struct worker_parting *parting, uin
     return code;
 }
 
-/* What it had after the step that was the last of those who leave goes to the one that saves. */
+/* Its values after the last step of those who leave go to the one that saves. */
 static int give_before(struct worker *worker, const struct worker_parting *parting, uint64_t which,
                        struct error *err)
 {
@@ -245,7 +245,7 @@ static int begin_parting(struct worker *worker, int64_t says, struct worker_part
     return code;
 }
 
-/* What those who stay save is to be the newer. */
+/* The checkpoint of those who stay is to be the newer. */
 static int wait_for_saver(struct worker *worker, const struct worker_parting *parting,
                           struct error *err)
 {

@@ -20,8 +20,8 @@ static const char *const names[WORKER_STATES] = {"worker.meets", "worker.starts"
 
 /* By state: MEETS, STARTS, WAITS, HEARD, STEPS, PARTS, LEFT.
  *
- * Entries run as it starts and as it leaves, too, which are no steps. What it has changes between
- * two steps by what those give who have left before: so it is kept for one that leaves as the next
+ * Entries run as it starts and as it leaves, too, which are no steps. Its values change between two
+ * steps by those of workers that have left before: so it is kept for one that leaves as the next
  * step begins, within a step at once, and as it starts, since nobody leaves before all agree. */
 static const unsigned char cells[WORKER_EVENTS][WORKER_STATES] = {
     [WORKER_OPENED] = {ENTER(STARTS), BUG, BUG, BUG, BUG, BUG, BUG},

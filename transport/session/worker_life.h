@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The states of a worker, and what each event does in each of them. What a signal does is of the
- * process, which ends a wait or finishes a step, and then has its worker leave (bin/exec_life.h).
+ * The states of a worker, and what each event does in each of them. Signals are the process's
+ * business, which ends a wait or finishes a step, and then has its worker leave (bin/exec_life.h).
  */
 #ifndef TF_TRANSPORT_WORKER_LIFE_H
 #define TF_TRANSPORT_WORKER_LIFE_H

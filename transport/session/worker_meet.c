@@ -23,7 +23,7 @@ static bool has_collective(const struct worker *worker)
     return has;
 }
 
-/* Whether some sum is to go by the shards of the cluster, as servers. */
+/* Returns whether some sum is to go by the shards of the cluster, as servers. */
 static bool goes_by_servers(const struct graph *graph)
 {
     bool served = false;

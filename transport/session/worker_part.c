@@ -3,7 +3,7 @@
  * Variables of which each worker has a part along an axis (graph/worker_attr.h). Checkpoints have
  * them whole, so that one process, or another number of workers, can go on from them: before one is
  * made all give their parts to the worker that writes it, whose variable is the whole until it is
- * made. What is restored is whole in every worker, which then keeps its part.
+ * made. A restored value is whole in every worker, which then keeps its part.
  */
 #include <string.h>
 
@@ -89,7 +89,7 @@ int worker_cut_parts(struct worker *worker, struct error *err)
     return code;
 }
 
-/* Of all workers' parts, one after the other. */
+/* Puts the whole together from all workers' parts, one after the other. */
 static int put_whole(struct worker *worker, const struct node *node, int64_t updates,
                      const struct tensor *parts, struct error *err)
 {

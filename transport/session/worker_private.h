@@ -50,7 +50,7 @@ int worker_join_devices(struct worker *worker, struct error *err);
 
 /* ---- worker_state.c ---- */
 
-/* Whether it is a variable of which each worker has its own. */
+/* Returns whether it is a variable of which each worker has its own. */
 bool worker_has_own(const struct worker *worker, const struct node *node);
 /* Remembers those variables, those of which each worker has a part, and the one that says whether
  * it is asked to rest, since the session is open. */
@@ -62,8 +62,8 @@ int worker_take_states(struct worker *worker, struct error *err);
 /* n values of the node's variable, one after the other. */
 struct shape worker_stack_shape(const struct node *node, int64_t n);
 
-/* Who is about to save keeps what others have of the variable: values of all, of which its own is
- * the first, and the ranks of all. */
+/* The worker that is about to save keeps what others have of the variable: values of all, of which
+ * its own is the first, and the ranks of all. */
 void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
                         const struct tensor *all);
 
@@ -93,7 +93,7 @@ int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bo
 
 /* ---- worker_part.c ---- */
 
-/* Whether it is a variable of which each worker has a part. */
+/* Returns whether it is a variable of which each worker has a part. */
 bool worker_has_part(const struct worker *worker, const struct node *node);
 /* Before a checkpoint, all workers alike: that of rank `root` has them whole then. */
 int worker_join_parts(struct worker *worker, int64_t step, int root, struct error *err);

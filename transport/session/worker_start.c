@@ -8,7 +8,7 @@
 #include "base/time.h"
 #include "transport/session/worker_private.h"
 
-/* What the entry ready fetches: one truth value. */
+/* Reads the one truth value that the entry ready fetches. */
 static int is_ready(struct driver *driver, bool *ready, struct error *err)
 {
     struct tensor value = TENSOR_INIT;

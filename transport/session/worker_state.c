@@ -171,7 +171,7 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
 
 /* ---- taking ---- */
 
-/* What was saved: the value of one worker, and of others, by rank. */
+/* Values that were saved: that of one worker, and those of others, by rank. */
 struct saved_state {
     struct saved_variable saved;
     struct tensor ranks, others;
@@ -183,7 +183,7 @@ static int64_t n_saved(const struct saved_state *state)
     return 1 + (state->has_others ? state->others.shape.dims[0] : 0);
 }
 
-/* Of the i-th that was saved; who saved has the least rank. */
+/* Returns the i-th value that was saved; the worker that saved has the least rank. */
 static const void *saved_value(const struct saved_state *state, int64_t i)
 {
     size_t bytes = tensor_bytes(&state->saved.value);

@@ -20,7 +20,7 @@ static const struct node *find_round(const struct graph *graph)
     return NULL;
 }
 
-/* What the entry needs, with the entry: the same bytes from every worker. */
+/* Returns the nodes that the entry needs, with the entry: the same bytes from every worker. */
 static struct graph *graph_of(const struct graph *graph, const struct entry *entry)
 {
     struct graph *update = task_closure(graph, entry->edges, entry->n_edges);

@@ -12,7 +12,7 @@
 
 #include "exec/device/device.h"
 
-/* Of one memory. Guarded by the lock of its arenas. */
+/* An arena of one memory. Guarded by the lock of its arenas. */
 struct shared_arena {
     struct shared_arena *next;
     struct device *device;

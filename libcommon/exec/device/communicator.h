@@ -31,11 +31,11 @@ struct communicator_sum {
     bool mean;       /* divided by n; of floats */
 };
 
-/* From any thread, one at a time of one communicator. What has to wait for other members ends
- * early, with ERR_CANCELLED, when *gives_up is set. */
+/* From any thread, one at a time of one communicator. Calls that wait for other members end early,
+ * with ERR_CANCELLED, when *gives_up is set. */
 struct communicator_functions {
-    /* What all members must have alike: "sm=90 cuda=13.0 nccl=22809". ERR_UNAVAILABLE says what is
-     * missing: there is no library. */
+    /* Describes what all members must have alike: "sm=90 cuda=13.0 nccl=22809". ERR_UNAVAILABLE
+     * says what is missing: there is no library. */
     int (*describe)(struct device *device, char *text, size_t bytes, struct error *err);
     int (*make_id)(struct device *device, char *id, struct error *err);
     /* Waits for all others. */
@@ -44,9 +44,9 @@ struct communicator_functions {
     /* Enqueued in QUEUE_COMPUTE; all members in the same order. */
     int (*add)(struct communicator *communicator, const struct communicator_sum *sum,
                const atomic_bool *gives_up, struct error *err);
-    /* Whether the library has found that the group is broken: an error code. */
+    /* Returns whether the library has found that the group is broken: an error code. */
     int (*check)(struct communicator *communicator, struct error *err);
-    /* What is enqueued ends, with garbage, whatever the others do. No more is to be added. */
+    /* Work that is enqueued ends, with garbage, whatever the others do. No more is to be added. */
     void (*abort)(struct communicator *communicator);
     /* After all that was enqueued, or an abort. */
     void (*free)(struct communicator *communicator);

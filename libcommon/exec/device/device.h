@@ -3,11 +3,11 @@
  * Devices: memory, copies, ordering and kernels' code, behind plain C. The executor knows no more
  * of a device than this. Each type of device is a module that is loaded when it is asked for.
  *
- * A device whose memory is not the host's (is_host false) works by itself. What it is to do is
- * enqueued: kernels that return ENQUEUED in one queue, copies from the host and to it in others.
- * Work of one queue is done in its order; what an event of another queue stands for is waited for
- * by the device, not by the host. Nothing else is ordered: executors see to it with the functions
- * of exec/device/queue.h.
+ * A device whose memory is not the host's (is_host false) works by itself. Its work is enqueued:
+ * kernels that return ENQUEUED in one queue, copies from the host and to it in others. Work of one
+ * queue is done in its order; what an event of another queue stands for is waited for by the
+ * device, not by the host. Nothing else is ordered: executors see to it with the functions of
+ * exec/device/queue.h.
  *
  * Memory of a device belongs to its compute queue: it may be given back while work of that queue
  * still uses it, as whoever gets it next enqueues behind that work, and memory that goes back to
@@ -58,9 +58,9 @@ struct device_memory {
     struct buffer *(*alloc_host)(struct device *device, size_t bytes);
 
     /* Memory of the host that others allocate, in which links leave what they receive, is from
-     * `pin` to `unpin` such memory, too; NULL: the device has no such thing. What is pinned may
-     * share pages with what is not, and with what else is. An error costs no more than speed. From
-     * any thread, one at a time; takes no locks of ours. */
+     * `pin` to `unpin` such memory, too; NULL: the device has no such thing. Pinned memory may
+     * share pages with memory that is not, and with other pinned memory. An error costs no more
+     * than speed. From any thread, one at a time; takes no locks of ours. */
     int (*pin)(struct device *device, const void *data, size_t bytes, struct error *err);
     void (*unpin)(struct device *device, const void *data);
 
@@ -76,7 +76,7 @@ struct device_memory {
 
 /* From the memory of one device of the type to that of another. */
 struct device_peer {
-    /* Whether the first copies there without the host; any device of the type knows. */
+    /* Returns whether the first copies there without the host; any device of the type knows. */
     bool (*reaches)(struct device *device, int from, int to);
     /* To memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that. Each waits for
      * the other's events as for its own. */
@@ -86,16 +86,16 @@ struct device_peer {
 
 /* Events, from any thread. */
 struct device_queue {
-    /* The end of all that the queue has by now. Who recorded an event that is not for `notify`
+    /* The end of all that the queue has by now. The caller that recorded an event not for `notify`
      * calls `event_free`, as soon as nothing more is asked of it. */
     struct device_event *(*record)(struct device *device, enum queue_kind queue, bool timed);
     void (*event_free)(struct device *device, struct device_event *event);
     /* When a timed event was over, which it must be: in nanoseconds of CLOCK_MONOTONIC, as near as
      * the device's clock can tell. */
     int64_t (*time)(struct device *device, struct device_event *event);
-    /* What the queue gets from now on begins after the event. */
+    /* Work that the queue gets from now on begins after the event. */
     void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
-    /* Whether it is over. */
+    /* Returns whether it is over. */
     bool (*query)(struct device *device, struct device_event *event);
     /* Has the waiter told when it is, and frees the event; the waiter may end the device's last
      * use, so the caller does not touch the device after it. */
@@ -142,7 +142,7 @@ struct device {
     /* Code of a kernel row by its name; NULL: not in this module. */
     const struct kernel_code *(*code)(struct device *device, const char *name);
 
-    /* What the device can do; each but `memory` is NULL where it cannot. */
+    /* The device's abilities; each but `memory` is NULL where it lacks it. */
     const struct device_memory *memory;
     const struct device_queue *queue; /* not where the memory is the host's */
     const struct device_capture *capture;
@@ -165,14 +165,14 @@ struct device {
     void (*free)(struct device *device);
 };
 
-/* What a module exports as "device_entry". */
+/* The table that a module exports as "device_entry". */
 struct device_entry {
     int abi; /* DEVICE_ABI */
     struct device *(*open)(int index, const struct device_options *options, struct error *err);
 };
 
 /* Opens "CPU", 0: loads the best module for the machine. TF_CPU_ISA=base|v3|v4 overrides the
- * choice. Of any other type the module is TYPE.so in lower case, in one of the folders that
+ * choice. For any other type the module is TYPE.so in lower case, in one of the folders that
  * TF_DEVICE_PATH names (separated by colons) or in the folder of the library: "CUDA" is cuda.so.
  * ERR_UNAVAILABLE when there is no such module or device, or no driver for it; ERR_CONFIG when the
  * module is of no use. */

@@ -10,7 +10,7 @@
 
 typedef VEC(struct device_name) device_names;
 
-/* Of a graph, each once. */
+/* Finds the names of a graph's devices, each once. */
 static int find_names(device_names *names, const struct graph *graph, struct error *err)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {

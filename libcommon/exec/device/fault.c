@@ -22,7 +22,7 @@ static int is_outside(const char *what, const struct fault *fault,
                      fault->value, shape_text(&place), fault->limit);
 }
 
-/* Of a matrix that the rest is true of. */
+/* Tells of a matrix; the rest is the same for all. */
 static int is_unfit(const struct fault *fault, const char *why, const char *what, struct error *err)
 {
     return error_set(err, ERR_DATA, "matrix %" PRId64 " is %s %" PRId64 " is %s", fault->at, why,

@@ -18,8 +18,9 @@ struct fault_origin {
 int fault_explain(struct device *device, const struct fault *fault,
                   const struct fault_origin *origin, struct error *err);
 
-/* Who numbers items in step blocks (exec/device/step_block.h): a value that one plan hands over to
- * another brings what kernels have left there, so that no two of the process use the same numbers.
+/* The owner of numbers of items in step blocks (exec/device/step_block.h): a value that one plan
+ * hands over to another brings what kernels have left there, so that no two of the process use the
+ * same numbers.
  */
 struct fault_source {
     uint32_t first, n; /* its numbers; first is set by fault_source_add */
@@ -28,8 +29,8 @@ struct fault_source {
 void fault_source_add(struct fault_source *source);
 void fault_source_remove(struct fault_source *source);
 
-/* What a kernel has left in a step block: the code, with the error that it would have returned on
- * the host, which names its node. Its source must still be there. Any thread. */
+/* Returns the code that a kernel has left in a step block, with the error that it would have
+ * returned on the host, which names its node. Its source must still be there. Any thread. */
 int fault_report(const struct fault *fault, struct error *err);
 
 #endif

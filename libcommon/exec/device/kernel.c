@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What "float32|integer" stands for, which a blank ends, or the end. */
+/* Returns the types that "float32|integer" stands for, up to a blank or the end. */
 static dtype_set listed(const char *list)
 {
     dtype_set set = 0;
@@ -20,7 +20,7 @@ static dtype_set listed(const char *list)
     return set;
 }
 
-/* Whether the node's type attributes are among those of "T=float32|float64 Tidx=int32". */
+/* Returns whether the node's type attributes are among those of "T=float32|float64 Tidx=int32". */
 static bool types_fit(const char *types, const struct node *node)
 {
     while (types && *types) {
@@ -80,7 +80,7 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
 
 /* ---- where arguments are ---- */
 
-/* Of the i-th tensor among those that the arguments stand for. */
+/* Returns whether the i-th tensor among those that the arguments stand for is on the host. */
 static bool on_host(const char *names, const struct node *node, const struct op_arg *args, int i)
 {
     const struct op_arg *arg = &args[node_argument(node, args, &i)];

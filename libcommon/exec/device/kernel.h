@@ -35,18 +35,18 @@ enum kernel_flag {
     KERNEL_ASYNC = 1 << 1,       /* may return PENDING */
     KERNEL_LAYOUT = 1 << 2,      /* understands its device's layouts; others get row-major inputs */
     KERNEL_ELEMENTWISE = 1 << 3, /* of one or two inputs; FusedElementwise has loops for it */
-    /* What it enqueues must not be captured (struct device): it has temporary memory of the device,
-     * or depends on what the host knows of the step. */
+    /* Its work must not be captured (struct device): it has temporary memory of the device, or
+     * depends on what the host knows of the step. */
     KERNEL_UNCAPTURED = 1 << 4,
     /* A bias or an activation, of input 0. Ops that rows name as `with_epilogue` have its loop. */
     KERNEL_EPILOGUE = 1 << 5,
     KERNEL_EMPTY = 1 << 6, /* does nothing: who waits for it goes on without its being called */
 };
 
-/* That a kernel exists. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by types
- * and classes of types as in declarations (graph/op.h); NULL: any. host_inputs, host_outputs: names
- * of arguments of the declaration, "begin size", that are in host memory even if the device has
- * memory of its own (shapes, axes, predicates); "*": all; NULL: none. */
+/* The declaration of a kernel. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by
+ * types and classes of types as in declarations (graph/op.h); NULL: any. host_inputs, host_outputs:
+ * names of arguments of the declaration, "begin size", that are in host memory even if the device
+ * has memory of its own (shapes, axes, predicates); "*": all; NULL: none. */
 struct kernel_row {
     const char *op;
     const char *device; /* "CPU", "CUDA" */
@@ -60,11 +60,11 @@ struct kernel_row {
     /* The op that is the sum of N such products of matrices and of M <= 1 tensors, on this device:
      * has the tensor, the left operands and the right ones, and this one's attributes. */
     const char *with_sum;
-    /* Of an update: the op that makes several of them at once on this device (FusedApply). Named
-     * where that is worth keeping gradients for, until the last one is there. NULL: none. */
+    /* The op that makes several of this update at once on this device (FusedApply). Named where
+     * that is worth keeping gradients for, until the last one is there. NULL: none. */
     const char *with_others;
-    /* Of an update: the op that is this one by a gradient that is a product of matrices: has its
-     * references, scalars and operands, and all attributes. NULL: none. */
+    /* The op that is this update by a gradient that is a product of matrices: has its references,
+     * scalars and operands, and all attributes. NULL: none. */
     const char *with_product;
     const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
@@ -82,12 +82,12 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
                        const struct op_attr *attr, const char *device);
 
-/* Whether some row has the op at all on that device type, whatever the types. */
+/* Returns whether some row has the op at all on that device type, whatever the types. */
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
 
-/* Whether input or output i of the node is in host memory, whatever the device's memory is: by the
- * row, and strings and resources always. References never are: a variable is on its device. An op
- * that depends on shapes alone (OP_SHAPE_ONLY) gets its inputs wherever they are. */
+/* Returns whether input or output i of the node is in host memory, whatever the device's memory is:
+ * by the row, and strings and resources always. References never are: a variable is on its device.
+ * An op that depends on shapes alone (OP_SHAPE_ONLY) gets its inputs wherever they are. */
 bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i);
 bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i);
 
@@ -112,7 +112,7 @@ struct kernel_output {
     const struct layout *layout; /* that run will give this output; NULL: row-major */
 };
 
-/* What prepare sees and sets. Valid during the call only. */
+/* The view of prepare: what it sees and sets. Valid during the call only. */
 struct kernel_setup {
     const struct node *node;      /* NULL for a device's relayout kernel, as `row` */
     const struct kernel_row *row; /* by which it was found */
@@ -151,7 +151,7 @@ struct executor {
     void (*done)(struct executor *executor, int result);
 };
 
-/* What run sees. */
+/* The view of run. */
 struct kernel_call {
     const struct node *node;
     void *state;
@@ -206,12 +206,12 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
 
 /* The input as a value that may be kept without having said so, where its memory is counted and no
- * other process's; the caller releases it. Who is its one holder later may write to it then. False:
- * it is to be copied. */
+ * other process's; the caller releases it. Its one holder may write to it later. False: it is to be
+ * copied. */
 bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared);
 
 /* Host memory for the duration of the call, whose size was not known in prepare. NULL with
- * call->err set. What is enqueued cannot have any. */
+ * call->err set. Enqueued work cannot have any. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
 
 /* The same of the device's memory, for all that the call enqueues. */

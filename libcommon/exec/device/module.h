@@ -37,7 +37,7 @@ extern "C" {
 #include "exec/state/variable.h"
 #include "exec/step/step.h"
 
-/* What a module exports. */
+/* The table that a module exports. */
 extern const struct device_entry device_entry;
 
 #ifdef __cplusplus

@@ -8,7 +8,8 @@
 
 #define N_CLASSES 4 * 48 /* four sizes per power of two */
 
-/* What is larger has as much as is asked for first, as most plans ask for the same in each step. */
+/* A larger buffer has exactly the bytes that are asked for first, as most plans ask for the same in
+ * each step. */
 #define EXACT_BYTES ((size_t)1 << 20)
 
 struct pooled {

@@ -17,8 +17,8 @@ struct pool *pool_new(struct device *device, bool on_device);
  * its plan. The device must outlive both. */
 void pool_free(struct pool *pool);
 
-/* What nobody holds goes back to the system; so does what comes back until something is taken
- * again: a value of a plan that is not run any more may be kept for long. */
+/* Memory that nobody holds goes back to the system; so does memory that comes back until something
+ * is taken again: a value of a plan that is not run any more may be kept for long. */
 void pool_trim(struct pool *pool);
 
 /* One holder; NULL without memory. */

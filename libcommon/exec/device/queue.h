@@ -8,7 +8,7 @@
 
 #include "exec/device/device.h"
 
-/* What `queue` gets from now on begins after all that `other` has by now. */
+/* Work that `queue` gets from now on begins after all that `other` has by now. */
 void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind other);
 
 /* The same where the other queue is of another device of the type. */
@@ -31,8 +31,8 @@ void device_notify_end(struct device *device, struct event_waiter *waiter);
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter);
 
 /* Waits until nothing that was enqueued goes on, and all who wanted to hear of it have: what the
- * device's queues kept is let go, of other devices' memory, too. Of several devices each settles
- * before the first one is freed. */
+ * device's queues kept is let go, of other devices' memory, too. If there are several devices, each
+ * settles before the first one is freed. */
 void device_settle(struct device *device);
 
 /* Shares the tensor's memory, if it is counted, until all that the queue has by now is over. */

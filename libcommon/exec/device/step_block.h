@@ -4,7 +4,7 @@
  * that was enqueued once can be done in later steps; and where they leave an error that they find
  * there: an index out of range, a label, a division. Plain data: code of devices includes this.
  *
- * An error does not stop the device. What it computes of the step from then on is garbage, which is
+ * An error does not stop the device. The values that it computes from then on are garbage, which is
  * thrown away, and so a kernel that finds an error there when it begins leaves none of its own, and
  * changes no variable. If several leave one at the same time, that of the lowest item stays, and of
  * one item that of the lowest element.

@@ -15,7 +15,7 @@ struct temporary {
 };
 typedef VEC(struct temporary) temporary_vec;
 
-/* What is left is empty, and can be used again. */
+/* The vector is empty then, and can be used again. */
 static inline void temporaries_free(temporary_vec *temporaries)
 {
     for (; temporaries->n; temporaries->n--) {

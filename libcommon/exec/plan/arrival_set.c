@@ -30,7 +30,7 @@ static void grow(struct arrival_sets *all)
         *find_slot(all, all->sets.items[i]) = (int)i;
 }
 
-/* Of what is in `scratch`. */
+/* Counts the members of the set in `scratch`. */
 static int count_members(const struct arrival_sets *all)
 {
     int n = 0;

@@ -39,7 +39,7 @@ static inline bool arrival_set_has(const struct arrival_sets *all, int set, int 
     return all->sets.items[set][member / 64] >> member % 64 & 1;
 }
 
-/* Whether all members of a are in b, and b has others. */
+/* Returns whether all members of a are in b, and b has others. */
 bool arrival_set_is_less(const struct arrival_sets *all, int a, int b);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct iteration;
 
-/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
+/* call->executor points to this: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */
 struct call_host {
     struct executor executor; /* first */

@@ -48,7 +48,7 @@ static void run_pass(const struct device_pass *pass, const struct graph *graph,
     fuse_groups_release(&groups);
 }
 
-/* What one more pass has made of it. */
+/* Takes the changes of one more pass. */
 static void follow(struct fused *fused, struct fused *next, size_t n_nodes)
 {
     for (size_t i = 0; i < n_nodes; i++)

@@ -42,7 +42,7 @@ static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *n
 
 /* ---- one chain ---- */
 
-/* Whether it can be a step of the chain that `next`, which takes its output, is part of. */
+/* Returns whether it can be a step of the chain that `next`, which takes its output, is part of. */
 static bool can_join(const struct chains *c, const struct node *node, const struct node *next)
 {
     return c->fusable[node->id] && c->groups->uses[node->id] == 1 && c->kept[node->id] <= 1 &&

@@ -58,7 +58,7 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
     return fits && is_countable(pool) && has_kernels(g, grad) ? pool : NULL;
 }
 
-/* Whether the mask takes the gradient, and lets through where the image is above 0. */
+/* Returns whether the mask takes the gradient, and lets through where the image is above 0. */
 static bool is_mask(const struct fuse_groups *g, const struct node *grad, const struct node *mask)
 {
     return mask && node_is(mask, places_of(grad)->mask) && g->uses[grad->id] == 1 &&

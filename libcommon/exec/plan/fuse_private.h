@@ -20,7 +20,8 @@ struct fuse_groups {
     bool *bound;               /* by node: it waits for others, has marks, or is named by some */
     bool *named;               /* by node: it is named by some */
     int *end;                  /* by node: the end of the group that it is part of; -1: of none */
-    /* Of a group's node: the first ones of its end, unless it is described as having others. */
+    /* The outputs of a group's node: the first ones of its end, unless it is described as having
+     * others. */
     const struct node_output *outputs;
     int n_outputs;
     struct fused *fused;
@@ -34,8 +35,8 @@ bool fuse_groups_init(struct fuse_groups *groups, const struct graph *graph,
                       const struct fuse_options *options, struct fused *fused);
 void fuse_groups_release(struct fuse_groups *groups);
 
-/* Whether the node is of one output, in a type in which several ops round as one by one, of known
- * shape, and no longer to be there matters to nobody but who takes its output. */
+/* Returns whether the node is of one output, in a type in which several ops round as one by one, of
+ * known shape, and no longer to be there matters to nobody but who takes its output. */
 bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 
 /* A variable that it reads would be read when the end runs. */
@@ -52,7 +53,7 @@ void fuse_set_attrs(struct fuse_groups *groups, const struct node *node, const s
 /* Gives `spec` copies of the inputs, and releases the vector. */
 void fuse_take_inputs(struct fuse_groups *groups, fuse_edges *inputs, struct node_spec *spec);
 
-/* Whether `name` is that of a mark: an order, a place with others, a gradient. */
+/* Returns whether `name` is that of a mark: an order, a place with others, a gradient. */
 static inline bool fuse_is_mark(const char *name)
 {
     return name[0] == '_';
@@ -69,7 +70,7 @@ static inline const struct node_output *fuse_source(const struct fuse_groups *gr
     return &graph_node(groups->graph, edge.node)->outputs[edge.slot];
 }
 
-/* What each pass finds groups by, and how their nodes are described. */
+/* The passes: how each finds groups, and describes their nodes. */
 
 /* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
  * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */

@@ -31,7 +31,7 @@ static bool has_row(const struct fuse_groups *g, const struct node *node, bool i
     return !is_first || !(row->flags & KERNEL_ELEMENTWISE);
 }
 
-/* Whether `node`, which takes what `last` has made, can be computed with the product. */
+/* Returns whether `node`, which takes what `last` has made, can be computed with the product. */
 static bool can_follow(const struct fuse_groups *g, const struct node *product,
                        const struct node *last, const struct node *node)
 {

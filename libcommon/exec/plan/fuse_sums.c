@@ -110,7 +110,7 @@ static const char *updating_op(const struct fuse_groups *g, const struct node *n
     return row ? row->with_product : NULL;
 }
 
-/* Of an update: what its gradient is called, if it is by a node, and what makes it. */
+/* Returns the node that makes an update's gradient, if one does, and the gradient's name. */
 static const struct node *name_of_gradient(const struct fuse_groups *g, const struct node *update)
 {
     const struct node *node = input_node(g, update, update->op->def->descent.gradient);

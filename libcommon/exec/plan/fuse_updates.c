@@ -83,7 +83,7 @@ static bool meet(const struct updates *u, const struct access *x, const struct a
 
 /* ---- whose memory a value may be ---- */
 
-/* Whether an output may be the memory of an input, as it is. */
+/* Returns whether an output may be the memory of an input, as it is. */
 static bool hands_on(const struct node *node)
 {
     enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW };
@@ -134,8 +134,8 @@ static int number_causes(struct updates *u)
     return n;
 }
 
-/* What is behind a cause depends on what was before it in the same way, so that only the nearest
- * ones tell updates apart. */
+/* Nodes behind a cause depend alike on those before it, so that only the nearest causes tell
+ * updates apart. */
 static void find_causes(struct updates *u)
 {
     const struct fuse_groups *g = u->groups;
@@ -187,7 +187,7 @@ static bool is_small(const struct updates *u, const struct node *node)
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
 }
 
-/* Of variables that nothing else writes, by values that no update changes. */
+/* Returns whether nothing else writes the variables, and no update changes the values. */
 static bool keeps_apart(const struct updates *u, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -324,7 +324,7 @@ static void find_groups(struct updates *u)
 
 /* ---- their nodes ---- */
 
-/* Of the node that several updates become: one part of its inputs behind the other. */
+/* The inputs of the node that several updates become: one part behind the other. */
 enum input_part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
 
 static enum input_part part_of(const struct node *update, int input)

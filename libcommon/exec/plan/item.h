@@ -51,7 +51,7 @@ struct variable_check {
     const struct node *reader; /* that is named if it has none; NULL: the planner's own */
 };
 
-/* Of what is in order: whether it runs whenever that does. */
+/* When an item that is in order runs, beside the order itself. */
 enum item_flow {
     FLOW_ALWAYS,
     FLOW_INPUTS, /* where all that it needs is there */
@@ -59,7 +59,7 @@ enum item_flow {
     FLOW_MERGE,  /* where one of its inputs is there, whose memory it brings */
 };
 
-/* What it is in the dataflow of regions. */
+/* The item's role in the dataflow of regions. */
 enum item_role {
     ROLE_PLAIN,
     ROLE_MERGE,
@@ -118,7 +118,7 @@ struct item {
     variable_lock_vec locks;     /* taken before it runs, in that order; */
     variable_lock_vec gives;     /* of a whole plan: which are given back after it, else all are */
 
-    /* What only planning looks at, and traces: */
+    /* Only planning and traces look at these: */
     const char *name, *kernel;
     const char *op; /* of several that were fused all: MatMul+Relu */
     const struct kernel_row *row;
@@ -137,7 +137,7 @@ struct item {
     bool uses_copies;       /* an input was copied to the device */
 };
 
-/* That an item reads or writes a variable. */
+/* An item's read or write of a variable. */
 struct use {
     struct variable *variable;
     int item;
@@ -146,14 +146,14 @@ struct use {
 };
 typedef VEC(struct use) use_vec;
 
-/* Of a value, where there are branches in an order. */
+/* Facts of a value, where there are branches in an order. */
 struct merged {
     bool is_merged; /* a Merge brings its memory, or may */
     int beside;     /* a value of another branch, in whose memory it may be; -1: none */
 };
 
-/* Whether it takes less than handing it to another thread: its kernel always does, or what it is
- * known to read and write is little. */
+/* Returns whether it takes less than handing it to another thread: its kernel always does, or what
+ * it is known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
 /* The tensor that is in that memory, which may have been refused (NULL): ERR_OS. */
 int tensor_in_buffer(struct tensor *t, enum dtype type, const struct shape *shape,

@@ -56,8 +56,8 @@ struct plan_place {
     int is_copied; /* a read that would wait for what waits for it, by other parts */
 };
 
-/* What the plan of a part does not see of the order of reads and writes: those of variables where
- * it might find another one, sorted by node (exec/run/uncut.h). */
+/* The order of reads and writes that the plan of a part does not see: those of variables where it
+ * might find another one, sorted by node (exec/run/uncut.h). */
 typedef VEC(struct plan_place) plan_order;
 void plan_order_sort(plan_order *order);
 
@@ -87,7 +87,7 @@ static inline struct edge_map plan_index_feeds(const struct plan_request *reques
  * Borrows the feed's shape. */
 int plan_add_feed(struct graph *graph, const struct plan_feed *feed, const struct node *fed);
 
-/* Whether a feed stands for each output of the node. */
+/* Returns whether a feed stands for each output of the node. */
 static inline bool plan_feeds_all(const struct edge_map *fed, const struct node *node)
 {
     bool all = node->n_outputs > 0;
@@ -132,7 +132,7 @@ struct step_stop {
     struct error reason; /* the first */
 };
 
-/* What a step is given besides tensors. */
+/* The parts of a step besides tensors. */
 struct step {
     int64_t number; /* 1, 2, ... as the driver counts; randomness is keyed by it */
     uint64_t seed;  /* --seed */
@@ -155,10 +155,10 @@ struct step {
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err);
 
-/* Who is told that a step that was started is over; lives with its owner. `done` is called exactly
- * once, perhaps before the call that starts the step has returned, by whichever thread finished the
- * step and with no lock held: with 0, or with a code and its error, which is valid during the call.
- * In it feeds, fetches and the step may be freed or used again, and other steps may be started. */
+/* The waiter for a step that was started; lives with its owner. `done` is called exactly once,
+ * perhaps before the call that starts the step has returned, by whichever thread finished the step
+ * and with no lock held: with 0, or with a code and its error, which is valid during the call. In
+ * it feeds, fetches and the step may be freed or used again, and other steps may be started. */
 struct step_done {
     void (*done)(struct step_done *done, int code, const struct error *err);
     bool computes; /* the thread that starts the step may run expensive kernels before it returns;
@@ -173,8 +173,8 @@ struct step_done {
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct step_done *done);
 
-/* As plan_start, for one of several plans that make up a step, each on a device of its own. What
- * kernels keep for the step stays until the caller, when all are over, calls step_end. */
+/* As plan_start, for one of several plans that make up a step, each on a device of its own. Values
+ * that kernels keep for the step stay until the caller, when all are over, calls step_end. */
 void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
                      struct tensor *fetches, struct step_done *done);
 

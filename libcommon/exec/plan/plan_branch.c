@@ -2,8 +2,8 @@
  *
  * Branches in a fixed order. Each item has its place and its memory, and is passed over where
  * something that it needs is dead: what a Switch did not choose, and all that is made of it, until
- * a Merge, which brings the memory of the input that is alive. Of what never is alive together one
- * memory serves all.
+ * a Merge, which brings the memory of the input that is alive. One memory serves all values of
+ * which only one is ever alive.
  */
 #include "base/arena.h"
 #include "exec/plan/plan_steps.h"
@@ -11,7 +11,7 @@
 
 /* ---- Merges ---- */
 
-/* Who uses what a Merge brings is no user of the variable that anybody knows. */
+/* The users of a Merge's output are not known as users of the variable. */
 int plan_for_merge(struct plan *plan, int v)
 {
     bool is_variable = plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE;
@@ -27,8 +27,8 @@ static int condition_of(const struct plan *plan, int item)
     return node ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
 }
 
-/* Of copies that the planner made: what is copied for a Merge is copied where it is there, another
- * one runs when its consumer does. */
+/* Finds the conditions of copies that the planner made: a copy for a Merge runs where its value is
+ * there, another one when its consumer does. */
 static void find_copies(const struct plan *plan, int *condition)
 {
     for (size_t i = 0; i < plan->items.n; i++) {

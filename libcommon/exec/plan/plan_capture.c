@@ -3,8 +3,8 @@
  * Segments: items of a region, one behind the other, of which all that a step enqueues is the same
  * in every step, so that a device may capture it: only copies of feeds and fetches touch host
  * memory that changes. A segment ends where others are told of what it has made, as what is sent or
- * reduced leaves before the rest is computed. What it takes from elsewhere has one place in all
- * steps (run/captured.c).
+ * reduced leaves before the rest is computed. Values that it takes from elsewhere have one place in
+ * all steps (run/captured.c).
  */
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/region.h"
@@ -30,7 +30,7 @@ static bool is_view(const struct plan *plan, const struct item *item, int v)
            plan->values.items[item->in[value->alias_input]].kind != VALUE_VARIABLE;
 }
 
-/* What the kernel reads on the host is known when the plan is made, and it makes nothing there. */
+/* The kernel's inputs on the host are known when the plan is made, and it makes nothing there. */
 static bool is_same_in_all_steps(const struct plan *plan, const struct item *item)
 {
     bool same = !(item->flags & KERNEL_UNCAPTURED);

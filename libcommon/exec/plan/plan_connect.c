@@ -56,8 +56,8 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
     }
 }
 
-/* That a loop comes first or second is for all of it: the item waits until the loop is over, or
- * everything that enters the loop waits. */
+/* An order with a loop is one with all of it: the item waits until the loop is over, or everything
+ * that enters the loop waits. */
 static void add_after(struct plan *plan, edge_vec *of, int before, int id)
 {
     int from = plan->items.items[before].frame, to = plan->items.items[id].frame;
@@ -91,8 +91,8 @@ static void collect_edges(struct plan *plan, int id, edge_vec *of)
         add_after(plan, of, item->after.items[k], id);
 }
 
-/* Who is told last of a value has it alone, and no count of holders changes, where the outputs are
- * let go of as soon as all that wait for them have been told. */
+/* The last consumer that is told of a value has it alone, and no count of holders changes, where
+ * the outputs are let go of as soon as all that wait for them have been told. */
 static void find_gifts(const struct plan *plan, const struct item *item)
 {
     struct out_edge *edges = plan->edges + item->first_edge;
@@ -108,7 +108,8 @@ static void find_gifts(const struct plan *plan, const struct item *item)
     }
 }
 
-/* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
+/* Items that wait for other tasks begin when those that other tasks wait for have been sent, as far
+ * as that is cheap. */
 static void find_roots(const struct plan *plan, struct plan_frame *root)
 {
     for (size_t i = 0; i < 2 * root->heads.n; i++) {

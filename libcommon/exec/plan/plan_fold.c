@@ -12,7 +12,7 @@
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
-/* What is made of a value that may be dead is to be dead with it, even where its shape is all that
+/* A value made of one that may be dead is to be dead with it, even where its shape is all that
  * matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
@@ -75,7 +75,7 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
     return 0;
 }
 
-/* What was computed on the device comes to the host, as constants do. */
+/* Values that were computed on the device come to the host, as constants do. */
 static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f, struct error *err)
 {
     struct device *device = device_of(f);

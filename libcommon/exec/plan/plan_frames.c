@@ -72,7 +72,7 @@ static void add_item(struct plan *plan, struct item *item)
             vec_push(&frame->counted, item->out[i]);
 }
 
-/* Of what one order runs the regions have the numbers of their places in it. */
+/* Regions that one order runs have the numbers of their places in it. */
 void plan_fill_frames(struct plan *plan)
 {
     for (int at = 0; at < plan->n_order; at++) {

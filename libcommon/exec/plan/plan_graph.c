@@ -48,7 +48,7 @@ static struct edge map_edge(struct prune *p, struct edge edge)
     return (struct edge){p->copy[edge.node], p->slot[edge.node] + edge.slot};
 }
 
-/* Of a Recv the shape is known, perhaps, that comes. */
+/* The shape that a Recv brings is perhaps known. */
 static void copy_node(struct prune *p, const struct node *node)
 {
     struct arena *arena = &p->plan->graph->arena;
@@ -290,7 +290,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 
 /* ---- the device's passes over it ---- */
 
-/* What was before is kept: it has the names and attributes. */
+/* The graph before is kept: it has the names and attributes. */
 static void take_fused(struct plan *plan, struct fused *fused, struct edge *fetch_edges)
 {
     for (int i = 0; i < plan->n_fetches; i++)
@@ -305,7 +305,7 @@ static void take_fused(struct plan *plan, struct fused *fused, struct edge *fetc
     fused->before = (graph_vec)VEC_INIT;
 }
 
-/* Who looks at each op's result, or runs items one by one, gets them as they are. */
+/* A run that looks at each op's result, or runs items one by one, gets them as they are. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges)
 {
     struct fuse_options options = {.kernels = plan->options.kernels,

@@ -93,7 +93,8 @@ bool plan_is_back_edge(const struct plan *plan, int from, int to)
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
 #define CHEAP_FETCH_BYTES 65536 /* copied in as many */
 
-/* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
+/* A value that leaves the process, and is not computed there, is copied to where it is sent from.
+ * */
 static bool copies_to_send(const struct plan *plan, const struct item *item)
 {
     bool leaves = false, computed = true;

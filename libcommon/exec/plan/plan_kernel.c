@@ -42,8 +42,8 @@ static int check_alias(const struct plan *plan, const struct item *item, int out
                      item->kernel, output, from);
 }
 
-/* Whether an alias of the input is known to be the same memory: all that is in order; elsewhere
- * what is constant, or computed between points. */
+/* Returns whether an alias of the input is known to be the same memory: all that is in order;
+ * elsewhere what is constant, or computed between points. */
 static bool is_in_order(const struct plan *plan, const struct item *item, int from)
 {
     const struct value *root = &plan->values.items[plan_root_value(plan, item->in[from])];

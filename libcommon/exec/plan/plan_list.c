@@ -12,8 +12,8 @@ bool plan_is_whole(const struct plan *plan)
     return plan->is_whole;
 }
 
-/* What an item repeats is no region of its own, and has its place among those of the frame around
- * it. */
+/* A region that an item repeats has no number of its own; its place is among those of the frame
+ * around it. */
 int plan_n_regions(const struct plan *plan)
 {
     size_t n = plan->regions.n;
@@ -38,7 +38,7 @@ struct listed {
     bool is_point;
 };
 
-/* What waits for less comes first; regions before the points that may wait for them. */
+/* Regions that wait for less come first; regions before the points that may wait for them. */
 static int by_readiness(const void *a, const void *b)
 {
     const struct listed *x = a, *y = b;

@@ -66,7 +66,7 @@ static bool is_same_region(const struct place *p, int a, int b)
     return p->plan->items.items[a].region == p->plan->items.items[b].region;
 }
 
-/* Of a region the last one stands for all. */
+/* The last user in a region stands for all. */
 static void add_user(const struct place *p, struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++) {
@@ -118,8 +118,8 @@ static void live_until(struct place *p, int value, int at)
         add_user(p, &p->users[plan_root_value(plan, value)], p->frame->order.items[at].item);
 }
 
-/* What is copied to the host or from there is used until the copy is over, which nobody looks at
- * before the step is. Regions have counted memory for it. */
+/* A value that is copied to the host or from there is used until the copy is over, which nobody
+ * looks at before the step is. Regions have counted memory for it. */
 static void prolong_copied(struct place *p)
 {
     struct plan *plan = p->plan;
@@ -196,7 +196,7 @@ static void take_over(struct place *p, int id, int value, int storage)
     taken->users = p->users[value];
 }
 
-/* Of the two only one is there. */
+/* Only one of the two is there. */
 static bool join(struct place *p, int v)
 {
     const struct value *value = &p->plan->values.items[v];
@@ -443,7 +443,7 @@ static void sweep(struct place *p)
     mem_free(next);
 }
 
-/* What the frame's regions compute has arenas of its own. */
+/* The values of the frame's regions have arenas of their own. */
 static void place_frame(struct place *p, struct plan_frame *frame)
 {
     struct plan *plan = p->plan;

@@ -118,7 +118,7 @@ static bool add_places(struct order *o, int access, int id, int input)
     return taken;
 }
 
-/* Of an item's uses of a variable itself; several reads are one. */
+/* Adds an item's use of a variable itself; several reads are one. */
 static void add_access(struct order *o, int index)
 {
     const struct use *use = &o->uses.items[index];
@@ -142,7 +142,7 @@ static void add_access(struct order *o, int index)
     vec_push(&o->graph.accesses, access);
 }
 
-/* By alias: the first of its chain. What it is an alias of came before it. */
+/* By alias: the first of its chain. The value that it is an alias of came before it. */
 static void find_first_aliases(struct order *o)
 {
     const struct value *values = o->plan->values.items;
@@ -153,7 +153,7 @@ static void find_first_aliases(struct order *o)
                 values[values[v].alias_of].alias_of < 0 ? v : o->first_alias[values[v].alias_of];
 }
 
-/* Of what another item has read. */
+/* Adds a user of what another item has read. */
 static void add_user(struct order *o, const struct use *use)
 {
     const struct plan *plan = o->plan;
@@ -255,7 +255,7 @@ static void find_roots(struct plan *plan)
     }
 }
 
-/* What the item reads of the variable, and shows of it to others, becomes the copy. */
+/* The copy takes the place of the variable's value in the item and its outputs. */
 static void use_copy(struct plan *plan, const struct use *use, int copy)
 {
     struct item *item = &plan->items.items[use->item];

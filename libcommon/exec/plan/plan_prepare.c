@@ -55,8 +55,8 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     return 0;
 }
 
-/* Whether a constant is of a loop or a branch, and there only where that runs. What it waits for
- * comes before it. */
+/* Returns whether a constant is of a loop or a branch, and there only where that runs. The nodes
+ * that it waits for come before it. */
 static void find_absence(struct plan *plan, const struct node *node)
 {
     bool may = node->n_controls && !plan_has_order(plan, plan_frame_of(plan, node));
@@ -121,7 +121,7 @@ static void bind_controls(struct plan *plan, struct item *item)
     vec_release(&controls);
 }
 
-/* What looks at that which arrives gets a constant so, where it is there. */
+/* An item that looks at what arrives gets a constant in this way, where it is there. */
 static int arriving_at(struct plan *plan, struct edge edge)
 {
     const struct node *node = graph_node(plan->graph, edge.node);

@@ -69,13 +69,13 @@ struct plan {
     variable_lock_vec locks; /* by id, as long as a step lasts, of one that `keeps_reads` */
 };
 
-/* Whether kernels run beside each other, each with a team of one. */
+/* Returns whether kernels run beside each other, each with a team of one. */
 static inline bool plan_is_parallel(const struct plan *plan)
 {
     return !plan->is_whole && plan->options.threads > 1;
 }
 
-/* Whether what runs in the frame has its place in a fixed order. */
+/* Returns whether what runs in the frame has its place in a fixed order. */
 static inline bool plan_has_order(const struct plan *plan, int frame)
 {
     return plan->frames.items[frame].has_order;
@@ -87,7 +87,7 @@ static inline int plan_frame_of(const struct plan *plan, const struct node *node
     return plan->graph_frames ? plan->graph_frames->frame[node->id] : FRAME_ROOT;
 }
 
-/* Whether the item is repeated by another one. */
+/* Returns whether the item is repeated by another one. */
 static inline bool plan_is_repeated(const struct plan *plan, const struct item *item)
 {
     return plan->frames.items[item->frame].is_item;
@@ -107,9 +107,9 @@ static inline int plan_team(const struct plan *plan)
 
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
-/* Whether it only enqueues a copy of its input, to the host or from there. */
+/* Returns whether it only enqueues a copy of its input, to the host or from there. */
 bool plan_is_copied(const struct plan *plan, const struct item *item);
-/* Whether it brings a feed to the device's memory. */
+/* Returns whether it brings a feed to the device's memory. */
 bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
 /* As its kernel sees it. */
 static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
@@ -118,8 +118,8 @@ static inline const struct shape *item_input_shape(const struct plan *plan, cons
     const struct shape *seen = item->seen ? item->seen[input] : NULL;
     return seen ? seen : &plan->values.items[item->in[input]].shape;
 }
-/* Whether the value is made in the region, for all that come later there. A variable is what it is
- * when it is read, whoever has written it. */
+/* Returns whether the value is made in the region, for all that come later there. A variable is
+ * what it is when it is read, whoever has written it. */
 static inline bool region_has_made(const struct plan *plan, int v, int region)
 {
     int from = plan->values.items[v].item;
@@ -127,7 +127,7 @@ static inline bool region_has_made(const struct plan *plan, int v, int region)
            plan->items.items[from].region == region;
 }
 
-/* Whether it lies in an arena. */
+/* Returns whether it lies in an arena. */
 static inline bool region_is_placed(const struct plan *plan, int v)
 {
     return plan->values.items[v].offset >= 0;
@@ -139,7 +139,7 @@ static inline bool region_sees_constant(const struct value *value)
     return value->kind == VALUE_CONSTANT && value->item < 0;
 }
 
-/* Whether an input of a region's item is where it was made, and not brought there. */
+/* Returns whether an input of a region's item is where it was made, and not brought there. */
 static inline bool region_has_input(const struct plan *plan, const struct item *item, int input)
 {
     const struct value *value = &plan->values.items[item->in[input]];

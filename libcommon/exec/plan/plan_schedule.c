@@ -27,8 +27,8 @@ static int rank_of(const struct schedule *s, int item)
                                                                     : 0;
 }
 
-/* What is soon done goes first: a gradient before those of the layers below, and its update or its
- * way to others at once. So it frees what it consumes, and others may go on. */
+/* Work that is soon done goes first: a gradient before those of the layers below, and its update or
+ * its way to others at once. So it frees what it consumes, and others may go on. */
 static bool goes_before(const void *schedule, int a, int b)
 {
     const struct schedule *s = schedule;

@@ -16,8 +16,8 @@ struct stacks {
     bool any_lost;        /* something is pushed, and nobody knows where */
 };
 
-/* Who made a handle, which Enter, Switch and what passes it on stand between; -1: a Merge may be
- * either of two, and what was popped any that was pushed. */
+/* Finds the maker of a handle through Enter, Switch and others that pass it on; -1: a Merge may be
+ * either of two, and a popped value any that was pushed. */
 static int maker_of(const struct graph *graph, struct edge handle)
 {
     const struct node *node = graph_node(graph, handle.node);
@@ -26,7 +26,7 @@ static int maker_of(const struct graph *graph, struct edge handle)
     return node_makes_resource(node) ? node->id : -1;
 }
 
-/* Who makes the stack that each node has a handle of, and what is pushed there. */
+/* Finds the maker of the stack that each node has a handle of, and the values pushed there. */
 static void find(struct stacks *s)
 {
     for (size_t i = 0; i < s->graph->nodes.n; i++) {

@@ -15,7 +15,8 @@ static bool is_made_on_device(const struct plan *plan, struct edge edge)
     return node_is(node, "Variable") || (row && plan_gives_on_device(plan, row, node, edge.slot));
 }
 
-/* Whether the host needs what the device computes: only running tells when that is there. */
+/* Returns whether the host needs what the device computes: only running tells when that is there.
+ * */
 static bool host_waits(const struct plan *plan, const struct node *node,
                        const struct kernel_row *row)
 {

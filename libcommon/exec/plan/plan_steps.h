@@ -24,13 +24,13 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges);
 int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err);
 /* The frame that the node, an Enter, begins, if it is an item; else FRAME_ROOT. */
 int plan_entered_loop(const struct plan *plan, const struct node *node);
-/* Whether it only moves values into one of them, or there to the next iteration, so that values
- * of loops are in order. */
+/* Returns whether it only moves values into one of them, or there to the next iteration, so that
+ * values of loops are in order. */
 bool plan_is_wiring(const struct plan *plan, const struct node *node);
-/* Of a node of a loop that is to be prepared: true if it has no item of its own. Its values are
- * then the loop's variables, or what leaves the loop. */
+/* Prepares a node of a loop: true if it has no item of its own. Its values are then the loop's
+ * variables, or what leaves the loop. */
 bool plan_add_wiring(struct plan *plan, const struct node *node);
-/* Of a node that has an item: what it brings goes into a loop, or the next iteration of one. */
+/* Binds a node that has an item: its output goes into a loop, or the next iteration of one. */
 void plan_bind_wiring(struct plan *plan, const struct node *node);
 
 /* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
@@ -78,11 +78,11 @@ int plan_row_major(struct plan *plan, int value, struct error *err);
 /* When all items are there: finds those that use what is copied to the device, and whether any uses
  * its memory at all. */
 void plan_find_copies(struct plan *plan);
-/* Whether what the node passes on may stay in the memory of the plan's device, which is not the
- * host's: a Send or a Recv from that device to itself, or what is reduced with others. */
+/* Returns whether what the node passes on may stay in the memory of the plan's device, which is not
+ * the host's: a Send or a Recv from that device to itself, or what is reduced with others. */
 bool plan_hands_over(const struct plan *plan, const struct node *node);
-/* Whether a node, by its row, wants an input in the device's memory, which is not the host's, or
- * gives an output there. */
+/* Returns whether a node, by its row, wants an input in the device's memory, which is not the
+ * host's, or gives an output there. */
 bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
                           const struct node *node, int input);
 bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
@@ -107,7 +107,8 @@ int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
 
-/* plan_branch.c. What a Merge may have as its input: a variable's value is copied. */
+/* plan_branch.c. Returns a value that a Merge may have as its input: a variable's value is copied.
+ * */
 int plan_for_merge(struct plan *plan, int value);
 /* In order: finds what can be in one memory because only one of it is there. */
 void plan_join_branches(struct plan *plan);
@@ -121,7 +122,8 @@ const int *plan_find_conditions(const struct plan *plan, struct access_graph *gr
 void plan_find_segments(struct plan *plan);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
- * it sees the input. Of those that are in order, when they are; else before frames are found. */
+ * it sees the input. With `in_order`, those that are in order, when they are; else before frames
+ * are found. */
 void plan_resolve_views(struct plan *plan, bool in_order);
 
 /* plan_schedule.c: puts items into `order` by their rank (-1: they are left out; NULL: those of
@@ -129,7 +131,7 @@ void plan_resolve_views(struct plan *plan, bool in_order);
  * cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
               struct error *err);
-/* Whether it brings a value into the next iteration of a loop. */
+/* Returns whether it brings a value into the next iteration of a loop. */
 bool plan_is_back_edge(const struct plan *plan, int from, int to);
 
 /* Adds what an item waits for in its iteration: inputs' items, control inputs, `after`. */

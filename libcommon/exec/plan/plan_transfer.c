@@ -18,7 +18,8 @@ static bool is_of_type(const struct device *device, const char *text, struct dev
     return !device_name_parse(name, text, &ignored) && !strcmp(name->type, device->type);
 }
 
-/* Whether what one device of a process sends another, or itself, need not be in host memory. */
+/* Returns whether what one device of a process sends another, or itself, need not be in host
+ * memory. */
 static bool reaches(struct device *device, const char *sender, const char *receiver)
 {
     struct device_name from, to;
@@ -141,8 +142,8 @@ static int add_copy(struct plan *plan, int v, bool on_device, struct item like)
     return plan_add_derived(plan, like, v, on_device);
 }
 
-/* Who reads a variable sees what is in it then, so that the copy is for one consumer and waits for
- * all that the consumer waits for; that also puts it into the consumer's loop. */
+/* A read of a variable sees the value of that moment, so that the copy is for one consumer and
+ * waits for all that the consumer waits for; that also puts it into the consumer's loop. */
 static int copy_variable(struct plan *plan, int v, const struct item *consumer)
 {
     const struct node *node = consumer->node;

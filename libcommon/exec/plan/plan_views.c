@@ -49,8 +49,8 @@ static bool is_view(const struct plan *plan, const struct item *item)
            plan->values.items[item->out[0]].alias_input == 0 && has_known_shape(plan, item);
 }
 
-/* Memory that others may keep is counted, and seen with one shape. What may be dead is asked for by
- * what waits for it. */
+/* Memory that others may keep is counted, and seen with one shape. A value that may be dead is
+ * asked for by the item that waits for it. */
 static bool can_go_from_order(const struct plan *plan, const struct item *item)
 {
     const struct value *value = &plan->values.items[item->out[0]];
@@ -124,7 +124,7 @@ static bool resolve(struct views *s, struct item *item)
 
 typedef VEC(struct variable_check) check_vec;
 
-/* Of each variable the first that reads it. */
+/* Adds the first item that reads each variable. */
 static void add_reads(check_vec *reads, const struct item *view)
 {
     for (int i = 0; i < view->n_checked; i++) {
@@ -151,8 +151,8 @@ static void read_for(struct plan *plan, int id, const check_vec *reads)
         vec_push(&plan->reads, ((struct use){.variable = checked[i].variable, .item = id}));
 }
 
-/* Who takes its value is still to come, so that there is one that reads for it. One of a branch may
- * not run, so those behind it read again. */
+/* The consumer of its value is still to come, so that there is one that reads for it. One of a
+ * branch may not run, so those behind it read again. */
 static void resolve_order(struct views *s)
 {
     struct plan *plan = s->plan;

@@ -159,7 +159,8 @@ static void check_nodes(struct while_search *s)
             refuse(s, (int)i);
 }
 
-/* What has an effect and does not wait for an iteration to go on would have it twice, or never. */
+/* A node that has an effect and does not wait for an iteration to go on would have it twice, or
+ * never. */
 static void check_effects(struct while_search *s, const int *order)
 {
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
@@ -301,7 +302,7 @@ static void add_item_of(struct plan *plan, struct plan_frame *loop, const struct
     loop->item = plan_add_item(plan, &item);
 }
 
-/* What an iteration is given. */
+/* Adds the values that an iteration is given. */
 static void add_carried(struct plan *plan, const struct node *node, int slot)
 {
     plan->value_of[node->id] = (int)plan->values.n;

@@ -73,13 +73,13 @@ struct region_item {
     int first_drop;      /* the first of them, a value */
 };
 
-/* Whether others are told at once what has been made by then. */
+/* Returns whether others are told at once what has been made by then. */
 static inline bool region_tells(const struct region_item *at)
 {
     return at->leads && !at->rest_is_cheap;
 }
 
-/* What an item, or a region's first, still waits for in an iteration. */
+/* The number of inputs that an item, or a region's first, still waits for in an iteration. */
 struct counter {
     int pending;
     unsigned dead : 30, has_live : 1, fired : 1;
@@ -116,14 +116,15 @@ struct plan_frame {
     int goes_on;  /* the value that says whether there is one */
 };
 
-/* What tells a loop from all others of its plan, and is the same in every plan that has a part of
- * it. */
+/* Returns a key that tells a loop from all others of its plan, and is the same in every plan that
+ * has a part of it. */
 static inline uint64_t while_key(const char *frame)
 {
     return hash_bytes(frame, strlen(frame), 0);
 }
 
-/* What tells an iteration from all others of the step, by the same of the iteration around it. */
+/* Returns a key that tells an iteration from all others of the step, from that of the iteration
+ * around it. */
 static inline uint64_t while_iteration(uint64_t outer, uint64_t key, int64_t number)
 {
     uint64_t path[] = {outer, key, (uint64_t)number + 1};

@@ -4,10 +4,10 @@
  * of a whole plan do.
  *
  * A *point* is an item of which only running tells when, or whether, there is what it brings: an
- * asynchronous kernel, a Send, control flow. What it brings is an *arrival*. Of every item two sets
- * of arrivals are known: those that it waits for (`ready`) and those without which it is dead
- * (`dead`). Items of one frame for which both are equal become ready by the same arrival and are
- * alive together: they are a region.
+ * asynchronous kernel, a Send, control flow. Its output is an *arrival*. Every item has two sets of
+ * arrivals: those that it waits for (`ready`) and those without which it is dead (`dead`). Items of
+ * one frame for which both are equal become ready by the same arrival and are alive together: they
+ * are a region.
  *
  * Regions cannot wait for each other in a circle: along an edge `ready` only grows, and where it
  * stays the same while `dead` does not, the level does. Memory goes from an item to one of another

@@ -33,7 +33,7 @@ static double outgoing_bytes(const struct plan *plan, int id)
     return bytes;
 }
 
-/* Whether what it reads may stay: it is small, and no variable that is written. */
+/* Returns whether what it reads may stay: it is small, and no variable that is written. */
 static bool may_wait(const struct plan *plan, int id)
 {
     const struct item *item = &plan->items.items[id];
@@ -47,8 +47,8 @@ static bool may_wait(const struct plan *plan, int id)
     return !item->refs && bytes * INPUTS_SHARE <= outgoing_bytes(plan, id);
 }
 
-/* Of the items behind the first, those that have to come after it move with it. False: they are
- * not only other views of its output. */
+/* Items behind the first that have to come after it move with it. False: they are not only other
+ * views of its output. */
 static bool find_moving(const struct plan *plan, const int *order, int n, bool *moves)
 {
     before_vec befores = VEC_INIT;

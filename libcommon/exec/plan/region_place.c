@@ -25,8 +25,8 @@ static void count_inputs(struct plan *plan, const struct item *item, bool keeps_
     }
 }
 
-/* What a point gets, what is fetched or copied in between, and what an op keeps, may be needed for
- * longer than anybody knows here; and an iteration hands on what the next one has. */
+/* Values that a point gets, that are fetched or copied in between, or that an op keeps, may be
+ * needed for longer than anybody knows here; and an iteration hands on what the next one has. */
 static void count_kept(struct plan *plan, const struct item *item)
 {
     bool keeps_all =
@@ -70,8 +70,8 @@ void plan_find_counted(struct plan *plan)
 
 /* ---- what has a place ---- */
 
-/* In a loop a region that does little would keep memory for each iteration that runs ahead. What is
- * copied to the device may still be when its only consumer turned out to be dead. */
+/* In a loop a region that does little would keep memory for each iteration that runs ahead. A copy
+ * to the device may still run when its only consumer turned out to be dead. */
 static bool has_no_place(const struct region_find *f, const struct item *item, int v)
 {
     const struct value *value = &f->plan->values.items[v];
@@ -81,7 +81,7 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
            (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
 }
 
-/* What has no place in an arena. */
+/* Finds the values that have no place in an arena. */
 static void find_unplaced(const struct region_find *f)
 {
     struct plan *plan = f->plan;

@@ -28,7 +28,7 @@ static void describe(struct plan *plan, struct region_item *at)
         at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
 }
 
-/* Whether it is given what all workers have brought. */
+/* Returns whether it is given what all workers have brought. */
 static bool frees(const struct plan *plan, const struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];

@@ -7,8 +7,8 @@
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 
-/* Whether the fetch is the one holder of what the step computed, in memory that outlives the
- * device. */
+/* Returns whether the fetch is the one holder of what the step computed, in memory that outlives
+ * the device. */
 static bool is_left_to_fetch(const struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
@@ -121,7 +121,7 @@ static int copy_in_run(struct kernel_call *call)
     return code ? code : KERNEL_ENQUEUED;
 }
 
-/* What the host needs in the middle of a step. */
+/* Gives a copy of a value that the host needs in the middle of a step. */
 static int give_copy(struct kernel_call *call, struct tensor *values)
 {
     return kernel_share_output(call, 0, values) ? 0 : call->err->code;

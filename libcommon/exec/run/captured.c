@@ -123,7 +123,7 @@ static bool is_elsewhere(const struct kept_value *k)
     return k->kept->data && k->kept->data != k->at->data;
 }
 
-/* Whether what is kept may be written to, as far as it has to be. */
+/* Returns whether what is kept may be written to, as far as it has to be. */
 static bool may_write(const struct captured *captured)
 {
     bool may = true;

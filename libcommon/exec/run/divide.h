@@ -23,7 +23,7 @@ bool *request_divide(const struct graph *graph, const struct plan_request *reque
 /* Adds what concerns a share, whose fetches have numbers of their own, and all that is of nodes. */
 void share_take_order(const struct share *share, const plan_order *whole, plan_order *own);
 
-/* Whether there is anything to run. */
+/* Returns whether there is anything to run. */
 bool share_is_idle(const struct share *share);
 void share_release(struct share *share);
 

@@ -5,8 +5,8 @@
  * from which the thread that runs or starts the step and the process's helpers take. A thread that
  * merely brings a value for which a kernel waited may not.
  *
- * A run is over when nothing is active and no helper will touch it. Of a run that was started,
- * whoever makes that so concludes it; else the thread that waits for it is woken.
+ * A run is over when nothing is active and no helper will touch it. The thread that makes that so
+ * concludes a run that was started; else the thread that waits for it is woken.
  */
 #include "exec/run/dynamic.h"
 
@@ -92,7 +92,7 @@ static void call_helpers(struct run *run, int wanted)
     }
 }
 
-/* What a loop or a branch brings lies where it was made. */
+/* A value of a loop or a branch lies where it was made. */
 static bool copies_to_send(const struct run *run, const struct activation *a)
 {
     const struct token *input = &a->iteration->inputs[a->head->first_input];
@@ -126,8 +126,8 @@ enum takes {
     TAKES_GIVES /* and what gives: of a thread in the middle of a region */
 };
 
-/* With the lock held: distributes what became ready. What the thread takes stays (in *mine); all,
- * where there is nobody else. */
+/* With the lock held: distributes activations that became ready. Those that the thread takes stay
+ * (in *mine); all, where there is nobody else. */
 static void distribute(struct run *run, struct activation *ready, enum takes takes,
                        struct activation **mine)
 {
@@ -229,7 +229,7 @@ static void give(void *context, struct run *run)
 
 #define DEPTH_MAX 16 /* of regions that come between the items of others, on one stack */
 
-/* What is ready and lets go of memory in which values have left comes before the next such value,
+/* An activation that lets go of memory in which values have left comes before the next such value,
  * which takes it; and where that makes the next piece of a value, before what takes long. */
 static void relieve(void *context, struct run *run, const struct launch *relieved)
 {

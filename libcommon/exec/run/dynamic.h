@@ -26,7 +26,7 @@
 #include "exec/step/device_step.h"
 #include "exec/step/step.h"
 
-/* What a run of a plan was given, and who is told how it ended. */
+/* The inputs of a run of a plan, and who is told how it ended. */
 struct execution {
     struct step *step;
     const struct tensor *feeds;
@@ -50,7 +50,7 @@ struct run {
     struct iteration **idle_iterations;
     struct run *next;
 
-    /* What goes on when a lock, or an asynchronous kernel, was waited for; and when all is over. */
+    /* Called when a lock, or an asynchronous kernel, was waited for; and when all is over. */
     void (*resume)(struct activation *a);
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
@@ -124,8 +124,8 @@ void loop_run_free(struct run *run, struct loop_run *loop);
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks);
 void kernel_give_locks(struct activation *a);
-/* Of an item's inputs those that are seen in another shape than they have, and variables that
- * others may write to. */
+/* Gathers those of an item's inputs that are seen in another shape than they have, and variables
+ * that others may write to. */
 int region_gather(struct run *run, struct launch *launch, struct iteration *it, int item);
 /* Sets what is the same in every step; returns the call's inputs, which are to be set. */
 struct tensor **kernel_make_call(struct run *run, struct iteration *it, int item,
@@ -139,7 +139,7 @@ static inline void kernel_bind(struct run *run, struct launch *launch, const str
     call->iteration = it->tag;
     call->err = &launch->err;
 }
-/* What it is run with: `own` of the thread, or the activation's. */
+/* Returns the launch that it runs with: the thread's `own`, or the activation's. */
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
 int kernel_run(struct run *run, struct launch *launch);
@@ -150,7 +150,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch);
 
 /* dynamic_ready.c; all with run->lock held. Ready activations go to *ready. */
 void ready_start_root(struct run *run, struct activation **ready);
-/* Of a region: the outputs of those of the items that have run and were not sent yet. */
+/* Sends the outputs of those of a region's items that have run and were not sent yet. */
 void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready);
 /* Sends the outputs of an activation that is over along its edges. */
 void ready_propagate(struct run *run, struct activation *a, struct activation **ready);

@@ -130,13 +130,13 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
     }
 }
 
-/* Of a point, or a region of one item. */
+/* Propagates the outputs of a point, or a region of one item. */
 static void propagate_one(struct run *run, struct activation *a, struct activation **ready)
 {
     propagate_edges(run, a, a->edges, a->n_edges, a->first_output, ready);
 }
 
-/* Of an op that moves values between iterations: what goes to the one that it is in. */
+/* Propagates the outputs that an op which moves values between iterations sends to its own one. */
 static void propagate_over(struct run *run, struct iteration *it, const struct item *item,
                            bool is_dead, struct activation **ready)
 {
@@ -191,7 +191,7 @@ static void propagate(struct run *run, struct activation *a, struct activation *
         frame_check_iteration(run, it, ready);
 }
 
-/* What became ready and has nothing to run is over, and so on. */
+/* An activation that became ready and has nothing to run is over, and so on. */
 static void pass_on(struct run *run, struct activation **ready)
 {
     for (struct activation *a; (a = run->passing);) {

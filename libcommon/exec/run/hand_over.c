@@ -56,7 +56,7 @@ static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_v
     return there->peer && !strcmp(there->type, here->type) && there->index != here->index;
 }
 
-/* What is copied is the sender's until it is over. */
+/* The memory is the sender's until the copy is over. */
 static int copy_from_peer(struct kernel_call *call, const struct rendezvous_value *value, void *to,
                           void *fault)
 {

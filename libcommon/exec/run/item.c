@@ -28,7 +28,7 @@ static struct trace_run describe(const struct item *item)
     return (struct trace_run){.node = item->name, .kernel = item->kernel, .op = item->op};
 }
 
-/* What the planner's own items do on the device they tell themselves. */
+/* The planner's own items record their work on the device themselves. */
 static bool tells_itself(const struct plan *plan, const struct item *item)
 {
     return plan_is_copied(plan, item) || item->builtin == BUILTIN_COPY_OUT;
@@ -103,7 +103,7 @@ static int fail_not_finite(const struct item *item, int output, const struct ten
     return item_fail(item, err);
 }
 
-/* What an output is, on the host; *copy is to be released. */
+/* Looks at an output on the host; *copy is to be released. */
 static int look_at(const struct plan *plan, const struct item *item, int output,
                    const struct tensor **t, struct tensor *copy, struct error *err)
 {
@@ -157,9 +157,9 @@ static bool read_fault(const struct kernel_call *call, struct fault *fault)
     return !code && fault->code != FAULT_NONE;
 }
 
-/* What it was given may have been garbage of a kernel that was enqueued before, and what hands
- * values over may have found that out itself, or whom it met. Nobody waits for the device in the
- * name of a kernel that ends on a thread of others. */
+/* Its inputs may have been garbage of a kernel that was enqueued before, and an item that hands
+ * values over may have found that out itself, or another that it met. Nobody waits for the device
+ * in the name of a kernel that ends on a thread of others. */
 static int fail(const struct item *item, const struct kernel_call *call)
 {
     struct fault fault = {.code = FAULT_NONE};

@@ -46,10 +46,10 @@ void item_copied(const struct kernel_call *call, struct device_timing *timing);
 /* device_value.c: what kernels of items on a device with memory of their own do with values that
  * pass from plan to plan.
  *
- * Hands over the inputs of a call, where they are: `values` by input. What there is of an error is
- * the caller's to release. */
+ * Hands over the inputs of a call, where they are: `values` by input. After an error the caller
+ * releases the values that are there. */
 int item_hand_over(struct kernel_call *call, struct tensor *values, struct device_point *at);
-/* What the call enqueues from now on may use what is there at the point, of its own device. */
+/* The call's work from now on may use all that is there at the point, of its own device. */
 int item_join(struct kernel_call *call, const struct device_point *at);
 /* Output i is to be a copy of the value, which is in host memory, when the copies in are over. */
 int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
@@ -58,7 +58,7 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
  * KERNEL_PENDING, or an error code. */
 int item_copy_out(struct kernel_call *call,
                   int (*then)(struct kernel_call *call, struct tensor *values));
-/* Of a run that was to fetch what is dead: ERR_DATA. */
+/* Fails a run that was to fetch a dead value: ERR_DATA. */
 int item_fail_dead(struct error *err);
 /* When a step that was not captured has ended well: fetches that came from the device are copied to
  * memory that outlives it. */

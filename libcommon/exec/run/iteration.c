@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of frames and iterations, which is kept from step to step and used again. What an
- * iteration has for its regions is calls, made when the first of them runs, and kept with it; and
- * arenas, which come from the plan's pool and go back when the iteration is over, unless they are
- * borrowed.
+ * The memory of frames and iterations, which is kept from step to step and used again. An iteration
+ * has calls for its regions, made when the first of them runs, and kept with it; and arenas, which
+ * come from the plan's pool and go back when the iteration is over, unless they are borrowed.
  */
 #include <string.h>
 
@@ -116,7 +115,7 @@ static void make_calls(struct run *run, struct iteration *it)
     }
 }
 
-/* What depends on where the arenas are. */
+/* Sets the addresses that depend on where the arenas are. */
 static void place(const struct plan *plan, struct iteration *it)
 {
     const struct plan_frame *def = it->frame->def;

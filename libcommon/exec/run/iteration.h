@@ -69,8 +69,8 @@ struct frame {
     VEC(struct deferred) invariants;
 };
 
-/* What a kernel needs while it runs: of the thread that runs it, and used for one after the other,
- * so that it stays in the cache; of the activation where the kernel may go on by itself. */
+/* The memory that a kernel needs while it runs: the thread's, used for one kernel after the other,
+ * so that it stays in the cache; the activation's where the kernel may go on by itself. */
 struct launch {
     struct call_host host; /* first: what call->executor points to */
     struct kernel_call call;
@@ -83,7 +83,8 @@ struct launch {
     struct error err;
 };
 
-/* What one that does nothing takes comes first, to lie in one line of the cache. */
+/* Members that an activation which does nothing uses come first, to lie in one line of the cache.
+ * */
 struct activation {
     struct iteration *iteration;  /* these are the same in every step: */
     const struct out_edge *edges; /* of the one item that there is; NULL: of several */
@@ -149,7 +150,7 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
 
 /* Before a region of the iteration runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
-/* Of an order that was run: lets go of what is counted. */
+/* Lets go of the counted values of an order that was run. */
 void iteration_clear(const struct plan *plan, struct iteration *it);
 
 /* branch.c: whether an item that may be dead runs, whose inputs are bound then; and what is dead

@@ -36,7 +36,7 @@ static struct tensor *fail_shape(struct kernel_call *call, int i, const struct s
     return NULL;
 }
 
-/* Of a planned call: whether the output is none of the plan's memory. */
+/* Returns whether a planned call's output is outside of the plan's memory. */
 static bool is_counted_output(const struct call_host *host, int i)
 {
     return host->counts && host->plan->values.items[host->item->out[i]].is_counted;
@@ -61,8 +61,8 @@ bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
     return true;
 }
 
-/* What came from elsewhere the call has for itself, with a hold; what the region has made others
- * there may look at without one, if anybody else uses it. */
+/* A value that came from elsewhere the call has for itself, with a hold; one that the region has
+ * made others there may look at without one, if anybody else uses it. */
 static bool is_own(const struct kernel_call *call, int i)
 {
     const struct call_host *host = call_host(call);
@@ -70,8 +70,8 @@ static bool is_own(const struct kernel_call *call, int i)
            buffer_is_sole(call->in[i]->buffer);
 }
 
-/* An input that the kernel may overwrite, of as many bytes. What leaves is made where it can be
- * sent from. */
+/* An input that the kernel may overwrite, of as many bytes. A value that leaves the process is made
+ * where it can be sent from. */
 static bool take_over(struct kernel_call *call, int i, const struct shape *shape,
                       const struct value *value)
 {

@@ -90,7 +90,8 @@ static void hand_on(struct loop_run *l)
     }
 }
 
-/* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
+/* Returns the buffer that holds the input's memory: also a variable's, where the input is a view of
+ * one. */
 static struct buffer *holder_of(const struct kernel_call *call, int i)
 {
     const struct call_host *host = call_host(call);
@@ -101,7 +102,7 @@ static struct buffer *holder_of(const struct kernel_call *call, int i)
     return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
 }
 
-/* What never changed may be somebody's memory. */
+/* A value that never changed may be somebody's memory. */
 static int give(struct kernel_call *call, int output, const struct tensor *value)
 {
     if (value->buffer)

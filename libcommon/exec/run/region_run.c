@@ -35,7 +35,7 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
     return code;
 }
 
-/* Of a whole plan those whose last item it is. */
+/* In a whole plan, gives back the locks whose last item it is. */
 static void give_locks(const struct run *run, struct activation *a, const struct item *item)
 {
     if (!run->plan->is_whole) {
@@ -78,7 +78,7 @@ void region_drop(const struct plan *plan, const struct activation *a, const stru
 
 /* ---- a region ---- */
 
-/* What an order is told is often the same as before, and the same for all of it. */
+/* The values that an order is told are often the same as before, and the same for all of it. */
 void region_bind(struct run *run, struct launch *launch, int at)
 {
     const struct region *region = launch->activation->region;
@@ -120,7 +120,7 @@ static int run_plain(struct run *run, struct launch *launch, const struct region
     return code;
 }
 
-/* What is captured, or plain; else one item. */
+/* Runs the next captured or plain items; else one item. */
 static int run_next(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
@@ -151,7 +151,7 @@ static void tell_others(struct run *run, struct activation *a, const struct regi
         calls->give(calls->context, run);
 }
 
-/* Of a whole plan: gives back what was taken and not yet given. */
+/* Gives back the locks of a whole plan that were taken and not yet given. */
 static void abandon_locks(const struct run *run, const struct activation *a)
 {
     const struct plan *plan = run->plan;

@@ -117,7 +117,7 @@ static int find_result(struct run *run, const struct error *devices, struct erro
     return err->code;
 }
 
-/* That is over, too. */
+/* The device's work is over, too. */
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     int code = find_result(run, devices, err);

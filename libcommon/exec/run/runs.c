@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What runs of a plan write to is kept for later ones: one run for each step that ever ran at once.
- * That of a whole plan, or of one with segments, has its memory in arenas that all plans of a
+ * A run of a whole plan, or of one with segments, has its memory in arenas that all plans of a
  * session share.
  */
 #include "base/memory.h"

@@ -12,7 +12,8 @@
 
 struct uncut;
 
-/* Of what is `needed`: by node, with what it depends on in other parts, too. Borrows all of it. */
+/* Finds the order for the nodes that are `needed`, with those they depend on in other parts, too.
+ * Borrows all of it. */
 struct uncut *uncut_new(const struct graph *graph, const struct plan_request *request,
                         const bool *needed);
 void uncut_free(struct uncut *uncut);

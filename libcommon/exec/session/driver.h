@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The driver: runs a request on a graph step by step, feeding it from records and writing what it
- * fetches. What tf-exec does between its options and its exit code.
+ * fetches. This is tf-exec's work between its options and its exit code.
  */
 #ifndef TF_EXEC_DRIVER_H
 #define TF_EXEC_DRIVER_H

@@ -34,8 +34,8 @@ struct step_feeding {
     bool may_end;          /* there may be none: other steps were fed */
 };
 
-/* As driver_next_feeds, of a driver that has a reader. Of the driver no more than its reader is
- * changed: any thread, one at a time. */
+/* As driver_next_feeds, of a driver that has a reader. Only the driver's reader changes: any
+ * thread, one at a time. */
 static int read_feeds(const struct driver *driver, const struct step_feeding *feeding, bool *more,
                       struct error *err)
 {

@@ -2,8 +2,8 @@
  *
  * Gathering the feeds of a driver's steps from records (driver_next_feeds). Once devices want feeds
  * a thread reads the records of the next step while one runs, and stages what devices want of them
- * (exec/step/staged.h). What reading has met with, an error or the end, is told when the step comes
- * that it is for.
+ * (exec/step/staged.h). An error or the end of the records is told when the step comes that it is
+ * for.
  */
 #ifndef TF_EXEC_FEEDING_H
 #define TF_EXEC_FEEDING_H

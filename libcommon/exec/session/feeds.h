@@ -33,7 +33,7 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
 /* The name of a tensor of the record that was fed already, or NULL. */
 const char *feeds_repeated(const struct feeds *feeds, const struct record *record);
 
-/* Whether output 0 of a node is fed. */
+/* Returns whether output 0 of a node is fed. */
 bool feeds_has(const struct feeds *feeds, int node);
 /* True when every node of `needs` is fed. */
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);

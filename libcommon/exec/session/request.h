@@ -35,20 +35,20 @@ struct node_list {
 void request_needs(const struct request *request, const struct edge *fed, int n_fed,
                    struct node_list *needs);
 
-/* Whether a step of the request would use what the node gives if it were not fed. */
+/* Returns whether a step of the request would use what the node gives if it were not fed. */
 bool request_uses(const struct request *request, int node);
 
 /* A mark by node for each that a step runs, Sends of Recvs too, in the arena. */
 const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
                               struct arena *memory);
 
-/* What a fetch is about. */
+/* The facts of a fetch. */
 struct request_view {
     bool
         before; /* variables as they were before the step changed them; else as they are after it */
     bool of_own; /* also of what a worker has for itself, as a copy of what shards keep */
 };
-/* Of each fetch; the caller frees the array. */
+/* Returns the view of each fetch; the caller frees the array. */
 struct request_view *request_views(const struct request *request);
 
 /* A trained variable whose value a step reads that changes no variable, so that it answers by what

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Of which variables a fetch is computed: those before the step, or those after it. By the order of
- * reads and writes (graph/access.h) a read sees the writes from which a path leads to it. What a
- * worker pushes to shards is written by them while its ClockPush waits, so that this op stands for
- * the write of all that they keep.
+ * reads and writes (graph/access.h) a read sees the writes from which a path leads to it. Shards
+ * write a worker's pushes while its ClockPush waits, so that this op stands for the write of all
+ * that they keep.
  *
  * A write whose place in the order is behind a node's comes after it. Where all come before it in
  * the order, whether paths lead from them is found for 64 of them at once.
@@ -138,7 +138,7 @@ static void find_writes(struct moments *m)
     }
 }
 
-/* What a node itself looks at. */
+/* Looks at a node's own reads. */
 static void look(struct moments *m, const struct node *node)
 {
     uint64_t *view = &m->views[node->id];

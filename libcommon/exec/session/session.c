@@ -77,7 +77,7 @@ struct variable_store *session_variables(struct session *session)
     return session->options.variables;
 }
 
-/* What a feed's shape is for a plan: its own, or, for a plan that serves all shapes, as much as the
+/* Returns a feed's shape for a plan: its own, or, for a plan that serves all shapes, as much as the
  * graph knows. */
 static const struct shape *feed_shape(const struct session *session,
                                       const struct session_call *call, int i, bool general)
@@ -131,9 +131,9 @@ static void drop_oldest(struct session *session)
     session->plans.items[oldest] = vec_pop(&session->plans);
 }
 
-/* What was run once, as initialization is, mostly does not come back when something else begins:
- * memory of its step would stay for as long as the session. With `making`, under which no plan goes
- * away, and without `lock`. */
+/* A call that was run once, such as initialization, mostly does not come back when something else
+ * begins: memory of its step would stay for as long as the session. With `making`, under which no
+ * plan goes away, and without `lock`. */
 static void trim_others(struct session *session)
 {
     VEC(struct cached *) idle = VEC_INIT;
@@ -162,7 +162,7 @@ static struct cached *make(struct session *session, const struct session_call *c
                                       *feed_shape(session, call, i, general)};
     struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
-    /* Who ends a step with a reason ends that one: the plan is made all the same, for the next. */
+    /* A cancelled step ends alone: the plan is made all the same, for the next. */
     options.plan.cancelled = step ? &step->cancelled : session->options.cancelled;
     options.plan.stopped = step ? &step->stop.stopped : NULL;
     int code = plan_set_new(session->graph, &options, &request, &c->set, err);

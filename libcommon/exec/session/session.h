@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session: a graph, its variables, and the plans made for it, kept by feeds, fetches and targets
- * (least recently used first out; beyond the limit a plan for all shapes serves). What tf-exec,
- * tf-op and constant folding run.
+ * (least recently used first out; beyond the limit a plan for all shapes serves). It runs tf-exec,
+ * tf-op and constant folding.
  */
 #ifndef TF_EXEC_SESSION_H
 #define TF_EXEC_SESSION_H
@@ -17,7 +17,7 @@ struct session_options {
     struct plan_options plan; /* variables NULL: the session has its own store */
     int plans_max;            /* cached; 0: 16 */
 
-    /* Of a graph that was cut into one part for each of several devices, which the caller keeps:
+    /* The devices of a graph that was cut into one part for each, which the caller keeps:
      * plan.device is not used then. NULL: all nodes are on plan.device. */
     struct device *const *devices;
     int n_devices;
@@ -39,7 +39,7 @@ struct session_call {
     const plan_order *order; /* of a part, what its driver says; NULL: it is all there is */
 };
 
-/* What a plan for the call is asked for; `feeds` are the call's. */
+/* Returns the request of a plan for the call; `feeds` are the call's. */
 static inline struct plan_request session_request(const struct session_call *call,
                                                   const struct plan_feed *feeds)
 {
@@ -66,8 +66,8 @@ int session_run_prepared(struct session_handle *handle, const struct tensor *fee
                          struct step *step, struct tensor *fetches, struct error *err);
 void session_handle_free(struct session_handle *handle);
 
-/* Who is told that a step that was started is over: as struct step_done, and with its rules. The
- * call and what it points to may go when session_start has returned, except for the feeds. */
+/* The waiter for a step that was started, as struct step_done, and with its rules. The call and
+ * what it points to may go when session_start has returned, except for the feeds. */
 struct session_done {
     void (*over)(struct session_done *done, int code, const struct error *err);
     struct step_done done; /* `computes` is the caller's; the rest is the session's */

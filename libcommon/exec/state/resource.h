@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Resources: what outlives steps and is no tensor (a clock, an aggregator), by container, kind and
- * name, beside the variables of a store. Kernels find theirs when they are prepared. What a
- * resource is made of is the business of its kind; the store only keeps, marks and restores it.
+ * name, beside the variables of a store. Kernels find theirs when they are prepared. The contents
+ * of a resource are the business of its kind; the store only keeps, marks and restores it.
  *
  * A checkpoint has resources as they were at one moment: at that moment each is marked, which takes
  * no time, and what was marked is saved while steps go on.
@@ -29,7 +29,7 @@ struct resource_size {
  * kinds that are kept in checkpoints stand in resource/kinds.h. */
 struct resource_kind {
     const char *name; /* "clock": a word, without ':' and '/' */
-    /* What it knows of, the others still have when they are marked after it. */
+    /* The others still have all that it knows of when they are marked after it. */
     bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);
@@ -45,7 +45,7 @@ struct resource_kind {
     int (*restore)(void *object, const char *part, const struct tensor *value, struct error *err);
     /* Appends a line for a person. */
     void (*describe)(void *object, struct str *text);
-    /* What it keeps for others; NULL: nothing that counts. */
+    /* The size of what it keeps for others; NULL: nothing that counts. */
     void (*size)(void *object, struct resource_size *size);
 };
 
@@ -92,7 +92,7 @@ struct resource_writer {
 int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
                         struct error *err);
 
-/* Whether the name is one of those. */
+/* Returns whether the name is one of those. */
 bool resource_is_part(const char *name);
 
 /* Takes a part back; the resource is made if there is none. `kinds` ends with NULL. ERR_DATA when

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Of more slices of a variable is not asked one by one whether any overlap. */
+/* More slices of a variable are not compared one by one for overlaps. */
 #define COMPARED_MAX 1024
 
 /* A part of a whole: what is wanted, or what was saved. */
@@ -18,7 +18,7 @@ struct found_part {
     struct box box;
 };
 
-/* What is wanted, and the parts that have some of it. */
+/* The part that is wanted, and those that have some of it. */
 struct part_search {
     const struct saved_parts *parts;
     const struct variable *like;
@@ -106,7 +106,7 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
         s->is_known = true;
         s->first = *saved;
         s->first_whole = part.whole;
-        /* Of what the graph leaves open all that there is is wanted. */
+        /* Dimensions that the graph leaves open are wanted whole. */
         if (wanted->rank < 0) {
             s->wanted.whole = part.whole;
             *wanted = (struct box){.rank = part.whole.rank};
@@ -192,8 +192,9 @@ static int check_gaps(const struct part_search *s, struct error *err)
 
 /* ---- the search ---- */
 
-/* Of what is zeroed but for `parts` and `like`; the caller releases `found`. The part that is all
- * of it; -1: it is made of those that were found, or there is an error, as of saved_parts_have. */
+/* Searches with all zeroed but `parts` and `like`; the caller releases `found`. The part that is
+ * all of it; -1: it is made of those that were found, or there is an error, as of saved_parts_have.
+ * */
 static int search(struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
@@ -229,7 +230,7 @@ int saved_parts_have(const struct saved_parts *parts, const struct variable *lik
 
 /* ---- reading ---- */
 
-/* Whether a part has the bits that parts before it had, as far as they overlap. */
+/* Returns whether a part has the bits that parts before it had, as far as they overlap. */
 static int check_overlap(const struct part_search *s, const struct tensor *part,
                          const struct box *box, const struct tensor *value,
                          const struct tensor *map, struct error *err)

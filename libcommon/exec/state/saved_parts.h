@@ -27,12 +27,12 @@ struct saved_parts {
     const struct name_index *index; /* NULL: each question goes through all parts */
 };
 
-/* Of the parts, by their names and those of their wholes. */
+/* Makes an index of the parts, by their names and those of their wholes. */
 void saved_parts_index(const struct saved_parts *parts, struct name_index *index);
 
-/* Whether they have all elements of such a variable, under its name or in slices of the same whole.
- * Dimensions that `like` leaves open are as they were saved. ERR_DATA naming the variable when what
- * is there does not fit, or has gaps; ERR_NOINPUT when nothing is there. */
+/* Returns whether they have all elements of such a variable, under its name or in slices of the
+ * same whole. Dimensions that `like` leaves open are as they were saved. ERR_DATA naming the
+ * variable when what is there does not fit, or has gaps; ERR_NOINPUT when nothing is there. */
 int saved_parts_have(const struct saved_parts *parts, const struct variable *like,
                      struct error *err);
 

@@ -30,13 +30,13 @@ int variables_check_all(struct variable_store *store, const struct graph *graph,
 /* Reads a stream to its end into the variables of the graph; what the graph does not have is passed
  * over. ERR_DATA naming a variable of the graph that the stream lacks or has with gaps, whose type
  * or shape differs, or whose slices overlap and differ. Nothing is changed unless all fit. *step is
- * the last step that was saved. Of several devices each variable goes to the one that its node is
+ * the last step that was saved. With several devices each variable goes to the one that its node is
  * assigned to. */
 int variables_restore(struct variable_store *store, const struct graph *graph,
                       const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err);
 
-/* What a Variable node stands for, as a key of the store. The texts are the node's. */
+/* Returns the variable that a node stands for, as a key of the store. The texts are the node's. */
 struct variable variable_of_node(const struct node *node, struct device *device);
 
 /* ---- the same, a variable at a time: where several stores have the variables of a graph ---- */
@@ -51,7 +51,7 @@ typedef VEC(struct saved_variable) saved_variables;
 
 struct variables_wanted {
     const struct graph *graph;
-    /* Whether a variable may be missing in what was saved; NULL: none may. */
+    /* Returns whether a variable may be missing in what was saved; NULL: none may. */
     bool (*may_lack)(void *context, const struct node *node);
     /* Told of each part of a resource (exec/state/resource.h), once it is known that the variables
      * fit; NULL: these are passed over. */

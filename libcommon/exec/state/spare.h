@@ -21,8 +21,8 @@ struct spare { /* zero at first */
 };
 
 /* Begins to see to it that each large variable that was written since its first value can move once
- * without new memory, unless it is still at that. What there is no memory for is left out. Between
- * steps. The store lives longer than the spare. */
+ * without new memory, unless it is still at that. Variables that there is no memory for are left
+ * out. Between steps. The store lives longer than the spare. */
 void spare_begin(struct spare *spare, struct variable_store *store);
 
 /* Breaks off, and waits until the thread is gone; harmless on a zero struct. */

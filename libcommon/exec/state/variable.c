@@ -401,7 +401,7 @@ static bool take_away(struct variable_mark *mark)
     return placed;
 }
 
-/* Who has its lock as a writer has copied it, so that nobody waits for a step that does not end. */
+/* A writer that has its lock has copied it, so that nobody waits for a step that does not end. */
 static void collect_one(struct variable_mark *mark)
 {
     struct variable *v = mark->variable;

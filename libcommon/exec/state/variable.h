@@ -8,13 +8,13 @@
  * waits for that: the executor takes the lock before it runs the kernel, and puts a node aside
  * until its lock is free.
  *
- * A lock is short. Who wants a value for longer (to send it, to save it, for a later item) shares
- * its counted memory, which costs nothing however large it is. A writer that finds such holders
- * leaves them the memory and moves the variable to other memory, so that nobody waits for a reader
- * and a value that somebody has never changes. So the address of a value is that of one step. It
- * is of the variable's whole life on devices with memory of their own, where readers copy. In a
- * process that others read variables of, what is sent lies in memory that these map: a read copies
- * nothing, and one in another process is a holder as any other.
+ * A lock is short. A reader that wants a value for longer (to send it, to save it, for a later
+ * item) shares its counted memory, which costs nothing however large it is. A writer that finds
+ * such holders leaves them the memory and moves the variable to other memory, so that nobody waits
+ * for a reader and a value that somebody has never changes. So the address of a value is that of
+ * one step. It is of the variable's whole life on devices with memory of their own, where readers
+ * copy. In a process that others read variables of, what is sent lies in memory that these map: a
+ * read copies nothing, and one in another process is a holder as any other.
  */
 #ifndef TF_EXEC_VARIABLE_H
 #define TF_EXEC_VARIABLE_H
@@ -86,20 +86,21 @@ enum variable_write {
 /* For kernels that write, with the lock: memory for a value of this shape that nobody else has. The
  * first assignment allocates; later shapes must be equal but for VARIABLE_RESHAPE. ERR_DATA on a
  * mismatch, ERR_OS without memory; the value is as it was then. The caller fills value.data and
- * calls variable_written. What was at another address before stays there until the lock is given
- * back: an input of the same kernel may be that memory. */
+ * calls variable_written. A value that was at another address before stays there until the lock is
+ * given back: an input of the same kernel may be that memory. */
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            enum variable_write how, struct error *err);
 void variable_written(struct variable *variable);
 
-/* Whether a value of that memory may be taken as it is. */
+/* Returns whether a value of that memory may be taken as it is. */
 bool variable_may_take_memory(const struct variable *variable, const struct tensor *value);
 /* The same as variable_prepare_write, to overwrite or to reshape, and the caller's copy of all of
  * `value`, whose memory becomes the variable's; after an error it is the caller's still. */
 int variable_take_memory(struct variable *variable, const struct tensor *value,
                          enum variable_write how, struct error *err);
 
-/* Whether values are shared with readers, or copied for them as the device has its own memory. */
+/* Returns whether values are shared with readers, or copied for them as the device has its own
+ * memory. */
 bool variable_is_shared(const struct variable *variable);
 
 /* With the lock: the value in host memory, not to be changed, which the caller releases: shared, or

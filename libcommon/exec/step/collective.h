@@ -18,7 +18,7 @@
 
 struct pool;
 
-/* What meets what: the same in all members, once. */
+/* The key by which contributions meet: the same in all members, once. */
 struct collective_key {
     const char *name; /* of the node; kept by whoever calls until it is answered */
     int64_t step;
@@ -36,7 +36,7 @@ struct collective_call {
     int root;
     /* By value, or NULL: how many rows this member is to get, of kinds that go back. PART brings
      * back what an even PART of so many rows has brought; with a root, and SUM_PART, parts are of
-     * so many rows. Of ROWS to another root: so many zeros. */
+     * so many rows. For ROWS to another root, so many zeros. */
     const int64_t *rows;
     struct collective_group group; /* that all name alike, and that comes out even */
     struct collective_schedule schedule;
@@ -62,7 +62,7 @@ struct collective_results {
     int members;
 };
 
-/* Who waits; lives with its owner. `done` is called exactly once, from any thread and perhaps
+/* A waiter, which lives with its owner. `done` is called exactly once, from any thread and perhaps
  * before the call has returned, with no lock held: with results that are valid during the call, or
  * with why they will not come. */
 struct collective_waiter {

@@ -8,11 +8,11 @@
 #include "exec/device/kernel.h"
 #include "exec/step/collective.h"
 
-/* Of the name that a graph says. False: there is none. */
+/* Finds the kind by the name that a graph gives. False: there is none. */
 bool collective_kind_of(const char *reduction, enum collective_kind *kind);
 
-/* What a node says of all its calls; the state of a kernel that asks begins with it. Hosts are the
- * node's. */
+/* The options of a node for all its calls; the state of a kernel that asks begins with them. Hosts
+ * are the node's. */
 struct collective_options {
     struct collective_group group;
     struct collective_schedule schedule;
@@ -24,7 +24,8 @@ struct collective_options {
 
 struct collective_options collective_options_of(const struct node *node);
 
-/* Of the node's schedule; its other options are those of a sum that goes directly. */
+/* Returns the part of the node's schedule about devices; its other options are those of a sum that
+ * goes directly. */
 enum by_device collective_by_device(const struct node *node);
 bool collective_by_servers(const struct node *node);
 
@@ -40,7 +41,8 @@ int collective_prepare(struct kernel_setup *setup);
 /* Makes the outputs of a call, whose types are right, of the results: 0, or an error code. */
 typedef int collective_take(struct kernel_call *call, const struct collective_results *results);
 
-/* Whether a worker has left whose part of variables the others would need; the error is set. */
+/* Returns whether a worker has left whose part of variables the others would need; the error is
+ * set. */
 bool collective_lacks(struct kernel_call *call, const struct collective_results *results);
 
 /* Brings values, which are released before it returns, as `what` says of them: kinds, how many, and
@@ -50,7 +52,7 @@ bool collective_lacks(struct kernel_call *call, const struct collective_results 
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take);
 
-/* What the node says of groups. */
+/* Returns the node's groups. */
 struct collective_group collective_group_of(const struct node *node);
 
 /* The node's call is not made in this step, since what it would bring is dead. Nothing, if the node

@@ -32,7 +32,7 @@ int device_point_join(const struct device_point *point, struct step_block *block
 void device_point_release(struct device_point *point);
 
 /* Values of a device on their way to the host's memory, for who cannot take them where they are.
- * What kernels had left in the fault word comes with them, so that nobody gets garbage. */
+ * The fault word of the kernels comes with them, so that nobody gets garbage. */
 
 /* Lives with its owner until `done` is called, once, by a thread of the device's: with the reason
  * if the device has failed, or ERR_DATA in the name of the node whose kernel has left a fault. */
@@ -45,8 +45,8 @@ struct copy_out {
     void (*done)(struct copy_out *copy, const struct error *failure);
 };
 
-/* Enqueues the copies, to memory from a pool of the host's. What it is given stays until `done`,
- * which is called after copy_out_notify; not if this fails. Then it may be enqueued once more. */
+/* Enqueues the copies, to memory from a pool of the host's. The values stay until `done`, which is
+ * called after copy_out_notify; not if this fails. Then it may be enqueued once more. */
 int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err);
 void copy_out_notify(struct copy_out *copy);
 

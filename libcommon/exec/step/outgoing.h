@@ -14,7 +14,8 @@ struct outgoing {
      * knows whether another process reads it. NULL: the value is to be kept as any other. Any
      * thread. */
     struct buffer *(*alloc)(struct outgoing *outgoing, enum dtype type, size_t bytes);
-    /* Whether the value, which is about to be sent, may be copied to such memory first. Any thread.
+    /* Returns whether the value, which is about to be sent, may be copied to such memory first. Any
+     * thread.
      */
     bool (*copies)(struct outgoing *outgoing, const struct tensor *value);
 };

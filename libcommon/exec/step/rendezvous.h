@@ -16,8 +16,8 @@
 struct rendezvous_key {
     const char *tensor_name; /* of the Send */
     uint64_t iteration;      /* kernel_call.iteration: 0 outside of loops */
-    /* Of the Send and the Recv alike, canonical (graph/device_name.h): where the value comes from
-     * and goes to. No two pairs of a step differ in them alone. */
+    /* The devices that the value comes from and goes to, in the Send and the Recv alike, canonical
+     * (graph/device_name.h). No two pairs of a step differ in them alone. */
     const char *send_device, *recv_device;
     int32_t priority; /* of the Send: smaller ones go first; 0 where none is given */
 };
@@ -28,9 +28,9 @@ struct rendezvous_value {
     struct device_point at;
 };
 
-/* What a receiver hands over until `arrived` is called, exactly once, from any thread and perhaps
- * before receive returns: with the value, which is valid during the call; with NULL for a dead
- * one; with the reason if it will not come. */
+/* A waiter that a receiver hands over until `arrived` is called, exactly once, from any thread and
+ * perhaps before receive returns: with the value, which is valid during the call; with NULL for a
+ * dead one; with the reason if it will not come. */
 struct rendezvous_waiter {
     void (*arrived)(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure);
@@ -62,10 +62,10 @@ void rendezvous_value_release(struct rendezvous_value *value);
 /* How a Send or a Recv is prepared: its state is the key, but for the iteration. */
 int rendezvous_prepare(struct kernel_setup *setup);
 
-/* Of such a call, or one whose state begins with the key. */
+/* Returns the key of such a call, or one whose state begins with the key. */
 struct rendezvous_key rendezvous_key_of(const struct kernel_call *call);
 
-/* That of the call's step; NULL with call->err set: it has none. */
+/* Returns the rendezvous of the call's step; NULL with call->err set: it has none. */
 struct rendezvous *rendezvous_of(struct kernel_call *call);
 
 /* Runs a Recv: `take` makes the output of a value of the right type, or several of any value, on a

@@ -210,7 +210,7 @@ void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feed
 
 /* ---- filling ---- */
 
-/* What a device has failed at, the step says. */
+/* The step tells what a device has failed at. */
 static void fill(struct stage *stage, struct staged_slot *slot, const struct tensor *value)
 {
     struct device *device = slot->device;

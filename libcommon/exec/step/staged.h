@@ -23,7 +23,7 @@ struct stage *stage_new(bool is_traced);
 /* After its batches. */
 void stage_free(struct stage *stage);
 
-/* Whether any device has asked for a feed. Any thread. `stage` NULL: none has. */
+/* Returns whether any device has asked for a feed. Any thread. `stage` NULL: none has. */
 bool stage_is_wanted(struct stage *stage);
 
 /* Nobody waits any more in staged_fill, now and later. Any thread. */

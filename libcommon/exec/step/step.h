@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels share in a step. What they keep for its duration, stacks and the like: a resource is
- * addressed by a handle that may travel through the graph as a scalar tensor of type resource. And
- * how those that wait for something learn that the step has to stop.
+ * What kernels share in a step. Objects that they keep for its duration, stacks and the like: a
+ * resource is addressed by a handle that may travel through the graph as a scalar tensor of type
+ * resource. And how those that wait for something learn that the step has to stop.
  */
 #ifndef TF_EXEC_STEP_H
 #define TF_EXEC_STEP_H
@@ -32,9 +32,9 @@ struct step_waiter {
  * registered, at once. */
 int step_on_cancel(struct step *step, struct step_waiter *waiter, struct error *err);
 
-/* Whether the waiter was told. When it returns, the waiter is not being told (except by the thread
- * that calls) and never will be: the memory can go. Call it before kernel_done, and without a lock
- * that `cancelled` takes. Thread-safe. */
+/* Returns whether the waiter was told. When it returns, the waiter is not being told (except by the
+ * thread that calls) and never will be: the memory can go. Call it before kernel_done, and without
+ * a lock that `cancelled` takes. Thread-safe. */
 bool step_off_cancel(struct step *step, struct step_waiter *waiter);
 
 /* Ends the step with that error, from any thread, though it may take as long as the kernels that

@@ -18,7 +18,7 @@ struct trace;
 struct trace *trace_new(void);
 void trace_free(struct trace *trace);
 
-/* That a kernel ran. The texts are borrowed: they must outlive the next flush. */
+/* One run of a kernel. The texts are borrowed: they must outlive the next flush. */
 struct trace_run {
     const char *node, *kernel, *op;
     int64_t start, end;
@@ -30,14 +30,14 @@ void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run
 /* A step ran. */
 void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end);
 
-/* What has gone to another task, and come from it, up to the end of a step: bytes of values. */
+/* The bytes of values that have gone to another task, and come from it, up to the end of a step. */
 struct trace_peer {
     const char *task; /* copied */
     uint64_t sent, got;
 };
 void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer);
 
-/* That a step ran on a device with memory of its own, which is said once of each. */
+/* A device with memory of its own that a step ran on, recorded once for each. */
 struct trace_device {
     const char *type; /* copied */
     int index;

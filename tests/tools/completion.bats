@@ -94,7 +94,7 @@ offers() { # EXPECTED WORD...
     offers 'shoe\ size size' tf-data csv people.txt x = s
     offers 'shoe size' tf-data csv people.txt x = '"sh'
     echo 'x,1,2,3,4' >>people.txt
-    run ! tf-data describe people.txt
+    run -65 tf-data describe people.txt
     offers 'size' tf-data csv people.txt x = si
 }
 

@@ -46,7 +46,7 @@ points() { # NAME FILE
     seq 7 | sed 's/.*/& &0/' | diff - <(points c2_1 program)
     [ "$(grep -c '^plot' program)" -eq 2 ]
     grep "title 'x'" program
-    run ! grep "title 'z'" program
+    run -1 grep "title 'z'" program
     tf-plot --fetch 'y*' <a.rec >program
     [ "$(grep -c '^plot' program)" -eq 1 ]
     seq 7 | sed 's/.*/& &0/' | diff - <(points c1_1 program)

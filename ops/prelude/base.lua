@@ -70,16 +70,22 @@ function tf.show(x) return type(x) == "string" and "'" .. x .. "'" or tostring(x
 
 -- What arguments of the prelude's functions are, by the names that they have in it.
 local takes = {
-  nn = {x = "tensor", logits = "tensor", labels = "tensor", prediction = "tensor",
-        target = "value", ids = "tensor", layers = "list", f = "function"},
+  nn = {x = "floating", q = "floating", anchor = "floating", prediction = "floating",
+        logits = "tensor", labels = "tensor", target = "value", ids = "tensor", layers = "list",
+        weight = "number", f = "function"},
   init = {shape = "list"},
-  clip = {x = "tensor", list = "list"},
+  clip = {x = "floating", list = "list"},
   [""] = {w = "tensor", name = "text", f = "function", list = "list"},
 }
 -- Which of those without a table of their own; scope and the like look for themselves.
 local checked = {slot = true, share = true, tuple = true}
+-- Whose x may be of any type.
+local any_type = {["nn.flatten"] = true, ["nn.sequential"] = true, ["nn.residual"] = true,
+                  ["nn.max_pool"] = true, ["nn.max_pool1d"] = true,
+                  ["nn.global_max_pool"] = true, ["clip.by_value"] = true}
 local fits = {
   tensor = tf.is_tensor,
+  floating = tf.is_tensor, -- and its type is looked at then
   value = function(x) return ({userdata = true, number = true, table = true})[type(x)] end,
   list = function(x) return type(x) == "table" end,
   text = function(x) return type(x) == "string" end,
@@ -88,9 +94,10 @@ local fits = {
   initial = function(x) return type(x) ~= "string" and type(x) ~= "boolean" end,
   layout = function(x) return x == "NHWC" or x == "NCHW" end,
 }
-local wanted = {tensor = "a tensor", value = "a tensor or a number", list = "a list",
-                text = "text", ["function"] = "a function", number = "a number or a tensor",
-                initial = "an initializer, a number or a list", layout = "NHWC or NCHW"}
+local wanted = {tensor = "a tensor", floating = "a tensor", value = "a tensor or a number",
+                list = "a list", text = "text", ["function"] = "a function",
+                number = "a number or a tensor", layout = "NHWC or NCHW",
+                initial = "an initializer, a number or a list"}
 
 -- What options of the libraries' functions are, by their names, where no function says better.
 local options = {}
@@ -110,17 +117,21 @@ end
 local function kinds_of(name, names)
   local library, kinds = name:match("^(%w+)%.") or "", {}
   if library == "" and not checked[name] then return kinds end
-  for i, parameter in ipairs(names or {}) do kinds[i] = (takes[library] or {})[parameter] end
+  for i, parameter in ipairs(names or {}) do
+    local kind = (takes[library] or {})[parameter]
+    kinds[i] = kind == "floating" and any_type[name] and "tensor" or kind
+  end
   return kinds
 end
 
 local function check_arguments(name, names, kinds, ...)
   for i = 1, #(names or {}) do
     local kind, x = kinds[i], (select(i, ...))
+    local what = name .. (names[i] == "x" and ": the input" or ": argument '" .. names[i] .. "'")
     if kind and not fits[kind](x) then
-      local what = names[i] == "x" and "the input" or "argument '" .. names[i] .. "'"
-      tf.fail("%s: %s is %s, not %s", name, what, tf.kind(x), wanted[kind])
+      tf.fail("%s is %s, not %s", what, tf.kind(x), wanted[kind])
     end
+    if kind == "floating" then tf.floating(what, x) end
   end
 end
 
@@ -286,6 +297,7 @@ function tf.shape_with(x, n, last)
 end
 
 function tf.floating(where, x)
+  check_tensor(where, x)
   if not x.dtype:find("float", 1, true) then
     tf.fail("%s must be of a floating-point type, not %s", where, tostring(x))
   end

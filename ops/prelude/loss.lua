@@ -143,6 +143,7 @@ end
 function nn.hinge(logits, labels, o)
   o = tf.options("nn.hinge", o, "name weights")
   tf.check_ranks("nn.hinge", logits, labels)
+  tf.floating("nn.hinge: the logits", logits)
   return scope(o.name or "hinge", function()
     local y = 2 * tf.cast(labels, logits.dtype) - 1
     return average(Relu(1 - y * logits), o.weights)
@@ -159,10 +160,12 @@ function nn.l2(weight, tensors, o)
     if by_name and w.name:find(tensors) or not by_name and w.rank >= 2 then list[#list + 1] = w end
   end
   if #list == 0 then tf.fail("nn.l2: there is no variable to take the norm of") end
+  for _, w in ipairs(list) do tf.floating("nn.l2: what it is of", w) end
   return scope(o.name or "l2", function()
     local terms = {}
     for i, w in ipairs(list) do terms[i] = L2Loss(w) end
-    return (#terms > 1 and AddN(terms) or terms[1]) * weight
+    local sum = #terms > 1 and AddN(terms) or terms[1]
+    return sum * (tf.is_tensor(weight) and tf.cast(weight, sum.dtype) or weight)
   end)
 end
 
@@ -179,6 +182,7 @@ end
 -- Share of rows whose label is among the k largest logits.
 function nn.in_top_k(logits, labels, k, o)
   o = tf.options("nn.in_top_k", o, "name")
+  tf.number("nn.in_top_k: k", k)
   return scope(o.name or "in_top_k", function()
     return tf.reduce(Mean, Cast(InTopK(logits, labels, {k = k}), {DstT = float32}))
   end)

@@ -199,6 +199,7 @@ end
 local function pool(where, op)
   return function(x, size, o)
     o = tf.options(where, o, "name stride padding layout")
+    tf.rank(where, x, 4)
     local layout = o.layout or "NHWC"
     return op(x, {ksize = window(where .. ": size", size, layout),
                   strides = window(where .. ": stride", o.stride or size, layout),

@@ -133,3 +133,20 @@ for _, pair in ipairs(functions) do
   end
   if not tried then print(name .. ": its options were not tried") end
 end
+
+-- ---- whole numbers where a type has to be floating: the function is named, no node of it ----
+
+local whole = {Placeholder{dtype = int32, shape = {2, 4}},
+               Placeholder{dtype = int32, shape = {2, 4, 4}},
+               Placeholder{dtype = int32, shape = {2, 8, 8, 3}}}
+for _, pair in ipairs(functions) do
+  local name, f = pair[1], pair[2]
+  for _, a in ipairs(whole) do
+    for _, arguments in ipairs{{a}, {a, a}, {a, a, a}, {a, 3}, {a, 3, 3}, {a, 0.5}} do
+      local ok, said = pcall(f, table.unpack(arguments))
+      if not ok and name:find("^nn%.") and said:find("node '", 1, true) then
+        print(name .. " of int32: " .. said)
+      end
+    end
+  end
+end

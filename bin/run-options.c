@@ -30,7 +30,7 @@ static struct {
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
     double lease, timeout;
-    bool resume, no_key, deterministic, exact, dry_run, json;
+    bool resume, no_key, deterministic, exact, dry_run, json, follow;
 } options = {.shards = UNSET,
              .workers = 1,
              .replica_tasks = UNSET,
@@ -114,6 +114,7 @@ static const struct option_row rows[] = {
     {0, "dry-run", OPTION_FLAG, &options.dry_run, NULL,
      "print the commands instead of running them"},
     {0, "json", OPTION_FLAG, &options.json, NULL, "as JSON"},
+    {0, "follow", OPTION_FLAG, &options.follow, NULL, "go on until the job ends"},
     TOOL_COMMON_ROWS,
     {0}};
 
@@ -125,6 +126,7 @@ static const struct option_verb verbs[] = {
      "no-key ops "
      "threads deterministic exact max-restarts lease timeout dry-run"},
     {"status", "", "the state of the job in --job DIR", "json"},
+    {"logs", "[TASK]", "what its tasks have said, by time; or one, as worker:0", "follow"},
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
     {NULL, NULL, NULL, NULL}};
 
@@ -137,7 +139,7 @@ static const struct option_need needs[] = {{"save-every save-best keep run-name"
 static const struct option_table table = {
     .tool = "tf-run",
     .summary = "run a distributed training job",
-    .operands = "[GRAPH | status | stop] [-- FEED COMMAND...]",
+    .operands = "[GRAPH | status | logs [TASK] | stop] [-- FEED COMMAND...]",
     .description =
         "Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs "
         "for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.\n"
@@ -153,7 +155,7 @@ static const struct option_table table = {
     .rows = rows,
     .verbs = verbs,
     .needs = needs,
-    .operands_max = 1,
+    .operands_max = 2,
     .command = &feed_command,
 };
 
@@ -237,8 +239,11 @@ static int check_options(const char *graph, struct error *err)
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     const char *operand = n ? operands[0] : NULL;
-    bool is_verb = n && (!strcmp(operand, "status") || !strcmp(operand, "stop"));
+    bool is_logs = n && !strcmp(operand, "logs");
+    bool is_verb = is_logs || (n && (!strcmp(operand, "status") || !strcmp(operand, "stop")));
     const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
+    if (n > 1 && !is_logs)
+        return error_set(err, ERR_USAGE, "unexpected operand '%s'", operands[1]);
     set_default(&options.mode, "sync");
     set_default(&options.run, "train");
     set_default(&options.max_restarts, "5");
@@ -258,6 +263,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     script_assign(&out, "wants_shards", wants_shards ? "1" : "");
     script_assign(&out, "verb", verb);
     script_assign(&out, "graph_file", graph);
+    script_assign(&out, "task", is_logs && n > 1 ? operands[1] : NULL);
     script_assign_words(&out, operands + feed_command, tool->argc - feed_command);
     script_write(&out, err);
     str_release(&out);

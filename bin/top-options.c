@@ -8,7 +8,7 @@
 #include "cli/tool.h"
 
 static struct {
-    const char *job, *key_file;
+    const char *job, *key_file, *prometheus;
     double interval;
     int64_t count;
 } options = {.interval = 1, .count = SCRIPT_UNSET};
@@ -16,6 +16,8 @@ static struct {
 static const struct option_row rows[] = {
     {0, "job", OPTION_TEXT, &options.job, "DIR", "the directory of the job"},
     {0, "key-file", OPTION_TEXT, &options.key_file, "FILE", "the key of its links (the job's)"},
+    {0, "prometheus", OPTION_TEXT, &options.prometheus, "FILE",
+     "write the figures in its text form, instead"},
     {0, "interval", OPTION_SECONDS, &options.interval, "TIME", "between two pictures (1s)"},
     {0, "count", OPTION_NATURAL, &options.count, "N", "pictures (until the job ends)"},
     TOOL_COMMON_ROWS,
@@ -29,9 +31,13 @@ static const struct option_table table = {
         "A table of the job's tasks, drawn anew each second: their states and restarts, how many "
         "steps a second each worker makes, how many clocks it is behind the first, how much of its "
         "time it waits for the others, and the bytes that come and go; below it who waits for "
-        "whom. Without a terminal the tables follow each other.",
+        "whom. Without a terminal the tables follow each other.\n"
+        "\n"
+        "--prometheus replaces FILE whole, for the folder that node exporter reads (its "
+        "textfile collector): counters since the start in place of rates.",
     .examples = "tf-top --job run\n"
-                "tf-top --job run --interval 10s --count 6 > minute.txt",
+                "tf-top --job run --interval 10s --count 6 > minute.txt\n"
+                "tf-top --job run --count 1 --prometheus run.prom",
     .rows = rows,
 };
 

@@ -67,6 +67,67 @@ END
     timeout 20 tf-top --job run | grep '^job: over (TERM)'
 }
 
+# Of the figures in FILE those of a name: its labels without the job's, and the value.
+figures() { # NAME [FILE]
+    sed -n "s/^$1{job_dir=\"run\",*\(.*\)} \([0-9.e+]*\)$/\1 \2/p" "${2-job.prom}"
+}
+
+@test "--prometheus: each figure has its type, counters go on, and the end is told" {
+    job_runs sync
+    timeout 20 tf-top --job run --prometheus one.prom --count 1 >out
+    [ ! -s out ]
+    [ "$(ls ./*.new 2>/dev/null | wc -l)" = 0 ]
+    # each line is a figure whose name has a type before it
+    awk '/^# TYPE/ { type[$3] = $4; next } /^# HELP/ { next }
+        !match($0, /^[a-z_]+/) || !(substr($0, 1, RLENGTH) in type) || !/} [0-9.e+]+$/ { exit 1 }
+        /_total/ != (type[substr($0, 1, RLENGTH)] == "counter") { exit 1 }' one.prom
+    [ "$(figures tf_job_running one.prom)" = " 1" ]
+    [ "$(figures tf_task_ready one.prom | xargs)" = \
+        "task=ps:0 1 task=worker:0 1 task=worker:1 1" ]
+    [ "$(figures tf_worker_clock one.prom | wc -l)" = 2 ]
+    timeout 20 tf-top --job run --interval 0.2s --prometheus job.prom 2>err &
+    local top=$!
+    went_on() {
+        awk -v a="$(figures tf_job_step one.prom)" -v b="$(figures tf_job_step)" \
+            -v c="$(figures tf_task_in_bytes_total one.prom | awk '/ps:0/ { print $2 }')" \
+            -v d="$(figures tf_task_in_bytes_total | awk '/ps:0/ { print $2 }')" \
+            'BEGIN { exit !(b + 0 > a + 0 && d > c && c > 0) }'
+    }
+    soon 15 went_on
+    tf-run stop --job run
+    wait "$top"
+    [ ! -s err ]
+    [ "$(figures tf_job_running)" = " 0" ]
+    run --separate-stderr tf-top --job run --prometheus none/job.prom --count 1
+    [[ $status -eq 74 && $stderr == 'tf-top: none/job.prom: '* && ! $stderr == *$'\n'* ]]
+    [ "$(echo job.prom*)" = job.prom ]
+}
+
+@test "tf-run logs: all tasks by time, one alone, and as they come until the job ends" {
+    job_runs async
+    timeout 30 tf-run logs --job run --follow >followed 2>&1 &
+    local follower=$!
+    soon 10 grep -q '^ps:0  *[0-9T:.-]*Z tf-ps: ps:0: ready on ' followed
+    printf 'a feed said this\n\nand this\n' >>run/worker-1.err
+    soon 10 grep -qx 'worker:1   and this' followed
+    tf-run stop --job run
+    wait "$follower"
+    tf-run logs --job run >logs
+    sort followed | sed 's/ *$//' >a && sort logs | sed 's/ *$//' | diff a -
+    grep -c '^worker:' logs
+    grep '^ps:0 ' logs | cut -c 12- | diff run/ps-0.err -
+    awk '/^[^ ]+ +20/ { if ($2 < time) exit 1; time = $2 }' logs
+    tf-run logs --job run worker:1 | cut -c 12- | diff run/worker-1.err -
+    run --separate-stderr tf-run logs --job run worker:7
+    [[ $status -eq 66 && $stderr == 'tf-run: worker:7: no task of run; it has ps:0, worker:0, worker:1' ]]
+    run --separate-stderr tf-run logs --job none
+    [[ $status -eq 66 && $stderr == 'tf-run: job directory none: No such file or directory' ]]
+    run --separate-stderr tf-run logs
+    [[ $status -eq 64 && $stderr == 'tf-run: logs: which job? --job DIR'* ]]
+    run --separate-stderr tf-run status worker:1 --job run
+    [[ $status -eq 64 && $stderr == "tf-run: unexpected operand 'worker:1'"* ]]
+}
+
 @test "wrong use, and a job that is not there" {
     run --separate-stderr tf-top
     [[ $status -eq 64 && $stderr == 'tf-top: which job? --job DIR'* ]]

@@ -34,11 +34,11 @@ static const char *saving_name(struct saving *s)
 }
 
 /* Where --restore is a store: its path and step. */
-static bool restoring_from_store(struct saving *s, const char **path, int64_t *step)
+static bool restoring_from_store(struct saving *s, const char **path, int64_t *step,
+                                 struct error *err)
 {
-    if (!save_options.restore)
+    if (!save_options.restore || source_split(save_options.restore, &s->arena, path, step, err))
         return false;
-    source_split(save_options.restore, &s->arena, path, step);
     return *step != CHECKPOINT_NEWEST || is_folder(*path);
 }
 
@@ -82,9 +82,11 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     if (!has_all && store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
     if (save_options.names.n && !save_options.resume && !save_options.partial &&
-        (!has_all || !restoring_from_store(s, &path, &step)))
-        return error_set(err, ERR_USAGE,
-                         "--restore-as is for stores, and where no other task has variables");
+        (!has_all || !restoring_from_store(s, &path, &step, err)))
+        return err->code ? err->code
+                         : error_set(err, ERR_USAGE,
+                                     "--restore-as is for stores, and where no other task has "
+                                     "variables");
     if (save_options.partial && (!save_options.restore || !has_all || cluster_options.task))
         return error_set(err, ERR_USAGE, "--restore-partial is for --restore, and without --task");
     if (restore_check_names(&names, s->driver->graph, err) ||
@@ -168,8 +170,8 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
     struct error passed_over = ERROR_INIT;
     const char *path;
     int64_t step;
-    if (!restoring_from_store(s, &path, &step))
-        return tool_open_reader(s->tool, save_options.restore, reader, err);
+    if (!restoring_from_store(s, &path, &step, err))
+        return err->code ? err->code : tool_open_reader(s->tool, save_options.restore, reader, err);
     if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
         tool_say(s->tool, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
     return err->code;
@@ -179,7 +181,8 @@ void saving_close_reader(struct saving *s, struct stream_reader *reader)
 {
     const char *path;
     int64_t step;
-    if (restoring_from_store(s, &path, &step))
+    struct error ignored;
+    if (restoring_from_store(s, &path, &step, &ignored))
         stream_reader_free(reader);
     else
         tool_close_reader(reader);
@@ -233,10 +236,10 @@ int saving_restore(struct saving *s, bool *done, struct error *err)
     if (err->code && err->code != ERR_NOINPUT)
         return err->code;
     error_clear(err); /* nothing was saved yet */
-    if (s->has_all && !save_options.partial && restoring_from_store(s, &path, &step))
+    if (s->has_all && !save_options.partial && restoring_from_store(s, &path, &step, err))
         return saving_read_store(s, path, step, &restored, err);
     *done = false;
-    return 0;
+    return err->code;
 }
 
 static void say_left(void *context, const char *line)

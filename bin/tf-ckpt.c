@@ -209,7 +209,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         if (!*operands[i])
             error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
                       verbs[verb - works].operands);
-    source_split(name, &arena, &path, &at);
+    if (!err->code)
+        source_split(name, &arena, &path, &at, err);
     if (!err->code && at != CHECKPOINT_NEWEST && store_exists(path))
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
                   operands[0], path);

@@ -280,8 +280,8 @@ int command_copy(struct command *c, struct error *err)
     struct store *from, *to;
     const char *path;
     int64_t step;
-    source_split(c->operands[0], &arena, &path, &step);
-    if (!command_open_writing(c, c->operands[1], &to, err)) {
+    if (!source_split(c->operands[0], &arena, &path, &step, err) &&
+        !command_open_writing(c, c->operands[1], &to, err)) {
         if (!store_open(path, NULL, &from, err)) {
             if (from == to)
                 error_set(err, ERR_USAGE, "%s: is copied onto itself", path);

@@ -48,6 +48,7 @@ int command_show(struct command *command, struct error *err);
 int command_diff(struct command *command, struct error *err);   /* ERR_NEGATIVE: they differ */
 int command_verify(struct command *command, struct error *err); /* ERR_NEGATIVE: damage */
 int command_forget(struct command *command, struct error *err);
+int command_tag(struct command *command, struct error *err); /* also untag */
 int command_prune(struct command *command, struct error *err);
 int command_repair(struct command *command, struct error *err);
 int command_copy(struct command *command, struct error *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Forgetting: by a policy, or one checkpoint that is named.
+ * Forgetting: by a policy, or one checkpoint that is named; and tags, which keep from that.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "checkpoint/command/command_private.h"
@@ -33,6 +34,9 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
         VEC(int64_t) steps = VEC_INIT;
         retain(&c->policy, items, all.n);
         for (size_t i = 0; i < all.n; i++) {
+            size_t tag = 0;
+            if (!items[i].kept_by && next_tag(&all.items[i], &tag))
+                items[i].kept_by = "tag";
             if (!items[i].kept_by)
                 vec_push(&steps, items[i].step);
             if (c->json || c->dry_run || c->verbose)
@@ -69,9 +73,11 @@ int command_forget(struct command *c, struct error *err)
     struct store *store;
     const char *path;
     int64_t step;
-    source_split(c->operands[0], &arena, &path, &step);
+    int code = source_split(c->operands[0], &arena, &path, &step, err);
     bool is_one = step != CHECKPOINT_NEWEST;
-    if (is_one && retain_has_rules(&c->policy))
+    if (code)
+        ; /* no such tag */
+    else if (is_one && retain_has_rules(&c->policy))
         error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
     else if (!is_one && !retain_has_rules(&c->policy))
         error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
@@ -83,6 +89,47 @@ int command_forget(struct command *c, struct error *err)
             forget_step(c, store, step, err);
         else
             apply_policy(c, store, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    arena_release(&arena);
+    return err->code;
+}
+
+/* With a second operand the checkpoint gets that tag, else it loses the one by which it is named.
+ */
+int command_tag(struct command *c, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct error none = ERROR_INIT;
+    struct store *store;
+    const char *path, *at = strrchr(c->operands[0], '@');
+    const char *tag = c->n_operands > 1 ? c->operands[1] : at ? at + 1 : "";
+    int64_t step, taken = STORE_NO_STEP;
+    if (source_split(c->operands[0], &arena, &path, &step, err)) {
+        arena_release(&arena);
+        return err->code;
+    }
+    if (!is_tag(tag))
+        error_set(err, ERR_USAGE, "'%s' is no tag: letters, digits, '.', '_' and '-', no number",
+                  tag);
+    else if (!command_open_writing(c, path, &store, err)) {
+        struct ckpt_manifest m;
+        if (c->n_operands == 1)
+            step = STORE_NO_STEP;
+        else if (step == CHECKPOINT_BEST)
+            store_best(store, &step, err);
+        else if (step == CHECKPOINT_NEWEST && !store_next_step(store, &step, err))
+            step--;
+        if (!err->code && step != STORE_NO_STEP && !store_manifest(store, step, &m, err))
+            ckpt_manifest_release(&m);
+        if (!err->code && c->n_operands > 1 && !c->replace &&
+            !store_tagged(store, tag, &taken, &none) && taken != step)
+            error_set(err, ERR_USAGE,
+                      "%s@%s: is step %" PRId64 "; --replace gives the tag to another", path, tag,
+                      taken);
+        if (!err->code)
+            store_tag(store, step, tag, err);
         command_measure(c, store);
         store_close(store);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "checkpoint/store/best.h"
 #include "show/columns.h"
 #include "show/show.h"
 
@@ -45,7 +46,13 @@ static void json_manifest(struct str *out, const struct ckpt_manifest *m)
         str_append_char(out, ':');
         show_json_float(out, m->scalars.items[i].value);
     }
-    str_append(out, "}}\n");
+    str_append(out, "},\"tags\":[");
+    const char *tag;
+    for (size_t i = 0, n = 0; (tag = next_tag(m, &i)); n++) {
+        str_append(out, n ? "," : "");
+        show_json_text(out, tag, strlen(tag));
+    }
+    str_append(out, "]}\n");
 }
 
 typedef VEC(const char *) name_vec;
@@ -72,11 +79,16 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
             if (at == names.n)
                 vec_push(&names, name);
         }
-    struct columns columns = {.n = (int)(n_heads + names.n)};
+    bool with_tags = false;
+    for (size_t i = 0, at = 0; i < all->n && !with_tags; i++, at = 0)
+        with_tags = next_tag(&all->items[i], &at) != NULL;
+    struct columns columns = {.n = (int)(n_heads + names.n + with_tags)};
     for (size_t i = 0; i < n_heads; i++)
         columns_add(&columns, "%s", heads[i]);
     for (size_t i = 0; i < names.n; i++)
         columns_add(&columns, "%s", names.items[i]);
+    if (with_tags)
+        columns_add(&columns, "TAGS");
     for (size_t i = 0; i < all->n; i++) {
         const struct ckpt_manifest *m = &all->items[i];
         struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
@@ -98,6 +110,13 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
             else
                 columns_add(&columns, "-");
         }
+        struct str tags = STR_INIT;
+        const char *tag;
+        for (size_t at = 0; (tag = next_tag(m, &at));)
+            str_printf(&tags, tags.n ? ",%s" : "%s", tag);
+        if (with_tags)
+            columns_add(&columns, "%s", tags.n ? tags.data : "-");
+        str_release(&tags);
         str_release(&saved);
         str_release(&bytes);
         str_release(&new);

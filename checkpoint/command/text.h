@@ -10,7 +10,7 @@
 #include "checkpoint/store/verify.h"
 
 /* STEP SAVED TENSORS SIZE NEW, RUN where there are several or one has a name, and a column for each
- * scalar. */
+ * scalar; TAGS where there are any. */
 void text_list(struct str *out, const manifest_vec *manifests, bool json);
 
 /* Prints what it holds, then a line for each tensor: NAME TYPE UPDATES SIZE SHARD DIGEST. */

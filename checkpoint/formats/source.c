@@ -8,23 +8,34 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/best.h"
 
-void source_split(const char *text, struct arena *arena, const char **path, int64_t *step)
+int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
+                 struct error *err)
 {
     const char *at = strrchr(text, '@');
     struct stat status;
+    struct store *store;
+    error_clear(err);
     *step = CHECKPOINT_NEWEST;
     *path = arena_strdup(arena, text);
     /* what exists under the whole name is meant by it */
-    bool is_best = at && !strcmp(at + 1, "best");
-    if (!at || !at[1] || !stat(text, &status) ||
-        (!is_best && (!str_to_int64(at + 1, step) || *step < 0))) {
-        *step = CHECKPOINT_NEWEST;
-        return;
-    }
-    if (is_best)
+    if (!at || !at[1] || !stat(text, &status))
+        return 0;
+    const char *folder = arena_strndup(arena, text, (size_t)(at - text));
+    if (!strcmp(at + 1, "best"))
         *step = CHECKPOINT_BEST;
-    *path = arena_strndup(arena, text, (size_t)(at - text));
+    else if (!str_to_int64(at + 1, step) || *step < 0)
+        *step = CHECKPOINT_NEWEST;
+    if (is_tag(at + 1) && store_exists(folder)) {
+        if (!store_open(folder, NULL, &store, err)) {
+            store_tagged(store, at + 1, step, err);
+            store_close(store);
+        }
+    }
+    if (*step != CHECKPOINT_NEWEST)
+        *path = folder;
+    return err->code;
 }
 
 /* ---- stores ---- */
@@ -100,12 +111,13 @@ int source_open(const char *name, struct source *s, struct error *err)
     const char *path;
     int64_t step;
     *s = (struct source){0};
-    error_clear(err);
-    source_split(name, &s->arena, &path, &step);
+    source_split(name, &s->arena, &path, &step, err);
     bool is_there = !stat(path, &status);
     bool is_file = step == CHECKPOINT_NEWEST &&
                    (is_there ? !S_ISDIR(status.st_mode) : str_ends(path, ".ckpt"));
-    int code = is_file ? read_file(s, path, err) : open_store(s, path, step, err);
+    int code = err->code ? err->code
+               : is_file ? read_file(s, path, err)
+                         : open_store(s, path, step, err);
     if (code)
         source_close(s);
     return code;

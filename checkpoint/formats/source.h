@@ -32,10 +32,11 @@ struct source {
     struct arena arena;
 };
 
-/* Splits "STORE@STEP" and "STORE@best" (CHECKPOINT_BEST). *step is CHECKPOINT_NEWEST without one.
- * The text is copied into the arena.
- */
-void source_split(const char *text, struct arena *arena, const char **path, int64_t *step);
+/* Splits "STORE@STEP", "STORE@best" (CHECKPOINT_BEST) and "STORE@TAG" of a store that is there.
+ * *step is CHECKPOINT_NEWEST without one. The text is copied into the arena. ERR_NOINPUT when no
+ * checkpoint has the tag. */
+int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
+                 struct error *err);
 
 /* ERR_NOINPUT when there is no such thing, ERR_DATA when it is damaged. */
 int source_open(const char *name, struct source *source, struct error *err);

@@ -91,8 +91,7 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
     int64_t step;
     *s = (struct source){0};
     error_clear(err);
-    source_split(name, &s->arena, &path, &step);
-    if (salvage_open(path, &salvage, err)) {
+    if (source_split(name, &s->arena, &path, &step, err) || salvage_open(path, &salvage, err)) {
         source_close(s);
         return err->code;
     }

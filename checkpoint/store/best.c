@@ -8,6 +8,8 @@
 #include "checkpoint/store/store_private.h"
 
 #define SLACK_BYTES (256 << 10)
+#define TAG_BLOB "tag:"
+#define TAG_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 /* ---- which it is ---- */
 
@@ -120,5 +122,73 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
     else
         error_set(err, ERR_NOINPUT, "%s@%" PRId64 ": is of another run", store->name, step);
     ckpt_manifest_release(&m);
+    return err->code;
+}
+
+/* ---- tags: each is a blob without bytes ---- */
+
+bool is_tag(const char *text)
+{
+    int64_t number;
+    return *text && !text[strspn(text, TAG_LETTERS)] && !str_to_int64(text, &number) &&
+           strcmp(text, "best") != 0;
+}
+
+const char *next_tag(const struct ckpt_manifest *m, size_t *i)
+{
+    while (*i < m->blobs.n) {
+        const char *name = m->blobs.items[(*i)++].name;
+        if (str_starts(name, TAG_BLOB))
+            return name + strlen(TAG_BLOB);
+    }
+    return NULL;
+}
+
+/* Behind its place; 0: it has not this tag. */
+static size_t find_tag(const struct ckpt_manifest *m, const char *tag)
+{
+    const char *name;
+    size_t i = 0;
+    while ((name = next_tag(m, &i)) && strcmp(name, tag) != 0)
+        continue;
+    return name ? i : 0;
+}
+
+int store_tagged(struct store *store, const char *tag, int64_t *step, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    size_t i = all.n;
+    while (i > 0 && !find_tag(&all.items[i - 1], tag))
+        i--;
+    if (i)
+        *step = all.items[i - 1].step;
+    else
+        error_set(err, ERR_NOINPUT, "%s@%s: no checkpoint has this tag", store->name, tag);
+    manifests_release(&all);
+    return err->code;
+}
+
+int store_tag(struct store *store, int64_t step, const char *tag, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    for (size_t i = 0; i < all.n && !err->code; i++) {
+        struct ckpt_manifest *m = &all.items[i];
+        size_t at = find_tag(m, tag);
+        if ((at > 0) == (m->step == step))
+            continue;
+        struct manifest_blob blob = {arena_printf(&m->arena, TAG_BLOB "%s", tag), "", 0};
+        if (at)
+            m->blobs.items[at - 1] = m->blobs.items[--m->blobs.n];
+        else
+            vec_push(&m->blobs, blob);
+        rewrite(store, m, err);
+    }
+    manifests_release(&all);
     return err->code;
 }

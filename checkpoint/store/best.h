@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The best checkpoint of a run, STORE@best: whoever saves by a metric (tf-exec --save-best) says in
- * each of its checkpoints which it is, and what the variables are worth by it.
+ * each of its checkpoints which it is, and what the variables are worth by it. And those that
+ * people have named, STORE@TAG: a tag keeps its checkpoint from every rule that forgets.
  */
 #ifndef TF_CHECKPOINT_BEST_H
 #define TF_CHECKPOINT_BEST_H
@@ -21,5 +22,18 @@ int store_best(struct store *store, int64_t *step, struct error *err);
  * when it is not there. The store is open for writing. */
 int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *run,
                       const struct manifest_scalar *scalars, size_t n, struct error *err);
+
+/* Texts that can be one: no numbers, not "best". */
+bool is_tag(const char *text);
+
+/* The next tag of a checkpoint, from *i on; NULL: no more. */
+const char *next_tag(const struct ckpt_manifest *manifest, size_t *i);
+
+/* *step: of the checkpoint that has the tag; ERR_NOINPUT when none has it. */
+int store_tagged(struct store *store, const char *tag, int64_t *step, struct error *err);
+
+/* Gives the tag to the checkpoint of that step, and takes it from the one that has it;
+ * STORE_NO_STEP: that only. The store is open for writing. */
+int store_tag(struct store *store, int64_t step, const char *tag, struct error *err);
 
 #endif

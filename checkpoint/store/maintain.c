@@ -76,7 +76,8 @@ int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, 
     for (size_t i = 0; i < all.n && n_own > n; i++) {
         if (!run_equal(&all.items[i].run, run))
             continue;
-        if (&all.items[i] != best)
+        size_t tag = 0;
+        if (&all.items[i] != best && !next_tag(&all.items[i], &tag))
             vec_push(&steps, all.items[i].step);
         n_own--;
     }

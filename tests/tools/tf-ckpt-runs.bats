@@ -201,3 +201,68 @@ END
     run -66 --separate-stderr tf-ckpt cat every@best w
     [[ $stderr == "tf-ckpt: every@best: nothing there was saved by a metric (--save-best)"* ]]
 }
+
+tags() { # STORE
+    tf-ckpt list --json "$1" | jq -c '[.step, .tags]' | tr '\n' ' '
+}
+
+one_by_one() { # FROM TO OPTION...: each step is saved
+    local i
+    for ((i = $1; i <= $2; i++)); do
+        train s 1 -n "$i" --resume "${@:3}"
+    done
+}
+
+@test "a tag names a checkpoint, and keeps it from --keep and from every rule" {
+    one_by_one 1 3
+    tf-ckpt tag s@2 good
+    tf-ckpt tag s@best good 2>err || [ $? -eq 66 ]
+    tf-ckpt tag s@2 good # once more is the same
+    [ "$(tags s)" = '[1,[]] [2,["good"]] [3,[]] ' ]
+    [ "$(tf-ckpt list s | awk '{ print $1, $NF }' | xargs)" = "STEP TAGS 1 - 2 good 3 -" ]
+    tf-ckpt diff s@good s@2
+    [ "$(tf-ckpt cat s@good v | tf-show --json)" = '{"v":[2,2]}' ]
+    tf-exec -g m.tfg --run step --feed "x=[5,5]" --restore s@good --save t.ckpt
+    [ "$(tf-show --json t.ckpt)" = '{"v":[7,7]}' ]
+    one_by_one 4 7 --keep 2
+    [ "$(tags s)" = '[2,["good"]] [6,[]] [7,[]] ' ]
+    tf-ckpt verify s --data
+    [ "$(tf-ckpt forget s --keep-last 1 -n | grep good -c || true)" -eq 0 ]
+    tf-ckpt forget s --keep-last 1 -n | finds -x 'step 2  kept (tag)'
+    tf-ckpt forget s --keep-last 1
+    tf-ckpt prune s
+    [ "$(tags s)" = '[2,["good"]] [7,[]] ' ]
+
+    # the newest, two at one, another instead; a copy has them, too
+    tf-ckpt tag s last
+    tf-ckpt tag s@7 prod
+    refuses 64 "tf-ckpt: s@good: is step 2; --replace gives the tag to another" tf-ckpt tag s good
+    tf-ckpt tag s good --replace
+    [ "$(tags s)" = '[2,[]] [7,["last","prod","good"]] ' ]
+    tf-ckpt init copy
+    tf-ckpt copy s copy
+    [ "$(tags copy)" = "$(tags s)" ]
+    tf-ckpt untag s@good
+    refuses 66 "tf-ckpt: s@good: no checkpoint has this tag" tf-ckpt show s@good
+    # by its name it is dropped in spite of its tags, and the newest is whole
+    tf-ckpt forget s@prod
+    [ "$(tags s)" = '[2,[]] ' ]
+    tf-ckpt verify s --data
+}
+
+@test "what is no tag, and tags that nobody has" {
+    one_by_one 1 2
+    for tag in 12 best a/b 'a b' ''; do
+        refuses 64 "tf-ckpt: *" tf-ckpt tag s@1 "$tag"
+    done
+    refuses 66 "tf-ckpt: s@7: *" tf-ckpt tag s@7 good
+    refuses 64 "tf-ckpt: '1' is no tag: *" tf-ckpt untag s@1
+    for verb in untag show forget; do
+        refuses 66 "tf-ckpt: s@god: no checkpoint has this tag" tf-ckpt "$verb" s@god
+    done
+    refuses 66 "tf-ckpt: s@god: no checkpoint has this tag" tf-ckpt diff s s@god
+    refuses 66 "tf-ckpt: s@god: no checkpoint has this tag" tf-ckpt salvage s@god out.ckpt
+    refuses 66 "tf-exec: s@god: no checkpoint has this tag" \
+        tf-exec -g m.tfg --run step --feed "x=[1,1]" --restore s@god
+    [ "$(tags s)" = '[1,[]] [2,[]] ' ]
+}

@@ -22,12 +22,11 @@ static bool fail(struct process_group *group, const struct error *why)
 {
     pthread_mutex_lock(&group->lock);
     bool is_first = !group->failed.code;
-    struct device_sums *sums = group->sums;
     if (is_first)
         group->failed = *why;
+    if (is_first && group->sums)
+        device_sums_give_up(group->sums, why);
     pthread_mutex_unlock(&group->lock);
-    if (is_first && sums)
-        device_sums_give_up(sums, why);
     while (is_first) {
         pthread_mutex_lock(&group->lock);
         struct collective_round *r = group->rounds;
@@ -207,25 +206,24 @@ static int links_decline(struct collective *collective, const struct collective_
     return err->code;
 }
 
+/* Who has been told of a sum on devices may have its own wait for this member's. */
 static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
-    bool adds_on = false; /* the others' devices, too, which this one's would let wait for ever */
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = group->rounds;
     while (r && r->waiter != waiter)
         r = r->next;
-    if (r) {
-        adds_on = r->on_device && r->state == ROUND_RUNNING;
-        r->holders++;
-        round_end(group, r);
-    }
-    pthread_mutex_unlock(&group->lock);
-    if (adds_on) {
+    if (r && r->on_device) {
         struct error why = ERROR_INIT;
         error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
         device_sums_give_up(group->sums, &why);
     }
+    if (r) {
+        r->holders++;
+        round_end(group, r);
+    }
+    pthread_mutex_unlock(&group->lock);
     if (r)
         round_drop(group, r);
     return r != NULL;

@@ -47,6 +47,7 @@ struct device_sums {
     bool closing;
     struct error failed;  /* nothing is added any more */
     uint64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
+    VEC(uint64_t) passed; /* of rounds that are over and were not, from `next` on */
 };
 
 static void fail(const struct device_sum *s, const struct error *why)
@@ -58,11 +59,17 @@ static void fail(const struct device_sum *s, const struct error *why)
 
 void device_sums_give_up(struct device_sums *sums, const struct error *why)
 {
-    pthread_mutex_lock(&sums->group->lock);
     if (!sums->failed.code)
         sums->failed = *why;
     atomic_store(&sums->gives_up, true);
     pthread_cond_broadcast(&sums->changed);
+}
+
+/* The library has failed. */
+static void lose(struct device_sums *sums, const struct error *why)
+{
+    pthread_mutex_lock(&sums->group->lock);
+    device_sums_give_up(sums, why);
     pthread_mutex_unlock(&sums->group->lock);
 }
 
@@ -100,7 +107,8 @@ static void computed(struct copy_out *copy, const struct error *failure)
     struct process_group *group = s->group;
     struct error err = failure ? *failure : error_none();
     pthread_mutex_lock(&group->lock);
-    s->round->contributions[group->interface.rank].number = ++group->sums->given;
+    if (!err.code) /* else nobody is told */
+        s->round->contributions[group->interface.rank].number = ++group->sums->given;
     pthread_mutex_unlock(&group->lock);
     call_tell(group, s->round, &err);
 }
@@ -206,12 +214,35 @@ static void enqueue(struct device_sum *s)
     for (int i = 0; i < s->round->n && !err.code; i++)
         add_value(s, i, &err);
     if (err.code)
-        device_sums_give_up(s->group->sums, &err);
+        lose(s->group->sums, &err);
     s->over.done = added;
     queue_notify_end(device, QUEUE_COMPUTE, &s->over);
 }
 
-/* The next sum, its round held, after a while NULL; *closing: there will be none. */
+void device_sums_pass(struct device_sums *sums, const struct collective_round *r)
+{
+    uint64_t number = r->contributions[0].number;
+    if (number >= sums->next && !(r->on_device && r->on_device->is_enqueued)) {
+        vec_push(&sums->passed, number);
+        pthread_cond_broadcast(&sums->changed);
+    }
+}
+
+/* With the lock: whether the next number is of a round that is over; if so it is no more. */
+static bool pass_over(struct device_sums *sums)
+{
+    size_t i = 0;
+    while (i < sums->passed.n && sums->passed.items[i] != sums->next)
+        i++;
+    if (i == sums->passed.n)
+        return false;
+    sums->passed.items[i] = vec_pop(&sums->passed);
+    sums->next++;
+    return true;
+}
+
+/* The next sum, its round held, after a while NULL; *closing: there will be none. Once sums are
+ * given up none is enqueued: who goes on with the communicator may wait for another one. */
 static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
 {
     const struct timespec until = time_after(LOOK_SECONDS);
@@ -221,6 +252,8 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
     pthread_mutex_lock(&group->lock);
     for (;;) {
         bool gives_up = atomic_load(&sums->gives_up);
+        while (pass_over(sums))
+            ;
         r = group->rounds;
         while (r && !(r->on_device && r->state == ROUND_RUNNING && !r->on_device->is_enqueued &&
                       (gives_up || r->contributions[0].number == sums->next)))
@@ -230,7 +263,7 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
         failed = pthread_cond_timedwait(&sums->changed, &group->lock, &until);
     }
     if (r) {
-        r->on_device->is_enqueued = true;
+        r->on_device->is_enqueued = !atomic_load(&sums->gives_up);
         r->holders++;
         sums->next++;
     }
@@ -251,7 +284,7 @@ static void look_after(struct device_sums *sums)
     if (!sums->communicator)
         return;
     if (!atomic_load(&sums->gives_up) && calls->check(sums->communicator, &err))
-        device_sums_give_up(sums, &err);
+        lose(sums, &err);
     if (!atomic_load(&sums->gives_up))
         return;
     calls->abort(sums->communicator);
@@ -266,16 +299,16 @@ static void *run_sums(void *argument)
     struct error err = ERROR_INIT;
     thread_enter_device(device, 1);
     sums->communicator = device->communicators->join(device, &sums->place, &sums->gives_up, &err);
+    pthread_mutex_lock(&sums->group->lock);
     if (!sums->communicator)
         device_sums_give_up(sums, &err);
-    pthread_mutex_lock(&sums->group->lock);
     sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
     bool closing = sums->closing;
     pthread_mutex_unlock(&sums->group->lock);
     group_wake(sums->group);
     while (!closing) {
         struct device_sum *s = wait_for_sum(sums, &closing);
-        if (s && sums->communicator) {
+        if (s && s->is_enqueued) {
             enqueue(s);
         } else if (s) {
             fail(s, &sums->failed);
@@ -314,10 +347,9 @@ int collective_links_add_on(struct collective *collective, struct device *device
     }
     pthread_mutex_lock(&group->lock);
     group->sums = sums;
-    struct error failed = group->failed;
+    if (group->failed.code)
+        device_sums_give_up(sums, &group->failed);
     pthread_mutex_unlock(&group->lock);
-    if (failed.code)
-        device_sums_give_up(sums, &failed);
     while (!loop_run_until(hub_loop(group->hub), is_over, sums, -1))
         ;
     pthread_mutex_lock(&sums->group->lock);
@@ -341,5 +373,7 @@ void device_sums_free(struct device_sums *sums)
     pthread_join(sums->thread, NULL);
     device_settle(sums->device);
     pthread_cond_destroy(&sums->changed);
+    vec_release(&sums->passed);
+    sums->group->sums = NULL; /* rounds that are left have no number any more */
     mem_free(sums);
 }

@@ -86,6 +86,8 @@ struct collective_waiter *round_end(struct process_group *group, struct collecti
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
+    if (group->sums)
+        device_sums_pass(group->sums, r);
     group->n_uncalled -= r->state == ROUND_NEW;
     r->holders--; /* the list's; the caller has another */
     r->waiter = NULL;

@@ -85,7 +85,10 @@ static bool ops_of_gradient(const struct graph *from, const struct node *node, b
                      .out = edges,
                      .in = edges + n_out,
                      .in_indices = edges + n_out + n_in};
-    bool done = copy && !err.code && !node->op->def->gradient(&g);
+    bool done = copy && !err.code;
+    if (done)
+        node->op->def->gradient(&g);
+    done = done && !grad_finish(&g);
     for (size_t i = first; done && i < graph->nodes.n; i++)
         add(made, graph_node(graph, (int)i)->op->def->name);
     mem_free(edges);

@@ -237,7 +237,7 @@ struct op_def {
 
     /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without
      * OP_NO_GRADIENT: asking for a gradient through the op is an error. */
-    int (*gradient)(struct grad *grad);
+    void (*gradient)(struct grad *grad);
     const char *no_gradient; /* why it has none: "its result changes in steps" */
 };
 

@@ -60,46 +60,45 @@ const char *collective_adjoint(const char *reduction)
     return NULL;
 }
 
-static int back(struct grad *g, const char *reduction)
+static void back(struct grad *g, const char *reduction)
 {
     const struct attr_value *root = node_attr(g->node, "root");
     g->in[0] = collective_grad(&g->b, g->node, g->out[0], grad_input(g, 0), reduction,
                                root ? root->i : -1);
-    return grad_finish(g);
 }
 
-static int broadcast_gradient(struct grad *g)
+static void broadcast_gradient(struct grad *g)
 {
-    return back(g, "sum");
+    back(g, "sum");
 }
 
-static int gather_gradient(struct grad *g)
+static void gather_gradient(struct grad *g)
 {
-    return back(g, "part");
+    back(g, "part");
 }
 
-static int scatter_gradient(struct grad *g)
+static void scatter_gradient(struct grad *g)
 {
-    return back(g, "rows");
+    back(g, "rows");
 }
 
-static int reduce_scatter_gradient(struct grad *g)
+static void reduce_scatter_gradient(struct grad *g)
 {
-    return back(g, strcmp(node_string(g->node, "reduction"), "mean") ? "rows" : "mean_rows");
+    back(g, strcmp(node_string(g->node, "reduction"), "mean") ? "rows" : "mean_rows");
 }
 
-static int all_gather_gradient(struct grad *g)
+static void all_gather_gradient(struct grad *g)
 {
-    return back(g, "sum_part");
+    back(g, "sum_part");
 }
 
-static int all_to_all_gradient(struct grad *g)
+static void all_to_all_gradient(struct grad *g)
 {
-    return back(g, "part");
+    back(g, "part");
 }
 
 /* The op itself: what it brought back goes there again. */
-static int grad_gradient(struct grad *g)
+static void grad_gradient(struct grad *g)
 {
     const char *reduction = node_string(g->node, "reduction");
     const char *rooted = !strcmp(reduction, "sum")    ? "CollectiveBroadcast"
@@ -113,7 +112,6 @@ static int grad_gradient(struct grad *g)
         attrs[0] =
             (struct attr){"reductions", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &forward}};
     g->in[0] = build_op(&g->b, has_root ? rooted : "AllReduce", g->out, 1, attrs, 3);
-    return grad_finish(g);
 }
 
 /* ---- declarations ---- */

@@ -91,7 +91,7 @@ static bool equal_parts(const struct grad *g, int axis)
     return true;
 }
 
-static int concat_gradient(struct grad *g)
+static void concat_gradient(struct grad *g)
 {
     int64_t value;
     int axis, rank = build_shape(&g->b, g->out[0])->rank, n = g->node->n_inputs - 1;
@@ -116,7 +116,6 @@ static int concat_gradient(struct grad *g)
         }
         mem_free(edges);
     }
-    return grad_finish(g);
 }
 
 const struct op_def op_Concat = {
@@ -178,7 +177,7 @@ static int split_shape(struct infer *infer)
     return 0;
 }
 
-static int split_gradient(struct grad *g)
+static void split_gradient(struct grad *g)
 {
     int n = g->node->n_outputs;
     struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
@@ -188,7 +187,6 @@ static int split_gradient(struct grad *g)
         edges[i + 1] = grad_out_or_zeros(g, i);
     g->in[1] = n == 1 ? edges[1] : build_op(&g->b, "Concat", edges, n + 1, &attr, 1);
     mem_free(edges);
-    return grad_finish(g);
 }
 
 const struct op_def op_Split = {

@@ -42,7 +42,7 @@ static int partition_shape(struct infer *infer)
 }
 
 /* The positions 0, 1, ... are partitioned as the data was; they say where each gradient goes. */
-static int partition_gradient(struct grad *g)
+static void partition_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     int n = g->node->n_outputs;
@@ -62,7 +62,6 @@ static int partition_gradient(struct grad *g)
     if (!b->failed)
         g->in[0] = array_reshape_like(b, build_op(b, "DynamicStitch", edges, 2 * n, NULL, 0), data);
     mem_free(edges);
-    return grad_finish(g);
 }
 
 const struct op_def op_DynamicPartition = {
@@ -119,12 +118,11 @@ static int stitch_shape(struct infer *infer)
     return 0;
 }
 
-static int stitch_gradient(struct grad *g)
+static void stitch_gradient(struct grad *g)
 {
     int n = g->node->n_inputs / 2;
     for (int i = 0; i < n; i++)
         g->in[n + i] = build_binary(&g->b, "Gather", g->out[0], grad_input(g, i));
-    return grad_finish(g);
 }
 
 const struct op_def op_DynamicStitch = {

@@ -14,7 +14,7 @@ static int fill_shape(struct infer *infer)
     return code ? code : infer_scalar(infer, 1);
 }
 
-static int fill_gradient(struct grad *g)
+static void fill_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     int rank = build_shape(b, g->out[0])->rank;
@@ -28,7 +28,6 @@ static int fill_gradient(struct grad *g)
         all = build_op(b, "Range", range, 3, NULL, 0);
     }
     g->in[1] = build_binary(b, "Sum", g->out[0], all);
-    return grad_finish(g);
 }
 
 const struct op_def op_Fill = {

@@ -44,7 +44,7 @@ static struct edge rows_shape(struct build *b, struct edge params)
     return EDGE_NONE;
 }
 
-static int gather_gradient(struct grad *g)
+static void gather_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge params = grad_input(g, 0), indices = grad_input(g, 1), values = g->out[0];
@@ -64,7 +64,6 @@ static int gather_gradient(struct grad *g)
         indices = array_flatten(b, indices);
     }
     grad_set_rows(g, 0, values, indices);
-    return grad_finish(g);
 }
 
 const struct op_def op_Gather = {
@@ -101,10 +100,9 @@ static int segment_shape(struct infer *infer)
     return join_shapes(infer, &rows, data, ids->rank);
 }
 
-static int segment_gradient(struct grad *g)
+static void segment_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "Gather", g->out[0], grad_input(g, 1));
-    return grad_finish(g);
 }
 
 const struct op_def op_UnsortedSegmentSum = {

@@ -38,14 +38,13 @@ static bool pack_value(const struct infer *infer, struct shape *value)
     return infer_value_joined(infer, 0, value);
 }
 
-static int pack_gradient(struct grad *g)
+static void pack_gradient(struct grad *g)
 {
     int n = g->node->n_inputs;
     struct attr attrs[] = {{"num", attr_int(n)}, {"axis", attr_int(node_int(g->node, "axis"))}};
     struct edge parts = build_op(&g->b, "Unpack", &g->out[0], 1, attrs, 2);
     for (int i = 0; i < n && edge_exists(parts); i++)
         g->in[i] = build_slot(parts, i);
-    return grad_finish(g);
 }
 
 const struct op_def op_Pack = {
@@ -83,7 +82,7 @@ static int unpack_shape(struct infer *infer)
     return 0;
 }
 
-static int unpack_gradient(struct grad *g)
+static void unpack_gradient(struct grad *g)
 {
     int n = g->node->n_outputs;
     struct edge *parts = mem_array((size_t)n, sizeof *parts);
@@ -93,7 +92,6 @@ static int unpack_gradient(struct grad *g)
     if (n > 0)
         g->in[0] = build_op(&g->b, "Pack", parts, n, attrs, 2);
     mem_free(parts);
-    return grad_finish(g);
 }
 
 const struct op_def op_Unpack = {

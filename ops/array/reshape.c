@@ -148,10 +148,9 @@ static int reshape_shape(struct infer *infer)
     return 0;
 }
 
-static int like_input(struct grad *g)
+static void like_input(struct grad *g)
 {
     g->in[0] = array_reshape_like(&g->b, g->out[0], grad_input(g, 0));
-    return grad_finish(g);
 }
 
 const struct op_def op_Reshape = {

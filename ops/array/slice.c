@@ -114,11 +114,10 @@ static struct edge slice_paddings(struct grad *g, enum dtype type)
     return build_op(b, "Pack", columns, 2, &axis, 1);
 }
 
-static int slice_gradient(struct grad *g)
+static void slice_gradient(struct grad *g)
 {
     struct edge paddings = slice_paddings(g, build_type(&g->b, grad_input(g, 1)));
     g->in[0] = build_binary(&g->b, "Pad", g->out[0], paddings);
-    return grad_finish(g);
 }
 
 const struct op_def op_Slice = {
@@ -170,7 +169,7 @@ static int pad_shape(struct infer *infer)
     return 0;
 }
 
-static int pad_gradient(struct grad *g)
+static void pad_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge paddings = grad_input(g, 1), begin; /* the first column of the paddings */
@@ -188,7 +187,6 @@ static int pad_gradient(struct grad *g)
     struct edge slice[] = {g->out[0], begin,
                            array_shape(b, grad_input(g, 0), build_type(b, begin))};
     g->in[0] = build_op(b, "Slice", slice, 3, NULL, 0);
-    return grad_finish(g);
 }
 
 const struct op_def op_Pad = {

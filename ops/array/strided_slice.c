@@ -206,7 +206,7 @@ static int copy_masks(const struct node *node, struct attr *attrs)
     return 5;
 }
 
-static int strided_slice_gradient(struct grad *g)
+static void strided_slice_gradient(struct grad *g)
 {
     struct attr attrs[5];
     int n = copy_masks(g->node, attrs);
@@ -214,7 +214,6 @@ static int strided_slice_gradient(struct grad *g)
     struct edge inputs[] = {array_shape(&g->b, grad_input(g, 0), type), grad_input(g, 1),
                             grad_input(g, 2), grad_input(g, 3), g->out[0]};
     g->in[0] = build_op(&g->b, "StridedSliceGrad", inputs, 5, attrs, n);
-    return grad_finish(g);
 }
 
 #define MASKS                                                                                      \
@@ -267,13 +266,12 @@ static int strided_grad_shape(struct infer *infer)
     return code ? code : infer_vector(infer, 0);
 }
 
-static int strided_grad_gradient(struct grad *g)
+static void strided_grad_gradient(struct grad *g)
 {
     struct attr attrs[5];
     int n = copy_masks(g->node, attrs);
     struct edge inputs[] = {g->out[0], grad_input(g, 1), grad_input(g, 2), grad_input(g, 3)};
     g->in[4] = build_op(&g->b, "StridedSlice", inputs, 4, attrs, n);
-    return grad_finish(g);
 }
 
 const struct op_def op_StridedSliceGrad = {

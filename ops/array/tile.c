@@ -60,7 +60,7 @@ static bool interleave(const struct build *b, struct edge x, struct edge multipl
     return true;
 }
 
-static int tile_gradient(struct grad *g)
+static void tile_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct shape split, axes;
@@ -76,7 +76,6 @@ static int tile_gradient(struct grad *g)
             build_binary(b, "Reshape", g->out[0], build_ints(b, split.dims, split.rank));
         g->in[0] = build_binary(b, "Sum", seen, build_ints(b, axes.dims, axes.rank));
     }
-    return grad_finish(g);
 }
 
 const struct op_def op_Tile = {
@@ -100,10 +99,9 @@ static int tile_grad_shape(struct infer *infer)
     return code ? code : infer_vector(infer, 2);
 }
 
-static int tile_grad_gradient(struct grad *g)
+static void tile_grad_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "Tile", g->out[0], grad_input(g, 1));
-    return grad_finish(g);
 }
 
 const struct op_def op_TileGrad = {

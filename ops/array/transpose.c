@@ -42,7 +42,7 @@ static int transpose_shape(struct infer *infer)
     return 0;
 }
 
-static int transpose_gradient(struct grad *g)
+static void transpose_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge perm = grad_input(g, 1);
@@ -53,7 +53,6 @@ static int transpose_gradient(struct grad *g)
     struct edge back = n >= 0 ? array_ints(b, build_type(b, perm), inverse, n)
                               : build_unary(b, "InvertPermutation", perm);
     g->in[0] = build_binary(b, "Transpose", g->out[0], back);
-    return grad_finish(g);
 }
 
 const struct op_def op_Transpose = {
@@ -104,10 +103,9 @@ static int reverse_shape(struct infer *infer)
     return 0;
 }
 
-static int reverse_gradient(struct grad *g)
+static void reverse_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "Reverse", g->out[0], grad_input(g, 1));
-    return grad_finish(g);
 }
 
 const struct op_def op_Reverse = {

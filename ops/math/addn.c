@@ -16,11 +16,10 @@ static int addn_shape(struct infer *infer)
     return 0;
 }
 
-static int addn_gradient(struct grad *g)
+static void addn_gradient(struct grad *g)
 {
     for (int i = 0; i < g->node->n_inputs; i++)
         g->in[i] = g->out[0];
-    return grad_finish(g);
 }
 
 const struct op_def op_AddN = {

@@ -75,54 +75,52 @@ static bool div_value(const struct infer *infer, struct shape *value)
 /* ---- gradients ---- */
 
 /* Both gradients, of the output's shape, brought to the inputs' shapes. */
-static int set_both(struct grad *g, struct edge dx, struct edge dy)
+static void set_both(struct grad *g, struct edge dx, struct edge dy)
 {
     g->in[0] = grad_unbroadcast(g, dx, 0, 1);
     g->in[1] = grad_unbroadcast(g, dy, 1, 0);
-    return grad_finish(g);
 }
 
-static int add_gradient(struct grad *g)
+static void add_gradient(struct grad *g)
 {
-    return set_both(g, g->out[0], g->out[0]);
+    set_both(g, g->out[0], g->out[0]);
 }
 
-static int sub_gradient(struct grad *g)
+static void sub_gradient(struct grad *g)
 {
-    return set_both(g, g->out[0], grad_neg(g, g->out[0]));
+    set_both(g, g->out[0], grad_neg(g, g->out[0]));
 }
 
-static int mul_gradient(struct grad *g)
+static void mul_gradient(struct grad *g)
 {
     struct edge dz = g->out[0];
-    return set_both(g, grad_mul(g, dz, grad_input(g, 1)), grad_mul(g, grad_input(g, 0), dz));
+    set_both(g, grad_mul(g, dz, grad_input(g, 1)), grad_mul(g, grad_input(g, 0), dz));
 }
 
 /* dx = dz / y; dy = -dz z / y, of which dz z is formed first: where z is 0 dz / y may overflow. */
-static int div_gradient(struct grad *g)
+static void div_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 1), dz = g->out[0];
     struct edge product = grad_mul(g, dz, grad_output(g, 0));
-    return set_both(g, grad_div(g, dz, y), grad_neg(g, grad_div(g, product, y)));
+    set_both(g, grad_div(g, dz, y), grad_neg(g, grad_div(g, product, y)));
 }
 
 /* To the larger (of Maximum), or smaller, operand; ties to x. */
-static int extremum_gradient(struct grad *g, const char *comparison)
+static void extremum_gradient(struct grad *g, const char *comparison)
 {
     struct edge mask = build_binary(&g->b, comparison, grad_input(g, 0), grad_input(g, 1));
     struct edge zero = build_scalar_like(&g->b, g->out[0], 0);
-    return set_both(g, grad_select(g, mask, g->out[0], zero),
-                    grad_select(g, mask, zero, g->out[0]));
+    set_both(g, grad_select(g, mask, g->out[0], zero), grad_select(g, mask, zero, g->out[0]));
 }
 
-static int maximum_gradient(struct grad *g)
+static void maximum_gradient(struct grad *g)
 {
-    return extremum_gradient(g, "GreaterEqual");
+    extremum_gradient(g, "GreaterEqual");
 }
 
-static int minimum_gradient(struct grad *g)
+static void minimum_gradient(struct grad *g)
 {
-    return extremum_gradient(g, "LessEqual");
+    extremum_gradient(g, "LessEqual");
 }
 
 /* The base of x^(y-1), for which y x^(y-1) is 0 where y is: x, but 1 where 1 / x is infinite. */
@@ -147,7 +145,7 @@ static struct edge base_of_slope(struct grad *g, struct edge one, struct edge ze
 
 /* dx = dz y x^(y-1); dy = dz z ln x where x > 0, else 0. The logarithm never sees another x, so
  * that no NaN arises, in the second derivative neither. */
-static int pow_gradient(struct grad *g)
+static void pow_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), y = grad_input(g, 1), dz = g->out[0], z = grad_output(g, 0);
@@ -159,15 +157,14 @@ static int pow_gradient(struct grad *g)
     /* of z's shape: a vector would choose rows */
     struct edge wide = build_binary(b, "Add", x, build_unary(b, "ZerosLike", z));
     struct edge known = grad_select(g, build_binary(b, "Greater", wide, zero), z, zero);
-    return set_both(g, grad_mul(g, grad_mul(g, dz, y), power),
-                    grad_mul(g, grad_mul(g, dz, known), log));
+    set_both(g, grad_mul(g, grad_mul(g, dz, y), power), grad_mul(g, grad_mul(g, dz, known), log));
 }
 
-static int squared_difference_gradient(struct grad *g)
+static void squared_difference_gradient(struct grad *g)
 {
     struct edge difference = build_binary(&g->b, "Sub", grad_input(g, 0), grad_input(g, 1));
     struct edge dx = grad_mul(g, grad_scale(g, 2, g->out[0]), difference);
-    return set_both(g, dx, grad_neg(g, dx));
+    set_both(g, dx, grad_neg(g, dx));
 }
 
 BINARY(Add, "real", INFERRED, cost_elements, "x + y, with broadcasting.",

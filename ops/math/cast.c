@@ -5,13 +5,12 @@
 #include "pass/gradient/grad.h"
 
 /* Between floating types only; whole numbers and booleans have no gradient. */
-static int cast_gradient(struct grad *g)
+static void cast_gradient(struct grad *g)
 {
     enum dtype from = node_type(g->node, "SrcT"), to = node_type(g->node, "DstT");
     struct attr back = {"DstT", attr_type(from)};
     if (dtype_is_floating(from) && dtype_is_floating(to))
         g->in[0] = build_op(&g->b, "Cast", &g->out[0], 1, &back, 1);
-    return grad_finish(g);
 }
 
 const struct op_def op_Cast = {

@@ -82,14 +82,13 @@ static struct edge spread(struct grad *g, struct edge x, const struct reduction_
     return build_binary(&g->b, "Tile", kept, reduction->repeats);
 }
 
-int reduce_sum_gradient(struct grad *g)
+void reduce_sum_gradient(struct grad *g)
 {
     struct reduction_shapes reduction = reduction_of(g);
     g->in[0] = spread(g, g->out[0], &reduction);
-    return grad_finish(g);
 }
 
-int reduce_mean_gradient(struct grad *g)
+void reduce_mean_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct reduction_shapes reduction = reduction_of(g);
@@ -105,10 +104,9 @@ int reduce_mean_gradient(struct grad *g)
         each = grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
     }
     g->in[0] = spread(g, grad_by_count(g, "Div", g->out[0], each), &reduction);
-    return grad_finish(g);
 }
 
-int reduce_extremum_gradient(struct grad *g)
+void reduce_extremum_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0);
@@ -121,7 +119,6 @@ int reduce_extremum_gradient(struct grad *g)
     struct edge kept = build_binary(b, "Reshape", g->out[0], reduction.kept);
     struct edge share = grad_by_count(g, "Div", kept, number);
     g->in[0] = grad_mul(g, grad_cast(g, chosen, build_type(b, x)), share);
-    return grad_finish(g);
 }
 
 /* The reduced axes first, then the others. */
@@ -179,7 +176,7 @@ static struct edge vector_product(struct build *b, struct edge vector)
 
 /* The product of all others, also where an element is zero: the products before and after it. The
  * axes are moved so that all of a product is a column of a matrix. */
-int reduce_prod_gradient(struct grad *g)
+void reduce_prod_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0);
@@ -196,5 +193,4 @@ int reduce_prod_gradient(struct grad *g)
     struct edge unflat = build_binary(b, "Reshape", others, build_unary(b, "Shape", moved));
     struct edge back = build_binary(b, "Transpose", unflat, moves.back);
     g->in[0] = grad_mul(g, back, spread(g, g->out[0], &reduction));
-    return grad_finish(g);
 }

@@ -4,9 +4,9 @@
 
 #include "pass/gradient/grad.h"
 
-int reduce_sum_gradient(struct grad *g);
-int reduce_mean_gradient(struct grad *g);
-int reduce_prod_gradient(struct grad *g);
-int reduce_extremum_gradient(struct grad *g); /* Max and Min */
+void reduce_sum_gradient(struct grad *g);
+void reduce_mean_gradient(struct grad *g);
+void reduce_prod_gradient(struct grad *g);
+void reduce_extremum_gradient(struct grad *g); /* Max and Min */
 
 #endif

@@ -29,10 +29,9 @@ static struct edge opposite_sum(struct grad *g, struct edge x)
     return build_op(&g->b, "Cumsum", inputs, 2, attrs, 2);
 }
 
-static int cumsum_gradient(struct grad *g)
+static void cumsum_gradient(struct grad *g)
 {
     g->in[0] = opposite_sum(g, g->out[0]);
-    return grad_finish(g);
 }
 
 static struct edge scan_along(struct grad *g, const char *op, struct edge x, bool exclusive)
@@ -46,7 +45,7 @@ static struct edge scan_along(struct grad *g, const char *op, struct edge x, boo
 /* Before the first zero of a line the sum of products that have the element, over the element. At
  * it the sum of those where it is left out, as if it were 1; behind it nothing, as each product has
  * the zero. */
-static int cumprod_gradient(struct grad *g)
+static void cumprod_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), dy = g->out[0];
@@ -63,7 +62,6 @@ static int cumprod_gradient(struct grad *g)
     struct edge without = opposite_sum(g, grad_mul(g, others, dy));
     g->in[0] = grad_select(g, before, grad_div(g, with, grad_select(g, is_zero, one, x)),
                            grad_select(g, first, without, zero));
-    return grad_finish(g);
 }
 
 #define SCAN                                                                                       \

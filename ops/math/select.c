@@ -54,13 +54,12 @@ static struct edge unbroadcast(struct grad *g, struct edge gradient, int i)
     return build_binary(b, "Reshape", build_binary(b, "Sum", gradient, axes), shape);
 }
 
-static int select_gradient(struct grad *g)
+static void select_gradient(struct grad *g)
 {
     struct edge condition = grad_input(g, 0);
     struct edge zero = build_scalar_like(&g->b, g->out[0], 0);
     g->in[1] = unbroadcast(g, grad_select(g, condition, g->out[0], zero), 1);
     g->in[2] = unbroadcast(g, grad_select(g, condition, zero, g->out[0]), 2);
-    return grad_finish(g);
 }
 
 const struct op_def op_Select = {

@@ -15,100 +15,85 @@
 #define UNARY(op, of, half, cost, doc, ...)                                                        \
     ELEMENTWISE(op, "x: T", "y: T", "T: " of, half, cost, infer_unchanged, doc, __VA_ARGS__)
 
-static int neg_gradient(struct grad *g)
+static void neg_gradient(struct grad *g)
 {
     g->in[0] = grad_neg(g, g->out[0]);
-    return grad_finish(g);
 }
 
-static int abs_gradient(struct grad *g)
+static void abs_gradient(struct grad *g)
 {
     g->in[0] = grad_mul(g, g->out[0], grad_late(g, "Sign", grad_input(g, 0), g->out[0]));
-    return grad_finish(g);
 }
 
-static int square_gradient(struct grad *g)
+static void square_gradient(struct grad *g)
 {
     g->in[0] = grad_mul(g, grad_scale(g, 2, g->out[0]), grad_input(g, 0));
-    return grad_finish(g);
 }
 
-static int sign_gradient(struct grad *g)
+static void sign_gradient(struct grad *g)
 {
     g->in[0] = build_unary(&g->b, "ZerosLike", grad_input(g, 0));
-    return grad_finish(g);
 }
 
 /* Fused: from the result and what flows back. */
-static int sqrt_gradient(struct grad *g)
+static void sqrt_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "SqrtGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
-static int rsqrt_gradient(struct grad *g)
+static void rsqrt_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "RsqrtGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
-static int reciprocal_gradient(struct grad *g)
+static void reciprocal_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "ReciprocalGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
-static int exp_gradient(struct grad *g)
+static void exp_gradient(struct grad *g)
 {
     g->in[0] = grad_mul(g, g->out[0], grad_output(g, 0));
-    return grad_finish(g);
 }
 
-static int log_gradient(struct grad *g)
+static void log_gradient(struct grad *g)
 {
     g->in[0] = grad_div(g, g->out[0], grad_input(g, 0));
-    return grad_finish(g);
 }
 
-static int log1p_gradient(struct grad *g)
+static void log1p_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), one = build_scalar_like(&g->b, x, 1);
     g->in[0] = grad_div(g, g->out[0], build_binary(&g->b, "Add", one, x));
-    return grad_finish(g);
 }
 
-static int tanh_gradient(struct grad *g)
+static void tanh_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "TanhGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
-static int sigmoid_gradient(struct grad *g)
+static void sigmoid_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "SigmoidGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
-static int sin_gradient(struct grad *g)
+static void sin_gradient(struct grad *g)
 {
     g->in[0] = grad_mul(g, g->out[0], grad_late(g, "Cos", grad_input(g, 0), g->out[0]));
-    return grad_finish(g);
 }
 
-static int cos_gradient(struct grad *g)
+static void cos_gradient(struct grad *g)
 {
     struct edge sin = grad_late(g, "Sin", grad_input(g, 0), g->out[0]);
     g->in[0] = grad_neg(g, grad_mul(g, g->out[0], sin));
-    return grad_finish(g);
 }
 
 /* 2 / sqrt(pi) * exp(-x^2) */
-static int erf_gradient(struct grad *g)
+static void erf_gradient(struct grad *g)
 {
     struct edge square = grad_late(g, "Square", grad_input(g, 0), g->out[0]);
     struct edge bell = build_unary(&g->b, "Exp", grad_neg(g, square));
     g->in[0] = grad_mul(g, grad_scale(g, M_2_SQRTPI, g->out[0]), bell);
-    return grad_finish(g);
 }
 
 UNARY(Neg, SIGNED, CLEAR, cost_elements, "-x.", .detail = NO_COMPLEX, .flags = OP_INVOLUTION,

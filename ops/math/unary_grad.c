@@ -17,50 +17,45 @@ static int fused_shape(struct infer *infer)
                 .detail = NO_COMPLEX, __VA_ARGS__)
 
 /* z = dy (1 - y^2) */
-static int tanh_grad_gradient(struct grad *g)
+static void tanh_grad_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
     g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -2, d), dy), y);
     g->in[1] = build_binary(&g->b, "TanhGrad", y, d);
-    return grad_finish(g);
 }
 
 /* z = dy y (1 - y) */
-static int sigmoid_grad_gradient(struct grad *g)
+static void sigmoid_grad_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
     struct edge both = grad_mul(g, d, dy);
     g->in[0] = build_binary(&g->b, "Sub", both, grad_mul(g, grad_scale(g, 2, both), y));
     g->in[1] = build_binary(&g->b, "SigmoidGrad", y, d);
-    return grad_finish(g);
 }
 
 /* z = dy / (2 y) */
-static int sqrt_grad_gradient(struct grad *g)
+static void sqrt_grad_gradient(struct grad *g)
 {
     struct edge quotient = grad_div(g, g->out[0], grad_input(g, 0));
     g->in[0] = grad_mul(g, grad_neg(g, quotient), grad_output(g, 0));
     g->in[1] = grad_scale(g, 0.5, quotient);
-    return grad_finish(g);
 }
 
 /* z = -dy y^3 / 2 */
-static int rsqrt_grad_gradient(struct grad *g)
+static void rsqrt_grad_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
     struct edge square = grad_late(g, "Square", y, d);
     g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -1.5, d), dy), square);
     g->in[1] = build_binary(&g->b, "RsqrtGrad", y, d);
-    return grad_finish(g);
 }
 
 /* z = -dy y^2 */
-static int reciprocal_grad_gradient(struct grad *g)
+static void reciprocal_grad_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 0), dy = grad_input(g, 1), d = g->out[0];
     g->in[0] = grad_mul(g, grad_mul(g, grad_scale(g, -2, d), dy), y);
     g->in[1] = build_binary(&g->b, "ReciprocalGrad", y, d);
-    return grad_finish(g);
 }
 
 FUSED(TanhGrad, INFERRED, "The gradient of Tanh, dy * (1 - y * y), where y is its result.",

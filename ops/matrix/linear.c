@@ -87,7 +87,7 @@ static struct edge multiply(struct build *b, struct edge x, bool adj_x, struct e
 }
 
 /* d(A^-1) = -A^-1 dA A^-1 */
-static int inverse_gradient(struct grad *g)
+static void inverse_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     bool adjoint = node_bool(g->node, "adjoint");
@@ -95,7 +95,6 @@ static int inverse_gradient(struct grad *g)
     /* With adjoint the output is the inverse's transpose, and so is its gradient. */
     struct edge left = multiply(b, inverse, !adjoint, d, adjoint);
     g->in[0] = build_unary(b, "Neg", multiply(b, left, false, inverse, !adjoint));
-    return grad_finish(g);
 }
 
 static struct edge expand(struct build *b, struct edge x)
@@ -105,7 +104,7 @@ static struct edge expand(struct build *b, struct edge x)
 }
 
 /* d det(A) = det(A) tr(A^-1 dA) */
-static int determinant_gradient(struct grad *g)
+static void determinant_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     const struct attr adjoint = {"adjoint", attr_bool(true)};
@@ -113,13 +112,11 @@ static int determinant_gradient(struct grad *g)
     struct edge inverse = build_op(b, "MatrixInverse", &a, 1, &adjoint, 1);
     struct edge scale = build_binary(b, "Mul", g->out[0], grad_output(g, 0));
     g->in[0] = build_binary(b, "Mul", expand(b, expand(b, scale)), inverse);
-    return grad_finish(g);
 }
 
-static int cholesky_gradient(struct grad *g)
+static void cholesky_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "CholeskyGrad", grad_output(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
 static struct edge int64_scalar(struct build *b, int64_t value)
@@ -138,7 +135,7 @@ static struct edge lower_band(struct build *b, struct edge x, int64_t lower)
 /* S = (s + s^T) / 2 with s = L^-T phi(L^T G) L^-1, where phi takes the lower triangle with half the
  * diagonal and is its own transpose. D flows back; with T = (D + D^T) / 2 L^-T and
  * P = phi(L^-1 T): dG = L P and dL = G P^T - 2 S T, the lower triangles of both. */
-static int cholesky_grad_gradient(struct grad *g)
+static void cholesky_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge l = lower_band(b, grad_input(g, 0), -1), up = lower_band(b, grad_input(g, 1), -1);
@@ -155,7 +152,6 @@ static int cholesky_grad_gradient(struct grad *g)
                                     multiply(b, twice, false, t, false));
     g->in[0] = lower_band(b, to_l, -1);
     g->in[1] = lower_band(b, multiply(b, l, false, p, false), -1);
-    return grad_finish(g);
 }
 
 /* With A X = B: dB = A^-T dX and dA = -dB X^T, transposed where A was. */
@@ -170,14 +166,13 @@ static void solve_gradients(struct grad *g, const struct attr *attrs, int n_attr
     g->in[0] = build_unary(b, "Neg", product);
 }
 
-static int solve_gradient(struct grad *g)
+static void solve_gradient(struct grad *g)
 {
     const struct attr flipped = {"adjoint", attr_bool(!node_bool(g->node, "adjoint"))};
     solve_gradients(g, &flipped, 1);
-    return grad_finish(g);
 }
 
-static int triangular_solve_gradient(struct grad *g)
+static void triangular_solve_gradient(struct grad *g)
 {
     bool lower = node_bool(g->node, "lower");
     const struct attr attrs[] = {{"adjoint", attr_bool(!node_bool(g->node, "adjoint"))},
@@ -186,14 +181,12 @@ static int triangular_solve_gradient(struct grad *g)
     struct edge band[] = {g->in[0], int64_scalar(&g->b, lower ? -1 : 0),
                           int64_scalar(&g->b, lower ? 0 : -1)};
     g->in[0] = build_op(&g->b, "MatrixBandPart", band, 3, NULL, 0);
-    return grad_finish(g);
 }
 
-static int band_gradient(struct grad *g)
+static void band_gradient(struct grad *g)
 {
     struct edge inputs[] = {g->out[0], grad_input(g, 1), grad_input(g, 2)};
     g->in[0] = build_op(&g->b, "MatrixBandPart", inputs, 3, NULL, 0);
-    return grad_finish(g);
 }
 
 /* Of each matrix of n columns, n steps over all its elements. */

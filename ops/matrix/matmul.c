@@ -103,25 +103,24 @@ static struct edge multiply(struct grad *g, const struct product *p, struct edge
 
 /* With C = op(A) op(B): dA = dC op(B)^T and dB = op(A)^T dC, transposed once more where op was a
  * transposition. */
-static int product_gradient(struct grad *g, const struct product *p)
+static void product_gradient(struct grad *g, const struct product *p)
 {
     bool ta = node_bool(g->node, p->flag_a), tb = node_bool(g->node, p->flag_b);
     struct edge a = grad_input(g, 0), b = grad_input(g, 1), d = g->out[0];
     g->in[0] = ta ? multiply(g, p, b, tb, d, true) : multiply(g, p, d, false, b, !tb);
     g->in[1] = tb ? multiply(g, p, d, true, a, ta) : multiply(g, p, a, !ta, d, false);
-    return grad_finish(g);
 }
 
-static int matmul_gradient(struct grad *g)
+static void matmul_gradient(struct grad *g)
 {
     static const struct product product = {"MatMul", "transpose_a", "transpose_b"};
-    return product_gradient(g, &product);
+    product_gradient(g, &product);
 }
 
-static int batch_matmul_gradient(struct grad *g)
+static void batch_matmul_gradient(struct grad *g)
 {
     static const struct product product = {"BatchMatMul", "adj_x", "adj_y"};
-    return product_gradient(g, &product);
+    product_gradient(g, &product);
 }
 
 /* 2 m n k, where k is the length that the product sums over, of n left operands. */

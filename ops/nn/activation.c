@@ -13,47 +13,44 @@ static int grad_shape(struct infer *infer)
 }
 
 /* From the incoming gradient and the forward output, so that the input need not be kept. */
-static int from_output(struct grad *g, const char *op)
+static void from_output(struct grad *g, const char *op)
 {
     g->in[0] = build_binary(&g->b, op, g->out[0], grad_output(g, 0));
-    return grad_finish(g);
 }
 
-static int from_input(struct grad *g, const char *op)
+static void from_input(struct grad *g, const char *op)
 {
     g->in[0] = build_binary(&g->b, op, g->out[0], grad_input(g, 0));
-    return grad_finish(g);
 }
 
-static int relu_gradient(struct grad *g)
+static void relu_gradient(struct grad *g)
 {
-    return from_output(g, "ReluGrad");
+    from_output(g, "ReluGrad");
 }
 
-static int relu6_gradient(struct grad *g)
+static void relu6_gradient(struct grad *g)
 {
-    return from_input(g, "Relu6Grad");
+    from_input(g, "Relu6Grad");
 }
 
-static int elu_gradient(struct grad *g)
+static void elu_gradient(struct grad *g)
 {
-    return from_output(g, "EluGrad");
+    from_output(g, "EluGrad");
 }
 
-static int softplus_gradient(struct grad *g)
+static void softplus_gradient(struct grad *g)
 {
-    return from_input(g, "SoftplusGrad");
+    from_input(g, "SoftplusGrad");
 }
 
 /* A mask times the gradient: linear in the gradient, flat in the features. */
-static int mask_gradient(struct grad *g)
+static void mask_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, g->node->op->def->name, g->out[0], grad_input(g, 1));
-    return grad_finish(g);
 }
 
 /* g (y < 0 ? y + 1 : 1), with y the output of Elu. */
-static int elu_grad_gradient(struct grad *g)
+static void elu_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge y = grad_input(g, 1), zero = build_scalar_like(b, y, 0);
@@ -62,11 +59,10 @@ static int elu_grad_gradient(struct grad *g)
                           build_unary(b, "ZerosLike", product)};
     g->in[0] = build_binary(b, "EluGrad", g->out[0], y);
     g->in[1] = build_op(b, "Select", args, 3, NULL, 0);
-    return grad_finish(g);
 }
 
 /* g s with s = sigmoid(x), and ds/dx = s (1 - s). */
-static int softplus_grad_gradient(struct grad *g)
+static void softplus_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 1), s = build_unary(b, "Sigmoid", x);
@@ -74,7 +70,6 @@ static int softplus_grad_gradient(struct grad *g)
         build_binary(b, "Mul", s, build_binary(b, "Sub", build_scalar_like(b, x, 1), s));
     g->in[0] = build_binary(b, "SoftplusGrad", g->out[0], x);
     g->in[1] = build_binary(b, "Mul", build_binary(b, "Mul", g->out[0], grad_input(g, 0)), slope);
-    return grad_finish(g);
 }
 
 #define ACTIVATION(op, of, half, cost, doc, ...)                                                   \

@@ -49,7 +49,7 @@ static void moments_gradient(struct grad *g)
     g->in[0] = total;
 }
 
-static int norm_gradient(struct grad *g)
+static void norm_gradient(struct grad *g)
 {
     const char *const names[] = {"epsilon", "data_format", "is_training"};
     struct attr attrs[3];
@@ -63,7 +63,6 @@ static int norm_gradient(struct grad *g)
             g->in[i] = build_slot(made, i);
     }
     moments_gradient(g);
-    return grad_finish(g);
 }
 
 const struct op_def op_FusedBatchNorm = {

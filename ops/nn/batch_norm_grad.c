@@ -162,7 +162,7 @@ static struct edge to_variance(struct grad *g, const struct second *s)
     return grad_scale(g, -0.5, grad_mul(g, cube, to_r));
 }
 
-static int norm_grad_gradient(struct grad *g)
+static void norm_grad_gradient(struct grad *g)
 {
     struct second s;
     struct edge mean = grad_input(g, 3), variance = grad_input(g, 4), x = grad_input(g, 1);
@@ -189,7 +189,6 @@ static int norm_grad_gradient(struct grad *g)
     g->in[2] = grad_mul(g, s.r, to_scale);
     g->in[3] = grad_neg(g, norm_reduce(g, "Sum", g->in[1]));
     g->in[4] = to_variance(g, &s);
-    return grad_finish(g);
 }
 
 const struct op_def op_FusedBatchNormGrad = {

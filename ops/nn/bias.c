@@ -45,20 +45,18 @@ static struct edge with_format(struct grad *g, const char *op, struct edge *inpu
     return build_op(&g->b, op, inputs, n, &format, 1);
 }
 
-static int bias_gradient(struct grad *g)
+static void bias_gradient(struct grad *g)
 {
     struct edge d = g->out[0];
     g->in[0] = d;
     g->in[1] = with_format(g, "BiasAddGrad", &d, 1);
-    return grad_finish(g);
 }
 
 /* A sum's gradient goes to all that was summed. */
-static int bias_grad_gradient(struct grad *g)
+static void bias_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {build_unary(&g->b, "ZerosLike", grad_input(g, 0)), g->out[0]};
     g->in[0] = with_format(g, "BiasAdd", inputs, 2);
-    return grad_finish(g);
 }
 
 const struct op_def op_BiasAdd = {

@@ -141,28 +141,25 @@ static struct edge shape_of_input(struct grad *g, int i)
     return build_unary(&g->b, "Shape", grad_input(g, i));
 }
 
-static int conv_gradient(struct grad *g)
+static void conv_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), w = grad_input(g, 1), d = g->out[0];
     g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), w, d);
     g->in[1] = related(g, RELATED_FILTER, x, shape_of_input(g, 1), d);
-    return grad_finish(g);
 }
 
-static int backprop_input_gradient(struct grad *g)
+static void backprop_input_gradient(struct grad *g)
 {
     struct edge w = grad_input(g, 1), d = grad_input(g, 2), dd = g->out[0];
     g->in[1] = related(g, RELATED_FILTER, dd, shape_of_input(g, 1), d);
     g->in[2] = related(g, RELATED_FORWARD, dd, w, EDGE_NONE);
-    return grad_finish(g);
 }
 
-static int backprop_filter_gradient(struct grad *g)
+static void backprop_filter_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), d = grad_input(g, 2), dd = g->out[0];
     g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), dd, d);
     g->in[2] = related(g, RELATED_FORWARD, x, dd, EDGE_NONE);
-    return grad_finish(g);
 }
 
 /* Every element of the result, or of its gradient, meets the cells of one filter's window. */

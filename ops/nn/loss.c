@@ -4,10 +4,9 @@
 #include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
-static int l2_gradient(struct grad *g)
+static void l2_gradient(struct grad *g)
 {
     g->in[0] = build_binary(&g->b, "Mul", grad_input(g, 0), g->out[0]);
-    return grad_finish(g);
 }
 
 const struct op_def op_L2Loss = {

@@ -27,7 +27,7 @@ static int lrn_grad_shape(struct infer *infer)
     return 0;
 }
 
-static int lrn_gradient(struct grad *g)
+static void lrn_gradient(struct grad *g)
 {
     const char *const names[] = {"depth_radius", "bias", "alpha", "beta"};
     struct attr attrs[4];
@@ -35,7 +35,6 @@ static int lrn_gradient(struct grad *g)
         attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
     struct edge inputs[] = {g->out[0], grad_input(g, 0), grad_output(g, 0)};
     g->in[0] = build_op(&g->b, "LRNGrad", inputs, 3, attrs, 4);
-    return grad_finish(g);
 }
 
 /* Sums over channels c - depth_radius to c + depth_radius: a product with a band of ones. */
@@ -59,7 +58,7 @@ static struct edge neighbours(struct grad *g, struct edge x)
 
 /* z = g n^-beta - 2 alpha beta x W(g y / n), with n = bias + alpha W(x^2) and W the sum over
  * neighbours, which is its own transpose. d flows back; u = 2 alpha beta W(d x). */
-static int lrn_grad_gradient(struct grad *g)
+static void lrn_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge gs = grad_input(g, 0), x = grad_input(g, 1), y = grad_input(g, 2), d = g->out[0];
@@ -79,7 +78,6 @@ static int lrn_grad_gradient(struct grad *g)
     g->in[0] = build_binary(b, "Sub", grad_mul(g, d, power), grad_mul(g, share, y));
     g->in[1] = build_binary(b, "Add", direct, through);
     g->in[2] = grad_neg(g, grad_mul(g, share, gs));
-    return grad_finish(g);
 }
 
 #define LRN_ATTRS                                                                                  \

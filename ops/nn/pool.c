@@ -149,40 +149,35 @@ static struct edge with_window(struct grad *g, const char *op, struct edge *inpu
     return build_op(&g->b, op, inputs, n, attrs, n_attrs);
 }
 
-static int max_pool_gradient(struct grad *g)
+static void max_pool_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_output(g, 0), g->out[0]};
     g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
-    return grad_finish(g);
 }
 
 /* Which cell is the largest does not change a little beside where it is: linear in what flows. */
-static int max_pool_grad_gradient(struct grad *g)
+static void max_pool_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
     g->in[2] = with_window(g, "MaxPoolGradGrad", inputs, 3);
-    return grad_finish(g);
 }
 
-static int max_pool_grad_grad_gradient(struct grad *g)
+static void max_pool_grad_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
     g->in[2] = with_window(g, "MaxPoolGrad", inputs, 3);
-    return grad_finish(g);
 }
 
-static int avg_pool_gradient(struct grad *g)
+static void avg_pool_gradient(struct grad *g)
 {
     struct edge inputs[] = {build_unary(&g->b, "Shape", grad_input(g, 0)), g->out[0]};
     g->in[0] = with_window(g, "AvgPoolGrad", inputs, 2);
-    return grad_finish(g);
 }
 
 /* AvgPoolGrad is linear, and AvgPool its transpose. */
-static int avg_pool_grad_gradient(struct grad *g)
+static void avg_pool_grad_gradient(struct grad *g)
 {
     g->in[1] = with_window(g, "AvgPool", (struct edge *)&g->out[0], 1);
-    return grad_finish(g);
 }
 
 #define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR

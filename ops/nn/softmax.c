@@ -30,20 +30,18 @@ static struct edge through_softmax(struct build *b, struct edge d, struct edge y
     return build_binary(b, "Mul", build_binary(b, "Sub", d, sum), y);
 }
 
-static int softmax_gradient(struct grad *g)
+static void softmax_gradient(struct grad *g)
 {
     g->in[0] = through_softmax(&g->b, g->out[0], grad_output(g, 0));
-    return grad_finish(g);
 }
 
 /* d - sum(d) exp(y) */
-static int log_softmax_gradient(struct grad *g)
+static void log_softmax_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge y = build_unary(b, "Exp", grad_output(g, 0));
     struct edge part = build_binary(b, "Mul", sum_rows(b, g->out[0]), y);
     g->in[0] = build_binary(b, "Sub", g->out[0], part);
-    return grad_finish(g);
 }
 
 static int cross_entropy_shape(struct infer *infer)
@@ -93,7 +91,7 @@ static struct edge through_entropy(struct grad *g, struct edge features)
     return total;
 }
 
-static int cross_entropy_gradient(struct grad *g)
+static void cross_entropy_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge features = grad_input(g, 0);
@@ -104,13 +102,11 @@ static int cross_entropy_gradient(struct grad *g)
         features = build_binary(b, "Add", features, zeros); /* broadcasts them */
     }
     g->in[0] = grad_unbroadcast(g, through_entropy(g, features), 0, 1);
-    return grad_finish(g);
 }
 
-static int sparse_cross_entropy_gradient(struct grad *g)
+static void sparse_cross_entropy_gradient(struct grad *g)
 {
     g->in[0] = through_entropy(g, grad_input(g, 0));
-    return grad_finish(g);
 }
 
 const struct op_def op_Softmax = {

@@ -28,7 +28,7 @@ static int top_k_shape(struct infer *infer)
 }
 
 /* What flows back goes to the elements that were taken, in a flat view of the input. */
-static int top_k_gradient(struct grad *g)
+static void top_k_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), indices = grad_output(g, 1);
@@ -50,7 +50,6 @@ static int top_k_gradient(struct grad *g)
                          build_binary(b, "Reshape", positions, end), size};
     struct edge spread = build_op(b, "UnsortedSegmentSum", sum, 3, NULL, 0);
     g->in[0] = build_binary(b, "Reshape", spread, build_unary(b, "Shape", x));
-    return grad_finish(g);
 }
 
 static int in_top_k_shape(struct infer *infer)

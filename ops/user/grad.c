@@ -4,12 +4,11 @@
  */
 #include "ops/user/internal.h"
 
-int user_gradient(struct grad *grad)
+void user_gradient(struct grad *grad)
 {
     struct tf_grad handle = {&user_functions, {&user_functions, grad->node}, grad};
     if (user_row(grad->node)->gradient(&handle) && !grad->b.failed)
         user_grad_fail(&handle, "its gradient function failed");
-    return grad_finish(grad);
 }
 
 static struct tf_edge out(struct edge edge)

@@ -60,7 +60,7 @@ extern const struct kernel_code user_kernel_code;
 
 /* Of struct op_def. */
 int user_shape(struct infer *infer);
-int user_gradient(struct grad *grad);
+void user_gradient(struct grad *grad);
 
 struct tf_shape user_shape_out(const struct shape *shape);
 /* False: that is no shape. */

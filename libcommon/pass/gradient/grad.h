@@ -18,7 +18,7 @@ struct gradient {
 
 /* What an op's gradient function sees. It sets in[i] (or calls grad_set_rows) for each input that
  * has a gradient. out[k] is the gradient of output k, EDGE_NONE if nothing flows back through it;
- * at least one exists. Returns g->b.failed ? g->b.err->code : 0, which grad_finish does. */
+ * at least one exists. That it fails is b's to say (grad_finish). */
 struct grad {
     struct build b;          /* new nodes are scoped "gradients/NAME_grad" */
     const struct node *node; /* the forward node */
@@ -37,6 +37,7 @@ static inline struct edge grad_output(const struct grad *g, int k)
     return (struct edge){g->node->id, k};
 }
 
+/* 0, or what the first node that could not be made has left in b.err. */
 static inline int grad_finish(const struct grad *g)
 {
     return g->b.failed ? g->b.err->code : 0;

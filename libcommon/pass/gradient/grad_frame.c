@@ -90,7 +90,8 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
         return error_set(e->err, ERR_DATA, "%s: op %s has no gradient%s%s", node_text(g->node),
                          def->name, def->no_gradient ? ": " : "",
                          def->no_gradient ? def->no_gradient : "");
-    if (def->gradient(g))
+    def->gradient(g);
+    if (grad_finish(g))
         return error_prefix(e->err, "%s: gradient of %s: ", node_text(g->node), def->name);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/array/check_numerics_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 

@@ -2,7 +2,7 @@
  *
  * CheckNumerics: a thread per element or pack, and the elements that are left over.
  */
-#include "ops/array/check_numerics_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "ops/array/row_moves_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/array/strided.h"
 #include "ops/device/kernel_cuda.h"
 

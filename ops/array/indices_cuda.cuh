@@ -2,7 +2,7 @@
 #ifndef OPS_ARRAY_INDICES_CUDA_CUH
 #define OPS_ARRAY_INDICES_CUDA_CUH
 
-#include "ops/array/rows_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/types_cuda.cuh"
 
 DEVICE_INLINE int64_t index_at(const cuda_indices &indices, int64_t i)

@@ -2,7 +2,7 @@
  *
  * Range: a thread per element.
  */
-#include "ops/array/range_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

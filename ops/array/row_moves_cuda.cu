@@ -2,7 +2,7 @@
  *
  * Copies of rows: a thread per element or pack of what is written.
  */
-#include "ops/array/row_moves_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

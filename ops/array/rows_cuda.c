@@ -2,7 +2,7 @@
  *
  * The CUDA kernels of rows by number. Indices are looked at on the device.
  */
-#include "ops/array/rows_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/array/results.h"

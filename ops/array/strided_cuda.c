@@ -2,12 +2,12 @@
  *
  * What kernels of any device have CUDA do with blocks of elements.
  */
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/select_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from)
 {

@@ -5,7 +5,7 @@
  * shared memory, so that both sides are walked along; or single elements, in the order of what is
  * written.
  */
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 struct tile_grad_state {
     size_t scratch; /* bytes that every run has */

@@ -10,7 +10,7 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
 #include "ops/device/optional_cuda.h"
-#include "ops/math/select_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 enum { OWN, CUDNN }; /* numbers of choices */
 

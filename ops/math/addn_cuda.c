@@ -3,7 +3,7 @@
  * The CUDA kernel of AddN. Of 16 bits a sum of more than CUDA_ADDN_INPUTS is rounded once for each
  * launch.
  */
-#include "ops/math/addn_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/addn.h"

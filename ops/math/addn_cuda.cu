@@ -2,7 +2,7 @@
  *
  * Each thread reads its elements of all inputs before it writes. Integers wrap around.
  */
-#include "ops/math/addn_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

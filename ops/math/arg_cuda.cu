@@ -4,7 +4,7 @@
  * thread each: then the lines lie side by side.
  */
 #include "ops/device/types_cuda.cuh"
-#include "ops/math/lines_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 template <typename W> struct best {
     W value;

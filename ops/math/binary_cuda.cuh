@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "ops/math/broadcast_cuda.cuh"
-#include "ops/math/elementwise_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 template <typename T> struct binary_args {
     walk_plan plan;

@@ -2,13 +2,11 @@
  *
  * The CUDA kernels of element-wise ops: of one tensor, of two, Cast and Select.
  */
-#include "ops/math/elementwise_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/cast_cuda.h"
 #include "ops/math/select.h"
-#include "ops/math/select_cuda.h"
 
 /* ---- of one ---- */
 

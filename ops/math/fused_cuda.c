@@ -2,7 +2,7 @@
  *
  * The CUDA kernel of FusedElementwise.
  */
-#include "ops/math/fused_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"

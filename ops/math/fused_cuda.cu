@@ -3,7 +3,7 @@
  * A thread takes an element through all steps. What a step makes is in the thread's own memory; the
  * steps are the same for all threads, so that no warp parts.
  */
-#include "ops/math/fused_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
  *
  * The CUDA kernels along an axis: ArgMax and ArgMin, Cumsum and Cumprod.
  */
-#include "ops/math/lines_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/array/args.h"

@@ -2,7 +2,7 @@
  *
  * The CUDA kernel of reductions. Of dimensions of 1 nothing is launched: the output is the input.
  */
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"

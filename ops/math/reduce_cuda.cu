@@ -6,7 +6,7 @@
  * of a block rows. Where there are few results, each is cut into pieces, which a second kernel
  * merges in order.
  */
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include <cstring>
 

@@ -5,7 +5,7 @@
  * lie side by side, and are a thread's each.
  */
 #include "ops/math/fold_cuda.cuh"
-#include "ops/math/lines_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 template <typename W>
 using carried = std::conditional_t<std::is_floating_point<W>::value, double, twin<W>>;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/math/select_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #include "ops/math/broadcast_cuda.cuh"
 

@@ -4,7 +4,7 @@
  */
 #include <cstring>
 
-#include "ops/math/elementwise_cuda.h"
+#include "ops/math/launchers_cuda.h"
 #include "ops/math/unary_ops_cuda.cuh"
 
 namespace

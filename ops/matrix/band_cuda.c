@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/matrix/band_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/matrix/band.h"

@@ -2,7 +2,7 @@
  *
  * MatrixBandPart: a thread per element or pack. A pack is within a row.
  */
-#include "ops/matrix/band_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

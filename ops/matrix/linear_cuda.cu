@@ -3,7 +3,7 @@
  * Elements of square matrices have a thread each; diagonals, which lie far apart, the lanes of a
  * warp.
  */
-#include "ops/matrix/linear_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

@@ -7,9 +7,9 @@
  */
 #include "ops/matrix/linear_steps_cuda.h"
 
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/blas_cuda.h"
-#include "ops/matrix/linear_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 static int enqueued(int code)
 {

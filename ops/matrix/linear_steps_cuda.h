@@ -8,7 +8,7 @@
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/solver_cuda.h"
-#include "ops/math/cast_cuda.h"
+#include "ops/math/launchers_cuda.h"
 #include "ops/matrix/linear_sizes.h"
 
 /* Scratch memory. */

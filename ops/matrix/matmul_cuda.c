@@ -6,8 +6,8 @@
 #include "ops/device/cuda.h"
 #include "ops/device/gemm_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 #include "ops/matrix/product.h"
-#include "ops/matrix/product_cuda.h"
 
 struct matmul_state {
     struct product_flags flags;

@@ -4,7 +4,7 @@
  * through shared memory, so that an element of them is read once per tile.
  */
 #include "ops/device/types_cuda.cuh"
-#include "ops/matrix/product_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #define TILE 16
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/elementwise_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 static int prepare(struct kernel_setup *setup)
 {

@@ -3,7 +3,7 @@
  * The CUDA kernels of batch normalization and its gradient: our own, or cuDNN's
  * (ops/device/dnn_op_cuda.h).
  */
-#include "ops/nn/batch_norm_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/dnn_op_cuda.h"

@@ -5,7 +5,7 @@
  * the third one needs for an element. The variance is that of differences from the channel's first
  * element, so that a large mean takes nothing from it.
  */
-#include "ops/nn/batch_norm_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

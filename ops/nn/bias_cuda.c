@@ -7,8 +7,7 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/elementwise_cuda.h"
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 #include "ops/nn/format.h"
 
 struct bias_state {

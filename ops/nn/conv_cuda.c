@@ -6,17 +6,17 @@
  * into scratch memory and back. Windows of one cell, one after the other, are the image itself.
  * Filters of positions make a product for each position, of one batch.
  */
-#include "ops/nn/conv_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/array/strided.h"
-#include "ops/array/strided_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/gemm_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/cast_cuda.h"
+#include "ops/math/launchers_cuda.h"
 #include "ops/nn/conv_dnn_cuda.h"
 #include "ops/nn/conv_shapes.h"
 

@@ -3,7 +3,7 @@
  * A thread for each element that is written, channels side by side, so that reads and writes are
  * coalesced. Unrolling moves 16 bytes at once where the channels of a cell are made of them.
  */
-#include "ops/nn/conv_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

@@ -4,7 +4,7 @@
 #include <limits.h>
 
 #include "base/memory.h"
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/window_dnn_cuda.h"

@@ -4,7 +4,7 @@
  */
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 struct loss_state {
     size_t scratch; /* bytes that every run has */

@@ -3,7 +3,7 @@
  * The CUDA kernels of LRN, our own or cuDNN's (ops/device/dnn_op_cuda.h), and of its gradient,
  * whose inputs are what flows back, x and y.
  */
-#include "ops/nn/lrn_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/dnn_op_cuda.h"

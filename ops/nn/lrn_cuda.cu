@@ -3,7 +3,7 @@
  * A thread for each element, which adds what is within the radius, channel by channel. The gradient
  * is two kernels: what each element gives to its neighbours, and the sum of what they gave.
  */
-#include "ops/nn/lrn_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
  *
  * The CUDA kernels of pooling: our own, or cuDNN's (ops/device/dnn_op_cuda.h).
  */
-#include "ops/nn/pool_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/dnn_op_cuda.h"

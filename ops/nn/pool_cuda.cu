@@ -3,7 +3,7 @@
  * A thread for each element of the result. What flows back to a cell is gathered from the windows
  * that cover it, in their order, so that no two threads add to one element.
  */
-#include "ops/nn/pool_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 

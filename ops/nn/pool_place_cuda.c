@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/nn/pool_place_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"

@@ -4,7 +4,7 @@
  * multiples of that. Indices have 32 bits, and what divides them is prepared on the host: planes
  * are launched in parts that allow it.
  */
-#include "ops/nn/pool_place_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 

@@ -4,10 +4,10 @@
  * Features and labels that are to be repeated are copied into scratch memory as often as they are
  * needed.
  */
-#include "ops/nn/softmax_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/broadcast_cuda.h"

@@ -3,7 +3,7 @@
  * Softmax and cross entropies: a warp for each row, a block where rows are long. Exponentials are
  * computed again where they are written, rather than kept.
  */
-#include "ops/nn/softmax_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 

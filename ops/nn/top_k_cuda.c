@@ -2,7 +2,7 @@
  *
  * The CUDA kernels of TopKV2 and InTopK.
  */
-#include "ops/nn/top_k_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/top_k_shapes.h"

@@ -3,7 +3,7 @@
  * A block for each row. Its threads look k times for the first element behind the one that was
  * found before, in an order in which no two are equal.
  */
-#include "ops/nn/top_k_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 

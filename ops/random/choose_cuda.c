@@ -2,10 +2,10 @@
  *
  * The CUDA kernels of RandomShuffle and Multinomial.
  */
-#include "ops/random/choose_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/rows_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/random/choose.h"
 #include "ops/random/draw_cuda.h"

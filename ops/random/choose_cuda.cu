@@ -4,7 +4,7 @@
  * the one before it. Of classes a block adds up a row's probabilities, and then a thread looks for
  * each sample's.
  */
-#include "ops/random/choose_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 #define TF_OPS_RANDOM_DRAW_CUDA_H
 
 #include "ops/random/draw.h"
-#include "ops/random/random_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 static inline struct cuda_random_place cuda_random_place_of(const struct kernel_call *call,
                                                             const struct random_seeds *seeds)

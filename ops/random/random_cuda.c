@@ -2,7 +2,7 @@
  *
  * The CUDA kernels of random numbers. The step's part of the seed is read on the device.
  */
-#include "ops/random/random_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/random/draw_cuda.h"

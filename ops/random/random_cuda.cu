@@ -2,7 +2,7 @@
  *
  * A thread computes one block of four words, and the elements that have words of it.
  */
-#include "ops/random/random_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #include "ops/random/stream_cuda.cuh"
 

@@ -6,7 +6,7 @@
 #define OPS_RANDOM_STREAM_CUDA_CUH
 
 #include "ops/device/types_cuda.cuh"
-#include "ops/random/random_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #define RANDOM_FUNCTION static __device__ __forceinline__
 #include "ops/random/distribution.h"

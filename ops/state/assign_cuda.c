@@ -3,7 +3,7 @@
  * The CUDA kernels that write whole variables. Whether the step has failed by then is looked at on
  * the device; what the host does, it does in any case.
  */
-#include "ops/state/assign_cuda.h"
+#include "ops/state/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
 #include "ops/state/assign.h"

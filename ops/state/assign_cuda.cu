@@ -2,7 +2,7 @@
  *
  * Writing whole variables: a pack of elements per thread and turn. Integers wrap around.
  */
-#include "ops/state/assign_cuda.h"
+#include "ops/state/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

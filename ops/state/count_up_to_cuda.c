@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/state/count_up_to_cuda.h"
+#include "ops/state/launchers_cuda.h"
 
 #include "exec/state/variable.h"
 #include "ops/device/kernel_cuda.h"

@@ -2,7 +2,7 @@
  *
  * CountUpTo: one thread.
  */
-#include "ops/state/count_up_to_cuda.h"
+#include "ops/state/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 

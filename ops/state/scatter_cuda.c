@@ -5,9 +5,9 @@
  */
 #include "base/memory.h"
 #include "exec/state/variable.h"
-#include "ops/array/rows_cuda.h"
+#include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/state/assign_cuda.h"
+#include "ops/state/launchers_cuda.h"
 #include "ops/state/scatter.h"
 
 struct scatter_state {

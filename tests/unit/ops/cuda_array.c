@@ -6,8 +6,7 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/array/rows_cuda.h"
-#include "ops/array/strided_cuda.h"
+#include "ops/array/launchers_cuda.h"
 
 #define ITEM 5
 #define SEEDS 3

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/nn/top_k_cuda.h"
-#include "ops/random/choose_cuda.h"
+#include "ops/nn/launchers_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 #define SEEDS 3
 #define ITEM 4

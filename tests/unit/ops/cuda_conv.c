@@ -4,7 +4,7 @@
  * sizes, strides, dilations and paddings, channels that are moved 16 bytes at once and others.
  */
 #include "lib/cuda_beside.h"
-#include "ops/nn/conv_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 static uint64_t random_state = 41;
 

@@ -7,9 +7,7 @@
 
 #include "exec/device/fault.h"
 #include "lib/cuda_beside.h"
-#include "ops/math/cast_cuda.h"
-#include "ops/math/elementwise_cuda.h"
-#include "ops/math/select_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #define ITEM 7
 

@@ -8,7 +8,7 @@
 
 #include "lib/cuda_beside.h"
 #include "lib/test_device.h"
-#include "ops/matrix/linear_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #define ITEM 4
 

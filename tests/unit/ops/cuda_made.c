@@ -6,10 +6,8 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/array/check_numerics_cuda.h"
-#include "ops/array/range_cuda.h"
-#include "ops/array/row_moves_cuda.h"
-#include "ops/matrix/band_cuda.h"
+#include "ops/array/launchers_cuda.h"
+#include "ops/matrix/launchers_cuda.h"
 
 #define ITEM 5
 

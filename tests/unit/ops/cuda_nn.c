@@ -7,10 +7,7 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/nn/batch_norm_cuda.h"
-#include "ops/nn/lrn_cuda.h"
-#include "ops/nn/pool_cuda.h"
-#include "ops/nn/pool_place_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 
 #define SEEDS 3
 

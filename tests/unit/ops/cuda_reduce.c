@@ -7,9 +7,7 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/math/addn_cuda.h"
-#include "ops/math/lines_cuda.h"
-#include "ops/math/reduce_cuda.h"
+#include "ops/math/launchers_cuda.h"
 
 #define SEEDS 2
 

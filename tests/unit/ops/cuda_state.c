@@ -6,8 +6,7 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/state/assign_cuda.h"
-#include "ops/state/count_up_to_cuda.h"
+#include "ops/state/launchers_cuda.h"
 
 static uint64_t random_state = 41;
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "lib/cuda_beside.h"
-#include "ops/nn/softmax_cuda.h"
-#include "ops/random/random_cuda.h"
+#include "ops/nn/launchers_cuda.h"
+#include "ops/random/launchers_cuda.h"
 #include "ops/train/apply_cuda.h"
 
 #define ITEM 4

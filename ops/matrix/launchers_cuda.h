@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What linear algebra does beside the calls of libraries: triangles of square matrices, what
- * becomes of factors, and whether there are any. Matrices are float32 or float64, row-major and one
- * behind the other.
+ * The launchers of the .cu files of matrices: what each takes.
  */
-#ifndef TF_OPS_MATRIX_LINEAR_CUDA_H
-#define TF_OPS_MATRIX_LINEAR_CUDA_H
+#ifndef TF_OPS_MATRIX_LAUNCHERS_CUDA_H
+#define TF_OPS_MATRIX_LAUNCHERS_CUDA_H
+
+#include <stdbool.h>
 
 #include "ops/device/launch_cuda.h"
+
+/* ---- linear ----
+ *
+ * What linear algebra does beside the calls of libraries: triangles of square matrices, what
+ * becomes of factors, and whether there are any. Matrices are float32 or float64, row-major and one
+ * behind the other. */
 
 enum cuda_square_form {
     CUDA_LOWER,        /* the lower triangle, zeros above it */
@@ -55,5 +61,36 @@ CUDA_C int cuda_square(const struct cuda_square *call, struct CUstream_st *strea
 CUDA_C int cuda_determinant(const struct cuda_determinant *call, struct CUstream_st *stream);
 CUDA_C int cuda_check_infos(const struct cuda_infos *call, struct CUstream_st *stream);
 CUDA_C int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream_st *stream);
+
+/* ---- product ----
+ *
+ * Products of matrices of integers, which wrap around: cuBLAS has none. */
+
+/* Row-major: [batches, m, n] of op(A) [batches, m, k] and op(B) [batches, k, n]. */
+struct cuda_product {
+    enum cuda_type type; /* an integer */
+    bool transpose_a, transpose_b;
+    int64_t m, n, k, batches;
+    const void *a, *b;
+    void *c; /* overlaps neither */
+};
+
+CUDA_C int cuda_product(const struct cuda_product *call, struct CUstream_st *stream);
+
+/* ---- band ----
+ *
+ * MatrixBandPart: elements by their size, and zeros. */
+
+/* Element [row, column] of each matrix stays if row - lower <= column <= row + upper. */
+struct cuda_band {
+    int element_bytes; /* 1, 2, 4 or 8 */
+    int64_t n;         /* of all elements */
+    int64_t rows, columns;
+    int64_t lower, upper; /* 0 to `rows`, 0 to `columns` */
+    const void *x;
+    void *y; /* may be x */
+};
+
+CUDA_C int cuda_band(const struct cuda_band *call, struct CUstream_st *stream);
 
 #endif

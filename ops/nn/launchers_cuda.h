@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launchers of the .cu files of neural networks: what each takes.
+ */
+#ifndef TF_OPS_NN_LAUNCHERS_CUDA_H
+#define TF_OPS_NN_LAUNCHERS_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ops/device/launch_cuda.h"
+
+/* ---- conv ----
+ *
+ * Convolution as matrix products: the windows of images [batch, height, width, channels] are
+ * unrolled into the rows of a matrix [positions, window * channels], or what flows back to such a
+ * matrix is added up where it came from. */
+
+/* A window of `size` cells, `dilation` apart, begins at `out` places, the first one `before` cells
+ * before the image. */
+struct cuda_conv_axis {
+    int64_t in, size, stride, dilation, before, out;
+};
+
+struct cuda_unroll {
+    enum cuda_type type; /* of the images, a float */
+    int64_t batch, channels;
+    struct cuda_conv_axis y, x;
+    void *image;
+    void *matrix; /* of the type; what is rolled up is of what it is computed in */
+};
+
+/* Zeros where a window leaves the image. */
+CUDA_C int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *stream);
+
+/* The reverse: each cell of the images is the sum of what its copies hold, in a fixed order. */
+CUDA_C int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream);
+
+/* ---- pool ----
+ *
+ * Pooling, with the CPU's bits. Images are planes [height, width, block]: NHWC has one plane for
+ * each image, its block all channels, NCHW one of single elements for each channel. */
+
+enum cuda_pool_form {
+    CUDA_MAX_POOL,
+    CUDA_MAX_POOL_GRAD,
+    CUDA_MAX_POOL_GRAD_GRAD,
+    CUDA_AVG_POOL, /* means are of floats alone */
+    CUDA_AVG_POOL_GRAD,
+};
+
+/* A window of `size` cells begins at `out` places, the first one `before` cells before the image.
+ */
+struct cuda_window {
+    int64_t in, size, stride, before, out;
+};
+
+struct cuda_pool {
+    enum cuda_pool_form form;
+    enum cuda_type type; /* a number */
+    int64_t planes, block;
+    struct cuda_window y, x;
+    const void *image;    /* not of AVG_POOL_GRAD */
+    const void *output;   /* of gradients of the largest: what MaxPool made of the image */
+    const void *gradient; /* like the output; of MAX_POOL_GRAD_GRAD like the image */
+    void *result;
+};
+
+CUDA_C int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream);
+
+/* ---- pool place ----
+ *
+ * MaxPool with a byte for each window, which says where its largest value is, and its gradient from
+ * those bytes (ops/nn/pool.c), with the CPU's bits. */
+
+struct cuda_pool_place {
+    enum cuda_type type; /* a float */
+    int masked;          /* forward: no place where the largest value is not above 0 */
+    int64_t planes, block;
+    struct cuda_window y, x;
+    const void *image, *gradient; /* forward: the image; backward: what flows back */
+    uint8_t *place;               /* written by the forward pass */
+    void *result;                 /* like the output; backward: like the image */
+};
+
+CUDA_C int cuda_max_pool_place(const struct cuda_pool_place *call, struct CUstream_st *stream);
+CUDA_C int cuda_max_pool_place_grad(const struct cuda_pool_place *call, struct CUstream_st *stream);
+
+/* ---- batch norm ----
+ *
+ * Batch normalization of images [outer, channels, inner]: NHWC has an inner of 1, NCHW an outer of
+ * as many as there are images. Sums are in float64 and in an order that the shape decides. */
+
+struct cuda_batch_norm {
+    enum cuda_type type; /* a float; vectors have it, too */
+    int64_t outer, channels, inner;
+    bool training;
+    double epsilon;
+    const void *x, *scale;
+    const void *g;               /* of the gradient: what flows back; else NULL */
+    const void *offset;          /* not of the gradient */
+    const void *mean, *variance; /* of the gradient, and where it is not training */
+    /* y, mean, unbiased variance, mean, variance; of the gradient: those of x, scale, offset. */
+    void *out[5];
+    void *scratch; /* cuda_batch_norm_scratch bytes, at a multiple of 8 */
+};
+
+CUDA_C size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t inner);
+
+CUDA_C int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+
+/* Around cuDNN's, which has other vectors, in the scratch memory: in training mean and unbiased
+ * variance, which are zeros before and are made outputs of after; of the gradient
+ * 1 / sqrt(variance + epsilon). Where statistics are given they are outputs. */
+CUDA_C int cuda_batch_norm_before(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+CUDA_C int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+
+/* ---- lrn ----
+ *
+ * Local response normalization over the innermost dimension, with the CPU's bits in float32. */
+
+struct cuda_lrn {
+    enum cuda_type type; /* a float */
+    int64_t positions, channels, radius;
+    double bias, alpha, beta;
+    const void *x;
+    const void *y, *g; /* of the gradient: what came of x, and what flows back to it; else NULL */
+    void *out;
+    void *scratch; /* of the gradient: cuda_lrn_scratch bytes, at a multiple of 8 */
+};
+
+CUDA_C size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements);
+
+CUDA_C int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream);
+
+/* ---- softmax ----
+ *
+ * Softmax and cross entropies of rows. Elements of 16 bits are computed in float32, sums are in
+ * float64 and in an order that the length of a row decides. */
+
+enum cuda_softmax_form {
+    CUDA_SOFTMAX,
+    CUDA_LOG_SOFTMAX,
+    CUDA_CROSS_ENTROPY, /* y: what flows back, softmax - labels */
+    CUDA_SPARSE_CROSS_ENTROPY,
+};
+
+struct cuda_softmax {
+    enum cuda_softmax_form form;
+    enum cuda_type type; /* a float */
+    int64_t rows, n;
+    const void *x;
+    const void *labels;      /* [rows, n], or, sparse, [rows] class numbers */
+    bool wide_classes;       /* of int64; else of int32 */
+    void *y;                 /* [rows, n]; may be x */
+    void *loss;              /* [rows], of cross entropies */
+    struct cuda_fault fault; /* FAULT_LABEL of what is no class */
+};
+
+CUDA_C int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream);
+
+/* ---- top k ----
+ *
+ * The k largest elements of rows, in order: NaN is the largest, of equals the one that comes first.
+ */
+
+struct cuda_top_k {
+    enum cuda_type type; /* a number */
+    int64_t rows, n, k;
+    const void *x;
+    void *values;
+    int32_t *indices;
+};
+
+/* Whether fewer than k elements of a row are larger than that of its target; not where the target
+ * is none of them, or an element is not finite. */
+struct cuda_in_top_k {
+    enum cuda_type type; /* of the predictions: a float */
+    int64_t rows, n, k;
+    const void *predictions, *targets;
+    bool wide_targets; /* of int64; else of int32 */
+    bool *out;
+};
+
+CUDA_C int cuda_top_k(const struct cuda_top_k *call, struct CUstream_st *stream);
+CUDA_C int cuda_in_top_k(const struct cuda_in_top_k *call, struct CUstream_st *stream);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launchers of the .cu files of random numbers: what each takes.
+ */
+#ifndef TF_OPS_RANDOM_LAUNCHERS_CUDA_H
+#define TF_OPS_RANDOM_LAUNCHERS_CUDA_H
+
+#include <stddef.h>
+
+#include "ops/device/launch_cuda.h"
+
+/* ---- random ----
+ *
+ * Random numbers with the CPU's bits: of the same place in the same step the same ones. */
+
+enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_TRUNCATED_NORMAL, CUDA_UNIFORM_INT };
+
+/* Which numbers: those of an op in an iteration of a step. */
+struct cuda_random_place {
+    uint64_t op_seed, op_seed2, iteration;
+    const struct step_block *step; /* on the device: seed, replica and number are read there */
+};
+
+struct cuda_random {
+    enum cuda_random_form form;
+    enum cuda_type type; /* a float; CUDA_UNIFORM_INT: CUDA_INT32 or CUDA_INT64 */
+    int64_t n, offset;   /* the number of the first element */
+    int64_t low;         /* integers: the first, and how many there are */
+    uint64_t size;
+    struct cuda_random_place place;
+    void *out;
+};
+
+CUDA_C int cuda_random(const struct cuda_random *call, struct CUstream_st *stream);
+
+/* ---- choose ----
+ *
+ * Random choices by the CPU's numbers: an order, or classes by their probabilities. */
+
+/* By Fisher and Yates, one place after the other. */
+struct cuda_shuffle {
+    struct cuda_random_place place;
+    int64_t n;
+    int64_t *order;   /* gets the numbers 0 to n - 1 */
+    int64_t *scratch; /* of n */
+};
+
+struct cuda_multinomial {
+    struct cuda_random_place place;
+    enum cuda_type type; /* of logits, a number */
+    int64_t rows, classes, samples;
+    const void *logits;
+    int64_t *out;            /* [rows, samples] */
+    double *scratch;         /* [rows, classes] */
+    struct cuda_fault fault; /* FAULT_CLASSES of a row without a class that is possible */
+};
+
+CUDA_C int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream);
+CUDA_C int cuda_multinomial(const struct cuda_multinomial *call, struct CUstream_st *stream);
+
+#endif

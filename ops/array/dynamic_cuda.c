@@ -86,11 +86,9 @@ static int stitch_run(struct kernel_call *call)
     struct shape shape;
     if (dynamic_stitch_shape(call, &shape))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     /* Of each row of the output, which of all that are given is the last for it, counted from 1. */
     int64_t *last = kernel_temporary(call, (size_t)shape.dims[0] * sizeof *last), given = 0;
     if (!last)

@@ -51,16 +51,10 @@ const struct kernel_code kernel_cuda_gather = {.run = gather_run};
 
 /* ---- UnsortedSegmentSum: rows that are added to zeros ---- */
 
-struct segments_state {
-    size_t scratch; /* bytes that every run has */
-};
-
 static int segments_prepare(struct kernel_setup *setup)
 {
-    struct segments_state *state = mem_alloc(sizeof *state);
     int64_t n = setup->shapes_known ? shape_count(&setup->in_types[1].shape) : 0;
-    setup->state = state;
-    setup->scratch_bytes = state->scratch = n ? cuda_scatter_scratch(n) : 0;
+    setup->scratch_bytes = n ? cuda_scatter_scratch(n) : 0;
     return 0;
 }
 
@@ -75,7 +69,6 @@ static int segments_run(struct kernel_call *call)
     int code = strided_fill_bits(call, out, 0);
     if (code > 0 || !tensor_count(call->in[1]))
         return code;
-    const struct segments_state *state = call->state;
     struct cuda_scatter launch = {.op = CUDA_SCATTER_ADD,
                                   .type = cuda_type_of(out->type),
                                   .rows = out->shape.dims[0],
@@ -84,7 +77,7 @@ static int segments_run(struct kernel_call *call)
                                   .values = call->in[0]->data,
                                   .table = out->data,
                                   .fault = cuda_fault_of(call, 1)};
-    launch.scratch = cuda_scratch(call, state->scratch, cuda_scatter_scratch(launch.indices.n));
+    launch.scratch = cuda_scratch(call, cuda_scatter_scratch(launch.indices.n));
     if (!launch.scratch)
         return call->err->code;
     return cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
@@ -101,11 +94,9 @@ static int one_hot_run(struct kernel_call *call)
     int at;
     if (result_of_one_hot(call, *(const int64_t *)call->state, &shape, &at))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_one_hot launch = {.element_bytes = (int)dtype_bytes(out->type),
                                   .depth = shape.dims[at],
                                   .inner = count_from(&shape, at + 1),

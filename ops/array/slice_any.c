@@ -30,11 +30,9 @@ int run_slice(struct kernel_call *call)
         args_vector(call, 2, "size", in->shape.rank, size) ||
         slice_resolve(&in->shape, begin, size, &shape, call->err))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     shape_strides(&in->shape, strides);
     for (int i = 0; i < shape.rank; i++)
         offset += begin[i] * strides[i];
@@ -124,11 +122,9 @@ int run_strided_slice(struct kernel_call *call)
     int64_t steps[SHAPE_RANK_MAX], dense[SHAPE_RANK_MAX];
     if (find_range(call, &in->shape, &range))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &range.out);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &range.out);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     int64_t item = (int64_t)dtype_bytes(in->type);
     struct strided block = {.item_bytes = (size_t)item};
     int64_t offset = part_of(&range, &in->shape, item, steps);

@@ -2,14 +2,9 @@
  *
  * The CUDA kernel of TileGrad: a sum over repetitions, which are dimensions of their own.
  */
-#include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/launchers_cuda.h"
-
-struct tile_grad_state {
-    size_t scratch; /* bytes that every run has */
-};
+#include "ops/math/reduce_cuda.h"
 
 static void add_dim(struct cuda_reduce *launch, int64_t dim, bool reduced)
 {
@@ -34,10 +29,7 @@ static int prepare(struct kernel_setup *setup)
 {
     const struct tensor *multiples = setup->in_values[1];
     const struct node_output *in = &setup->in_types[0], *out = &setup->out_types[0];
-    struct tile_grad_state *state = mem_alloc(sizeof *state);
     int64_t m[SHAPE_RANK_MAX];
-    setup->state = state;
-    state->scratch = 0;
     if (!multiples || !setup->shapes_known || tensor_count(multiples) != in->shape.rank)
         return 0;
     for (int i = 0; i < in->shape.rank; i++)
@@ -45,30 +37,18 @@ static int prepare(struct kernel_setup *setup)
     if (!tile_grad_fits(&in->shape, &out->shape, m))
         return 0;
     struct cuda_reduce launch = describe(in->type, &out->shape, m);
-    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    setup->scratch_bytes = cuda_reduce_scratch(&launch);
     return 0;
 }
 
 static int run(struct kernel_call *call)
 {
-    const struct tile_grad_state *state = call->state;
     int64_t m[SHAPE_RANK_MAX];
     struct shape shape;
     if (result_of_tile_grad(call, &shape, m))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
-    struct cuda_reduce launch = describe(out->type, &shape, m);
-    size_t bytes = cuda_reduce_scratch(&launch);
-    launch.scratch = cuda_scratch(call, state->scratch, bytes);
-    if (bytes && !launch.scratch)
-        return call->err->code;
-    launch.x = call->in[0]->data;
-    launch.y = out->data;
-    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+    struct cuda_reduce launch = describe(call->in[0]->type, &shape, m);
+    return cuda_reduce_call(call, &launch, &shape);
 }
 
 const struct kernel_code kernel_cuda_tile_grad = {.prepare = prepare, .run = run};

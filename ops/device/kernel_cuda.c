@@ -43,9 +43,9 @@ void cuda_offer_reuse(struct kernel_setup *setup, int from)
     setup->out[0].from = from;
 }
 
-void *cuda_scratch(struct kernel_call *call, size_t prepared, size_t bytes)
+void *cuda_scratch(struct kernel_call *call, size_t bytes)
 {
     if (!bytes)
         return NULL;
-    return bytes <= prepared ? call->scratch : kernel_device_temporary(call, bytes);
+    return bytes <= call->scratch_bytes ? call->scratch : kernel_device_temporary(call, bytes);
 }

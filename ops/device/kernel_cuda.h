@@ -28,9 +28,9 @@ const struct fault *cuda_step_fault(const struct kernel_call *call);
 /* Input `from` may be overwritten by output 0 if both have as many bytes and one shape. */
 void cuda_offer_reuse(struct kernel_setup *setup, int from);
 
-/* Scratch memory for a run: what prepare asked for where there is that, else temporary. NULL with
+/* Scratch memory for a run: what prepare asked for where that is enough, else temporary. NULL with
  * call->err set; of 0 bytes NULL, and no error. */
-void *cuda_scratch(struct kernel_call *call, size_t prepared, size_t bytes);
+void *cuda_scratch(struct kernel_call *call, size_t bytes);
 
 /* ---- kernels_cuda.c ---- */
 

@@ -281,6 +281,7 @@ static void open_call(struct wide_call *wide, struct kernel_call *outer)
         out[i] = is_narrow(outer->node->outputs[i].type) ? &wide->out[i] : outer->out[i];
     wide->call.node = &w->node;
     wide->call.state = w->state;
+    wide->call.scratch_bytes = w->scratch_bytes;
     wide->call.in = in;
     wide->call.out = out;
     wide->call.outputs = &outputs;

@@ -26,11 +26,9 @@ static int run(struct kernel_call *call)
         return call->err->code;
     if (call->n_in == 1)
         return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &call->in[0]->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     /* As many at a time as a launch has room for; the next one goes on with the sum so far. */
     struct cuda_addn launch = {
         .type = cuda_type_of(out->type), .n = tensor_count(out), .out = out->data};

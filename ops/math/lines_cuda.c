@@ -41,11 +41,9 @@ static int arg_run(struct kernel_call *call)
             shape.dims[shape.rank++] = x->shape.dims[i];
     if (!x->shape.dims[axis] && shape_count(&shape))
         return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_arg launch = *(const struct cuda_arg *)call->state;
     launch.lines = lines_along(&x->shape, axis);
     launch.x = x->data;
@@ -74,11 +72,9 @@ static int scan_run(struct kernel_call *call)
     int axis;
     if (args_axis(call, 1, "axis", x->shape.rank, &axis))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_scan launch = *(const struct cuda_scan *)call->state;
     launch.lines = lines_along(&x->shape, axis);
     launch.x = x->data;

@@ -198,11 +198,9 @@ static int execute(struct kernel_call *call, const struct reduce_state *state,
     const struct tensor *x = call->in[0];
     if (!r->count && state->reducer->needs_elements && shape_count(&r->out))
         return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &r->out);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &r->out);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     if (r->count == 1) { /* as an alias would be: -0 stays what it is */
         memcpy(out->data, x->data, tensor_bytes(x));
         return KERNEL_DONE;

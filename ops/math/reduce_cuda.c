@@ -10,7 +10,6 @@
 
 struct cuda_reduce_state {
     enum cuda_reduction op;
-    size_t scratch; /* bytes that every run has */
     bool keep_dims, aliases;
 };
 
@@ -23,6 +22,23 @@ static void describe(struct cuda_reduce *launch, const struct cuda_reduce_state 
         launch->dims[i] = shape->dims[i];
         launch->reduced[i] = axes >> i & 1;
     }
+}
+
+int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
+                     const struct shape *shape)
+{
+    struct tensor *out = kernel_alloc_output(call, 0, shape);
+    size_t bytes = cuda_reduce_scratch(launch);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    launch->scratch = cuda_scratch(call, bytes);
+    if (bytes && !launch->scratch)
+        return call->err->code;
+    launch->x = call->in[0]->data;
+    launch->y = out->data;
+    return cuda_launched(call, cuda_reduce(launch, cuda_compute(call)));
 }
 
 static int reduce_prepare(struct kernel_setup *setup)
@@ -47,7 +63,7 @@ static int reduce_prepare(struct kernel_setup *setup)
         return 0;
     }
     describe(&launch, state, in->type, &in->shape, axes);
-    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    setup->scratch_bytes = cuda_reduce_scratch(&launch);
     return 0;
 }
 
@@ -68,21 +84,10 @@ static int reduce_run(struct kernel_call *call)
     if (state->op == CUDA_MEAN && !dtype_is_floating(x->type) && !tensor_count(x) &&
         shape_count(&shape))
         return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     describe(&launch, state, x->type, &x->shape, axes);
-    if (tensor_count(out) == tensor_count(x) && (state->op == CUDA_SUM || state->op == CUDA_MEAN))
+    if (shape_count(&shape) == tensor_count(x) && (state->op == CUDA_SUM || state->op == CUDA_MEAN))
         launch.op = CUDA_PROD; /* of one element it is that one; 0 and -0 make 0 */
-    size_t bytes = cuda_reduce_scratch(&launch);
-    launch.scratch = cuda_scratch(call, state->scratch, bytes);
-    if (bytes && !launch.scratch)
-        return call->err->code;
-    launch.x = x->data;
-    launch.y = out->data;
-    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+    return cuda_reduce_call(call, &launch, &shape);
 }
 
 const struct kernel_code kernel_cuda_reduce = {.prepare = reduce_prepare, .run = reduce_run};

@@ -13,7 +13,6 @@ struct linear_plan {
     struct linear_flags flags;
     bool is_known; /* what follows */
     int workspace;
-    size_t scratch;
 };
 
 /* ---- memory ---- */
@@ -83,7 +82,7 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     find_parts(plan->form, &sizes, in[0].type, plan->workspace, parts);
     plan->is_known = true;
-    plan->scratch = setup->scratch_bytes = scratch_for(parts);
+    setup->scratch_bytes = scratch_for(parts);
     return 0;
 }
 
@@ -98,7 +97,7 @@ static int take_parts(struct linear_job *job)
         return job->call->err->code;
     find_parts(plan->form, &job->sizes, type, job->workspace, parts);
     size_t bytes = scratch_for(parts);
-    char *scratch = cuda_scratch(job->call, plan->scratch, bytes);
+    char *scratch = cuda_scratch(job->call, bytes);
     if (bytes && !scratch)
         return job->call->err->code;
     for (int i = 0; i < N_PARTS; scratch += rounded(parts[i]), i++)
@@ -148,11 +147,9 @@ static int run(struct kernel_call *call)
                              .b = call->n_in > 1 ? call->in[1]->data : NULL};
     if (linear_sizes_of(call, plan->flags, &job.sizes))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &job.sizes.result);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &job.sizes.result);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     job.type = out->type == FLOAT64 ? CUDA_FLOAT64 : CUDA_FLOAT32;
     job.out = out->data;
     int code = take_parts(&job);

@@ -12,7 +12,6 @@
 struct matmul_state {
     struct product_flags flags;
     char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
-    size_t scratch;                  /* bytes that every run has */
 };
 
 static int64_t at_least_one(int64_t n)
@@ -59,7 +58,7 @@ static int prepare(struct kernel_setup *setup, const char *flag_a, const char *f
     cuda_gemm_plan(d, &gemm, &plan);
     cuda_gemm_name(d, &plan, setup->row->code, state->name);
     setup->name = state->name;
-    setup->scratch_bytes = state->scratch = plan.bytes;
+    setup->scratch_bytes = plan.bytes;
     return 0;
 }
 
@@ -78,14 +77,13 @@ static int batch_matmul_prepare(struct kernel_setup *setup)
 static int multiply_floats(struct kernel_call *call, const struct product_sizes *p,
                            const struct tensor *out)
 {
-    const struct matmul_state *state = call->state;
     struct cuda_gemm gemm = gemm_of(p, out->type);
     struct cuda_gemm_plan plan;
     gemm.a = call->in[1]->data;
     gemm.b = call->in[0]->data;
     gemm.c = out->data;
     cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
-    char *scratch = cuda_scratch(call, state->scratch, plan.bytes);
+    char *scratch = cuda_scratch(call, plan.bytes);
     if (plan.bytes && !scratch)
         return call->err->code;
     return cuda_gemm_run(call, &gemm, &plan, scratch);
@@ -98,11 +96,9 @@ static int run(struct kernel_call *call)
     if (product_sizes_of(call, 0, 1, &state->flags, &sizes))
         return call->err->code;
     struct shape shape = product_shape(&sizes, &call->in[0]->shape);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     if (dtype_is_floating(out->type))
         return multiply_floats(call, &sizes, out);
     struct cuda_product launch = {.type = cuda_type_of(out->type),

@@ -13,7 +13,6 @@
 struct cuda_norm_state {
     struct cuda_dnn_step dnn; /* first */
     struct norm norm;
-    size_t scratch; /* bytes that every run has */
 };
 
 /* The image, and how it is normalized. */
@@ -120,7 +119,7 @@ static int prepare(struct kernel_setup *setup, bool backward)
     if (!shape_is_known(&x->shape) || x->shape.rank != 4)
         return 0;
     describe(&state->norm, x->type, &x->shape, &launch);
-    setup->scratch_bytes = state->scratch = scratch_for(&launch);
+    setup->scratch_bytes = scratch_for(&launch);
     if (!setup->shapes_known)
         return 0;
     /* cuDNN has no gradient of given statistics, no variance of one position, and its vectors are
@@ -135,7 +134,7 @@ static int prepare(struct kernel_setup *setup, bool backward)
     if (!fits || cuda_float_bytes(launch.type) <= 2 || !(state->norm.epsilon >= 0) ||
         !cuda_dnn_take_image(&op, &x->shape))
         return 0;
-    return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, state->scratch,
+    return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, setup->scratch_bytes,
                               &state->dnn);
 }
 
@@ -155,7 +154,7 @@ static int launch_it(struct kernel_call *call, struct cuda_batch_norm *launch)
     const struct cuda_norm_state *state = call->state;
     if (!launch->channels)
         return KERNEL_DONE;
-    launch->scratch = cuda_scratch(call, state->scratch, scratch_for(launch));
+    launch->scratch = cuda_scratch(call, scratch_for(launch));
     if (!launch->scratch)
         return call->err->code;
     return cuda_dnn_launch(call, &state->dnn, &families[launch->g != NULL], launch);

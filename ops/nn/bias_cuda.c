@@ -7,13 +7,12 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/launchers_cuda.h"
+#include "ops/math/reduce_cuda.h"
 #include "ops/nn/format.h"
 
 struct bias_state {
     bool nchw;
     cuda_binary_launcher *add; /* of BiasAdd */
-    size_t scratch;            /* bytes that every run has of BiasAddGrad */
 };
 
 /* dims[1]: the channels. */
@@ -55,11 +54,9 @@ static int add_run(struct kernel_call *call)
     see_channels(&x->shape, state->nchw, dims);
     if (bias_check_vector(call, dims[1]))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_binary launch = {.walk = {.rank = 3,
                                           .dims = {dims[0], dims[1], dims[2]},
                                           .strides = {{dims[1] * dims[2], dims[2], 1}, {0, 1, 0}}},
@@ -88,7 +85,7 @@ static int sum_prepare(struct kernel_setup *setup)
     if (!shape_is_known(&in->shape) || in->shape.rank < (state->nchw ? 3 : 2))
         return 0;
     struct cuda_reduce launch = describe(&in->shape, in->type, state->nchw);
-    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    setup->scratch_bytes = cuda_reduce_scratch(&launch);
     return 0;
 }
 
@@ -100,18 +97,7 @@ static int sum_run(struct kernel_call *call)
         return call->err->code;
     struct cuda_reduce launch = describe(&x->shape, x->type, state->nchw);
     struct shape shape = shape_vector(launch.dims[1]);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
-    size_t bytes = cuda_reduce_scratch(&launch);
-    launch.scratch = cuda_scratch(call, state->scratch, bytes);
-    if (bytes && !launch.scratch)
-        return call->err->code;
-    launch.x = x->data;
-    launch.y = out->data;
-    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+    return cuda_reduce_call(call, &launch, &shape);
 }
 
 const struct kernel_code kernel_cuda_bias_add_grad = {.prepare = sum_prepare, .run = sum_run};

@@ -29,7 +29,6 @@ struct conv_cuda_state {
     bool is_planned;     /* the shapes are known */
     struct conv_dnn dnn; /* if has_dnn and is_planned */
     char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
-    size_t scratch;                  /* bytes that every run has */
 };
 
 /* How a convolution is computed, and where its scratch memory is. */
@@ -159,7 +158,7 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
                  d->dnn->version(), state->dnn.algorithm.number, spreads ? " " : "",
                  spreads ? spreads : "");
         setup->name = state->name;
-        setup->scratch_bytes = state->scratch = state->dnn.bytes;
+        setup->scratch_bytes = state->dnn.bytes;
         return;
     }
     struct conv_steps steps;
@@ -167,7 +166,7 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
     struct cuda_gemm_plan products = plan_products(d, &steps);
     cuda_gemm_name(d, &products, setup->row->code, state->name);
     setup->name = state->name;
-    setup->scratch_bytes = state->scratch = steps.bytes;
+    setup->scratch_bytes = steps.bytes;
 }
 
 static int prepare(struct kernel_setup *setup)
@@ -300,11 +299,10 @@ static int run_nchw(struct kernel_call *call, const struct conv_steps *s, struct
 /* The image, the filter and the output. */
 static int run_products(struct kernel_call *call, const struct conv *conv, void *const all[3])
 {
-    const struct conv_cuda_state *state = call->state;
     struct conv_steps steps;
     plan_steps(&steps, conv);
     plan_products(cuda_device(call->device), &steps);
-    char *scratch = cuda_scratch(call, state->scratch, steps.bytes);
+    char *scratch = cuda_scratch(call, steps.bytes);
     if (steps.bytes && !scratch)
         return call->err->code;
     struct conv_data data = {.image = all[0], .filter = all[1], .output = all[2], .sums = all[1]};
@@ -339,7 +337,7 @@ static int run(struct kernel_call *call)
         dnn = conv_dnn_plan(cuda_device(call->device), &conv, state->exact, &own) ? &own : NULL;
     if (!dnn)
         return run_products(call, &conv, all);
-    char *scratch = cuda_scratch(call, state->scratch, dnn->bytes);
+    char *scratch = cuda_scratch(call, dnn->bytes);
     return scratch ? conv_dnn_run(call, dnn, all, scratch) : call->err->code;
 }
 

@@ -2,13 +2,8 @@
  *
  * The CUDA kernel of L2Loss: a reduction of all elements.
  */
-#include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/launchers_cuda.h"
-
-struct loss_state {
-    size_t scratch; /* bytes that every run has */
-};
+#include "ops/math/reduce_cuda.h"
 
 static struct cuda_reduce describe(const struct shape *shape, enum dtype type)
 {
@@ -22,31 +17,18 @@ static struct cuda_reduce describe(const struct shape *shape, enum dtype type)
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
-    struct loss_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
-    state->scratch = 0;
     if (!shape_is_known(&in->shape))
         return 0;
     struct cuda_reduce launch = describe(&in->shape, in->type);
-    setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
+    setup->scratch_bytes = cuda_reduce_scratch(&launch);
     return 0;
 }
 
 static int run(struct kernel_call *call)
 {
-    const struct loss_state *state = call->state;
     const struct tensor *x = call->in[0];
     struct cuda_reduce launch = describe(&x->shape, x->type);
-    struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
-    if (!out)
-        return call->err->code;
-    size_t bytes = cuda_reduce_scratch(&launch);
-    launch.scratch = cuda_scratch(call, state->scratch, bytes);
-    if (bytes && !launch.scratch)
-        return call->err->code;
-    launch.x = x->data;
-    launch.y = out->data;
-    return cuda_launched(call, cuda_reduce(&launch, cuda_compute(call)));
+    return cuda_reduce_call(call, &launch, &SHAPE_SCALAR);
 }
 
 const struct kernel_code kernel_cuda_l2_loss = {.prepare = prepare, .run = run};

@@ -13,7 +13,6 @@
 struct cuda_lrn_state {
     struct cuda_dnn_step dnn; /* first */
     struct lrn lrn;
-    size_t scratch; /* bytes that every run has */
 };
 
 /* Without addresses. */
@@ -73,8 +72,7 @@ static int lrn_prepare(struct kernel_setup *setup)
     *state = (struct cuda_lrn_state){0};
     lrn_init(&state->lrn, setup->node);
     if (backward && shape_is_known(&in->shape))
-        state->scratch = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
-    setup->scratch_bytes = state->scratch;
+        setup->scratch_bytes = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
     if (backward || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
         return 0;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
@@ -100,11 +98,9 @@ static int lrn_run(struct kernel_call *call)
     bool backward = call->n_in == 3;
     if (lrn_check(call))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
     launch.x = call->in[backward]->data;
     launch.out = out->data;
@@ -112,7 +108,7 @@ static int lrn_run(struct kernel_call *call)
         size_t bytes = cuda_lrn_scratch(launch.type, tensor_count(in));
         launch.g = in->data;
         launch.y = call->in[2]->data;
-        launch.scratch = cuda_scratch(call, state->scratch, bytes);
+        launch.scratch = cuda_scratch(call, bytes);
         if (!launch.scratch)
             return call->err->code;
     }

@@ -112,11 +112,9 @@ static int pool_run(struct kernel_call *call)
     if (pool_solve(call, state->form, &state->window, &shapes))
         return call->err->code;
     struct tensor *out =
-        kernel_alloc_output(call, 0, state->form->to_image ? &shapes.image : &shapes.output);
+        kernel_alloc_nonempty(call, 0, state->form->to_image ? &shapes.image : &shapes.output);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_pool launch = describe(state->launch, out->type, &shapes.window, &shapes.image);
     launch.image = call->n_in == 2 ? NULL : call->in[0]->data;
     launch.output = call->n_in == 3 ? call->in[1]->data : NULL;

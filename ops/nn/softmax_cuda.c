@@ -96,10 +96,6 @@ const struct kernel_code kernel_cuda_softmax = {
 
 /* ---- cross entropies ---- */
 
-struct entropy_state {
-    size_t scratch; /* bytes that every run has */
-};
-
 static bool is_repeated(const struct shape *has, const struct shape *shape)
 {
     return !shape_equal(has, shape) && shape_count(shape);
@@ -122,13 +118,9 @@ static size_t scratch_for(const struct shape *features, const struct shape *labe
 static int entropy_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
-    struct entropy_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
-    state->scratch = 0;
     if (setup->shapes_known)
-        state->scratch =
+        setup->scratch_bytes =
             scratch_for(&in[0].shape, &in[1].shape, &setup->out_types[1].shape, in[0].type);
-    setup->scratch_bytes = state->scratch;
     return 0;
 }
 
@@ -184,10 +176,9 @@ static int entropy_run(struct kernel_call *call)
         return call->err->code;
     if (!launch.rows)
         return KERNEL_DONE;
-    const struct entropy_state *state = call->state;
     const struct tensor *x = call->in[0], *labels = call->in[1];
     size_t bytes = scratch_for(&x->shape, &labels->shape, &shape, x->type);
-    char *scratch = cuda_scratch(call, state->scratch, bytes);
+    char *scratch = cuda_scratch(call, bytes);
     if (bytes && !scratch)
         return call->err->code;
     int code = spread(call, x, &shape, &scratch, &launch.x);

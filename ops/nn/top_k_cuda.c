@@ -27,11 +27,9 @@ static int in_top_k_run(struct kernel_call *call)
     const struct tensor *predictions = call->in[0], *targets = call->in[1];
     if (in_top_k_check(call))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &targets->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &targets->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     struct cuda_in_top_k launch = {.type = cuda_type_of(predictions->type),
                                    .rows = predictions->shape.dims[0],
                                    .n = predictions->shape.dims[1],

@@ -10,16 +10,10 @@
 #include "ops/random/choose.h"
 #include "ops/random/draw_cuda.h"
 
-struct choose_state {
-    struct random_seeds seeds;
-    size_t scratch; /* bytes that every run has */
-};
-
 static int prepare(struct kernel_setup *setup, size_t scratch)
 {
-    struct choose_state *state = mem_alloc(sizeof *state);
-    *state = (struct choose_state){random_seeds_of(setup->node), scratch};
-    setup->state = state;
+    struct random_seeds *seeds = setup->state = mem_alloc(sizeof *seeds);
+    *seeds = random_seeds_of(setup->node);
     setup->scratch_bytes = scratch;
     return 0;
 }
@@ -45,7 +39,6 @@ static int shuffle_prepare(struct kernel_setup *setup)
 
 static int shuffle_run(struct kernel_call *call)
 {
-    const struct choose_state *state = call->state;
     const struct tensor *in = call->in[0];
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
     if (!out)
@@ -53,11 +46,11 @@ static int shuffle_run(struct kernel_call *call)
     if (!tensor_count(in))
         return KERNEL_DONE;
     int64_t n = rows_of(&in->shape);
-    int64_t *order = cuda_scratch(call, state->scratch, shuffle_scratch(&in->shape));
+    int64_t *order = cuda_scratch(call, shuffle_scratch(&in->shape));
     if (!order)
         return call->err->code;
     struct cuda_shuffle launch = {
-        .place = cuda_random_place_of(call, &state->seeds), .n = n, .order = order};
+        .place = cuda_random_place_of(call, call->state), .n = n, .order = order};
     launch.scratch = order + n;
     int code = cuda_launched(call, cuda_shuffle(&launch, cuda_compute(call)));
     if (code != KERNEL_ENQUEUED)
@@ -89,18 +82,15 @@ static int multinomial_prepare(struct kernel_setup *setup)
 
 static int multinomial_run(struct kernel_call *call)
 {
-    const struct choose_state *state = call->state;
     const struct tensor *logits = call->in[0];
     int64_t samples = 0;
     if (multinomial_check(call, &samples))
         return call->err->code;
     struct shape shape = shape_matrix(logits->shape.dims[0], samples);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
-    struct cuda_multinomial launch = {.place = cuda_random_place_of(call, &state->seeds),
+    struct cuda_multinomial launch = {.place = cuda_random_place_of(call, call->state),
                                       .type = cuda_type_of(logits->type),
                                       .rows = shape.dims[0],
                                       .classes = logits->shape.dims[1],
@@ -108,7 +98,7 @@ static int multinomial_run(struct kernel_call *call)
                                       .logits = logits->data,
                                       .out = out->data,
                                       .fault = cuda_fault_of(call, 0)};
-    launch.scratch = cuda_scratch(call, state->scratch, multinomial_scratch(&logits->shape));
+    launch.scratch = cuda_scratch(call, multinomial_scratch(&logits->shape));
     if (!launch.scratch)
         return call->err->code;
     return cuda_launched(call, cuda_multinomial(&launch, cuda_compute(call)));

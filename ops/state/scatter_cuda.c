@@ -10,10 +10,6 @@
 #include "ops/state/launchers_cuda.h"
 #include "ops/state/scatter.h"
 
-struct scatter_state {
-    size_t scratch; /* bytes that every run has */
-};
-
 static size_t rounded(size_t bytes)
 {
     return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
@@ -22,17 +18,13 @@ static size_t rounded(size_t bytes)
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
-    struct scatter_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
-    state->scratch = 0;
     if (!setup->shapes_known)
         return 0;
-    state->scratch = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
+    setup->scratch_bytes = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
     for (int i = 1; i < 3; i++)
         /* Only what has as many elements of its type can be the variable's memory. */
         if (in[i].type == in[0].type && shape_count(&in[i].shape) == shape_count(&in[0].shape))
-            state->scratch += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
-    setup->scratch_bytes = state->scratch;
+            setup->scratch_bytes += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
     return 0;
 }
 
@@ -61,14 +53,13 @@ static int read_input(struct kernel_call *call, int i, char **scratch, const voi
 
 static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
 {
-    const struct scatter_state *state = call->state;
     const struct tensor *value = &call->refs[0]->value;
     const struct tensor *indices = call->in[1], *updates = call->in[2];
     size_t own = rounded(cuda_scatter_scratch(tensor_count(indices))), bytes = own;
     for (int i = 1; i < 3; i++)
         if (is_variable(call, i))
             bytes += rounded(tensor_bytes(call->in[i]));
-    char *scratch = cuda_scratch(call, state->scratch, bytes);
+    char *scratch = cuda_scratch(call, bytes);
     if (!scratch)
         return call->err->code;
     struct cuda_scatter launch = {

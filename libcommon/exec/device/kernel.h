@@ -156,6 +156,7 @@ struct kernel_call {
     const struct node *node;
     void *state;
     void *scratch;
+    size_t scratch_bytes; /* at least what prepare asked for */
     int n_in, n_out;
     struct tensor *const
         *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
@@ -185,6 +186,15 @@ struct kernel_code {
  * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).
  * Returns NULL with call->err set. Types come from the node. */
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape);
+
+/* The same of an output that is to be filled: NULL, too, where it has no elements. The kernel
+ * returns call->err->code then in either case: without an error that is KERNEL_DONE. */
+static inline struct tensor *kernel_alloc_nonempty(struct kernel_call *call, int i,
+                                                   const struct shape *shape)
+{
+    struct tensor *out = kernel_alloc_output(call, i, shape);
+    return out && tensor_count(out) ? out : NULL;
+}
 
 /* Makes output i the same memory as input `from`, seen with `shape` of equal count (NULL: the
  * input's). Never copies. An output of a ref type stands for the variable of input `from`. */

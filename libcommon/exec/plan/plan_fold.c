@@ -161,6 +161,7 @@ void plan_fold(struct plan *plan, struct item *item)
     f.host.temporaries = &f.temporaries;
     f.call = (struct kernel_call){.node = item->node,
                                   .state = item->state,
+                                  .scratch_bytes = item->scratch_bytes,
                                   .n_in = item->n_in,
                                   .n_out = item->n_out,
                                   .in = f.pointers,

@@ -147,6 +147,7 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                .executor.done = run->async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
+                                 .scratch_bytes = item->scratch_bytes,
                                  .n_in = item->n_in,
                                  .n_out = item->n_out,
                                  .in = in,

@@ -23,9 +23,12 @@ static int join_shape(struct infer *infer)
     return infer_output_scalar(infer);
 }
 
-const struct op_def op_ClockJoin = {
-    .name = "ClockJoin",
-    .inputs = "journal: N*int64",
+#define CLOCK(op, ...)                                                                             \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .cost = cost_elements, .no_gradient = NO_GRADIENT, __VA_ARGS__}
+
+CLOCK(
+    ClockJoin, .inputs = "journal: N*int64",
     .outputs = "version: int64, seq: int64, clock: int64, counted: bool, own: bool, asked: bool",
     .attrs = CLOCK_ATTRS ", timeout: float = 0, drives: bool = false, N: int >= 0",
     .doc = "A worker begins: the version of the variables, and its last step that was decided.",
@@ -38,12 +41,7 @@ const struct op_def op_ClockJoin = {
         "again is pushed again. journal: what JournalHeads says, if the\nworker has one. clock is "
         "the clock's incarnation; counted whether the step seq is in the variables;\nown whether "
         "the worker's state is in its journal and not on shards; asked as of ClockPush.",
-    .flags = CLOCK_FLAGS | OP_ASYNC,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .shape = join_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_OTHER, .shape = join_shape);
 
 static int clock_push_shape(struct infer *infer)
 {
@@ -51,9 +49,8 @@ static int clock_push_shape(struct infer *infer)
     return code ? code : infer_output_scalar(infer);
 }
 
-const struct op_def op_ClockPush = {
-    .name = "ClockPush",
-    .inputs = "version: int64, tokens: N*int64",
+CLOCK(
+    ClockPush, .inputs = "version: int64, tokens: N*int64",
     .outputs = "newest: int64, counted: bool, asked: bool",
     .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 0",
     .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
@@ -62,27 +59,15 @@ const struct op_def op_ClockPush = {
         "the step,\nand are checked; it waits for others by control edges. newest is the version "
         "to go on with. asked:\na checkpoint is to be made, and the worker is to give its state "
         "before it goes on, and to ClockRest.",
-    .flags = CLOCK_FLAGS | OP_ASYNC,
-    .round = ROUND_COMMIT,
-    .cost = cost_elements,
-    .shape = clock_push_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_COMMIT, .shape = clock_push_shape);
 
-const struct op_def op_ClockRest = {
-    .name = "ClockRest",
-    .inputs = "tokens: N*int64",
-    .outputs = "newest: int64",
+CLOCK(
+    ClockRest, .inputs = "tokens: N*int64", .outputs = "newest: int64",
     .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 1",
     .doc = "A worker has given its state: waits until it is in a checkpoint, if one is to be made.",
     .detail = "tokens are those of its WorkerValueGives, after its last ClockPush. newest is the "
               "version to go\non with.",
-    .flags = CLOCK_FLAGS | OP_ASYNC,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .shape = clock_push_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_OTHER, .shape = clock_push_shape);
 
 static int round_shape(struct infer *infer)
 {
@@ -92,45 +77,26 @@ static int round_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_ClockRound = {
-    .name = "ClockRound",
-    .outputs = "round: int64, members: int64, dropped: int64",
-    .attrs = CLOCK_ATTRS ", entry: string = \"update\"",
-    .doc = "Waits for the pushes that make up the next update, by the clock's policy.",
-    .detail = "members and dropped are rows of worker, incarnation and step; members are ordered "
-              "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
-              "clock. entry is what to run, again\nand again, on the task that has the clock; "
-              "where it is empty rounds are of the steps of the one worker.",
-    .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .round = ROUND_BEGIN,
-    .cost = cost_elements,
-    .shape = round_shape,
-    .no_gradient = NO_GRADIENT,
-};
+CLOCK(ClockRound, .outputs = "round: int64, members: int64, dropped: int64",
+      .attrs = CLOCK_ATTRS ", entry: string = \"update\"",
+      .doc = "Waits for the pushes that make up the next update, by the clock's policy.",
+      .detail =
+          "members and dropped are rows of worker, incarnation and step; members are ordered "
+          "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
+          "clock. entry is what to run, again\nand again, on the task that has the clock; "
+          "where it is empty rounds are of the steps of the one worker.",
+      .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA, .round = ROUND_BEGIN,
+      .shape = round_shape);
 
 static int advance_shape(struct infer *infer)
 {
     return infer_scalar(infer, 0);
 }
 
-const struct op_def op_ClockAdvance = {
-    .name = "ClockAdvance",
-    .inputs = "round: int64",
-    .attrs = CLOCK_ATTRS,
-    .doc = "A round is applied: its version is published, and who may go on is let go.",
-    .flags = CLOCK_FLAGS,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .shape = advance_shape,
-    .no_gradient = NO_GRADIENT,
-};
+CLOCK(ClockAdvance, .inputs = "round: int64", .attrs = CLOCK_ATTRS,
+      .doc = "A round is applied: its version is published, and who may go on is let go.",
+      .flags = CLOCK_FLAGS, .round = ROUND_OTHER, .shape = advance_shape);
 
-const struct op_def op_ClockLeave = {
-    .name = "ClockLeave",
-    .attrs = CLOCK_ATTRS,
-    .doc = "A worker has no more data: nobody waits for it any more.",
-    .flags = CLOCK_FLAGS,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+CLOCK(ClockLeave, .attrs = CLOCK_ATTRS,
+      .doc = "A worker has no more data: nobody waits for it any more.", .flags = CLOCK_FLAGS,
+      .round = ROUND_OTHER);

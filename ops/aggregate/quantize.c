@@ -86,11 +86,16 @@ static int rank_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_QuantizeGradient = {
-    .name = "QuantizeGradient",
-    .inputs = "gradient: float32, residual: float32, first: int64",
-    .outputs = "code: uint8",
-    .attrs = CODE_ATTRS,
+#define CODES(op, ...)                                                                             \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .flags = OP_NO_GRADIENT,                                        \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
+
+CODES(
+    QuantizeGradient, .inputs = "gradient: float32, residual: float32, first: int64",
+    .outputs = "code: uint8", .attrs = CODE_ATTRS,
     .doc = "A gradient in a few bits: a row of bytes for each group of its elements.",
     .detail =
         "What is coded is the sum of the gradient and of what was lost before, which the elements\n"
@@ -99,25 +104,15 @@ const struct op_def op_QuantizeGradient = {
         "sigma to mean + 4 sigma it is in. threshold: of 2 bits threshold, -threshold or 0, of 1\n"
         "bit 1 above threshold and else -1. top: the `keep` largest by absolute value; the others\n"
         "are 0. ApplyResidual keeps what is lost.",
-    .flags = OP_NO_GRADIENT,
-    .cost = cost_elements,
-    .shape = quantize_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .shape = quantize_shape);
 
-const struct op_def op_DequantizeGradient = {
-    .name = "DequantizeGradient",
-    .inputs = "code: uint8, ranks: int64",
-    .outputs = "mean: float32",
-    .attrs = CODE_ATTRS ", shape: shape",
-    .doc = "The mean of gradients in a few bits, one member's after the other's.",
-    .detail = "There are as many as `ranks` has elements, or rows; they are added in their order. "
-              "`shape` is\nthe shape of one of them.",
-    .flags = OP_NO_GRADIENT,
-    .cost = cost_elements,
-    .shape = dequantize_shape,
-    .no_gradient = NO_GRADIENT,
-};
+CODES(DequantizeGradient, .inputs = "code: uint8, ranks: int64", .outputs = "mean: float32",
+      .attrs = CODE_ATTRS ", shape: shape",
+      .doc = "The mean of gradients in a few bits, one member's after the other's.",
+      .detail =
+          "There are as many as `ranks` has elements, or rows; they are added in their order. "
+          "`shape` is\nthe shape of one of them.",
+      .shape = dequantize_shape);
 
 const struct op_def op_ApplyResidual = {
     .name = "ApplyResidual",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/array/dynamic.h"
+#include "ops/array/results.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The CUDA kernels that distribute rows and put them together. The numbers of rows are on the host,
  * which knows by them how many rows there are; it tells the device which to copy.
  */
-#include "ops/array/dynamic.h"
+#include "ops/array/results.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "ops/array/dynamic.h"
 #include "ops/array/results.h"
 
 /* The shape [n] and what is left of data's after that of the indices; 0, or an error. */

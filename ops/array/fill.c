@@ -44,31 +44,20 @@ const struct op_def op_Fill = {
     .gradient = fill_gradient,
 };
 
-const struct op_def op_ZerosLike = {
-    .name = "ZerosLike",
-    .inputs = "x: T",
-    .outputs = "y: T",
-    .attrs = "T: numeric|bool",
-    .doc = "Zeros (false) with the shape and type of x.",
-    .detail = NO_STRINGS,
-    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_made,
-    .shape = infer_unchanged,
-    .no_gradient = "its result depends on shapes only",
-};
+#define CONSTANT_LIKE(op, ...)                                                                     \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "x: T",                                               \
+                                   .outputs = "y: T",                                              \
+                                   .attrs = "T: numeric|bool",                                     \
+                                   .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,                        \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_made,                                              \
+                                   .shape = infer_unchanged,                                       \
+                                   .no_gradient = "its result depends on shapes only",             \
+                                   __VA_ARGS__}
 
-const struct op_def op_OnesLike = {
-    .name = "OnesLike",
-    .inputs = "x: T",
-    .outputs = "y: T",
-    .attrs = "T: numeric|bool",
-    .doc = "Ones (true) with the shape and type of x.",
-    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_made,
-    .shape = infer_unchanged,
-    .no_gradient = "its result depends on shapes only",
-};
+CONSTANT_LIKE(ZerosLike, .doc = "Zeros (false) with the shape and type of x.",
+              .detail = NO_STRINGS);
+
+CONSTANT_LIKE(OnesLike, .doc = "Ones (true) with the shape and type of x.");

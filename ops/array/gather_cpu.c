@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/array/rows.h"
-#include "ops/math/team_cpu.h"
-#include "ops/math/worth_cpu.h"
+#include "ops/math/parallel_cpu.h"
 
 /* ---- Gather ---- */
 

@@ -2,7 +2,7 @@
  *
  * Arithmetic progressions.
  */
-#include "ops/array/range.h"
+#include "ops/array/results.h"
 
 #include <inttypes.h>
 #include <math.h>

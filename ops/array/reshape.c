@@ -153,21 +153,21 @@ static void like_input(struct grad *g)
     g->in[0] = array_reshape_like(&g->b, g->out[0], grad_input(g, 0));
 }
 
-const struct op_def op_Reshape = {
-    .name = "Reshape",
-    .inputs = "tensor: T, shape: Tshape",
-    .outputs = "output: T",
-    .attrs = "T: any, Tshape: int32|int64 = int32",
+#define RESHAPED(op, ...)                                                                          \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_view,                                              \
+                                   .gradient = like_input,                                         \
+                                   __VA_ARGS__}
+
+RESHAPED(
+    Reshape, .inputs = "tensor: T, shape: Tshape", .attrs = "T: any, Tshape: int32|int64 = int32",
     .doc = "The elements of a tensor in another shape, in the same order.",
     .detail =
         "One dimension of the shape may be -1: it becomes what is left. Beside a 0 it is what is\n"
         "left of the dimensions that are not 0: [0,4,3] as [0,-1] is [0,12].",
-    .flags = OP_VIEW | OP_IDEMPOTENT,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = reshape_shape,
-    .gradient = like_input,
-};
+    .flags = OP_VIEW | OP_IDEMPOTENT, .shape = reshape_shape);
 
 /* ---- ExpandDims, Squeeze ---- */
 
@@ -187,20 +187,10 @@ static int expand_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_ExpandDims = {
-    .name = "ExpandDims",
-    .inputs = "input: T, dim: Tdim",
-    .outputs = "output: T",
-    .attrs = "T: any, Tdim: int32|int64 = int32",
-    .doc = "A tensor with a dimension of 1 inserted at an index.",
-    .detail = "dim lies in [-1-rank, rank]; -1 appends.",
-    .flags = OP_VIEW,
-    .value = infer_value_unchanged,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = expand_shape,
-    .gradient = like_input,
-};
+RESHAPED(ExpandDims, .inputs = "input: T, dim: Tdim", .attrs = "T: any, Tdim: int32|int64 = int32",
+         .doc = "A tensor with a dimension of 1 inserted at an index.",
+         .detail = "dim lies in [-1-rank, rank]; -1 appends.", .flags = OP_VIEW,
+         .value = infer_value_unchanged, .shape = expand_shape);
 
 static int squeeze_shape(struct infer *infer)
 {
@@ -211,17 +201,7 @@ static int squeeze_shape(struct infer *infer)
     return reshape_squeeze(in, dims->ints, dims->n, &infer->out[0], infer->err);
 }
 
-const struct op_def op_Squeeze = {
-    .name = "Squeeze",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = "T: any, squeeze_dims: list(int) = []",
-    .doc = "A tensor without dimensions of 1: those listed, or all.",
-    .detail = "A listed dimension that is not 1 is an error.",
-    .flags = OP_VIEW,
-    .value = infer_value_unchanged,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = squeeze_shape,
-    .gradient = like_input,
-};
+RESHAPED(Squeeze, .inputs = "input: T", .attrs = "T: any, squeeze_dims: list(int) = []",
+         .doc = "A tensor without dimensions of 1: those listed, or all.",
+         .detail = "A listed dimension that is not 1 is an error.", .flags = OP_VIEW,
+         .value = infer_value_unchanged, .shape = squeeze_shape);

@@ -3,7 +3,6 @@
 
 #include "exec/device/step_block.h"
 #include "ops/array/args.h"
-#include "ops/array/range.h"
 #include "ops/array/reshape.h"
 
 int result_of_gather(struct kernel_call *call, struct shape *shape)

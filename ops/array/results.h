@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels of more than one device check of their arguments alike, and the shapes that their
- * results have then. Each returns 0 or an error; of inputs that are not on the host it looks at the
- * shape alone.
+ * What declarations and kernels of more than one device check of their arguments alike, and the
+ * shapes that their results have then. Each returns 0 or an error; of inputs that are not on the
+ * host it looks at the shape alone.
  */
 #ifndef TF_OPS_ARRAY_RESULTS_H
 #define TF_OPS_ARRAY_RESULTS_H
@@ -26,5 +26,21 @@ int result_of_range(struct kernel_call *call, int64_t *n);
 
 /* Of an input on the host: names the first index (int32 or int64) outside [0, n). */
 int rows_check(struct kernel_call *call, int input, int64_t n);
+
+/* Elements of start, start + delta, ... before limit; the three are scalars of one type. ERR_DATA
+ * if delta is 0 or leads away from the limit. */
+int range_count(const struct tensor *start, const struct tensor *limit, const struct tensor *delta,
+                int64_t *n, struct error *err);
+
+/* ---- DynamicPartition and DynamicStitch: numbers of rows are on the host ---- */
+
+/* The shape of the outputs, but for the rows that each has: `counts`, of which there are n_out. */
+int dynamic_partition_counts(struct kernel_call *call, struct shape *rows, int64_t *counts);
+
+/* The shape of the output: its rows are one more than the largest number. */
+int dynamic_stitch_shape(struct kernel_call *call, struct shape *shape);
+
+/* Elements of a row of that shape. */
+int64_t dynamic_row_count(const struct shape *rows);
 
 #endif

@@ -10,9 +10,8 @@
 
 #include "ops/array/heavy_rows.h"
 #include "ops/math/accumulate.h"
-#include "ops/math/team_cpu.h"
+#include "ops/math/parallel_cpu.h"
 #include "ops/math/wide_sums.h"
-#include "ops/math/worth_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18)
 

@@ -33,44 +33,25 @@ static bool rank_value(const struct infer *infer, struct shape *value)
     return true;
 }
 
-const struct op_def op_Shape = {
-    .name = "Shape",
-    .inputs = "input: T",
-    .outputs = "output: out_type",
-    .attrs = "T: any, out_type: int32|int64 = int32",
-    .doc = "The dimensions of a tensor, as a vector.",
-    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
-    .value = shape_value,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = shape_of_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define LOOKS_AT_SHAPE(op, ...)                                                                    \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "input: T",                                           \
+                                   .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,                        \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_view,                                              \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_Size = {
-    .name = "Size",
-    .inputs = "input: T",
-    .outputs = "output: out_type",
-    .attrs = "T: any, out_type: int32|int64 = int32",
-    .doc = "The number of elements of a tensor.",
-    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
-    .value = size_value,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = infer_output_scalar,
-    .no_gradient = NO_GRADIENT,
-};
+LOOKS_AT_SHAPE(Shape, .outputs = "output: out_type",
+               .attrs = "T: any, out_type: int32|int64 = int32",
+               .doc = "The dimensions of a tensor, as a vector.", .value = shape_value,
+               .shape = shape_of_shape);
 
-const struct op_def op_Rank = {
-    .name = "Rank",
-    .inputs = "input: T",
-    .outputs = "output: int32",
-    .attrs = "T: any",
-    .doc = "The number of dimensions of a tensor.",
-    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,
-    .value = rank_value,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = infer_output_scalar,
-    .no_gradient = NO_GRADIENT,
-};
+LOOKS_AT_SHAPE(Size, .outputs = "output: out_type",
+               .attrs = "T: any, out_type: int32|int64 = int32",
+               .doc = "The number of elements of a tensor.", .value = size_value,
+               .shape = infer_output_scalar);
+
+LOOKS_AT_SHAPE(Rank, .outputs = "output: int32", .attrs = "T: any",
+               .doc = "The number of dimensions of a tensor.", .value = rank_value,
+               .shape = infer_output_scalar);

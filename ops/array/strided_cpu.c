@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "ops/array/strided_kernels.h"
-#include "ops/math/team_cpu.h"
-#include "ops/math/worth_cpu.h"
+#include "ops/math/parallel_cpu.h"
 
 #define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
 #define LINE 64                  /* bytes */

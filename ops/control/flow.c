@@ -14,19 +14,18 @@ static int switch_shape(struct infer *infer)
     return infer_scalar(infer, 1);
 }
 
-const struct op_def op_Switch = {
-    .name = "Switch",
-    .inputs = "data: T, pred: bool",
-    .outputs = "output_false: T, output_true: T",
-    .attrs = "T: any",
-    .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
-    .detail = "Nothing that depends on a dead tensor runs, until a Merge.",
-    .flags = OP_CONTROL_FLOW,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = switch_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define FLOW(op, ...)                                                                              \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .flags = OP_CONTROL_FLOW,                                       \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_view,                                              \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
+
+FLOW(Switch, .inputs = "data: T, pred: bool", .outputs = "output_false: T, output_true: T",
+     .attrs = "T: any",
+     .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
+     .detail = "Nothing that depends on a dead tensor runs, until a Merge.", .shape = switch_shape);
 
 /* What is common to the inputs that are known so far; a back edge is not, at first. */
 static int merge_shape(struct infer *infer)
@@ -43,60 +42,24 @@ static int merge_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_Merge = {
-    .name = "Merge",
-    .inputs = "inputs: N*T",
-    .outputs = "output: T, value_index: int32",
-    .attrs = "T: any, N: int >= 1",
-    .doc = "The first of its inputs that arrives alive, and its index; dead if all are.",
-    .flags = OP_CONTROL_FLOW,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = merge_shape,
-    .no_gradient = NO_GRADIENT,
-};
+FLOW(Merge, .inputs = "inputs: N*T", .outputs = "output: T, value_index: int32",
+     .attrs = "T: any, N: int >= 1",
+     .doc = "The first of its inputs that arrives alive, and its index; dead if all are.",
+     .shape = merge_shape);
 
-const struct op_def op_Enter = {
-    .name = "Enter",
-    .inputs = "data: T",
-    .outputs = "output: T",
-    .attrs = "T: any, frame_name: string, is_constant: bool = false, "
-             "parallel_iterations: int = 10 >= 1",
-    .doc = "Brings a tensor into iteration 0 of a loop's frame.",
-    .detail = "With is_constant it is there in every iteration. At most parallel_iterations "
-              "iterations of the frame are under way at once.",
-    .flags = OP_CONTROL_FLOW,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = infer_unchanged,
-    .no_gradient = NO_GRADIENT,
-};
+FLOW(Enter, .inputs = "data: T", .outputs = "output: T",
+     .attrs = "T: any, frame_name: string, is_constant: bool = false, "
+              "parallel_iterations: int = 10 >= 1",
+     .doc = "Brings a tensor into iteration 0 of a loop's frame.",
+     .detail = "With is_constant it is there in every iteration. At most parallel_iterations "
+               "iterations of the frame are under way at once.",
+     .shape = infer_unchanged);
 
-const struct op_def op_Exit = {
-    .name = "Exit",
-    .inputs = "data: T",
-    .outputs = "output: T",
-    .attrs = "T: any",
-    .doc = "Brings a tensor out of a loop's frame.",
-    .flags = OP_CONTROL_FLOW,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = infer_unchanged,
-    .no_gradient = NO_GRADIENT,
-};
+FLOW(Exit, .inputs = "data: T", .outputs = "output: T", .attrs = "T: any",
+     .doc = "Brings a tensor out of a loop's frame.", .shape = infer_unchanged);
 
-const struct op_def op_NextIteration = {
-    .name = "NextIteration",
-    .inputs = "data: T",
-    .outputs = "output: T",
-    .attrs = "T: any",
-    .doc = "Brings a tensor into the next iteration of its frame.",
-    .flags = OP_CONTROL_FLOW,
-    .half = HALF_CLEAR,
-    .cost = cost_view,
-    .shape = infer_unchanged,
-    .no_gradient = NO_GRADIENT,
-};
+FLOW(NextIteration, .inputs = "data: T", .outputs = "output: T", .attrs = "T: any",
+     .doc = "Brings a tensor into the next iteration of its frame.", .shape = infer_unchanged);
 
 static int loop_cond_shape(struct infer *infer)
 {

@@ -6,19 +6,19 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
-const struct op_def op_Send = {
-    .name = "Send",
-    .inputs = "tensor: T",
-    .attrs = "T: any, tensor_name: string, send_device: string, recv_device: string",
-    .doc = "Hands its input to the Recv of the same tensor_name, which is on another device.",
-    .detail = "In a loop it does so in every iteration; a dead tensor is handed over as dead. "
-              "It never waits.",
-    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
-    .keeps = 1 << 0,
-    .half = HALF_KEPT,
-    .cost = cost_view,
-    .no_gradient = "a graph is cut after its gradients are there",
-};
+#define TRANSFER(op, ...)                                                                          \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = cost_view,                                              \
+                                   .no_gradient = "a graph is cut after its gradients are there",  \
+                                   __VA_ARGS__}
+
+TRANSFER(Send, .inputs = "tensor: T",
+         .attrs = "T: any, tensor_name: string, send_device: string, recv_device: string",
+         .doc = "Hands its input to the Recv of the same tensor_name, which is on another device.",
+         .detail = "In a loop it does so in every iteration; a dead tensor is handed over as dead. "
+                   "It never waits.",
+         .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT, .keeps = 1 << 0);
 
 /* The values of several Sends of one _group (pass/part/part.h) that a request needs. */
 #define GROUP_ATTRS                                                                                \
@@ -37,29 +37,14 @@ static int group_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_SendGroup = {
-    .name = "SendGroup",
-    .inputs = "tensors: T...",
-    .attrs = GROUP_ATTRS,
+TRANSFER(
+    SendGroup, .inputs = "tensors: T...", .attrs = GROUP_ATTRS,
     .doc = "Several Sends at once, for a RecvGroup of the same names; made of them for a step.",
-    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
-    .half = HALF_KEPT,
-    .cost = cost_view,
-    .shape = group_shape,
-    .no_gradient = "a graph is cut after its gradients are there",
-};
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT, .shape = group_shape);
 
-const struct op_def op_RecvGroup = {
-    .name = "RecvGroup",
-    .outputs = "tensors: T...",
-    .attrs = GROUP_ATTRS,
-    .doc = "The tensors that the SendGroup of the same names is given.",
-    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC,
-    .half = HALF_KEPT,
-    .cost = cost_view,
-    .shape = group_shape,
-    .no_gradient = "a graph is cut after its gradients are there",
-};
+TRANSFER(RecvGroup, .outputs = "tensors: T...", .attrs = GROUP_ATTRS,
+         .doc = "The tensors that the SendGroup of the same names is given.",
+         .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC, .shape = group_shape);
 
 static int recv_shape(struct infer *infer)
 {
@@ -67,16 +52,11 @@ static int recv_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_Recv = {
-    .name = "Recv",
-    .outputs = "tensor: tensor_type",
-    .attrs = "tensor_type: any, tensor_name: string, send_device: string, recv_device: string, "
+TRANSFER(Recv, .outputs = "tensor: tensor_type",
+         .attrs =
+             "tensor_type: any, tensor_name: string, send_device: string, recv_device: string, "
              "shape: shape = ?",
-    .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
-    .detail = "shape is what is known of it.",
-    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .half = HALF_KEPT,
-    .cost = cost_view,
-    .shape = recv_shape,
-    .no_gradient = "a graph is cut after its gradients are there",
-};
+         .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
+         .detail = "shape is what is known of it.",
+         .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
+         .shape = recv_shape);

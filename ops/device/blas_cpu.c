@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/team_cpu.h"
 
 /* Rows and columns of C that a thread computes at a time when the cut must not depend on the team.
  */

@@ -14,7 +14,7 @@
 #include "exec/device/module.h"
 #include "ops/device/cpu.h"
 #include "ops/device/widened_cpu.h"
-#include "ops/math/team_cpu.h"
+#include "ops/math/parallel_cpu.h"
 
 #define KERNEL(op, code, types, ...) extern const struct kernel_code kernel_##code;
 #define WIDENED(op, code, types, ...)

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "ops/math/addn.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/math/results.h"
 
 #define ADDN_BLOCK_BYTES 16384
 

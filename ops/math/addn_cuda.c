@@ -6,7 +6,7 @@
 #include "ops/math/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/addn.h"
+#include "ops/math/results.h"
 
 /* The output may take the place of an input of the first launch, which reads before it writes. */
 static int prepare(struct kernel_setup *setup)

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/select.h"
+#include "ops/math/results.h"
 
 /* ---- of one ---- */
 

@@ -2,7 +2,7 @@
  *
  * What plans make of several element-wise ops (exec/plan/fuse.h).
  */
-#include "ops/math/fused.h"
+#include "ops/math/results.h"
 #include <inttypes.h>
 
 #include "graph/infer.h"

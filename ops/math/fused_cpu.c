@@ -5,8 +5,8 @@
  */
 #include "base/memory.h"
 #include "ops/math/elementwise_cpu.h"
-#include "ops/math/fused.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/math/results.h"
 
 #define BLOCK_BYTES 2048
 #define REGISTERS_MAX 16 /* blocks that are there at once */

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/fused.h"
+#include "ops/math/results.h"
 
 struct cuda_fused_state {
     const struct attr_value *operands; /* the node's */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/parallel_cpu.h"
 
-#include "ops/math/team_cpu.h"
-#include "ops/math/worth_cpu.h"
-
 /* Long loops are cut at multiples of this, so that two threads never share a cache line. */
 #define PARALLEL_ALIGN 64
 

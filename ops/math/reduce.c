@@ -2,11 +2,11 @@
  *
  * Reductions over axes: declarations and shapes. Gradients: reduce_grad.c.
  */
-#include "ops/math/reduce.h"
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/math/reduce_grad.h"
+#include "ops/math/results.h"
 
 int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err)
 {

@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "exec/device/kernel.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/reduce.h"
 #include "ops/math/reducer_cpu.h"
+#include "ops/math/results.h"
 
 #define TASKS_WANTED 32
 #define TASK_ELEMENTS 32768

@@ -2,11 +2,11 @@
  *
  * The CUDA kernel of reductions. Of dimensions of 1 nothing is launched: the output is the input.
  */
-#include "ops/math/launchers_cuda.h"
+#include "ops/math/reduce_cuda.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/reduce.h"
+#include "ops/math/results.h"
 
 struct cuda_reduce_state {
     enum cuda_reduction op;

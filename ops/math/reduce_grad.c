@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "graph/infer.h"
 #include "ops/math/gradients.h"
-#include "ops/math/reduce.h"
+#include "ops/math/results.h"
 
 struct reduction_shapes {
     struct edge kept;    /* the result's shape with keep_dims, an int32 vector */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/math/select.h"
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/math/gradients.h"
+#include "ops/math/results.h"
 
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values)
 {

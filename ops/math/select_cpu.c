@@ -8,7 +8,7 @@
 #include "exec/device/kernel.h"
 #include "ops/math/broadcast_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/select.h"
+#include "ops/math/results.h"
 
 /* t_step, e_step: 1 or 0, whether t and e advance. The condition advances. */
 typedef void select_loop(int64_t n, const uint8_t *condition, const void *t, int t_step,

@@ -5,7 +5,7 @@
  * of the runtime that it knows (clang: of LLVM's), so the region is started here by the call that
  * GCC makes of `#pragma omp parallel`.
  */
-#include "ops/math/team_cpu.h"
+#include "ops/math/parallel_cpu.h"
 
 #include <omp.h>
 

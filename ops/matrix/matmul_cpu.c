@@ -3,7 +3,6 @@
 
 #include "ops/device/blas_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/team_cpu.h"
 #include "ops/matrix/product.h"
 
 struct matmul {

@@ -12,8 +12,8 @@
 #include "ops/device/chain_cpu.h"
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/activation.h"
 #include "ops/nn/activation_math.h"
+#include "ops/nn/checks.h"
 
 #define ACTIVATION_LOOP_OF(name, type, twin, arguments, element)                                   \
     static void name(int64_t n, const void *px, const void *py, void *pout)                        \

@@ -3,7 +3,7 @@
  * The CUDA kernel of what flows back through an activation; activations themselves are
  * element-wise ops as others.
  */
-#include "ops/nn/activation.h"
+#include "ops/nn/checks.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"

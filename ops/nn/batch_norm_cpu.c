@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "ops/device/cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/batch_norm_shapes.h"
+#include "ops/nn/checks.h"
 
 #define SLICE 16
 

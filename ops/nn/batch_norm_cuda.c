@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/nn/batch_norm_shapes.h"
+#include "ops/nn/checks.h"
 
 struct cuda_norm_state {
     struct cuda_dnn_step dnn; /* first */

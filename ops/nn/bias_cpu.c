@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/bias.h"
+#include "ops/nn/checks.h"
 #include "ops/nn/format.h"
 
 /* Channels that a thread of BiasAddGrad takes at least, and those that it sums at a time; sums do

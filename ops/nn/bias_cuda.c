@@ -3,7 +3,7 @@
  * The CUDA kernels of BiasAdd, a broadcast sum, and of BiasAddGrad, a reduction. The value is seen
  * as [outer, channels, inner].
  */
-#include "ops/nn/bias.h"
+#include "ops/nn/checks.h"
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"

@@ -223,11 +223,12 @@ static bool backprop_filter_window(const struct graph *graph, const struct node 
     "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR                                    \
     ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
 
-const struct op_def op_Conv2D = {
-    .name = "Conv2D",
-    .inputs = "input: T, filter: T",
-    .outputs = "output: T",
-    .attrs = CONV_ATTRS,
+#define CONVOLUTION(op, ...)                                                                       \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .half = HALF_ALLOWED, __VA_ARGS__}
+
+CONVOLUTION(
+    Conv2D, .inputs = "input: T, filter: T", .attrs = CONV_ATTRS,
     .doc = "Two-dimensional convolution of images [batch, height, width, channels].",
     .detail =
         "filter is [height, width, in channels, out channels], for either data_format. It is\n"
@@ -241,96 +242,64 @@ const struct op_def op_Conv2D = {
         "accepted and ignored."
         "\n"
         "Not of integers.",
-    .half = HALF_ALLOWED,
-    .cost = conv_cost,
-    .shape = conv_shape,
-    .window = conv_window,
+    .cost = conv_cost, .shape = conv_shape, .window = conv_window,
     .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_WHOLE}, .output = LIES_OUT},
-    .gradient = conv_gradient,
-};
+    .gradient = conv_gradient);
 
-const struct op_def op_Conv2DBackpropInput = {
-    .name = "Conv2DBackpropInput",
-    .inputs = "input_sizes: int32, filter: T, out_backprop: T",
-    .outputs = "output: T",
-    .attrs = CONV_ATTRS,
-    .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
-    .detail = "Also known as transposed convolution."
-              "\n"
-              "Not of integers.",
-    .half = HALF_ALLOWED,
-    .cost = backprop_input_cost,
-    .shape = backprop_input_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_SIZES, LIES_WHOLE, LIES_OUT},
-              .output = LIES_IN,
-              .window = backprop_input_window},
-    .gradient = backprop_input_gradient,
-};
+CONVOLUTION(Conv2DBackpropInput, .inputs = "input_sizes: int32, filter: T, out_backprop: T",
+            .attrs = CONV_ATTRS,
+            .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
+            .detail = "Also known as transposed convolution."
+                      "\n"
+                      "Not of integers.",
+            .cost = backprop_input_cost, .shape = backprop_input_shape,
+            .tiles = {.is_known = true,
+                      .inputs = {LIES_SIZES, LIES_WHOLE, LIES_OUT},
+                      .output = LIES_IN,
+                      .window = backprop_input_window},
+            .gradient = backprop_input_gradient);
 
-const struct op_def op_Conv2DBackpropFilter = {
-    .name = "Conv2DBackpropFilter",
-    .inputs = "input: T, filter_sizes: int32, out_backprop: T",
-    .outputs = "output: T",
+CONVOLUTION(
+    Conv2DBackpropFilter, .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.",
-    .half = HALF_ALLOWED,
-    .cost = backprop_filter_cost,
-    .shape = backprop_filter_shape,
+    .cost = backprop_filter_cost, .shape = backprop_filter_shape,
     .tiles = {.is_known = true,
               .inputs = {LIES_IN, LIES_WHOLE, LIES_OUT},
               .output = LIES_WHOLE,
               .window = backprop_filter_window},
-    .gradient = backprop_filter_gradient,
-};
+    .gradient = backprop_filter_gradient);
 
 #define LOCAL_ATTRS "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR ", T: floating"
 
-const struct op_def op_LocallyConnected2D = {
-    .name = "LocallyConnected2D",
-    .inputs = "input: T, filter: T",
-    .outputs = "output: T",
-    .attrs = LOCAL_ATTRS,
+CONVOLUTION(
+    LocallyConnected2D, .inputs = "input: T, filter: T", .attrs = LOCAL_ATTRS,
     .doc = "As Conv2D, with a filter of its own for each position of the output.",
     .detail = "filter is [out height, out width, height, width, in channels, out channels], for\n"
               "either data_format: weights are not shared among positions (Le et al. 2012; Coates\n"
               "et al. 2013; Keras' layer of that name). strides and padding are those of Conv2D.",
-    .half = HALF_ALLOWED,
-    .cost = conv_cost,
-    .shape = conv_shape,
-    .window = conv_window,
+    .cost = conv_cost, .shape = conv_shape, .window = conv_window,
     .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_FILTERS}, .output = LIES_OUT},
-    .gradient = conv_gradient,
-};
+    .gradient = conv_gradient);
 
-const struct op_def op_LocallyConnected2DBackpropInput = {
-    .name = "LocallyConnected2DBackpropInput",
-    .inputs = "input_sizes: int32, filter: T, out_backprop: T",
-    .outputs = "output: T",
+CONVOLUTION(
+    LocallyConnected2DBackpropInput, .inputs = "input_sizes: int32, filter: T, out_backprop: T",
     .attrs = LOCAL_ATTRS,
     .doc = "Gradient of LocallyConnected2D with respect to its input, of the shape input_sizes.",
-    .half = HALF_ALLOWED,
-    .cost = backprop_input_cost,
-    .shape = backprop_input_shape,
+    .cost = backprop_input_cost, .shape = backprop_input_shape,
     .tiles = {.is_known = true,
               .inputs = {LIES_SIZES, LIES_FILTERS, LIES_OUT},
               .output = LIES_IN,
               .window = backprop_input_window},
-    .gradient = backprop_input_gradient,
-};
+    .gradient = backprop_input_gradient);
 
-const struct op_def op_LocallyConnected2DBackpropFilter = {
-    .name = "LocallyConnected2DBackpropFilter",
-    .inputs = "input: T, filter_sizes: int32, out_backprop: T",
-    .outputs = "output: T",
+CONVOLUTION(
+    LocallyConnected2DBackpropFilter, .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .attrs = LOCAL_ATTRS,
     .doc = "Gradient of LocallyConnected2D with respect to its filter, of the shape filter_sizes.",
-    .half = HALF_ALLOWED,
-    .cost = backprop_filter_cost,
-    .shape = backprop_filter_shape,
+    .cost = backprop_filter_cost, .shape = backprop_filter_shape,
     .tiles = {.is_known = true,
               .inputs = {LIES_IN, LIES_FILTER_SIZES, LIES_OUT},
               .output = LIES_FILTERS,
               .window = backprop_filter_window},
-    .gradient = backprop_filter_gradient,
-};
+    .gradient = backprop_filter_gradient);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "ops/device/blas_cpu.h"
-#include "ops/math/team_cpu.h"
-#include "ops/math/worth_cpu.h"
+#include "ops/math/parallel_cpu.h"
 #include "ops/nn/conv_cpu.h"
 
 struct unroll {

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-#include "ops/math/team_cpu.h"
-#include "ops/math/worth_cpu.h"
+#include "ops/math/parallel_cpu.h"
 #include "ops/nn/conv_shapes.h"
 
 #define BLOCK_BYTES (1 << 20) /* of what a member has of a block of images */

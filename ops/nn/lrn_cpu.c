@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
-#include "ops/nn/lrn.h"
+#include "ops/nn/checks.h"
 
 #define SPANS 64
 

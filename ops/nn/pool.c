@@ -182,93 +182,61 @@ static void avg_pool_grad_gradient(struct grad *g)
 
 #define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
 
-const struct op_def op_MaxPool = {
-    .name = "MaxPool",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
-    .doc = "The largest value of each window.",
-    .detail = "Padding takes no part. A NaN in a window is its result.",
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = max_pool_shape,
-    .window = pool_window,
-    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
-    .gradient = max_pool_gradient,
-};
+#define POOL(op, ...)                                                                              \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .cost = cost_elements, __VA_ARGS__}
+
+POOL(MaxPool, .inputs = "input: T",
+     .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
+     .doc = "The largest value of each window.",
+     .detail = "Padding takes no part. A NaN in a window is its result.", .half = HALF_CLEAR,
+     .shape = max_pool_shape, .window = pool_window,
+     .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
+     .gradient = max_pool_gradient);
 
 static const struct op_places max_pool_places = {.pool = "MaxPool",
                                                  .with_place = "MaxPoolWithPlace",
                                                  .gradient = "MaxPoolPlaceGrad",
                                                  .mask = "ReluGrad"};
 
-const struct op_def op_MaxPoolGrad = {
-    .name = "MaxPoolGrad",
-    .inputs = "orig_input: T, orig_output: T, grad: T",
-    .outputs = "output: T",
-    .attrs = POOL_ATTRS ", T: real = float32",
-    .doc = "Gradient of MaxPool: each window's goes to its largest value.",
-    .detail = "Among equals the first one in row-major order gets it all.",
-    .half = HALF_CLEAR,
-    .places = &max_pool_places,
-    .cost = cost_elements,
-    .shape = max_pool_grad_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_IN, LIES_OUT, LIES_OUT},
-              .output = LIES_IN,
-              .window = pool_window},
-    .gradient = max_pool_grad_gradient,
-};
+POOL(MaxPoolGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
+     .attrs = POOL_ATTRS ", T: real = float32",
+     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
+     .detail = "Among equals the first one in row-major order gets it all.", .half = HALF_CLEAR,
+     .places = &max_pool_places, .shape = max_pool_grad_shape,
+     .tiles = {.is_known = true,
+               .inputs = {LIES_IN, LIES_OUT, LIES_OUT},
+               .output = LIES_IN,
+               .window = pool_window},
+     .gradient = max_pool_grad_gradient);
 
-const struct op_def op_MaxPoolGradGrad = {
-    .name = "MaxPoolGradGrad",
-    .inputs = "orig_input: T, orig_output: T, grad: T",
-    .outputs = "output: T",
-    .attrs = POOL_ATTRS ", T: real = float32",
-    .doc = "What flows back through MaxPoolGrad: of each window, grad where its largest value is.",
-    .detail =
-        "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
-        "row-major order counts.",
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = max_pool_grad_grad_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_IN, LIES_OUT, LIES_IN},
-              .output = LIES_OUT,
-              .window = pool_window},
-    .gradient = max_pool_grad_grad_gradient,
-};
+POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
+     .attrs = POOL_ATTRS ", T: real = float32",
+     .doc = "What flows back through MaxPoolGrad: of each window, grad where its largest value is.",
+     .detail =
+         "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
+         "row-major order counts.",
+     .half = HALF_CLEAR, .shape = max_pool_grad_grad_shape,
+     .tiles = {.is_known = true,
+               .inputs = {LIES_IN, LIES_OUT, LIES_IN},
+               .output = LIES_OUT,
+               .window = pool_window},
+     .gradient = max_pool_grad_grad_gradient);
 
-const struct op_def op_AvgPool = {
-    .name = "AvgPool",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = POOL_ATTRS ", T: floating",
-    .doc = "The mean of each window.",
-    .detail = "Cells outside the image are not counted.",
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .shape = avg_pool_shape,
-    .window = pool_window,
-    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
-    .gradient = avg_pool_gradient,
-};
+POOL(AvgPool, .inputs = "value: T", .attrs = POOL_ATTRS ", T: floating",
+     .doc = "The mean of each window.", .detail = "Cells outside the image are not counted.",
+     .half = HALF_INFERRED, .shape = avg_pool_shape, .window = pool_window,
+     .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
+     .gradient = avg_pool_gradient);
 
-const struct op_def op_AvgPoolGrad = {
-    .name = "AvgPoolGrad",
-    .inputs = "orig_input_shape: int32, grad: T",
-    .outputs = "output: T",
-    .attrs = POOL_ATTRS ", T: floating",
-    .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .shape = avg_pool_grad_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_SIZES, LIES_OUT},
-              .output = LIES_IN,
-              .window = avg_pool_grad_window},
-    .gradient = avg_pool_grad_gradient,
-};
+POOL(AvgPoolGrad, .inputs = "orig_input_shape: int32, grad: T", .attrs = POOL_ATTRS ", T: floating",
+     .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
+     .half = HALF_INFERRED, .shape = avg_pool_grad_shape,
+     .tiles = {.is_known = true,
+               .inputs = {LIES_SIZES, LIES_OUT},
+               .output = LIES_IN,
+               .window = avg_pool_grad_window},
+     .gradient = avg_pool_grad_gradient);
 
 #define MADE "it is made where gradients are there already"
 

@@ -109,54 +109,29 @@ static void sparse_cross_entropy_gradient(struct grad *g)
     g->in[0] = through_entropy(g, grad_input(g, 0));
 }
 
-const struct op_def op_Softmax = {
-    .name = "Softmax",
-    .inputs = "logits: T",
-    .outputs = "softmax: T",
-    .attrs = "T: floating",
-    .doc = "exp(x) / sum(exp(x)) along the last axis, without overflow.",
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = softmax_shape,
-    .gradient = softmax_gradient,
-};
+#define OF_ROWS(op, ...)                                                                           \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .half = HALF_DENIED, .cost = cost_functions, __VA_ARGS__}
 
-const struct op_def op_LogSoftmax = {
-    .name = "LogSoftmax",
-    .inputs = "logits: T",
-    .outputs = "logsoftmax: T",
-    .attrs = "T: floating",
-    .doc = "Logarithm of the softmax along the last axis: x - ln(sum(exp(x))).",
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = softmax_shape,
-    .gradient = log_softmax_gradient,
-};
+OF_ROWS(Softmax, .inputs = "logits: T", .outputs = "softmax: T", .attrs = "T: floating",
+        .doc = "exp(x) / sum(exp(x)) along the last axis, without overflow.",
+        .shape = softmax_shape, .gradient = softmax_gradient);
 
-const struct op_def op_SoftmaxCrossEntropyWithLogits = {
-    .name = "SoftmaxCrossEntropyWithLogits",
-    .inputs = "features: T, labels: T",
-    .outputs = "loss: T, backprop: T",
-    .attrs = "T: floating",
-    .doc = "Cross entropy between label distributions and the softmax of logits, one per row.",
-    .detail = "loss = -sum(labels * logsoftmax(features)); backprop = softmax(features) - labels,\n"
-              "which is the gradient of the loss. features and labels broadcast to a matrix: a\n"
-              "row of one belongs to all rows of the other. There is no gradient to the labels.",
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = cross_entropy_shape,
-    .gradient = cross_entropy_gradient,
-};
+OF_ROWS(LogSoftmax, .inputs = "logits: T", .outputs = "logsoftmax: T", .attrs = "T: floating",
+        .doc = "Logarithm of the softmax along the last axis: x - ln(sum(exp(x))).",
+        .shape = softmax_shape, .gradient = log_softmax_gradient);
 
-const struct op_def op_SparseSoftmaxCrossEntropyWithLogits = {
-    .name = "SparseSoftmaxCrossEntropyWithLogits",
-    .inputs = "features: T, labels: Tlabels",
-    .outputs = "loss: T, backprop: T",
-    .attrs = "T: floating, Tlabels: int32|int64 = int64",
-    .doc = "Cross entropy between class numbers and the softmax of logits, one per row.",
-    .detail = "A label outside [0, classes) is an error.",
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = sparse_cross_entropy_shape,
-    .gradient = sparse_cross_entropy_gradient,
-};
+OF_ROWS(SoftmaxCrossEntropyWithLogits, .inputs = "features: T, labels: T",
+        .outputs = "loss: T, backprop: T", .attrs = "T: floating",
+        .doc = "Cross entropy between label distributions and the softmax of logits, one per row.",
+        .detail =
+            "loss = -sum(labels * logsoftmax(features)); backprop = softmax(features) - labels,\n"
+            "which is the gradient of the loss. features and labels broadcast to a matrix: a\n"
+            "row of one belongs to all rows of the other. There is no gradient to the labels.",
+        .shape = cross_entropy_shape, .gradient = cross_entropy_gradient);
+
+OF_ROWS(SparseSoftmaxCrossEntropyWithLogits, .inputs = "features: T, labels: Tlabels",
+        .outputs = "loss: T, backprop: T", .attrs = "T: floating, Tlabels: int32|int64 = int64",
+        .doc = "Cross entropy between class numbers and the softmax of logits, one per row.",
+        .detail = "A label outside [0, classes) is an error.", .shape = sparse_cross_entropy_shape,
+        .gradient = sparse_cross_entropy_gradient);

@@ -12,7 +12,7 @@
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
-#include "ops/nn/softmax.h"
+#include "ops/nn/checks.h"
 
 #define LANES 16
 #define RUN 1024 /* elements added in their own type before a sum in double is touched */

@@ -11,7 +11,7 @@
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/broadcast_cuda.h"
-#include "ops/nn/softmax.h"
+#include "ops/nn/checks.h"
 
 /* ---- Softmax, LogSoftmax ---- */
 

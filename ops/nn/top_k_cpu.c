@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/top_k_shapes.h"
+#include "ops/nn/checks.h"
 
 struct top_k_rows {
     int64_t n, k;

@@ -5,7 +5,7 @@
 #include "ops/nn/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
-#include "ops/nn/top_k_shapes.h"
+#include "ops/nn/checks.h"
 
 static int top_k_run(struct kernel_call *call)
 {

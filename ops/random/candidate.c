@@ -95,20 +95,20 @@ static int all_shape(struct infer *infer)
     return sampler_shape(infer, 0);
 }
 
-const struct op_def op_AllCandidateSampler = {
-    .name = "AllCandidateSampler",
-    .inputs = "true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
+#define LOOKS_AT_CLASSES(op, ...)                                                                  \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .half = HALF_DENIED,                                            \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
+
+LOOKS_AT_CLASSES(
+    AllCandidateSampler, .inputs = "true_classes: int64", .outputs = SAMPLER_OUTPUTS,
     .attrs = SAMPLED_ATTRS ", " SEED_ATTRS,
     .doc = "All num_sampled classes in their order, each expected once: nothing is drawn.",
     .detail = "For tests of losses by samples. `unique` and the seeds are those of the others, and "
               "change nothing.",
-    .flags = OP_NO_GRADIENT,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = all_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = OP_NO_GRADIENT, .shape = all_shape);
 
 /* ---- classes by weights ---- */
 
@@ -178,38 +178,24 @@ static int counted_shape(struct infer *infer)
     return code ? code : sampler_shape(infer, 1);
 }
 
-const struct op_def op_LearnedUnigramCandidateSampler = {
-    .name = "LearnedUnigramCandidateSampler",
-    .inputs = "counts: Ref(int64), true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
-    .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
+LOOKS_AT_CLASSES(
+    LearnedUnigramCandidateSampler, .inputs = "counts: Ref(int64), true_classes: int64",
+    .outputs = SAMPLER_OUTPUTS, .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
     .doc = "Classes by how often they have been true before, which a variable counts.",
     .detail = "P is a class's share of all counts. The true classes count from the next call on. "
               "Let the\nvariable start with ones: a class whose count is 0 is not drawn. It is in "
               "checkpoints, so a\ntraining that goes on draws what it would have drawn." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM | OP_ASYNC, /* for counts on a device */
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = counted_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM | OP_ASYNC, .shape = counted_shape);
 
-const struct op_def op_CountedCandidateSampler = {
-    .name = "CountedCandidateSampler",
-    .inputs = "counts: int64, true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
-    .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
+LOOKS_AT_CLASSES(
+    CountedCandidateSampler, .inputs = "counts: int64, true_classes: int64",
+    .outputs = SAMPLER_OUTPUTS, .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
     .doc = "Classes by counts of them, as LearnedUnigramCandidateSampler draws them, but learns "
            "nothing.",
     .detail = "P is a class's share of all counts; one whose count is 0 is not drawn. Several "
               "workers learn\ntheir counts together so: nn.learned_samples adds to them in the "
               "update." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = counted_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM, .shape = counted_shape);
 
 /* ---- accidental hits ---- */
 
@@ -221,18 +207,12 @@ static int hits_shape(struct infer *infer)
     return code ? code : infer_vector(infer, 1);
 }
 
-const struct op_def op_ComputeAccidentalHits = {
-    .name = "ComputeAccidentalHits",
-    .inputs = "true_classes: int64, sampled_candidates: int64",
+LOOKS_AT_CLASSES(
+    ComputeAccidentalHits, .inputs = "true_classes: int64, sampled_candidates: int64",
     .outputs = "indices: int32, ids: int64, weights: float32",
     .attrs = "num_true: int >= 1, " SEED_ATTRS,
     .doc = "Which sampled classes are true ones: the row, the sample's place, and a weight.",
     .detail = "In the order of rows, of the row's true classes, and of places; each row and place "
               "once. The\nweight is the least finite float32: added to a logit it leaves no "
               "probability. The seeds are\nTensorFlow's, and change nothing.",
-    .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = hits_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA, .shape = hits_shape);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "exec/device/step_block.h"
-#include "ops/random/choose.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
 #include "ops/random/stream.h"

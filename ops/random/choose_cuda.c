@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/random/choose.h"
+#include "ops/random/draw.h"
 #include "ops/random/draw_cuda.h"
 
 static int prepare(struct kernel_setup *setup, size_t scratch)

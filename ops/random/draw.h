@@ -26,4 +26,8 @@ struct tensor *random_output(struct kernel_call *call);
 /* Inputs 1 and 2: the first integer, and how many there are. */
 int random_range(struct kernel_call *call, int64_t *low, uint64_t *size);
 
+/* Reads num_samples on the host. ERR_DATA: it is negative, or logits are no matrix, or have no
+ * classes to choose from. */
+int multinomial_check(struct kernel_call *call, int64_t *n_samples);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/math/team_cpu.h"
+#include "ops/math/parallel_cpu.h"
 #include "ops/random/stream.h"
 
 #define PARALLEL_COUNT 16384

@@ -18,53 +18,32 @@ static int assign_shape(struct infer *infer)
     return infer_merge(infer, 0, 1, &infer->out[0]);
 }
 
-const struct op_def op_Assign = {
-    .name = "Assign",
-    .inputs = "ref: Ref(T), value: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: numeric|bool, validate_shape: bool = true, use_locking: bool = true",
-    .doc = "Gives a variable a value.",
-    .detail = "The shapes must agree, unless validate_shape is false."
-              "\n" NO_STRINGS,
-    .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT | OP_OVERWRITES,
-    .rows = ROWS_UPDATE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = assign_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define WRITES(op, ...)                                                                            \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "ref: Ref(T), value: T",                              \
+                                   .outputs = "output_ref: Ref(T)",                                \
+                                   .rows = ROWS_UPDATE,                                            \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
+
+WRITES(Assign, .attrs = "T: numeric|bool, validate_shape: bool = true, use_locking: bool = true",
+       .doc = "Gives a variable a value.",
+       .detail = "The shapes must agree, unless validate_shape is false."
+                 "\n" NO_STRINGS,
+       .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT | OP_OVERWRITES,
+       .shape = assign_shape);
 
 static int update_shape(struct infer *infer)
 {
     return infer_merge(infer, 0, 1, &infer->out[0]);
 }
 
-const struct op_def op_AssignAdd = {
-    .name = "AssignAdd",
-    .inputs = "ref: Ref(T), value: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: real, use_locking: bool = false",
-    .doc = "Adds a value of the same shape to a variable.",
-    .detail = NO_COMPLEX,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .rows = ROWS_UPDATE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = update_shape,
-    .no_gradient = NO_GRADIENT,
-};
+WRITES(AssignAdd, .attrs = "T: real, use_locking: bool = false",
+       .doc = "Adds a value of the same shape to a variable.", .detail = NO_COMPLEX,
+       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = update_shape);
 
-const struct op_def op_AssignSub = {
-    .name = "AssignSub",
-    .inputs = "ref: Ref(T), value: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: real, use_locking: bool = false",
-    .doc = "Subtracts a value of the same shape from a variable.",
-    .detail = NO_COMPLEX,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .rows = ROWS_UPDATE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = update_shape,
-    .no_gradient = NO_GRADIENT,
-};
+WRITES(AssignSub, .attrs = "T: real, use_locking: bool = false",
+       .doc = "Subtracts a value of the same shape from a variable.", .detail = NO_COMPLEX,
+       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = update_shape);

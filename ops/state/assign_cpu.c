@@ -6,7 +6,7 @@
 
 #include "ops/math/accumulate.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/state/assign.h"
+#include "ops/state/writes.h"
 
 #define COPY_GRAIN (1 << 17) /* bytes that are worth a thread */
 

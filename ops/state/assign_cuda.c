@@ -6,7 +6,7 @@
 #include "ops/state/launchers_cuda.h"
 
 #include "ops/device/kernel_cuda.h"
-#include "ops/state/assign.h"
+#include "ops/state/writes.h"
 
 /* The value goes where the variable's is. `fault`: that of the step; NULL if nothing is lost. */
 static int write_value(struct kernel_call *call, enum cuda_assign_op op, const struct fault *fault)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/device/step_block.h"
 #include "exec/state/variable.h"
-#include "ops/state/count_up_to.h"
+#include "ops/state/writes.h"
 
 static int count_run(struct kernel_call *call)
 {

@@ -3,7 +3,7 @@
 
 #include "exec/state/variable.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/state/count_up_to.h"
+#include "ops/state/writes.h"
 
 static int run(struct kernel_call *call)
 {

@@ -4,7 +4,7 @@
 #include "exec/state/variable.h"
 #include "ops/array/results.h"
 #include "ops/array/rows.h"
-#include "ops/state/scatter.h"
+#include "ops/state/writes.h"
 
 /* Input i; a copy if it is the variable's own memory, whose rows change one after another. */
 static int read_input(struct kernel_call *call, int i, struct tensor *t)

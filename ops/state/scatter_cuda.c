@@ -8,7 +8,7 @@
 #include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/state/launchers_cuda.h"
-#include "ops/state/scatter.h"
+#include "ops/state/writes.h"
 
 static size_t rounded(size_t bytes)
 {

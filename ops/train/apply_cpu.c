@@ -10,7 +10,6 @@
 #include "ops/device/blas_cpu.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/team_cpu.h"
 #include "ops/matrix/product.h"
 #include "ops/train/apply.h"
 #include "tensor/narrow_private.h"

@@ -23,7 +23,7 @@ int omp_in_parallel(void);
 void omp_set_num_threads(int n);
 void omp_set_dynamic(int dynamic);
 
-extern const int parallel_always; /* ops/math/worth_cpu.h */
+extern const int parallel_always; /* ops/math/parallel_cpu.h */
 const int parallel_always = 1;
 
 struct thread_team {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels that write whole variables share on all devices.
+ * What the kernels that write variables share on all devices.
  */
-#ifndef TF_OPS_STATE_ASSIGN_H
-#define TF_OPS_STATE_ASSIGN_H
+#ifndef TF_OPS_STATE_WRITES_H
+#define TF_OPS_STATE_WRITES_H
 
 #include "exec/device/kernel.h"
 #include "exec/state/variable.h"
+
+/* ---- whole ones ---- */
 
 /* The state of Assign: whether the value's shape is checked. */
 int assign_prepare(struct kernel_setup *setup);
@@ -21,5 +23,18 @@ struct variable *assign_begin_update(struct kernel_call *call);
 
 /* The variable has its value, and is the output. `result`: what run is to return then. */
 int assign_finish(struct kernel_call *call, int result);
+
+/* ---- CountUpTo ---- */
+
+/* The state is the limit, an int64_t. */
+int count_up_to_prepare(struct kernel_setup *setup);
+
+/* That the variable is a scalar; 0, or an error. */
+int count_up_to_check(struct kernel_call *call);
+
+/* ---- rows ---- */
+
+/* That updates are rows of the variable, one for each index. */
+int scatter_check_shapes(struct kernel_call *call);
 
 #endif

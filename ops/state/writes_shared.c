@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/state/writes.h"
+
 #include "base/memory.h"
-#include "ops/state/assign.h"
+#include "exec/state/variable.h"
+
+/* ---- whole ones ---- */
 
 int assign_prepare(struct kernel_setup *setup)
 {
@@ -42,4 +46,39 @@ int assign_finish(struct kernel_call *call, int result)
 {
     variable_written(call->refs[0]);
     return kernel_alias_output(call, 0, 0, NULL) ? result : call->err->code;
+}
+
+/* ---- CountUpTo ---- */
+
+int count_up_to_prepare(struct kernel_setup *setup)
+{
+    int64_t *limit = mem_alloc(sizeof *limit);
+    *limit = node_int(setup->node, "limit");
+    setup->state = limit;
+    return 0;
+}
+
+int count_up_to_check(struct kernel_call *call)
+{
+    const struct variable *variable = call->refs[0];
+    if (variable->value.shape.rank != 0)
+        return kernel_fail(call, "variable '%s' must be a scalar, not %s", variable->name,
+                           shape_text(&variable->value.shape));
+    return 0;
+}
+
+/* ---- rows ---- */
+
+int scatter_check_shapes(struct kernel_call *call)
+{
+    const struct shape *ref = &call->refs[0]->value.shape, *indices = &call->in[1]->shape;
+    struct shape wanted = *indices;
+    if (ref->rank < 1)
+        return kernel_fail(call, "variable '%s' is a scalar", call->refs[0]->name);
+    for (int i = 1; i < ref->rank && wanted.rank < SHAPE_RANK_MAX; i++)
+        wanted.dims[wanted.rank++] = ref->dims[i];
+    if (!shape_equal(&wanted, &call->in[2]->shape))
+        return kernel_fail(call, "updates must be %s (indices, then a row of ref), not %s",
+                           shape_text(&wanted), shape_text(&call->in[2]->shape));
+    return 0;
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TF_OPS_MATH_REDUCE_CUDA_H
+#define TF_OPS_MATH_REDUCE_CUDA_H
+
+#include "exec/device/kernel.h"
+#include "ops/math/launchers_cuda.h"
+
+/* The run of a kernel that is a reduction: output 0, of that shape, is input 0 reduced by `launch`,
+ * which has no addresses yet. Its prepare asks for cuda_reduce_scratch bytes where that is known.
+ */
+int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
+                     const struct shape *shape);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What declarations and kernels on all devices share: which shapes fit, and those of results.
+ */
+#ifndef TF_OPS_MATH_RESULTS_H
+#define TF_OPS_MATH_RESULTS_H
+
+#include "exec/device/kernel.h"
+
+/* ---- reductions: the meaning of reduction_indices ---- */
+
+/* The axes named by a scalar or vector of int32 or int64, as bits. ERR_DATA when one is outside
+ * [-rank, rank) or named twice. */
+int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err);
+
+/* The result's shape. The input's rank is known; its dimensions need not be. */
+struct shape reduce_shape(const struct shape *input, unsigned axes, bool keep_dims);
+
+/* ---- Select ---- */
+
+/* The shape with which a condition is broadcast against values of shape `values` (both known as far
+ * as they are): its own, or [n,1,...] for a vector that chooses rows. */
+struct shape select_condition_shape(const struct shape *condition, const struct shape *values);
+
+/* ---- AddN ---- */
+
+/* That all inputs have one shape. */
+static inline int addn_check_shapes(struct kernel_call *call)
+{
+    const struct shape *shape = &call->in[0]->shape;
+    for (int i = 1; i < call->n_in; i++)
+        if (!shape_equal(shape, &call->in[i]->shape))
+            return kernel_fail(call, "input %d is %s, those before %s", i,
+                               shape_text(&call->in[i]->shape), shape_text(shape));
+    return 0;
+}
+
+/* ---- FusedElementwise, as it writes down what it computes ---- */
+
+#define FUSED_OPERANDS 2 /* of each op; -1: it has one less */
+
+/* Of a node's attribute `operands`, and a shape for each of its inputs. Sets the output's.
+ * ERR_DATA: an input has neither that nor one element; or an op has scalars alone, where the output
+ * is none.
+ */
+int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
+                       struct shape *out, struct error *err);
+
+#endif

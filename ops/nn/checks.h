@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of neural networks on all devices read of their nodes and check of their inputs,
+ * and the outputs that they make. Each check is 0, or ERR_DATA.
+ */
+#ifndef TF_OPS_NN_CHECKS_H
+#define TF_OPS_NN_CHECKS_H
+
+#include "exec/device/kernel.h"
+
+/* ---- activations ---- */
+
+/* Gradients are not broadcast. */
+static inline int activation_check_shapes(struct kernel_call *call)
+{
+    if (call->n_in < 2 || shape_equal(&call->in[0]->shape, &call->in[1]->shape))
+        return 0;
+    return kernel_fail(call, "operands must have the same shape, not %s and %s",
+                       shape_text(&call->in[0]->shape), shape_text(&call->in[1]->shape));
+}
+
+/* ---- BiasAdd and BiasAddGrad ---- */
+
+/* That input 0 has channels. */
+static inline int bias_check_value(struct kernel_call *call, bool nchw)
+{
+    const struct shape *shape = &call->in[0]->shape;
+    if (shape->rank >= (nchw ? 3 : 2))
+        return 0;
+    return kernel_fail(call, "value must have at least rank %d, not %s", nchw ? 3 : 2,
+                       shape_text(shape));
+}
+
+static inline int bias_check_vector(struct kernel_call *call, int64_t channels)
+{
+    const struct shape *bias = &call->in[1]->shape;
+    if (bias->rank == 1 && bias->dims[0] == channels)
+        return 0;
+    return kernel_fail(call, "bias must be a vector of %lld channels, not %s", (long long)channels,
+                       shape_text(bias));
+}
+
+/* ---- local response normalization ---- */
+
+struct lrn {
+    int64_t radius;
+    double bias, alpha, beta;
+};
+
+void lrn_init(struct lrn *lrn, const struct node *node);
+
+/* ERR_DATA: the inputs are no images, or not of one shape. */
+int lrn_check(struct kernel_call *call);
+
+/* ---- batch normalization ---- */
+
+struct norm {
+    double epsilon;
+    bool training, nchw;
+};
+
+void norm_init(struct norm *norm, const struct node *node);
+
+/* Of FusedBatchNorm, and of its gradient: that images have rank 4, and that each vector has one
+ * element per channel, or none where there is to be none. ERR_DATA. */
+int norm_check(struct kernel_call *call, const struct norm *norm);
+int norm_grad_check(struct kernel_call *call, const struct norm *norm);
+
+/* Makes five outputs: one like the image, and vectors of so many elements. */
+int norm_outputs(struct kernel_call *call, const struct shape *image, const int64_t sizes[4],
+                 void *out[5]);
+
+/* Of an image that was checked. */
+int64_t norm_channels(const struct norm *norm, const struct shape *image);
+
+/* ---- Softmax and cross entropies ---- */
+
+/* Rows of n elements. */
+int softmax_rows_of(struct kernel_call *call, int64_t *rows, int64_t *n);
+
+/* The matrix that features and labels broadcast to; of class numbers: that they fit the rows. */
+int cross_entropy_shape_of(struct kernel_call *call, struct shape *shape);
+int sparse_cross_entropy_check(struct kernel_call *call);
+
+/* The loss of each row of the matrix, and what flows back. */
+int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape, struct tensor **loss,
+                          struct tensor **backprop);
+
+/* ---- TopKV2 and InTopK ---- */
+
+/* Rows of n elements, of which k are to be found; k is read on the host. ERR_DATA. */
+int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k);
+
+/* Makes both outputs of TopKV2. */
+int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
+                  struct tensor **indices);
+
+/* prepare of InTopK, whose state is k, an int64_t. */
+int in_top_k_prepare(struct kernel_setup *setup);
+
+/* ERR_DATA: predictions are no matrix, or targets no vector of its rows. */
+int in_top_k_check(struct kernel_call *call);
+
+#endif

@@ -8,19 +8,14 @@
 
 static size_t row_bytes(const struct tensor *t)
 {
-    size_t bytes = dtype_bytes(t->type);
-    for (int i = 1; i < t->shape.rank; i++)
-        bytes *= (size_t)t->shape.dims[i];
-    return bytes;
+    return dtype_bytes(t->type) * (size_t)shape_count_of(&t->shape, 1, t->shape.rank);
 }
 
 /* `indices` NULL: the rows from `first` on. */
 static int gather_strings(const struct tensor *from, const int64_t *indices, int64_t first,
                           int64_t n, struct tensor *to, struct error *err)
 {
-    int64_t width = 1;
-    for (int i = 1; i < from->shape.rank; i++)
-        width *= from->shape.dims[i];
+    int64_t width = shape_count_of(&from->shape, 1, from->shape.rank);
     size_t count = (size_t)(n * width);
     const char **texts = mem_array(count + 1, sizeof *texts);
     size_t *lengths = mem_array(count + 1, sizeof *lengths);

@@ -77,6 +77,11 @@ int infer_merge(struct infer *infer, int a, int b, struct shape *merged)
                       input_name(infer, a), input_name(infer, b), shape_text(x), shape_text(y));
 }
 
+int infer_alike(struct infer *infer)
+{
+    return infer_merge(infer, 0, 1, &infer->out[0]);
+}
+
 bool infer_value_int(const struct infer *infer, int input, int64_t *value)
 {
     const struct tensor *t = infer_value(infer, input);

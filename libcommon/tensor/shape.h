@@ -34,6 +34,15 @@ bool shape_equal(const struct shape *a, const struct shape *b); /* also of what 
 /* Elements of a known shape; -1 if something is unknown or the product overflows. */
 int64_t shape_count(const struct shape *shape);
 
+/* Those of dimensions [from, to) of a known shape, whose product does not overflow. */
+static inline int64_t shape_count_of(const struct shape *shape, int from, int to)
+{
+    int64_t count = 1;
+    for (int i = from; i < to; i++)
+        count *= shape->dims[i];
+    return count;
+}
+
 /* Bytes of a tensor of a known shape and fixed-size type; -1 as above. */
 int64_t shape_bytes(const struct shape *shape, enum dtype type);
 

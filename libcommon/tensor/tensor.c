@@ -147,10 +147,7 @@ void tensor_release(struct tensor *t)
 
 int64_t tensor_count(const struct tensor *t)
 {
-    int64_t count = 1;
-    for (int i = 0; i < t->shape.rank; i++)
-        count *= t->shape.dims[i];
-    return count;
+    return shape_count_of(&t->shape, 0, t->shape.rank);
 }
 
 size_t tensor_bytes(const struct tensor *t)

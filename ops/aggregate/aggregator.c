@@ -7,12 +7,6 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
-static int push_shape(struct infer *infer)
-{
-    infer->out[0] = SHAPE_SCALAR;
-    return 0;
-}
-
 const struct op_def op_AggregatorPush = {
     .name = "AggregatorPush",
     .inputs = "values: T...",
@@ -27,7 +21,7 @@ const struct op_def op_AggregatorPush = {
     .round = ROUND_PUSH,
     .half = HALF_KEPT,
     .cost = cost_elements,
-    .shape = push_shape,
+    .shape = infer_output_scalar,
     .no_gradient = "a graph is replicated after its gradients are there",
 };
 

@@ -65,9 +65,7 @@ int dequantize_describe(struct kernel_call *call, struct dequantize_call *d)
     /* The declared shape, whose first dimension may be what there is. */
     struct shape shape = call->node->outputs[0].shape;
     if (shape.rank > 0 && shape.dims[0] < 0) {
-        int64_t row = 1;
-        for (int i = 1; i < shape.rank; i++)
-            row *= shape.dims[i];
+        int64_t row = shape_count_of(&shape, 1, shape.rank);
         shape.dims[0] = row > 0 ? d->groups * code->group / row : 0;
     }
 

@@ -7,12 +7,6 @@
 
 #define NO_GRADIENT "it is about what a step leaves behind"
 
-static int give_shape(struct infer *infer)
-{
-    infer->out[0] = SHAPE_SCALAR;
-    return 0;
-}
-
 const struct op_def op_WorkerValueGive = {
     .name = "WorkerValueGive",
     .inputs = "value: T",
@@ -26,7 +20,7 @@ const struct op_def op_WorkerValueGive = {
     .round = ROUND_OTHER,
     .half = HALF_KEPT,
     .cost = cost_elements,
-    .shape = give_shape,
+    .shape = infer_output_scalar,
     .no_gradient = NO_GRADIENT,
 };
 

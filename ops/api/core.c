@@ -58,28 +58,12 @@ static void on_print(void (*print)(const char *line, void *context), void *conte
         log_set_sink(print_line, NULL);
 }
 
-const struct tf_core tf_core = {
-    .bytes = sizeof tf_core,
-    .abi = TF_TOOLS_ABI,
-    .version = TOOL_VERSION,
-    .ops_load = load_ops,
-    .on_print = on_print,
-    .graph_open = api_graph_open,
-    .graph_read = api_graph_read,
-    .graph_free = api_graph_free,
-    .session_new = api_session_new,
-    .session_free = api_session_free,
-    .session_init = api_session_init,
-    .session_save = api_session_save,
-    .session_restore = api_session_restore,
-    .session_step = api_session_step,
-    .call_prepare = api_call_prepare,
-    .call_free = api_call_free,
-    .call_feed = api_call_feed,
-    .call_feed_strings = api_call_feed_strings,
-    .call_run = api_call_run,
-    .call_fetches = api_call_fetches,
-    .call_fetch_name = api_call_fetch_name,
-    .call_fetch = api_call_fetch,
-    .call_fetch_string = api_call_fetch_string,
+const struct tf_core tf_core = {.bytes = sizeof tf_core,
+                                .abi = TF_TOOLS_ABI,
+                                .version = TOOL_VERSION,
+                                .ops_load = load_ops,
+                                .on_print = on_print,
+#define X(name) .name = api_##name,
+                                API_FUNCTIONS(X)
+#undef X
 };

@@ -40,32 +40,31 @@ struct tf_call {
 /* Hands an error on to whoever called; returns its code. */
 int api_fail(const struct error *err, struct tf_error *error);
 
-/* ---- the functions of struct tf_core ---- */
-
-tf_graph *api_graph_open(const char *file, struct tf_error *error);
-tf_graph *api_graph_read(const void *bytes, size_t n, struct tf_error *error);
-void api_graph_free(tf_graph *graph);
-/* Whether there ever was one in the process. */
+/* Whether there ever was a graph in the process. */
 bool api_graph_exists(void);
 
-tf_session *api_session_new(tf_graph *graph, const struct tf_session_options *options,
-                            struct tf_error *error);
-void api_session_free(tf_session *session);
-int api_session_init(tf_session *session, struct tf_error *error);
-int api_session_save(tf_session *session, const char *file, struct tf_error *error);
-int api_session_restore(tf_session *session, const char *file, struct tf_error *error);
-int64_t api_session_step(const tf_session *session);
-
-tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fetches,
-                          const char *targets, struct tf_error *error);
-void api_call_free(tf_call *call);
-int api_call_feed(tf_call *call, int i, const struct tf_tensor *value, struct tf_error *error);
-int api_call_feed_strings(tf_call *call, int i, const struct tf_shape *shape,
-                          const char *const *texts, const size_t *lengths, struct tf_error *error);
-int api_call_run(tf_call *call, struct tf_error *error);
-int api_call_fetches(const tf_call *call);
-const char *api_call_fetch_name(const tf_call *call, int i);
-int api_call_fetch(const tf_call *call, int i, struct tf_tensor *value, struct tf_error *error);
-const char *api_call_fetch_string(const tf_call *call, int i, int64_t element, size_t *length);
+/* The functions of struct tf_core, which has their types: api_graph_open and so on. */
+#define API_FUNCTIONS(X)                                                                           \
+    X(graph_open)                                                                                  \
+    X(graph_read)                                                                                  \
+    X(graph_free)                                                                                  \
+    X(session_new)                                                                                 \
+    X(session_free)                                                                                \
+    X(session_init)                                                                                \
+    X(session_save)                                                                                \
+    X(session_restore)                                                                             \
+    X(session_step)                                                                                \
+    X(call_prepare)                                                                                \
+    X(call_free)                                                                                   \
+    X(call_feed)                                                                                   \
+    X(call_feed_strings)                                                                           \
+    X(call_run)                                                                                    \
+    X(call_fetches)                                                                                \
+    X(call_fetch_name)                                                                             \
+    X(call_fetch)                                                                                  \
+    X(call_fetch_string)
+#define X(name) extern __typeof__(*((const struct tf_core *)NULL)->name) api_##name;
+API_FUNCTIONS(X)
+#undef X
 
 #endif

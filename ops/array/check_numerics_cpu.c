@@ -4,12 +4,6 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-static int check_prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_ALIAS;
-    return 0;
-}
-
 static int check_run(struct kernel_call *call)
 {
     int64_t bad = tensor_find_not_finite(call->in[0]);
@@ -23,4 +17,5 @@ static int check_run(struct kernel_call *call)
                                                                     : -1});
 }
 
-const struct kernel_code kernel_check_numerics = {.prepare = check_prepare, .run = check_run};
+const struct kernel_code kernel_check_numerics = {.prepare = kernel_prepare_alias,
+                                                  .run = check_run};

@@ -3,12 +3,6 @@
 
 #include "ops/device/kernel_cuda.h"
 
-static int prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_ALIAS;
-    return 0;
-}
-
 static int run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -23,4 +17,4 @@ static int run(struct kernel_call *call)
     return cuda_launched(call, cuda_check_numerics(&launch, cuda_compute(call)));
 }
 
-const struct kernel_code kernel_cuda_check_numerics = {.prepare = prepare, .run = run};
+const struct kernel_code kernel_cuda_check_numerics = {.prepare = kernel_prepare_alias, .run = run};

@@ -63,13 +63,10 @@ static int split_parts(struct kernel_call *call, struct concat_part p, const str
 
 static struct concat_part part_at(const struct shape *whole, int axis, enum dtype type)
 {
-    struct concat_part p = {
-        .outer = 1, .whole = whole->dims[axis], .inner = (int64_t)dtype_bytes(type)};
-    for (int i = 0; i < axis; i++)
-        p.outer *= whole->dims[i];
-    for (int i = axis + 1; i < whole->rank; i++)
-        p.inner *= whole->dims[i];
-    return p;
+    int64_t inner = shape_count_of(whole, axis + 1, whole->rank);
+    return (struct concat_part){.outer = shape_count_of(whole, 0, axis),
+                                .whole = whole->dims[axis],
+                                .inner = inner * (int64_t)dtype_bytes(type)};
 }
 
 /* ---- Concat, Split ---- */

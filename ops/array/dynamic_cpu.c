@@ -24,7 +24,7 @@ static int partition_run(struct kernel_call *call)
             return call->err->code;
         next[k] = out->data;
     }
-    size_t row = (size_t)dynamic_row_count(&rows) * dtype_bytes(data->type);
+    size_t row = (size_t)shape_count_of(&rows, 1, rows.rank) * dtype_bytes(data->type);
     for (int64_t i = 0; row && i < n; i++, next[to[i - 1]] += row)
         memcpy(next[to[i]], (const char *)data->data + (size_t)i * row, row);
     return KERNEL_DONE;

@@ -14,7 +14,7 @@
 static void begin(struct cuda_row_moves *moves, enum dtype type, const struct shape *rows)
 {
     moves->element_bytes = (int)dtype_bytes(type);
-    moves->columns = dynamic_row_count(rows);
+    moves->columns = shape_count_of(rows, 1, rows->rank);
     moves->n = 0;
 }
 

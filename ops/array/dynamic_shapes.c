@@ -53,11 +53,3 @@ int dynamic_stitch_shape(struct kernel_call *call, struct shape *shape)
     shape->dims[0] = count;
     return 0;
 }
-
-int64_t dynamic_row_count(const struct shape *rows)
-{
-    int64_t count = 1;
-    for (int i = 1; i < rows->rank; i++)
-        count *= rows->dims[i];
-    return count;
-}

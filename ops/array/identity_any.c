@@ -4,12 +4,6 @@
  */
 #include "exec/device/kernel.h"
 
-static int alias_prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_ALIAS;
-    return 0;
-}
-
 static int alias_run(struct kernel_call *call)
 {
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
@@ -28,5 +22,5 @@ static int default_run(struct kernel_call *call)
     return alias_run(call);
 }
 
-const struct kernel_code kernel_identity = {.prepare = alias_prepare, .run = alias_run};
-const struct kernel_code kernel_default = {.prepare = alias_prepare, .run = default_run};
+const struct kernel_code kernel_identity = {.prepare = kernel_prepare_alias, .run = alias_run};
+const struct kernel_code kernel_default = {.prepare = kernel_prepare_alias, .run = default_run};

@@ -15,11 +15,10 @@ static int onehot_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    int64_t depth = shape.dims[at], inner = 1, n = tensor_count(indices);
+    int64_t depth = shape.dims[at], n = tensor_count(indices);
+    int64_t inner = shape_count_of(&shape, at + 1, shape.rank);
     size_t item = dtype_bytes(out->type);
     strided_fill(call, out, call->in[3]->data);
-    for (int i = at + 1; i < shape.rank; i++)
-        inner *= shape.dims[i];
     for (int64_t i = 0; i < n; i++) {
         int64_t index = tensor_get_int64(indices, i);
         if (index >= 0 && index < depth)

@@ -6,12 +6,6 @@
 #include "exec/device/kernel.h"
 #include "ops/array/reshape.h"
 
-static int alias_prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_ALIAS;
-    return 0;
-}
-
 static int finish(struct kernel_call *call, int code, const struct shape *shape)
 {
     if (code)
@@ -50,7 +44,7 @@ static int squeeze_prepare(struct kernel_setup *setup)
     struct squeeze *squeeze = mem_alloc(sizeof *squeeze);
     squeeze->dims = node_attr(setup->node, "squeeze_dims");
     setup->state = squeeze;
-    return alias_prepare(setup);
+    return kernel_prepare_alias(setup);
 }
 
 static int squeeze_run(struct kernel_call *call)
@@ -63,6 +57,6 @@ static int squeeze_run(struct kernel_call *call)
                   &shape);
 }
 
-const struct kernel_code kernel_reshape = {.prepare = alias_prepare, .run = reshape_run};
-const struct kernel_code kernel_expand_dims = {.prepare = alias_prepare, .run = expand_run};
+const struct kernel_code kernel_reshape = {.prepare = kernel_prepare_alias, .run = reshape_run};
+const struct kernel_code kernel_expand_dims = {.prepare = kernel_prepare_alias, .run = expand_run};
 const struct kernel_code kernel_squeeze = {.prepare = squeeze_prepare, .run = squeeze_run};

@@ -40,7 +40,4 @@ int dynamic_partition_counts(struct kernel_call *call, struct shape *rows, int64
 /* The shape of the output: its rows are one more than the largest number. */
 int dynamic_stitch_shape(struct kernel_call *call, struct shape *shape);
 
-/* Elements of a row of that shape. */
-int64_t dynamic_row_count(const struct shape *rows);
-
 #endif

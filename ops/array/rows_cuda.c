@@ -10,14 +10,6 @@
 #include "ops/array/strided_kernels.h"
 #include "ops/device/kernel_cuda.h"
 
-static int64_t count_from(const struct shape *shape, int axis)
-{
-    int64_t count = 1;
-    for (int i = axis; i < shape->rank; i++)
-        count *= shape->dims[i];
-    return count;
-}
-
 static struct cuda_indices indices_of(const struct tensor *t)
 {
     return (struct cuda_indices){
@@ -37,7 +29,7 @@ static int gather_run(struct kernel_call *call)
         return call->err->code;
     struct cuda_gather launch = {.element_bytes = (int)dtype_bytes(params->type),
                                  .rows = params->shape.dims[0],
-                                 .columns = count_from(&params->shape, 1),
+                                 .columns = shape_count_of(&params->shape, 1, params->shape.rank),
                                  .indices = indices_of(call->in[1]),
                                  .table = params->data,
                                  .out = out->data,
@@ -72,7 +64,7 @@ static int segments_run(struct kernel_call *call)
     struct cuda_scatter launch = {.op = CUDA_SCATTER_ADD,
                                   .type = cuda_type_of(out->type),
                                   .rows = out->shape.dims[0],
-                                  .columns = count_from(&out->shape, 1),
+                                  .columns = shape_count_of(&out->shape, 1, out->shape.rank),
                                   .indices = indices_of(call->in[1]),
                                   .values = call->in[0]->data,
                                   .table = out->data,
@@ -99,7 +91,7 @@ static int one_hot_run(struct kernel_call *call)
         return call->err->code;
     struct cuda_one_hot launch = {.element_bytes = (int)dtype_bytes(out->type),
                                   .depth = shape.dims[at],
-                                  .inner = count_from(&shape, at + 1),
+                                  .inner = shape_count_of(&shape, at + 1, shape.rank),
                                   .indices = indices_of(call->in[0]),
                                   .on = call->in[2]->data,
                                   .off = call->in[3]->data,

@@ -235,19 +235,7 @@ int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bit
     return strided_fill(call, out, &bits);
 }
 
-const struct kernel_code kernel_transpose = {.run = run_transpose};
-const struct kernel_code kernel_reverse = {.run = run_reverse};
-const struct kernel_code kernel_slice = {.run = run_slice};
-const struct kernel_code kernel_pad = {.run = run_pad};
-const struct kernel_code kernel_strided_slice = {.prepare = prepare_slice_masks,
-                                                 .run = run_strided_slice};
-const struct kernel_code kernel_strided_slice_grad = {.prepare = prepare_slice_masks,
-                                                      .run = run_strided_slice_grad};
-const struct kernel_code kernel_concat = {.run = run_concat};
-const struct kernel_code kernel_split = {.run = run_split};
-const struct kernel_code kernel_pack = {.prepare = prepare_axis, .run = run_pack};
-const struct kernel_code kernel_unpack = {.prepare = prepare_axis, .run = run_unpack};
-const struct kernel_code kernel_tile = {.run = run_tile};
-const struct kernel_code kernel_fill = {.run = run_fill};
-const struct kernel_code kernel_zeros_like = {.run = run_zeros_like};
-const struct kernel_code kernel_ones_like = {.run = run_ones_like};
+#define X(kernel, its_prepare)                                                                     \
+    const struct kernel_code kernel_##kernel = {.prepare = its_prepare, .run = run_##kernel};
+STRIDED_KERNELS(X)
+#undef X

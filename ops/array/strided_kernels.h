@@ -8,20 +8,26 @@
 
 #include "exec/device/kernel.h"
 
-int run_transpose(struct kernel_call *call);
-int run_reverse(struct kernel_call *call);
-int run_slice(struct kernel_call *call);
-int run_pad(struct kernel_call *call);
-int run_strided_slice(struct kernel_call *call);
-int run_strided_slice_grad(struct kernel_call *call);
-int run_concat(struct kernel_call *call);
-int run_split(struct kernel_call *call);
-int run_pack(struct kernel_call *call);
-int run_unpack(struct kernel_call *call);
-int run_tile(struct kernel_call *call);
-int run_fill(struct kernel_call *call);
-int run_zeros_like(struct kernel_call *call);
-int run_ones_like(struct kernel_call *call);
+/* X(kernel, its prepare): what it runs is run_KERNEL. */
+#define STRIDED_KERNELS(X)                                                                         \
+    X(transpose, NULL)                                                                             \
+    X(reverse, NULL)                                                                               \
+    X(slice, NULL)                                                                                 \
+    X(pad, NULL)                                                                                   \
+    X(strided_slice, prepare_slice_masks)                                                          \
+    X(strided_slice_grad, prepare_slice_masks)                                                     \
+    X(concat, NULL)                                                                                \
+    X(split, NULL)                                                                                 \
+    X(pack, prepare_axis)                                                                          \
+    X(unpack, prepare_axis)                                                                        \
+    X(tile, NULL)                                                                                  \
+    X(fill, NULL)                                                                                  \
+    X(zeros_like, NULL)                                                                            \
+    X(ones_like, NULL)
+
+#define X(kernel, its_prepare) int run_##kernel(struct kernel_call *call);
+STRIDED_KERNELS(X)
+#undef X
 
 /* What a node says of its slices, or its axis, is the state of their kernels. */
 int prepare_slice_masks(struct kernel_setup *setup);

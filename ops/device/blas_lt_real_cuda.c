@@ -7,11 +7,11 @@
  */
 #include "ops/device/blas_lt_cuda.h"
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
-
-#include "ops/device/library_real_cuda.h"
 
 #define ROUNDS 2 /* of a measurement, of which the fastest counts */
 #define PRODUCTS 5
@@ -299,11 +299,5 @@ const struct cuda_lt cuda_lt_real = {.load = load,
                                      .gemm = gemm,
                                      .error_text = error_text};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "this build has no chosen matrix products: cublasLt.h was not there");
-}
-
-const struct cuda_lt cuda_lt_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_lt, "chosen matrix products", "cublasLt.h");
 #endif

@@ -5,10 +5,10 @@
  */
 #include "ops/device/blas_cuda.h"
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>
-
-#include "ops/device/library_real_cuda.h"
 
 #define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS wants on compute capability 9 */
 
@@ -95,11 +95,5 @@ const struct cuda_blas cuda_blas_real = {.load = load,
                                          .trsm = trsm,
                                          .error_text = error_text};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "this build has no matrix products: cublas_v2.h was not there");
-}
-
-const struct cuda_blas cuda_blas_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_blas, "matrix products", "cublas_v2.h");
 #endif

@@ -299,7 +299,9 @@ int arrivals_run(const struct arrivals *arrivals, struct kernel_call *call, cons
     return chain_run(arrivals->chain, operands, call->scratch, call->err);
 }
 
-void arrivals_release(struct arrivals *arrivals)
+void arrivals_release(void *state)
 {
+    const struct arrivals *arrivals = state;
     chain_free(arrivals->chain);
+    mem_free(state);
 }

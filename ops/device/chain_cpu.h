@@ -73,6 +73,7 @@ int arrivals_prepare(struct arrivals *arrivals, struct kernel_setup *setup,
                      const struct layout *const *wanted);
 /* Moves what is to be moved; data[i] is then input i as wanted. */
 int arrivals_run(const struct arrivals *arrivals, struct kernel_call *call, const void **data);
-void arrivals_release(struct arrivals *arrivals);
+/* Frees a state that begins with its arrivals and holds nothing else: a kernel's `release`. */
+void arrivals_release(void *state);
 
 #endif

@@ -5,11 +5,12 @@
  */
 #include "ops/device/dnn_op_cuda.h"
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 
 #include "base/memory.h"
-#include "ops/device/library_real_cuda.h"
 
 #define FUNCTIONS(X)                                                                               \
     X(tensor_new, cudnnCreateTensorDescriptor)                                                     \
@@ -152,10 +153,5 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
 const struct cuda_dnn_ops cuda_dnn_ops_real = {
     .load = load, .describe = describe, .free = undescribe, .run = run};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE, "this build has no cuDNN: cudnn.h was not there");
-}
-
-const struct cuda_dnn_ops cuda_dnn_ops_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_dnn_ops, "cuDNN", "cudnn.h");
 #endif

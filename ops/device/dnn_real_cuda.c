@@ -5,11 +5,12 @@
  */
 #include "ops/device/dnn_cuda.h"
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 
 #include "ops/device/dnn_op_cuda.h"
-#include "ops/device/library_real_cuda.h"
 
 #define ALGORITHMS 10 /* more than there are in any direction */
 
@@ -249,11 +250,5 @@ const struct cuda_dnn cuda_dnn_real = {.load = load,
                                        .error_text = error_text,
                                        .ops = &cuda_dnn_ops_real};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "this build has no library of convolutions: cudnn.h was not there");
-}
-
-const struct cuda_dnn cuda_dnn_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_dnn, "library of convolutions", "cudnn.h");
 #endif

@@ -104,4 +104,6 @@ struct cuda_driver {
     int (*graph_free)(struct cuda_graph *graph);
 };
 
+extern const struct cuda_driver cuda_driver_real;
+
 #endif

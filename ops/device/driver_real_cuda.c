@@ -2,7 +2,7 @@
  *
  * The table of CUDA's calls by its runtime.
  */
-#include "ops/device/driver_real_cuda.h"
+#include "ops/device/driver_cuda.h"
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>

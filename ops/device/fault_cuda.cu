@@ -2,8 +2,6 @@
  *
  * A fault that another part of the step has met with.
  */
-#include "ops/device/fault_cuda.h"
-
 #include "ops/device/launch_cuda.cuh"
 
 static __global__ void leave(step_block *block, const fault *other)

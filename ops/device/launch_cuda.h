@@ -64,4 +64,9 @@ struct cuda_fault {
     uint16_t input;
 };
 
+/* Leaves the fault in the block, unless it is none or there is one; both are in the device's
+ * memory. Enqueued; a cudaError_t, 0 when all is well. */
+CUDA_C int cuda_leave_fault(struct step_block *block, const struct fault *fault,
+                            struct CUstream_st *stream);
+
 #endif

@@ -67,10 +67,8 @@ static bool is_row_major(const dnnl_memory_desc_t *desc)
 struct channels cpu_channels(const struct shape *shape, int axis)
 {
     struct channels c = {shape->dims[axis], 1, 1, 1, 1};
-    for (int i = 0; i < axis; i++)
-        c.outer *= shape->dims[i];
-    for (int i = axis + 1; i < shape->rank; i++)
-        c.inner *= shape->dims[i];
+    c.outer = shape_count_of(shape, 0, axis);
+    c.inner = shape_count_of(shape, axis + 1, shape->rank);
     *(c.inner == 1 ? &c.block : &c.blocks) = c.n;
     return c;
 }
@@ -194,4 +192,5 @@ static int relayout_run(struct kernel_call *call)
     return chain_run_call(call->state, call, &call->in[0]->shape);
 }
 
-const struct kernel_code cpu_relayout = {relayout_prepare, relayout_run, chain_free};
+const struct kernel_code cpu_relayout = {
+    .prepare = relayout_prepare, .run = relayout_run, .release = chain_free};

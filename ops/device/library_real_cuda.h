@@ -55,4 +55,14 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         return cuda_library_load(&library, err);                                                   \
     }
 
+/* In a build without the library's header: the functions that are called of it, of which load()
+ * says so. */
+#define CUDA_LIBRARY_ABSENT(functions, what, header)                                               \
+    static int load(struct error *err)                                                             \
+    {                                                                                              \
+        return error_set(err, ERR_UNAVAILABLE,                                                     \
+                         "this build has no " what ": " header " was not there");                  \
+    }                                                                                              \
+    const struct functions functions##_real = {.load = load}
+
 #endif

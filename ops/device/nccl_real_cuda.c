@@ -6,10 +6,10 @@
 
 #include <string.h>
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<nccl.h>)
 #include <nccl.h>
-
-#include "ops/device/library_real_cuda.h"
 
 _Static_assert((int)ncclInProgress == CUDA_NCCL_IN_PROGRESS, "the header has another number");
 _Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another size");
@@ -80,11 +80,5 @@ const struct cuda_nccl cuda_nccl_real = {.load = load,
                                          .abort = abort_group,
                                          .error_text = error_text};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "this build has no sums among GPUs: nccl.h was not there");
-}
-
-const struct cuda_nccl cuda_nccl_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_nccl, "sums among GPUs", "nccl.h");
 #endif

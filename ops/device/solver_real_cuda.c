@@ -5,10 +5,10 @@
  */
 #include "ops/device/solver_cuda.h"
 
+#include "ops/device/library_real_cuda.h"
+
 #if __has_include(<cusolverDn.h>)
 #include <cusolverDn.h>
-
-#include "ops/device/library_real_cuda.h"
 
 #define FUNCTIONS(X)                                                                               \
     X(create, cusolverDnCreate)                                                                    \
@@ -54,25 +54,19 @@ static int workspace(void *handle, const struct cuda_factors *f, int *elements)
                            : solver.cholesky_size_float(handle, upper, f->n, NULL, f->n, elements));
 }
 
-static cusolverStatus_t factor_float(void *handle, const struct cuda_factors *f, int64_t i)
-{
-    float *a = (float *)f->a + i * f->n * f->n;
-    if (f->kind == CUDA_LU)
-        return solver.lu_float(handle, f->n, f->n, a, f->n, f->workspace, f->pivots + i * f->n,
-                               f->infos + i);
-    return solver.cholesky_float(handle, CUBLAS_FILL_MODE_UPPER, f->n, a, f->n, f->workspace,
-                                 f->workspace_elements, f->infos + i);
-}
+#define FACTOR(type)                                                                               \
+    static cusolverStatus_t factor_##type(void *handle, const struct cuda_factors *f, int64_t i)   \
+    {                                                                                              \
+        type *a = (type *)f->a + i * f->n * f->n;                                                  \
+        if (f->kind == CUDA_LU)                                                                    \
+            return solver.lu_##type(handle, f->n, f->n, a, f->n, f->workspace,                     \
+                                    f->pivots + i * f->n, f->infos + i);                           \
+        return solver.cholesky_##type(handle, CUBLAS_FILL_MODE_UPPER, f->n, a, f->n, f->workspace, \
+                                      f->workspace_elements, f->infos + i);                        \
+    }
 
-static cusolverStatus_t factor_double(void *handle, const struct cuda_factors *f, int64_t i)
-{
-    double *a = (double *)f->a + i * f->n * f->n;
-    if (f->kind == CUDA_LU)
-        return solver.lu_double(handle, f->n, f->n, a, f->n, f->workspace, f->pivots + i * f->n,
-                                f->infos + i);
-    return solver.cholesky_double(handle, CUBLAS_FILL_MODE_UPPER, f->n, a, f->n, f->workspace,
-                                  f->workspace_elements, f->infos + i);
-}
+FACTOR(float)
+FACTOR(double)
 
 static int factor(void *handle, const struct cuda_factors *f)
 {
@@ -128,11 +122,5 @@ const struct cuda_solver cuda_solver_real = {.load = load,
                                              .solve = solve,
                                              .error_text = error_text};
 #else
-static int load(struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "this build has no factors of matrices: cusolverDn.h was not there");
-}
-
-const struct cuda_solver cuda_solver_real = {.load = load};
+CUDA_LIBRARY_ABSENT(cuda_solver, "factors of matrices", "cusolverDn.h");
 #endif

@@ -167,6 +167,7 @@ static int prepare_inner(struct kernel_setup *setup, struct widened *w)
     for (int i = 0; i < setup->n_in; i++)
         in_values[i] = is_narrow(setup->in_types[i].type) ? NULL : setup->in_values[i];
     inner.node = &w->node;
+    inner.form = w->code->form;
     inner.in_types = in_types;
     inner.out_types = w->node.outputs;
     inner.in_values = in_values;
@@ -281,6 +282,7 @@ static void open_call(struct wide_call *wide, struct kernel_call *outer)
         out[i] = is_narrow(outer->node->outputs[i].type) ? &wide->out[i] : outer->out[i];
     wide->call.node = &w->node;
     wide->call.state = w->state;
+    wide->call.form = w->code->form;
     wide->call.scratch_bytes = w->scratch_bytes;
     wide->call.in = in;
     wide->call.out = out;
@@ -317,5 +319,7 @@ static int run(struct kernel_call *call)
     return result;
 }
 
-const struct kernel_code kernel_widened = {widened_prepare, run, release};
-const struct kernel_code kernel_bounded = {bounded_prepare, run, release};
+const struct kernel_code kernel_widened = {
+    .prepare = widened_prepare, .run = run, .release = release};
+const struct kernel_code kernel_bounded = {
+    .prepare = bounded_prepare, .run = run, .release = release};

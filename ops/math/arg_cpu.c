@@ -4,8 +4,8 @@
  * after row.
  */
 #include "base/memory.h"
-#include "ops/array/args.h"
 #include "ops/math/lines.h"
+#include "ops/math/results.h"
 
 /* The best of n rows of m <= LINES_TILE elements, `stride` apart. */
 typedef void arg_loop(int64_t n, int64_t stride, int64_t m, const void *x, int64_t *position);
@@ -89,15 +89,10 @@ static int arg_prepare(struct kernel_setup *setup)
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct shape shape = {.rank = 0};
+    struct shape shape;
     int axis;
-    if (args_axis(call, 1, "dimension", x->shape.rank, &axis))
+    if (arg_result(call, &axis, &shape))
         return call->err->code;
-    for (int i = 0; i < x->shape.rank; i++)
-        if (i != axis)
-            shape.dims[shape.rank++] = x->shape.dims[i];
-    if (!x->shape.dims[axis] && shape_count(&shape))
-        return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;

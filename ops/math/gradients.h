@@ -5,6 +5,8 @@
 #ifndef TF_OPS_MATH_GRADIENTS_H
 #define TF_OPS_MATH_GRADIENTS_H
 
+#include <stdio.h>
+
 #include "graph/infer.h"
 #include "pass/gradient/grad.h"
 
@@ -50,6 +52,14 @@ static inline struct edge grad_by_count(struct grad *g, const char *op, struct e
 static inline struct edge grad_scale(struct grad *g, double factor, struct edge x)
 {
     return grad_mul(g, build_scalar_like(&g->b, x, factor), x);
+}
+
+/* What op NAMEGrad makes of x and y, NAME being the node's op. */
+static inline struct edge grad_fused(struct grad *g, struct edge x, struct edge y)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%sGrad", g->node->op->def->name);
+    return build_binary(&g->b, name, x, y);
 }
 
 /* Select(condition, x, y) */

@@ -17,11 +17,9 @@ struct lines {
 
 static inline struct lines lines_along(const struct shape *shape, int axis)
 {
-    struct lines lines = {.outer = 1, .n = shape->dims[axis], .inner = 1};
-    for (int i = 0; i < axis; i++)
-        lines.outer *= shape->dims[i];
-    for (int i = axis + 1; i < shape->rank; i++)
-        lines.inner *= shape->dims[i];
+    struct lines lines = {.outer = shape_count_of(shape, 0, axis),
+                          .n = shape->dims[axis],
+                          .inner = shape_count_of(shape, axis + 1, shape->rank)};
     lines.tiles = (lines.inner + LINES_TILE - 1) / LINES_TILE;
     return lines;
 }

@@ -7,15 +7,13 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/results.h"
 
 static struct cuda_lines lines_along(const struct shape *shape, int axis)
 {
-    struct cuda_lines lines = {.outer = 1, .n = shape->dims[axis], .inner = 1};
-    for (int i = 0; i < axis; i++)
-        lines.outer *= shape->dims[i];
-    for (int i = axis + 1; i < shape->rank; i++)
-        lines.inner *= shape->dims[i];
-    return lines;
+    return (struct cuda_lines){.outer = shape_count_of(shape, 0, axis),
+                               .n = shape->dims[axis],
+                               .inner = shape_count_of(shape, axis + 1, shape->rank)};
 }
 
 /* ---- where the most or the least is ---- */
@@ -32,15 +30,10 @@ static int arg_prepare(struct kernel_setup *setup)
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
+    struct shape shape;
     int axis;
-    if (args_axis(call, 1, "dimension", x->shape.rank, &axis))
+    if (arg_result(call, &axis, &shape))
         return call->err->code;
-    struct shape shape = {.rank = 0};
-    for (int i = 0; i < x->shape.rank; i++)
-        if (i != axis)
-            shape.dims[shape.rank++] = x->shape.dims[i];
-    if (!x->shape.dims[axis] && shape_count(&shape))
-        return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
     struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;

@@ -5,7 +5,7 @@
 #ifndef TF_OPS_MATH_RESULTS_H
 #define TF_OPS_MATH_RESULTS_H
 
-#include "exec/device/kernel.h"
+#include "ops/array/args.h"
 
 /* ---- reductions: the meaning of reduction_indices ---- */
 
@@ -21,6 +21,22 @@ struct shape reduce_shape(const struct shape *input, unsigned axes, bool keep_di
 /* The shape with which a condition is broadcast against values of shape `values` (both known as far
  * as they are): its own, or [n,1,...] for a vector that chooses rows. */
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values);
+
+/* ---- ArgMax and ArgMin: which axis, and the shape without it ---- */
+
+static inline int arg_result(struct kernel_call *call, int *axis, struct shape *shape)
+{
+    const struct shape *x = &call->in[0]->shape;
+    if (args_axis(call, 1, "dimension", x->rank, axis))
+        return call->err->code;
+    *shape = (struct shape){.rank = 0};
+    for (int i = 0; i < x->rank; i++)
+        if (i != *axis)
+            shape->dims[shape->rank++] = x->dims[i];
+    if (!x->dims[*axis] && shape_count(shape))
+        return kernel_fail(call, "dimension %d of %s has no elements", *axis, shape_text(x));
+    return 0;
+}
 
 /* ---- AddN ---- */
 

@@ -36,19 +36,9 @@ static void sign_gradient(struct grad *g)
 }
 
 /* Fused: from the result and what flows back. */
-static void sqrt_gradient(struct grad *g)
+static void fused_gradient(struct grad *g)
 {
-    g->in[0] = build_binary(&g->b, "SqrtGrad", grad_output(g, 0), g->out[0]);
-}
-
-static void rsqrt_gradient(struct grad *g)
-{
-    g->in[0] = build_binary(&g->b, "RsqrtGrad", grad_output(g, 0), g->out[0]);
-}
-
-static void reciprocal_gradient(struct grad *g)
-{
-    g->in[0] = build_binary(&g->b, "ReciprocalGrad", grad_output(g, 0), g->out[0]);
+    g->in[0] = grad_fused(g, grad_output(g, 0), g->out[0]);
 }
 
 static void exp_gradient(struct grad *g)
@@ -65,16 +55,6 @@ static void log1p_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), one = build_scalar_like(&g->b, x, 1);
     g->in[0] = grad_div(g, g->out[0], build_binary(&g->b, "Add", one, x));
-}
-
-static void tanh_gradient(struct grad *g)
-{
-    g->in[0] = build_binary(&g->b, "TanhGrad", grad_output(g, 0), g->out[0]);
-}
-
-static void sigmoid_gradient(struct grad *g)
-{
-    g->in[0] = build_binary(&g->b, "SigmoidGrad", grad_output(g, 0), g->out[0]);
 }
 
 static void sin_gradient(struct grad *g)
@@ -110,14 +90,14 @@ UNARY(Sign, SIGNED, CLEAR, cost_elements, "1 where x > 0, -1 where x < 0, else x
       .detail = NO_COMPLEX, .flags = OP_IDEMPOTENT, .gradient = sign_gradient);
 
 UNARY(Sqrt, "floating", DENIED, cost_elements, "The square root of x; NaN where x < 0.",
-      .detail = NO_COMPLEX, .gradient = sqrt_gradient);
+      .detail = NO_COMPLEX, .gradient = fused_gradient);
 
 UNARY(Rsqrt, "floating", DENIED, cost_elements, "One over the square root of x.",
-      .detail = NO_COMPLEX, .gradient = rsqrt_gradient);
+      .detail = NO_COMPLEX, .gradient = fused_gradient);
 
 UNARY(Reciprocal, "floating", DENIED, cost_elements, "1 / x.",
       .detail = "Not of integers, whose reciprocals are none, nor of complex numbers.",
-      .gradient = reciprocal_gradient);
+      .gradient = fused_gradient);
 
 UNARY(Floor, "floating", CLEAR, cost_elements, "The largest whole number that is not above x.",
       .flags = OP_NO_GRADIENT | OP_IDEMPOTENT, .no_gradient = NO_GRADIENT);
@@ -139,10 +119,10 @@ UNARY(Log1p, "floating", DENIED, cost_functions,
       .gradient = log1p_gradient);
 
 UNARY(Tanh, "floating", INFERRED, cost_functions, "The hyperbolic tangent of x.",
-      .detail = NO_COMPLEX, .gradient = tanh_gradient);
+      .detail = NO_COMPLEX, .gradient = fused_gradient);
 
 UNARY(Sigmoid, "floating", INFERRED, cost_functions, "1 / (1 + e^-x).", .detail = NO_COMPLEX,
-      .gradient = sigmoid_gradient);
+      .gradient = fused_gradient);
 
 UNARY(Sin, "floating", DENIED, cost_functions, "The sine of x, in radians.", .detail = NO_COMPLEX,
       .gradient = sin_gradient);

@@ -76,4 +76,5 @@ static void unary_release(void *state)
     (void)state; /* a constant row */
 }
 
-const struct kernel_code kernel_unary = {unary_prepare, unary_run, unary_release};
+const struct kernel_code kernel_unary = {
+    .prepare = unary_prepare, .run = unary_run, .release = unary_release};

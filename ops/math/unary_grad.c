@@ -7,13 +7,8 @@
 #include "ops/math/elementwise_def.h"
 #include "ops/math/gradients.h"
 
-static int fused_shape(struct infer *infer)
-{
-    return infer_merge(infer, 0, 1, &infer->out[0]);
-}
-
 #define FUSED(op, half, doc, ...)                                                                  \
-    ELEMENTWISE(op, "y: T, dy: T", "z: T", "T: floating", half, cost_elements, fused_shape, doc,   \
+    ELEMENTWISE(op, "y: T, dy: T", "z: T", "T: floating", half, cost_elements, infer_alike, doc,   \
                 .detail = NO_COMPLEX, __VA_ARGS__)
 
 /* z = dy (1 - y^2) */

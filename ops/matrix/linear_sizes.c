@@ -28,10 +28,10 @@ bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const st
     int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
     if (has_too_many_rows(a) || columns > INT_MAX / 2)
         return false;
-    *sizes = (struct linear_sizes){
-        .n = (int)n, .columns = (int)columns, .matrices = 1, .result = b ? *b : *a};
-    for (int i = 0; i < a->rank - 2; i++)
-        sizes->matrices *= a->dims[i];
+    *sizes = (struct linear_sizes){.n = (int)n,
+                                   .columns = (int)columns,
+                                   .matrices = shape_count_of(a, 0, a->rank - 2),
+                                   .result = b ? *b : *a};
     if (flags.scalars)
         sizes->result.rank -= 2;
     return true;

@@ -8,9 +8,7 @@ struct product_sizes product_sizes_by(const struct product_flags *flags, const s
                                   .m = a->dims[a->rank - (flags->transpose_a ? 1 : 2)],
                                   .k = a->dims[a->rank - (flags->transpose_a ? 2 : 1)],
                                   .n = b->dims[b->rank - (flags->transpose_b ? 2 : 1)],
-                                  .batches = 1};
-    for (int i = 0; i < a->rank - 2; i++)
-        sizes.batches *= a->dims[i];
+                                  .batches = shape_count_of(a, 0, a->rank - 2)};
     return sizes;
 }
 

@@ -5,42 +5,17 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "ops/math/elementwise_def.h"
-#include "pass/gradient/grad.h"
-
-static int grad_shape(struct infer *infer)
-{
-    return infer_merge(infer, 0, 1, &infer->out[0]);
-}
+#include "ops/math/gradients.h"
 
 /* From the incoming gradient and the forward output, so that the input need not be kept. */
-static void from_output(struct grad *g, const char *op)
+static void from_output(struct grad *g)
 {
-    g->in[0] = build_binary(&g->b, op, g->out[0], grad_output(g, 0));
+    g->in[0] = grad_fused(g, g->out[0], grad_output(g, 0));
 }
 
-static void from_input(struct grad *g, const char *op)
+static void from_input(struct grad *g)
 {
-    g->in[0] = build_binary(&g->b, op, g->out[0], grad_input(g, 0));
-}
-
-static void relu_gradient(struct grad *g)
-{
-    from_output(g, "ReluGrad");
-}
-
-static void relu6_gradient(struct grad *g)
-{
-    from_input(g, "Relu6Grad");
-}
-
-static void elu_gradient(struct grad *g)
-{
-    from_output(g, "EluGrad");
-}
-
-static void softplus_gradient(struct grad *g)
-{
-    from_input(g, "SoftplusGrad");
+    g->in[0] = grad_fused(g, g->out[0], grad_input(g, 0));
 }
 
 /* A mask times the gradient: linear in the gradient, flat in the features. */
@@ -77,17 +52,17 @@ static void softplus_grad_gradient(struct grad *g)
                 __VA_ARGS__)
 
 #define ACTIVATION_GRAD(op, takes, of, half, cost, doc, ...)                                       \
-    ELEMENTWISE(op, takes, "backprops: T", of, half, cost, grad_shape, doc, __VA_ARGS__)
+    ELEMENTWISE(op, takes, "backprops: T", of, half, cost, infer_alike, doc, __VA_ARGS__)
 
 ACTIVATION(Relu, "T: real", CLEAR, cost_elements, "The larger of the input and 0.",
-           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = relu_gradient);
+           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = from_output);
 
 ACTIVATION_GRAD(ReluGrad, "gradients: T, features: T", "T: real", CLEAR, cost_elements,
                 "The gradient where Relu's input (or its output) is positive, 0 elsewhere.",
                 .gradient = mask_gradient);
 
 ACTIVATION(Relu6, "T: real", CLEAR, cost_elements, "The input, limited to the range 0 to 6.",
-           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = relu6_gradient);
+           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = from_input);
 
 ACTIVATION_GRAD(Relu6Grad, "gradients: T, features: T", "T: real", CLEAR, cost_elements,
                 "The gradient where Relu6's input lies between 0 and 6, 0 elsewhere.",
@@ -95,7 +70,7 @@ ACTIVATION_GRAD(Relu6Grad, "gradients: T, features: T", "T: real", CLEAR, cost_e
 
 ACTIVATION(Elu, "T: floating", INFERRED, cost_functions,
            "Exponential linear unit: exp(x) - 1 where x is negative, x elsewhere.",
-           .gradient = elu_gradient);
+           .gradient = from_output);
 
 ACTIVATION_GRAD(
     EluGrad, "gradients: T, outputs: T", "T: floating", INFERRED, cost_elements,
@@ -103,7 +78,7 @@ ACTIVATION_GRAD(
     .gradient = elu_grad_gradient);
 
 ACTIVATION(Softplus, "T: floating", DENIED, cost_functions, "ln(1 + exp(x)), without overflow.",
-           .gradient = softplus_gradient);
+           .gradient = from_input);
 
 ACTIVATION_GRAD(SoftplusGrad, "gradients: T, features: T", "T: floating", DENIED, cost_functions,
                 "Gradient of Softplus from its input: gradients / (1 + exp(-x)).",

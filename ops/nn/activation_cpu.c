@@ -78,19 +78,12 @@ activation_loop *activation_find(const char *op, enum dtype type, bool *keeps_ze
 }
 
 struct activation_state {
+    struct arrivals arrivals; /* first */
     activation_loop *loop;
     int64_t grain;
     size_t item_bytes;
     const struct layout *layout;
-    struct arrivals arrivals;
 };
-
-static void release(void *pointer)
-{
-    struct activation_state *state = pointer;
-    arrivals_release(&state->arrivals);
-    mem_free(state);
-}
 
 static int prepare(struct kernel_setup *setup)
 {
@@ -100,7 +93,7 @@ static int prepare(struct kernel_setup *setup)
     const struct activation_row *row = find_row(op, type, &ignored);
     if (!row)
         return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(type));
-    struct activation_state *state = mem_alloc(sizeof *state);
+    struct activation_state *state = setup->state = mem_alloc(sizeof *state);
     state->loop = row->loop;
     state->grain = row->grain;
     state->item_bytes = dtype_bytes(type);
@@ -110,11 +103,8 @@ static int prepare(struct kernel_setup *setup)
         state->layout = in[i];
     wanted[0] = wanted[1] = state->layout;
     setup->out[0].layout = state->layout;
-    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
-        release(state);
+    if (arrivals_prepare(&state->arrivals, setup, wanted))
         return setup->err->code;
-    }
-    setup->state = state;
     setup->out[0].forward = state->arrivals.moved[0] < 0 ? FORWARD_REUSE : FORWARD_NONE;
     return 0;
 }
@@ -149,4 +139,5 @@ static int run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_activation = {.prepare = prepare, .run = run, .release = release};
+const struct kernel_code kernel_activation = {
+    .prepare = prepare, .run = run, .release = arrivals_release};

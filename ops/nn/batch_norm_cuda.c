@@ -10,6 +10,8 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/checks.h"
 
+enum { NORM, NORM_GRAD }; /* forms of the kernel */
+
 struct cuda_norm_state {
     struct cuda_dnn_step dnn; /* first */
     struct norm norm;
@@ -108,8 +110,9 @@ static const struct cuda_dnn_family families[] = {
 
 /* ---- the kernels ---- */
 
-static int prepare(struct kernel_setup *setup, bool backward)
+static int prepare(struct kernel_setup *setup)
 {
+    bool backward = setup->form == NORM_GRAD;
     const struct node_output *x = &setup->out_types[0];
     struct cuda_norm_state *state = mem_alloc(sizeof *state);
     struct cuda_batch_norm launch;
@@ -136,16 +139,6 @@ static int prepare(struct kernel_setup *setup, bool backward)
         return 0;
     return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, setup->scratch_bytes,
                               &state->dnn);
-}
-
-static int norm_prepare(struct kernel_setup *setup)
-{
-    return prepare(setup, false);
-}
-
-static int norm_grad_prepare(struct kernel_setup *setup)
-{
-    return prepare(setup, true);
 }
 
 /* Without positions the statistics are those of nothing: NaN, as on the CPU. */
@@ -199,6 +192,6 @@ static int norm_grad_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_cuda_batch_norm = {
-    .prepare = norm_prepare, .run = norm_run, .release = cuda_dnn_state_release};
+    .prepare = prepare, .run = norm_run, .release = cuda_dnn_state_release, .form = NORM};
 const struct kernel_code kernel_cuda_batch_norm_grad = {
-    .prepare = norm_grad_prepare, .run = norm_grad_run, .release = cuda_dnn_state_release};
+    .prepare = prepare, .run = norm_grad_run, .release = cuda_dnn_state_release, .form = NORM_GRAD};

@@ -23,9 +23,9 @@ typedef void sum_loop(const struct channels *c, int64_t begin, int64_t end, cons
                       void *sums);
 
 struct bias {
+    struct arrivals arrivals; /* first */
     bool nchw;
     const struct layout *layout;
-    struct arrivals arrivals;
     bias_loop *add;
     sum_loop *sum;
 };
@@ -134,17 +134,10 @@ bias_loop *bias_add_loop(enum dtype type)
                              : add_uint64_t;
 }
 
-static void release(void *pointer)
-{
-    struct bias *state = pointer;
-    arrivals_release(&state->arrivals);
-    mem_free(state);
-}
-
 /* Keeps the layout of input 0 if it counts the same channels. */
 static int prepare(struct kernel_setup *setup)
 {
-    struct bias *state = mem_alloc(sizeof *state);
+    struct bias *state = setup->state = mem_alloc(sizeof *state);
     const struct layout *layout = setup->in_layouts ? setup->in_layouts[0] : NULL;
     const struct layout *wanted[2] = {NULL, NULL};
     state->nchw = format_is_nchw(setup->node);
@@ -156,12 +149,7 @@ static int prepare(struct kernel_setup *setup)
                                    : sum_uint64_t;
     if (layout && layout->axis == format_channel_axis(setup->node, setup->in_types[0].shape.rank))
         wanted[0] = state->layout = layout;
-    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
-        release(state);
-        return setup->err->code;
-    }
-    setup->state = state;
-    return 0;
+    return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
 static int add_prepare(struct kernel_setup *setup)
@@ -245,5 +233,7 @@ static int sum_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_bias_add = {add_prepare, add_run, release};
-const struct kernel_code kernel_bias_add_grad = {prepare, sum_run, release};
+const struct kernel_code kernel_bias_add = {
+    .prepare = add_prepare, .run = add_run, .release = arrivals_release};
+const struct kernel_code kernel_bias_add_grad = {
+    .prepare = prepare, .run = sum_run, .release = arrivals_release};

@@ -19,12 +19,9 @@ struct bias_state {
 static void see_channels(const struct shape *shape, bool nchw, int64_t dims[3])
 {
     int axis = nchw ? 1 : shape->rank - 1;
-    dims[0] = dims[2] = 1;
+    dims[0] = shape_count_of(shape, 0, axis);
     dims[1] = shape->dims[axis];
-    for (int i = 0; i < axis; i++)
-        dims[0] *= shape->dims[i];
-    for (int i = axis + 1; i < shape->rank; i++)
-        dims[2] *= shape->dims[i];
+    dims[2] = shape_count_of(shape, axis + 1, shape->rank);
 }
 
 static struct bias_state *state_new(struct kernel_setup *setup)

@@ -81,4 +81,4 @@ static int run(struct kernel_call *call)
     return chain_run_call(state->chain, call, &state->output);
 }
 
-const struct kernel_code kernel_conv = {prepare, run, release};
+const struct kernel_code kernel_conv = {.prepare = prepare, .run = run, .release = release};

@@ -19,6 +19,7 @@
 #include "ops/math/launchers_cuda.h"
 #include "ops/nn/conv_dnn_cuda.h"
 #include "ops/nn/conv_shapes.h"
+#include "ops/nn/window_dnn_cuda.h"
 
 #define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once, unless one has more */
 
@@ -220,11 +221,6 @@ struct conv_data {
     char *work; /* what products have to work in */
 };
 
-static struct cuda_conv_axis axis_of(const struct window_axis *a)
-{
-    return (struct cuda_conv_axis){a->in, a->size, a->stride, a->dilation, a->before, a->out};
-}
-
 static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
                       const struct conv_data *data)
 {
@@ -237,8 +233,8 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
         struct cuda_unroll unroll = {.type = s->type,
                                      .batch = n,
                                      .channels = c->in_channels,
-                                     .y = axis_of(&c->window.y),
-                                     .x = axis_of(&c->window.x),
+                                     .y = cuda_window_of(&c->window.y),
+                                     .x = cuda_window_of(&c->window.x),
                                      .image = data->image + offset,
                                      .matrix = data->matrix};
         if (!s->is_plain && !rolls)

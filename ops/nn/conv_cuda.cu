@@ -32,7 +32,7 @@ static __global__ void unroll(const struct cuda_unroll call, const int64_t chann
 }
 
 /* The window, if there is one, whose cell k lies at `in`; else -1. */
-DEVICE_INLINE int64_t window_at(const cuda_conv_axis &axis, int64_t in, int64_t k)
+DEVICE_INLINE int64_t window_at(const cuda_window &axis, int64_t in, int64_t k)
 {
     int64_t start = in + axis.before - k * axis.dilation;
     if (start < 0 || start % axis.stride)

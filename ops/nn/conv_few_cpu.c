@@ -24,8 +24,8 @@
 #define ROW_FLOATS_MAX 4096 /* of a row of the image with what is around it */
 
 struct conv_few {
+    struct arrivals arrivals; /* first */
     struct conv conv;
-    struct arrivals arrivals;
     struct channels channels; /* of the output's gradient, as it arrives */
     int64_t row_cells, pairs; /* cells of a row of the filter, with its channels */
 };
@@ -202,8 +202,7 @@ int conv_few_run(const struct conv_few *few, struct kernel_call *call)
 void conv_few_free(struct conv_few *few)
 {
     if (few)
-        arrivals_release(&few->arrivals);
-    mem_free(few);
+        arrivals_release(few);
 }
 
 struct conv_few *conv_few_prepare(const struct conv *c, struct kernel_setup *setup)

@@ -178,5 +178,7 @@ static int fused_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_fused_matmul = {matmul_prepare, fused_run, fused_release};
-const struct kernel_code kernel_fused_conv = {conv_prepare, fused_run, fused_release};
+const struct kernel_code kernel_fused_matmul = {
+    .prepare = matmul_prepare, .run = fused_run, .release = fused_release};
+const struct kernel_code kernel_fused_conv = {
+    .prepare = conv_prepare, .run = fused_run, .release = fused_release};

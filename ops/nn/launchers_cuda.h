@@ -18,14 +18,14 @@
 
 /* A window of `size` cells, `dilation` apart, begins at `out` places, the first one `before` cells
  * before the image. */
-struct cuda_conv_axis {
+struct cuda_window {
     int64_t in, size, stride, dilation, before, out;
 };
 
 struct cuda_unroll {
     enum cuda_type type; /* of the images, a float */
     int64_t batch, channels;
-    struct cuda_conv_axis y, x;
+    struct cuda_window y, x;
     void *image;
     void *matrix; /* of the type; what is rolled up is of what it is computed in */
 };
@@ -47,12 +47,6 @@ enum cuda_pool_form {
     CUDA_MAX_POOL_GRAD_GRAD,
     CUDA_AVG_POOL, /* means are of floats alone */
     CUDA_AVG_POOL_GRAD,
-};
-
-/* A window of `size` cells begins at `out` places, the first one `before` cells before the image.
- */
-struct cuda_window {
-    int64_t in, size, stride, before, out;
 };
 
 struct cuda_pool {

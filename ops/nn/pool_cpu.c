@@ -180,35 +180,26 @@ static const struct pool_row rows[] = {
 };
 
 struct pool_state {
+    struct arrivals arrivals; /* first */
     const struct pool_form *form;
     plane_loop *loop;
     struct window window;
     bool masked;
     const struct layout *layout; /* of all images, each in its size; NULL: row-major */
-    struct arrivals arrivals;
 };
-
-static void release(void *pointer)
-{
-    struct pool_state *state = pointer;
-    arrivals_release(&state->arrivals);
-    mem_free(state);
-}
 
 static int prepare(struct kernel_setup *setup)
 {
     const struct pool_row *row = FORM_FIND(setup, rows);
     if (!row)
         return setup->err->code;
-    struct pool_state *state = mem_alloc(sizeof *state);
+    struct pool_state *state = setup->state = mem_alloc(sizeof *state);
     state->form = pool_form_of(setup->node);
     state->loop = row->loops[node_type(setup->node, "T")];
     state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
     if (window_init(&state->window, setup->node, setup->err) ||
-        window_from_ksize(&state->window, setup->node, setup->err)) {
-        release(state);
+        window_from_ksize(&state->window, setup->node, setup->err))
         return setup->err->code;
-    }
     /* The layout is that of the first image that arrives with one, if it counts the channels of
      * data_format. */
     const struct layout *wanted[3] = {NULL, NULL, NULL};
@@ -220,12 +211,7 @@ static int prepare(struct kernel_setup *setup)
         wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i]);
     for (int i = 0; state->layout && i < setup->n_out; i++)
         setup->out[i].layout = cpu_layout_like(setup->device, state->layout, &setup->out_types[i]);
-    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
-        release(state);
-        return setup->err->code;
-    }
-    setup->state = state;
-    return 0;
+    return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
 /* ---- run ---- */
@@ -302,4 +288,5 @@ static int run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_pool = {prepare, run, release};
+const struct kernel_code kernel_pool = {
+    .prepare = prepare, .run = run, .release = arrivals_release};

@@ -17,11 +17,6 @@ struct cuda_pool_state {
     struct window window;
 };
 
-static struct cuda_window axis_of(const struct window_axis *axis)
-{
-    return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
-}
-
 /* Without addresses; the window is solved. */
 static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, const struct window *w,
                                  const struct shape *image)
@@ -31,8 +26,8 @@ static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, cons
                               .type = cuda_type_of(type),
                               .planes = image->dims[0] * (w->nchw ? channels : 1),
                               .block = w->nchw ? 1 : channels,
-                              .y = axis_of(&w->y),
-                              .x = axis_of(&w->x)};
+                              .y = cuda_window_of(&w->y),
+                              .x = cuda_window_of(&w->x)};
 }
 
 /* ---- by cuDNN ---- */

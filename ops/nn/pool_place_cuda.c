@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/pool_shapes.h"
+#include "ops/nn/window_dnn_cuda.h"
 
 struct cuda_place_state {
     const struct pool_form *form;
@@ -21,11 +22,6 @@ static int place_prepare(struct kernel_setup *setup)
         window_from_ksize(&state->window, setup->node, setup->err))
         return setup->err->code;
     return 0;
-}
-
-static struct cuda_window axis_of(const struct window_axis *axis)
-{
-    return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
 }
 
 static int place_run(struct kernel_call *call)
@@ -47,8 +43,8 @@ static int place_run(struct kernel_call *call)
                                      .masked = state->masked,
                                      .planes = dims[0] * (w->nchw ? dims[w->channels] : 1),
                                      .block = w->nchw ? 1 : dims[w->channels],
-                                     .y = axis_of(&w->y),
-                                     .x = axis_of(&w->x),
+                                     .y = cuda_window_of(&w->y),
+                                     .x = cuda_window_of(&w->x),
                                      .image = back ? NULL : call->in[0]->data,
                                      .gradient = back ? call->in[1]->data : NULL,
                                      .place = back ? call->in[0]->data : place->data,

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows as cuDNN has them: zeros on both sides of the image alike. Only files whose names end in
- * _cuda.c include this.
+ * Windows as our kernels have them, and as cuDNN does: zeros on both sides of the image alike. Only
+ * files whose names end in _cuda.c include this.
  */
 #ifndef TF_OPS_NN_WINDOW_DNN_CUDA_H
 #define TF_OPS_NN_WINDOW_DNN_CUDA_H
 
 #include "ops/device/dnn_cuda.h"
+#include "ops/nn/launchers_cuda.h"
 #include "ops/nn/window.h"
+
+static inline struct cuda_window cuda_window_of(const struct window_axis *a)
+{
+    return (struct cuda_window){a->in, a->size, a->stride, a->dilation, a->before, a->out};
+}
 
 /* False: cuDNN has no such windows. The library's own formula has to come to our output: more zeros
  * behind the image than before it may be one window more. */

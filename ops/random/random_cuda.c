@@ -15,6 +15,7 @@ static int draw(struct kernel_call *call, struct cuda_random *launch)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
+    launch->form = (enum cuda_random_form)call->form;
     launch->type = cuda_type_of(out->type);
     launch->n = tensor_count(out);
     launch->place = cuda_random_place_of(call, seeds);
@@ -22,39 +23,25 @@ static int draw(struct kernel_call *call, struct cuda_random *launch)
     return cuda_launched(call, cuda_random(launch, cuda_compute(call)));
 }
 
-static int draw_floats(struct kernel_call *call, enum cuda_random_form form)
+static int floats_run(struct kernel_call *call)
 {
     const struct random_seeds *seeds = call->state;
-    return draw(call, &(struct cuda_random){.form = form, .offset = seeds->offset});
-}
-
-static int uniform_run(struct kernel_call *call)
-{
-    return draw_floats(call, CUDA_UNIFORM);
-}
-
-static int normal_run(struct kernel_call *call)
-{
-    return draw_floats(call, CUDA_NORMAL);
-}
-
-static int truncated_run(struct kernel_call *call)
-{
-    return draw_floats(call, CUDA_TRUNCATED_NORMAL);
+    return draw(call, &(struct cuda_random){.offset = seeds->offset});
 }
 
 static int uniform_int_run(struct kernel_call *call)
 {
-    struct cuda_random launch = {.form = CUDA_UNIFORM_INT};
+    struct cuda_random launch = {.offset = 0};
     if (random_range(call, &launch.low, &launch.size))
         return call->err->code;
     return draw(call, &launch);
 }
 
-const struct kernel_code kernel_cuda_random_uniform = {.prepare = random_prepare,
-                                                       .run = uniform_run};
-const struct kernel_code kernel_cuda_random_normal = {.prepare = random_prepare, .run = normal_run};
-const struct kernel_code kernel_cuda_truncated_normal = {.prepare = random_prepare,
-                                                         .run = truncated_run};
-const struct kernel_code kernel_cuda_random_uniform_int = {.prepare = random_prepare,
-                                                           .run = uniform_int_run};
+const struct kernel_code kernel_cuda_random_uniform = {
+    .prepare = random_prepare, .run = floats_run, .form = CUDA_UNIFORM};
+const struct kernel_code kernel_cuda_random_normal = {
+    .prepare = random_prepare, .run = floats_run, .form = CUDA_NORMAL};
+const struct kernel_code kernel_cuda_truncated_normal = {
+    .prepare = random_prepare, .run = floats_run, .form = CUDA_TRUNCATED_NORMAL};
+const struct kernel_code kernel_cuda_random_uniform_int = {
+    .prepare = random_prepare, .run = uniform_int_run, .form = CUDA_UNIFORM_INT};

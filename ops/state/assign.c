@@ -15,7 +15,7 @@ static int assign_shape(struct infer *infer)
         infer->out[0] = *infer_shape(infer, 1);
         return 0;
     }
-    return infer_merge(infer, 0, 1, &infer->out[0]);
+    return infer_alike(infer);
 }
 
 #define WRITES(op, ...)                                                                            \
@@ -35,15 +35,10 @@ WRITES(Assign, .attrs = "T: numeric|bool, validate_shape: bool = true, use_locki
        .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_NO_GRADIENT | OP_OVERWRITES,
        .shape = assign_shape);
 
-static int update_shape(struct infer *infer)
-{
-    return infer_merge(infer, 0, 1, &infer->out[0]);
-}
-
 WRITES(AssignAdd, .attrs = "T: real, use_locking: bool = false",
        .doc = "Adds a value of the same shape to a variable.", .detail = NO_COMPLEX,
-       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = update_shape);
+       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = infer_alike);
 
 WRITES(AssignSub, .attrs = "T: real, use_locking: bool = false",
        .doc = "Subtracts a value of the same shape from a variable.", .detail = NO_COMPLEX,
-       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = update_shape);
+       .flags = OP_STATEFUL | OP_NO_GRADIENT, .shape = infer_alike);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "ops/array/rows.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/state/writes.h"
@@ -74,26 +75,18 @@ static int update_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static int update_run(struct kernel_call *call, accumulate_loop *loop)
+static int update_run(struct kernel_call *call)
 {
     const struct tensor *value = call->in[1];
     struct variable *variable = assign_begin_update(call);
     if (!variable)
         return call->err->code;
+    accumulate_loop *loop =
+        call->form == ROWS_ADD ? accumulate_add(value->type) : accumulate_subtract(value->type);
     struct assign_work update = {loop, variable->value.data, value->data, dtype_bytes(value->type)};
     parallel_for(call->threads, tensor_count(value), PARALLEL_GRAIN_MOVE, update_part, &update);
     return assign_finish(call, KERNEL_DONE);
 }
 
-static int add_run(struct kernel_call *call)
-{
-    return update_run(call, accumulate_add(call->in[1]->type));
-}
-
-static int sub_run(struct kernel_call *call)
-{
-    return update_run(call, accumulate_subtract(call->in[1]->type));
-}
-
-const struct kernel_code kernel_assign_add = {.run = add_run};
-const struct kernel_code kernel_assign_sub = {.run = sub_run};
+const struct kernel_code kernel_assign_add = {.run = update_run, .form = ROWS_ADD};
+const struct kernel_code kernel_assign_sub = {.run = update_run, .form = ROWS_SUB};

@@ -9,10 +9,10 @@
 #include "ops/state/writes.h"
 
 /* The value goes where the variable's is. `fault`: that of the step; NULL if nothing is lost. */
-static int write_value(struct kernel_call *call, enum cuda_assign_op op, const struct fault *fault)
+static int write_value(struct kernel_call *call, const struct fault *fault)
 {
     const struct tensor *value = call->in[1];
-    struct cuda_assign launch = {.op = op,
+    struct cuda_assign launch = {.op = (enum cuda_assign_op)call->form,
                                  .type = cuda_type_of(value->type),
                                  .n = tensor_count(value),
                                  .from = value->data,
@@ -34,25 +34,15 @@ static int assign_run(struct kernel_call *call)
     if (variable_prepare_write(variable, &call->in[1]->shape, assign_how(call), call->err))
         return call->err->code;
     bool is_kept = variable->value.data == before;
-    return write_value(call, CUDA_ASSIGN, is_kept ? cuda_step_fault(call) : NULL);
+    return write_value(call, is_kept ? cuda_step_fault(call) : NULL);
 }
 
-static int update_run(struct kernel_call *call, enum cuda_assign_op op)
+static int update_run(struct kernel_call *call)
 {
-    return assign_begin_update(call) ? write_value(call, op, cuda_step_fault(call))
-                                     : call->err->code;
+    return assign_begin_update(call) ? write_value(call, cuda_step_fault(call)) : call->err->code;
 }
 
-static int add_run(struct kernel_call *call)
-{
-    return update_run(call, CUDA_ASSIGN_ADD);
-}
-
-static int sub_run(struct kernel_call *call)
-{
-    return update_run(call, CUDA_ASSIGN_SUB);
-}
-
-const struct kernel_code kernel_cuda_assign = {.prepare = assign_prepare, .run = assign_run};
-const struct kernel_code kernel_cuda_assign_add = {.run = add_run};
-const struct kernel_code kernel_cuda_assign_sub = {.run = sub_run};
+const struct kernel_code kernel_cuda_assign = {
+    .prepare = assign_prepare, .run = assign_run, .form = CUDA_ASSIGN};
+const struct kernel_code kernel_cuda_assign_add = {.run = update_run, .form = CUDA_ASSIGN_ADD};
+const struct kernel_code kernel_cuda_assign_sub = {.run = update_run, .form = CUDA_ASSIGN_SUB};

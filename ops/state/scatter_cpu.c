@@ -21,7 +21,7 @@ static int read_input(struct kernel_call *call, int i, struct tensor *t)
     return 0;
 }
 
-static int scatter(struct kernel_call *call, enum rows_op op)
+static int run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
     struct shape shape = variable->value.shape;
@@ -30,28 +30,13 @@ static int scatter(struct kernel_call *call, enum rows_op op)
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err) ||
         read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;
-    int code = rows_update(call, op, &variable->value, &indices, &updates);
+    int code = rows_update(call, (enum rows_op)call->form, &variable->value, &indices, &updates);
     if (code)
         return code;
     variable_written(variable);
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }
 
-static int add_run(struct kernel_call *call)
-{
-    return scatter(call, ROWS_ADD);
-}
-
-static int sub_run(struct kernel_call *call)
-{
-    return scatter(call, ROWS_SUB);
-}
-
-static int update_run(struct kernel_call *call)
-{
-    return scatter(call, ROWS_SET);
-}
-
-const struct kernel_code kernel_scatter_add = {.run = add_run};
-const struct kernel_code kernel_scatter_sub = {.run = sub_run};
-const struct kernel_code kernel_scatter_update = {.run = update_run};
+const struct kernel_code kernel_scatter_add = {.run = run, .form = ROWS_ADD};
+const struct kernel_code kernel_scatter_sub = {.run = run, .form = ROWS_SUB};
+const struct kernel_code kernel_scatter_update = {.run = run, .form = ROWS_SET};

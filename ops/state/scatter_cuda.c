@@ -51,7 +51,7 @@ static int read_input(struct kernel_call *call, int i, char **scratch, const voi
     return cuda_launched(call, cuda_assign(&copy, cuda_compute(call)));
 }
 
-static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
+static int write_rows(struct kernel_call *call)
 {
     const struct tensor *value = &call->refs[0]->value;
     const struct tensor *indices = call->in[1], *updates = call->in[2];
@@ -63,7 +63,7 @@ static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
     if (!scratch)
         return call->err->code;
     struct cuda_scatter launch = {
-        .op = op,
+        .op = (enum cuda_scatter_op)call->form,
         .table = value->data,
         .type = cuda_type_of(updates->type),
         .rows = value->shape.dims[0],
@@ -80,7 +80,7 @@ static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
     return code;
 }
 
-static int scatter(struct kernel_call *call, enum cuda_scatter_op op)
+static int run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
     struct shape shape = variable->value.shape;
@@ -89,28 +89,16 @@ static int scatter(struct kernel_call *call, enum cuda_scatter_op op)
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
         return call->err->code;
     if (tensor_count(call->in[1]))
-        code = write_rows(call, op);
+        code = write_rows(call);
     if (code > 0)
         return code;
     variable_written(variable);
     return kernel_alias_output(call, 0, 0, NULL) ? code : call->err->code;
 }
 
-static int add_run(struct kernel_call *call)
-{
-    return scatter(call, CUDA_SCATTER_ADD);
-}
-
-static int sub_run(struct kernel_call *call)
-{
-    return scatter(call, CUDA_SCATTER_SUB);
-}
-
-static int update_run(struct kernel_call *call)
-{
-    return scatter(call, CUDA_SCATTER_SET);
-}
-
-const struct kernel_code kernel_cuda_scatter_add = {.prepare = prepare, .run = add_run};
-const struct kernel_code kernel_cuda_scatter_sub = {.prepare = prepare, .run = sub_run};
-const struct kernel_code kernel_cuda_scatter_update = {.prepare = prepare, .run = update_run};
+const struct kernel_code kernel_cuda_scatter_add = {
+    .prepare = prepare, .run = run, .form = CUDA_SCATTER_ADD};
+const struct kernel_code kernel_cuda_scatter_sub = {
+    .prepare = prepare, .run = run, .form = CUDA_SCATTER_SUB};
+const struct kernel_code kernel_cuda_scatter_update = {
+    .prepare = prepare, .run = run, .form = CUDA_SCATTER_SET};

@@ -107,6 +107,7 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->host.kept = NULL; /* whose addresses are the device's */
     p->call = *call;
     p->call.state = w->state;
+    p->call.form = w->code->form;
     p->call.scratch = test_to_host(call->scratch);
     p->call.in = p->pointers;
     p->call.out = p->pointers + call->n_in;

@@ -88,6 +88,7 @@ static int prepare(struct kernel_setup *setup, const struct kernel_code *code, b
     setup->state = w;
     if (setup->node)
         find_places(w, setup);
+    inner.form = code->form;
     inner.device = is_own ? &context->raw : context->cpu;
     int result = code->prepare ? code->prepare(&inner) : 0;
     w->state = inner.state;
@@ -345,5 +346,7 @@ static int wrap_run(struct kernel_call *call)
     return enqueued ? enqueue(call) : run_now(call);
 }
 
-const struct kernel_code test_kernel = {wrap_prepare, wrap_run, wrap_release};
-const struct kernel_code test_relayout = {relayout_prepare, wrap_run, wrap_release};
+const struct kernel_code test_kernel = {
+    .prepare = wrap_prepare, .run = wrap_run, .release = wrap_release};
+const struct kernel_code test_relayout = {
+    .prepare = relayout_prepare, .run = wrap_run, .release = wrap_release};

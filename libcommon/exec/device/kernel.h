@@ -116,6 +116,7 @@ struct kernel_output {
 struct kernel_setup {
     const struct node *node;      /* NULL for a device's relayout kernel, as `row` */
     const struct kernel_row *row; /* by which it was found */
+    int form;                     /* the code's */
     struct device *device;
     struct variable_store *variables; /* and other resources (exec/state/resource.h); NULL: none */
     int n_in, n_out;
@@ -157,6 +158,7 @@ struct kernel_call {
     void *state;
     void *scratch;
     size_t scratch_bytes; /* at least what prepare asked for */
+    int form;             /* the code's */
     int n_in, n_out;
     struct tensor *const
         *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
@@ -180,7 +182,15 @@ struct kernel_code {
     int (*prepare)(struct kernel_setup *setup); /* NULL: nothing to prepare */
     int (*run)(struct kernel_call *call);       /* enum kernel_result or an error code */
     void (*release)(void *state);               /* NULL: mem_free of state */
+    int form; /* of kernels that share these: which one it is, for setup->form and call->form */
 };
+
+/* The prepare of a kernel whose output 0 is input 0. */
+static inline int kernel_prepare_alias(struct kernel_setup *setup)
+{
+    setup->out[0].forward = FORWARD_ALIAS;
+    return 0;
+}
 
 /* Output `i` with the given shape: planned memory if the plan has some (the shape must be the
  * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).

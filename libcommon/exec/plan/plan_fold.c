@@ -162,6 +162,7 @@ void plan_fold(struct plan *plan, struct item *item)
     f.call = (struct kernel_call){.node = item->node,
                                   .state = item->state,
                                   .scratch_bytes = item->scratch_bytes,
+                                  .form = item->code->form,
                                   .n_in = item->n_in,
                                   .n_out = item->n_out,
                                   .in = f.pointers,

@@ -112,6 +112,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
         known = known && shape_is_known(&node->outputs[i].shape);
     struct kernel_setup setup = {.node = node,
                                  .row = item->row,
+                                 .form = item->code ? item->code->form : 0,
                                  .device = plan->options.device,
                                  .variables = plan->options.variables,
                                  .n_in = item->n_in,

@@ -106,9 +106,8 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
     const struct shape *shape = &node->outputs[0].shape;
     struct slicing cut = slicing_at(s, form->slicing);
     bool counts = op_find_attr(node->op, "offset") >= 0;
-    int64_t row = 1, first = counts ? node_int(node, "offset") : 0;
-    for (int i = 1; i < shape->rank; i++)
-        row *= shape->dims[i];
+    int64_t row = shape_count_of(shape, 1, shape->rank);
+    int64_t first = counts ? node_int(node, "offset") : 0;
     struct edge *inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 1; i < node->n_inputs; i++)
         inputs[i] = slice_whole(s, node, node->inputs[i]);

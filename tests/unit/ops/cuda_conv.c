@@ -13,13 +13,13 @@ static int64_t below(int64_t n)
     return (int64_t)(unit_random(&random_state) % (uint64_t)n);
 }
 
-static struct cuda_conv_axis pick_axis(void)
+static struct cuda_window pick_axis(void)
 {
-    struct cuda_conv_axis a = {.in = 1 + below(9),
-                               .size = 1 + below(4),
-                               .stride = 1 + below(3),
-                               .dilation = 1 + below(2),
-                               .before = below(4)};
+    struct cuda_window a = {.in = 1 + below(9),
+                            .size = 1 + below(4),
+                            .stride = 1 + below(3),
+                            .dilation = 1 + below(2),
+                            .before = below(4)};
     a.out = (a.in + a.before + below(3)) / a.stride + 1;
     return a;
 }
@@ -27,7 +27,7 @@ static struct cuda_conv_axis pick_axis(void)
 /* What loops make of it. Each element of the matrix: where in the image it is, or -1. */
 static void find_cells(const struct cuda_unroll *call, int64_t *at)
 {
-    const struct cuda_conv_axis *y = &call->y, *x = &call->x;
+    const struct cuda_window *y = &call->y, *x = &call->x;
     for (int64_t b = 0; b < call->batch; b++)
         for (int64_t oy = 0; oy < y->out; oy++)
             for (int64_t ox = 0; ox < x->out; ox++)

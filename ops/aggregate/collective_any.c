@@ -38,9 +38,8 @@ static enum collective_kind kind_of(const struct node *node)
 static int prepare(struct kernel_setup *setup)
 {
     const struct attr_value *root = node_attr(setup->node, "root");
-    struct collective_route *route = mem_alloc(sizeof *route);
+    struct collective_route *route = setup->state = mem_alloc(sizeof *route);
     enum dtype type = setup->in_types[0].type;
-    setup->state = route;
     route->options = collective_options_of(setup->node);
     route->kind = kind_of(setup->node);
     route->has_root = root && root->i >= 0;

@@ -115,9 +115,8 @@ int run_split(struct kernel_call *call)
 
 int prepare_axis(struct kernel_setup *setup)
 {
-    int64_t *axis = mem_alloc(sizeof *axis);
+    int64_t *axis = setup->state = mem_alloc(sizeof *axis);
     *axis = node_int(setup->node, "axis");
-    setup->state = axis;
     return 0;
 }
 

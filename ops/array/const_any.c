@@ -11,9 +11,8 @@ struct constant {
 
 static int const_prepare(struct kernel_setup *setup)
 {
-    struct constant *constant = mem_alloc(sizeof *constant);
+    struct constant *constant = setup->state = mem_alloc(sizeof *constant);
     constant->value = node_attr(setup->node, "value")->tensor;
-    setup->state = constant;
     return 0;
 }
 

@@ -41,9 +41,8 @@ struct squeeze {
 
 static int squeeze_prepare(struct kernel_setup *setup)
 {
-    struct squeeze *squeeze = mem_alloc(sizeof *squeeze);
+    struct squeeze *squeeze = setup->state = mem_alloc(sizeof *squeeze);
     squeeze->dims = node_attr(setup->node, "squeeze_dims");
-    setup->state = squeeze;
     return kernel_prepare_alias(setup);
 }
 

@@ -81,9 +81,8 @@ int run_pad(struct kernel_call *call)
 
 int prepare_slice_masks(struct kernel_setup *setup)
 {
-    struct slice_masks *masks = mem_alloc(sizeof *masks);
+    struct slice_masks *masks = setup->state = mem_alloc(sizeof *masks);
     *masks = slice_masks_of(setup->node);
-    setup->state = masks;
     return 0;
 }
 

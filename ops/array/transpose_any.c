@@ -41,11 +41,9 @@ int run_reverse(struct kernel_call *call)
     if (dims->shape.rank != 1 || dims->shape.dims[0] != in->shape.rank)
         return kernel_fail(call, "dims must be a vector of %d elements, not %s", in->shape.rank,
                            shape_text(&dims->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(in))
-        return KERNEL_DONE;
     int64_t item = (int64_t)dtype_bytes(in->type);
     struct strided s = {.item_bytes = (size_t)item};
     shape_strides(&in->shape, strides);

@@ -45,15 +45,7 @@ static int version(void)
     return (int)lt.get_version();
 }
 
-static int handle_new(void **handle)
-{
-    return (int)lt.create((cublasLtHandle_t *)handle);
-}
-
-static void handle_free(void *handle)
-{
-    lt.destroy(handle);
-}
+CUDA_LIBRARY_HANDLES(lt, cublasLtHandle_t)
 
 /* ---- descriptors ---- */
 

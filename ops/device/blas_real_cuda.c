@@ -24,15 +24,7 @@
 
 CUDA_LIBRARY(blas, FUNCTIONS, "matrix products", CUDA_LIBRARY_FILE("cublas", CUBLAS_VER_MAJOR))
 
-static int handle_new(void **handle)
-{
-    return (int)blas.create((cublasHandle_t *)handle);
-}
-
-static void handle_free(void *handle)
-{
-    blas.destroy(handle);
-}
+CUDA_LIBRARY_HANDLES(blas, cublasHandle_t)
 
 static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
 {

@@ -50,15 +50,7 @@ static int version(void)
     return (int)dnn.get_version();
 }
 
-static int handle_new(void **handle)
-{
-    return (int)dnn.create((cudnnHandle_t *)handle);
-}
-
-static void handle_free(void *handle)
-{
-    dnn.destroy(handle);
-}
+CUDA_LIBRARY_HANDLES(dnn, cudnnHandle_t)
 
 static int use(void *handle, struct CUstream_st *stream)
 {

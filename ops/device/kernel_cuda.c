@@ -33,16 +33,6 @@ const struct fault *cuda_step_fault(const struct kernel_call *call)
     return call->step_block ? &call->step_block->fault : NULL;
 }
 
-void cuda_offer_reuse(struct kernel_setup *setup, int from)
-{
-    const struct node_output *in = &setup->in_types[from], *out = &setup->out_types[0];
-    if (setup->out[0].forward != FORWARD_NONE || !shape_is_known(&out->shape) ||
-        !shape_equal(&in->shape, &out->shape) || dtype_bytes(in->type) != dtype_bytes(out->type))
-        return;
-    setup->out[0].forward = FORWARD_REUSE;
-    setup->out[0].from = from;
-}
-
 void *cuda_scratch(struct kernel_call *call, size_t bytes)
 {
     if (!bytes)

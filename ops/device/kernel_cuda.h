@@ -25,9 +25,6 @@ struct cuda_fault cuda_fault_of(const struct kernel_call *call, int input);
 /* The fault of the step; NULL: the call belongs to none. */
 const struct fault *cuda_step_fault(const struct kernel_call *call);
 
-/* Input `from` may be overwritten by output 0 if both have as many bytes and one shape. */
-void cuda_offer_reuse(struct kernel_setup *setup, int from);
-
 /* Scratch memory for a run: what prepare asked for where that is enough, else temporary. NULL with
  * call->err set; of 0 bytes NULL, and no error. */
 void *cuda_scratch(struct kernel_call *call, size_t bytes);

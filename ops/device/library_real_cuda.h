@@ -55,6 +55,18 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         return cuda_library_load(&library, err);                                                   \
     }
 
+/* Defines what makes a handle of the library, and frees it, by create() and destroy() of the table.
+ */
+#define CUDA_LIBRARY_HANDLES(table, handle_type)                                                   \
+    static int handle_new(void **handle)                                                           \
+    {                                                                                              \
+        return (int)table.create((handle_type *)handle);                                           \
+    }                                                                                              \
+    static void handle_free(void *handle)                                                          \
+    {                                                                                              \
+        table.destroy(handle);                                                                     \
+    }
+
 /* In a build without the library's header: the functions that are called of it, of which load()
  * says so. */
 #define CUDA_LIBRARY_ABSENT(functions, what, header)                                               \

@@ -28,15 +28,7 @@
 CUDA_LIBRARY(solver, FUNCTIONS, "factors of matrices",
              CUDA_LIBRARY_FILE("cusolver", CUSOLVER_VER_MAJOR))
 
-static int handle_new(void **handle)
-{
-    return (int)solver.create((cusolverDnHandle_t *)handle);
-}
-
-static void handle_free(void *handle)
-{
-    solver.destroy(handle);
-}
+CUDA_LIBRARY_HANDLES(solver, cusolverDnHandle_t)
 
 static int use(void *handle, struct CUstream_st *stream)
 {

@@ -184,8 +184,7 @@ static int prepare_inner(struct kernel_setup *setup, struct widened *w)
 static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
 {
     const char *name = setup->name + strlen(prefix);
-    struct widened *w = mem_alloc(sizeof *w);
-    setup->state = w;
+    struct widened *w = setup->state = mem_alloc(sizeof *w);
     w->code = setup->device->code(setup->device, name);
     w->bounded = bounded;
     w->planned = setup->shapes_known;

@@ -34,11 +34,10 @@ static void append_tensor(struct str *line, const struct tensor *t, int64_t summ
 
 static int print_prepare(struct kernel_setup *setup)
 {
-    struct print *print = mem_alloc(sizeof *print);
+    struct print *print = setup->state = mem_alloc(sizeof *print);
     print->message = node_string(setup->node, "message");
     print->first_n = node_int(setup->node, "first_n");
     print->summarize = node_int(setup->node, "summarize");
-    setup->state = print;
     setup->out[0].forward = FORWARD_ALIAS;
     return 0;
 }
@@ -63,9 +62,8 @@ const struct kernel_code kernel_print = {.prepare = print_prepare, .run = print_
 
 static int assert_prepare(struct kernel_setup *setup)
 {
-    int64_t *summarize = mem_alloc(sizeof *summarize);
+    int64_t *summarize = setup->state = mem_alloc(sizeof *summarize);
     *summarize = node_int(setup->node, "summarize");
-    setup->state = summarize;
     return 0;
 }
 

@@ -15,8 +15,8 @@ static int prepare(struct kernel_setup *setup)
         setup->out[0].forward = FORWARD_ALIAS;
         return 0;
     }
-    cuda_offer_reuse(setup, 0);
-    cuda_offer_reuse(setup, 1);
+    kernel_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 1);
     return 0;
 }
 

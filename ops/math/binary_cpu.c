@@ -32,24 +32,15 @@ static int binary_prepare(struct kernel_setup *setup)
     if (!row)
         return kernel_setup_fail(setup, "no loop for %s of %s", op,
                                  dtype_name(setup->in_types[0].type));
-    struct binary_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
+    struct binary_state *state = setup->state = mem_alloc(sizeof *state);
     setup->name = row->name;
     state->row = row;
     const struct shape *x = &setup->in_types[0].shape, *y = &setup->in_types[1].shape;
     if (shape_is_known(x) && shape_is_known(y) && !plan(&state->broadcast, &state->shape, x, y))
         state->planned = true;
     /* An input that is walked in step with the output may be overwritten. */
-    const struct node_output *out = &setup->out_types[0];
-    for (int i = 0; shape_is_known(&out->shape) && i < 2; i++) {
-        const struct node_output *in = &setup->in_types[i];
-        if (shape_equal(&in->shape, &out->shape) &&
-            dtype_bytes(in->type) == dtype_bytes(out->type)) {
-            setup->out[0].forward = FORWARD_REUSE;
-            setup->out[0].from = i;
-            break;
-        }
-    }
+    kernel_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 1);
     return 0;
 }
 

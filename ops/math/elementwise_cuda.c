@@ -15,7 +15,7 @@ static int unary_prepare(struct kernel_setup *setup)
 {
     cuda_unary_launcher **launcher = setup->state = mem_alloc(sizeof *launcher);
     *launcher = cuda_unary(setup->node->op->def->name, cuda_type_of(setup->in_types[0].type));
-    cuda_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 0);
     return 0;
 }
 
@@ -38,8 +38,8 @@ static int binary_prepare(struct kernel_setup *setup)
 {
     cuda_binary_launcher **launcher = setup->state = mem_alloc(sizeof *launcher);
     *launcher = cuda_binary(setup->node->op->def->name, cuda_type_of(setup->in_types[0].type));
-    cuda_offer_reuse(setup, 0);
-    cuda_offer_reuse(setup, 1);
+    kernel_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 1);
     return 0;
 }
 
@@ -115,8 +115,8 @@ const struct kernel_code kernel_cuda_cast = {.prepare = cast_prepare, .run = cas
 
 static int select_prepare(struct kernel_setup *setup)
 {
-    cuda_offer_reuse(setup, 1);
-    cuda_offer_reuse(setup, 2);
+    kernel_offer_reuse(setup, 1);
+    kernel_offer_reuse(setup, 2);
     return 0;
 }
 

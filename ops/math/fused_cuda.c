@@ -21,7 +21,7 @@ static int prepare(struct kernel_setup *setup)
                                         .n_in = setup->n_in,
                                         .n_steps = node_attr(setup->node, "ops")->n};
     for (int i = 0; i < setup->n_in && setup->out[0].forward == FORWARD_NONE; i++)
-        cuda_offer_reuse(setup, i);
+        kernel_offer_reuse(setup, i);
     const struct attr_value *ops = node_attr(setup->node, "ops");
     const int64_t *operands = state->operands->ints;
     if (ops->n > CUDA_FUSED_STEPS || setup->n_in > CUDA_FUSED_INPUTS)

@@ -55,7 +55,7 @@ static int scan_prepare(struct kernel_setup *setup)
                                  .exclusive = node_bool(setup->node, "exclusive"),
                                  .reverse = node_bool(setup->node, "reverse"),
                                  .type = cuda_type_of(setup->in_types[0].type)};
-    cuda_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 0);
     return 0;
 }
 

@@ -133,8 +133,7 @@ static int reduce_prepare(struct kernel_setup *setup)
     unsigned axes;
     if (!reducer)
         return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(in->type));
-    struct reduce_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
+    struct reduce_state *state = setup->state = mem_alloc(sizeof *state);
     setup->name = reducer->name;
     state->reducer = reducer;
     state->keep_dims = node_bool(setup->node, "keep_dims");

@@ -27,12 +27,10 @@ static void describe(struct cuda_reduce *launch, const struct cuda_reduce_state 
 int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
                      const struct shape *shape)
 {
-    struct tensor *out = kernel_alloc_output(call, 0, shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, shape);
     size_t bytes = cuda_reduce_scratch(launch);
     if (!out)
         return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
     launch->scratch = cuda_scratch(call, bytes);
     if (bytes && !launch->scratch)
         return call->err->code;
@@ -44,10 +42,9 @@ int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
 static int reduce_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
-    struct cuda_reduce_state *state = mem_alloc(sizeof *state);
+    struct cuda_reduce_state *state = setup->state = mem_alloc(sizeof *state);
     struct cuda_reduce launch;
     unsigned axes;
-    setup->state = state;
     *state = (struct cuda_reduce_state){.op = cuda_reduction_of(setup->node->op->def->name),
                                         .keep_dims = node_bool(setup->node, "keep_dims")};
     if (!setup->in_values[1] || !shape_is_known(&in->shape))

@@ -75,20 +75,14 @@ static bool select_plan(struct select_plan *plan, const struct shape *condition,
 
 static int select_prepare(struct kernel_setup *setup)
 {
-    struct select_plan *plan = mem_alloc(sizeof *plan);
+    struct select_plan *plan = setup->state = mem_alloc(sizeof *plan);
     const struct node_output *in = setup->in_types;
-    setup->state = plan;
     if (shape_is_known(&in[0].shape) && shape_is_known(&in[1].shape) &&
         shape_is_known(&in[2].shape) &&
         !select_plan(plan, &in[0].shape, &in[1].shape, &in[2].shape))
         return kernel_setup_fail(setup, "the condition does not fit the values");
-    for (int i = 1; plan->planned && i <= 2; i++) {
-        if (shape_equal(&in[i].shape, &plan->shape)) {
-            setup->out[0].forward = FORWARD_REUSE;
-            setup->out[0].from = i;
-            break;
-        }
-    }
+    for (int i = 1; plan->planned && i <= 2; i++)
+        kernel_offer_reuse(setup, i);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 
 static int prepare(struct kernel_setup *setup)
 {
-    cuda_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 0);
     return 0;
 }
 

@@ -160,12 +160,11 @@ static int prepare(struct kernel_setup *setup)
     const struct linear_row *form = FORM_FIND(setup, forms);
     if (!form)
         return setup->err->code;
-    struct linear_state *state = mem_alloc(sizeof *state);
+    struct linear_state *state = setup->state = mem_alloc(sizeof *state);
     state->form = form;
     state->solve = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
     state->flags = linear_flags_of(setup->node);
     state->deterministic = setup->deterministic;
-    setup->state = state;
     return 0;
 }
 

@@ -62,12 +62,11 @@ static int find_workspace(struct cuda_device *d, const struct linear_form *form,
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
-    struct linear_plan *plan = mem_alloc(sizeof *plan);
+    struct linear_plan *plan = setup->state = mem_alloc(sizeof *plan);
     struct linear_sizes sizes;
     size_t parts[N_PARTS];
     *plan = (struct linear_plan){.form = linear_form_for(setup->node),
                                  .flags = linear_flags_of(setup->node)};
-    setup->state = plan;
     if (!plan->form)
         return kernel_setup_fail(setup, "the kernel has no code for %s",
                                  setup->node->op->def->name);

@@ -12,10 +12,9 @@ struct matmul {
 
 static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
 {
-    struct matmul *state = mem_alloc(sizeof *state);
+    struct matmul *state = setup->state = mem_alloc(sizeof *state);
     state->flags = product_flags_of(setup->node, flag_a, flag_b);
     state->deterministic = setup->deterministic;
-    setup->state = state;
     return 0;
 }
 

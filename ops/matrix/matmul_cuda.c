@@ -41,9 +41,8 @@ static struct cuda_gemm gemm_of(const struct product_sizes *p, enum dtype type)
 
 static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
 {
-    struct matmul_state *state = mem_alloc(sizeof *state);
+    struct matmul_state *state = setup->state = mem_alloc(sizeof *state);
     *state = (struct matmul_state){.flags = product_flags_of(setup->node, flag_a, flag_b)};
-    setup->state = state;
     if (!dtype_is_floating(setup->in_types[0].type))
         return 0;
     struct cuda_device *d = cuda_device(setup->device);

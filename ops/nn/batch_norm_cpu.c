@@ -129,9 +129,8 @@ NORM_LOOPS(double)
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct norm *state = mem_alloc(sizeof *state);
+    struct norm *state = setup->state = mem_alloc(sizeof *state);
     norm_init(state, setup->node);
-    setup->state = state;
     return 0;
 }
 
@@ -153,38 +152,27 @@ static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
     return KERNEL_DONE;
 }
 
+/* Of the gradient, whose input 0 is what flows back, or not. */
 static int norm_run(struct kernel_call *call)
 {
     struct batch_norm_work w;
-    if (norm_check(call, call->state))
+    int back = call->form;
+    const struct tensor *image = call->in[back];
+    if (back ? norm_grad_check(call, call->state) : norm_check(call, call->state))
         return call->err->code;
-    describe(call, call->in[0], &w);
-    int64_t n = w.channels.n;
-    if (norm_outputs(call, &call->in[0]->shape, (int64_t[]){n, n, n, n}, w.out))
+    describe(call, image, &w);
+    int64_t n = w.channels.n, moments = back ? 0 : n;
+    if (norm_outputs(call, &image->shape, (int64_t[]){n, n, moments, moments}, w.out))
         return call->err->code;
-    w.scale = call->in[1]->data;
-    w.offset = call->in[2]->data;
+    w.backward = back;
+    w.g = back ? call->in[0]->data : NULL;
+    w.scale = call->in[1 + back]->data;
+    w.offset = back ? NULL : call->in[2]->data;
     w.mean = call->in[3]->data;
     w.variance = call->in[4]->data;
     return run_slices(call, &w);
 }
 
-static int norm_grad_run(struct kernel_call *call)
-{
-    struct batch_norm_work w;
-    if (norm_grad_check(call, call->state))
-        return call->err->code;
-    describe(call, call->in[1], &w);
-    int64_t n = w.channels.n;
-    if (norm_outputs(call, &call->in[1]->shape, (int64_t[]){n, n, 0, 0}, w.out))
-        return call->err->code;
-    w.backward = true;
-    w.g = call->in[0]->data;
-    w.scale = call->in[2]->data;
-    w.mean = call->in[3]->data;
-    w.variance = call->in[4]->data;
-    return run_slices(call, &w);
-}
-
-const struct kernel_code kernel_batch_norm = {.prepare = prepare, .run = norm_run};
-const struct kernel_code kernel_batch_norm_grad = {.prepare = prepare, .run = norm_grad_run};
+const struct kernel_code kernel_batch_norm = {.prepare = prepare, .run = norm_run, .form = NORM};
+const struct kernel_code kernel_batch_norm_grad = {
+    .prepare = prepare, .run = norm_run, .form = NORM_GRAD};

@@ -10,8 +10,6 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/checks.h"
 
-enum { NORM, NORM_GRAD }; /* forms of the kernel */
-
 struct cuda_norm_state {
     struct cuda_dnn_step dnn; /* first */
     struct norm norm;
@@ -114,10 +112,8 @@ static int prepare(struct kernel_setup *setup)
 {
     bool backward = setup->form == NORM_GRAD;
     const struct node_output *x = &setup->out_types[0];
-    struct cuda_norm_state *state = mem_alloc(sizeof *state);
+    struct cuda_norm_state *state = setup->state = mem_alloc(sizeof *state);
     struct cuda_batch_norm launch;
-    setup->state = state;
-    *state = (struct cuda_norm_state){0};
     norm_init(&state->norm, setup->node);
     if (!shape_is_known(&x->shape) || x->shape.rank != 4)
         return 0;
@@ -153,45 +149,28 @@ static int launch_it(struct kernel_call *call, struct cuda_batch_norm *launch)
     return cuda_dnn_launch(call, &state->dnn, &families[launch->g != NULL], launch);
 }
 
-static int norm_run(struct kernel_call *call)
+static int run(struct kernel_call *call)
 {
     const struct cuda_norm_state *state = call->state;
-    const struct tensor *x = call->in[0];
+    int back = call->form;
+    const struct tensor *x = call->in[back];
     struct cuda_batch_norm launch;
-    if (norm_check(call, &state->norm))
+    if (back ? norm_grad_check(call, &state->norm) : norm_check(call, &state->norm))
         return call->err->code;
     describe(&state->norm, x->type, &x->shape, &launch);
-    int64_t n = launch.channels;
-    if (norm_outputs(call, &x->shape, (int64_t[]){n, n, n, n}, launch.out))
+    int64_t n = launch.channels, moments = back ? 0 : n;
+    if (norm_outputs(call, &x->shape, (int64_t[]){n, n, moments, moments}, launch.out))
         return call->err->code;
+    launch.g = back ? call->in[0]->data : NULL;
     launch.x = x->data;
-    launch.scale = call->in[1]->data;
-    launch.offset = call->in[2]->data;
-    launch.mean = call->in[3]->data;
-    launch.variance = call->in[4]->data;
-    return launch_it(call, &launch);
-}
-
-static int norm_grad_run(struct kernel_call *call)
-{
-    const struct cuda_norm_state *state = call->state;
-    const struct tensor *x = call->in[1];
-    struct cuda_batch_norm launch;
-    if (norm_grad_check(call, &state->norm))
-        return call->err->code;
-    describe(&state->norm, x->type, &x->shape, &launch);
-    int64_t n = launch.channels;
-    if (norm_outputs(call, &x->shape, (int64_t[]){n, n, 0, 0}, launch.out))
-        return call->err->code;
-    launch.g = call->in[0]->data;
-    launch.x = x->data;
-    launch.scale = call->in[2]->data;
+    launch.scale = call->in[1 + back]->data;
+    launch.offset = back ? NULL : call->in[2]->data;
     launch.mean = call->in[3]->data;
     launch.variance = call->in[4]->data;
     return launch_it(call, &launch);
 }
 
 const struct kernel_code kernel_cuda_batch_norm = {
-    .prepare = prepare, .run = norm_run, .release = cuda_dnn_state_release, .form = NORM};
+    .prepare = prepare, .run = run, .release = cuda_dnn_state_release, .form = NORM};
 const struct kernel_code kernel_cuda_batch_norm_grad = {
-    .prepare = prepare, .run = norm_grad_run, .release = cuda_dnn_state_release, .form = NORM_GRAD};
+    .prepare = prepare, .run = run, .release = cuda_dnn_state_release, .form = NORM_GRAD};

@@ -26,9 +26,8 @@ static void see_channels(const struct shape *shape, bool nchw, int64_t dims[3])
 
 static struct bias_state *state_new(struct kernel_setup *setup)
 {
-    struct bias_state *state = mem_alloc(sizeof *state);
+    struct bias_state *state = setup->state = mem_alloc(sizeof *state);
     *state = (struct bias_state){.nchw = format_is_nchw(setup->node)};
-    setup->state = state;
     return state;
 }
 
@@ -37,7 +36,7 @@ static struct bias_state *state_new(struct kernel_setup *setup)
 static int add_prepare(struct kernel_setup *setup)
 {
     state_new(setup)->add = cuda_binary("Add", cuda_type_of(setup->in_types[0].type));
-    cuda_offer_reuse(setup, 0);
+    kernel_offer_reuse(setup, 0);
     return 0;
 }
 

@@ -54,6 +54,9 @@ int lrn_check(struct kernel_call *call);
 
 /* ---- batch normalization ---- */
 
+/* Forms of its kernels: whether inputs begin with what flows back. */
+enum { NORM = 0, NORM_GRAD = 1 };
+
 struct norm {
     double epsilon;
     bool training, nchw;

@@ -172,9 +172,8 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct conv_cuda_state *state = mem_alloc(sizeof *state);
+    struct conv_cuda_state *state = setup->state = mem_alloc(sizeof *state);
     struct cuda_device *d = cuda_device(setup->device);
-    setup->state = state;
     state->exact = setup->exact;
     if (conv_init(&state->form, setup->node, setup->err) || cuda_gemm_open(d, setup->err) ||
         cuda_dnn_open(d, &state->has_dnn, setup->err))

@@ -91,9 +91,8 @@ LRN_LOOPS(double)
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct lrn *state = mem_alloc(sizeof *state);
+    struct lrn *state = setup->state = mem_alloc(sizeof *state);
     lrn_init(state, setup->node);
-    setup->state = state;
     return 0;
 }
 

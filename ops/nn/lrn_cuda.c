@@ -66,10 +66,8 @@ static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda
 static int lrn_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
-    struct cuda_lrn_state *state = mem_alloc(sizeof *state);
+    struct cuda_lrn_state *state = setup->state = mem_alloc(sizeof *state);
     bool backward = setup->n_in == 3;
-    setup->state = state;
-    *state = (struct cuda_lrn_state){0};
     lrn_init(&state->lrn, setup->node);
     if (backward && shape_is_known(&in->shape))
         setup->scratch_bytes = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));

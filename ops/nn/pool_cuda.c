@@ -73,8 +73,7 @@ static int pool_prepare(struct kernel_setup *setup)
                                       [CUDA_MAX_POOL_GRAD_GRAD] = "MaxPoolGradGrad",
                                       [CUDA_AVG_POOL] = "AvgPool",
                                       [CUDA_AVG_POOL_GRAD] = "AvgPoolGrad"};
-    struct cuda_pool_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
+    struct cuda_pool_state *state = setup->state = mem_alloc(sizeof *state);
     *state = (struct cuda_pool_state){.form = pool_form_of(setup->node), .launch = CUDA_MAX_POOL};
     while (state->launch < CUDA_AVG_POOL_GRAD && !node_is(setup->node, ops[state->launch]))
         state->launch++;

@@ -14,8 +14,7 @@ struct cuda_place_state {
 
 static int place_prepare(struct kernel_setup *setup)
 {
-    struct cuda_place_state *state = mem_alloc(sizeof *state);
-    setup->state = state;
+    struct cuda_place_state *state = setup->state = mem_alloc(sizeof *state);
     *state = (struct cuda_place_state){.form = pool_form_of(setup->node)};
     state->masked = !state->form->to_image && node_bool(setup->node, "masked");
     if (window_init(&state->window, setup->node, setup->err) ||

@@ -142,9 +142,8 @@ static int prepare(struct kernel_setup *setup)
     const struct softmax_row *form = FORM_FIND(setup, forms);
     if (!form)
         return setup->err->code;
-    struct softmax_state *state = mem_alloc(sizeof *state);
+    struct softmax_state *state = setup->state = mem_alloc(sizeof *state);
     state->loop = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
-    setup->state = state;
     return 0;
 }
 

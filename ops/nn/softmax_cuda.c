@@ -71,7 +71,7 @@ static int softmax_prepare(struct kernel_setup *setup)
     state->form = node_is(setup->node, "Softmax") ? CUDA_SOFTMAX : CUDA_LOG_SOFTMAX;
     int code = choose(setup, state);
     if (!state->dnn.description)
-        cuda_offer_reuse(setup, 0);
+        kernel_offer_reuse(setup, 0);
     return code;
 }
 

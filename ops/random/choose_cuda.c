@@ -40,11 +40,9 @@ static int shuffle_prepare(struct kernel_setup *setup)
 static int shuffle_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    if (!tensor_count(in))
-        return KERNEL_DONE;
     int64_t n = rows_of(&in->shape);
     int64_t *order = cuda_scratch(call, shuffle_scratch(&in->shape));
     if (!order)

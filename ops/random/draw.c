@@ -17,9 +17,8 @@ struct random_seeds random_seeds_of(const struct node *node)
 
 int random_prepare(struct kernel_setup *setup)
 {
-    struct random_seeds *seeds = mem_alloc(sizeof *seeds);
+    struct random_seeds *seeds = setup->state = mem_alloc(sizeof *seeds);
     *seeds = random_seeds_of(setup->node);
-    setup->state = seeds;
     return 0;
 }
 

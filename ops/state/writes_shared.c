@@ -8,9 +8,8 @@
 
 int assign_prepare(struct kernel_setup *setup)
 {
-    bool *validate = mem_alloc(sizeof *validate);
+    bool *validate = setup->state = mem_alloc(sizeof *validate);
     *validate = node_bool(setup->node, "validate_shape");
-    setup->state = validate;
     return 0;
 }
 
@@ -52,9 +51,8 @@ int assign_finish(struct kernel_call *call, int result)
 
 int count_up_to_prepare(struct kernel_setup *setup)
 {
-    int64_t *limit = mem_alloc(sizeof *limit);
+    int64_t *limit = setup->state = mem_alloc(sizeof *limit);
     *limit = node_int(setup->node, "limit");
-    setup->state = limit;
     return 0;
 }
 

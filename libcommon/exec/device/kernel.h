@@ -192,6 +192,18 @@ static inline int kernel_prepare_alias(struct kernel_setup *setup)
     return 0;
 }
 
+/* Of a prepare: input `from` may be overwritten by output 0, if that is known to have its shape and
+ * as many bytes, and none before it may. */
+static inline void kernel_offer_reuse(struct kernel_setup *setup, int from)
+{
+    const struct node_output *in = &setup->in_types[from], *out = &setup->out_types[0];
+    if (setup->out[0].forward != FORWARD_NONE || !shape_is_known(&out->shape) ||
+        !shape_equal(&in->shape, &out->shape) || dtype_bytes(in->type) != dtype_bytes(out->type))
+        return;
+    setup->out[0].forward = FORWARD_REUSE;
+    setup->out[0].from = from;
+}
+
 /* Output `i` with the given shape: planned memory if the plan has some (the shape must be the
  * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).
  * Returns NULL with call->err set. Types come from the node. */

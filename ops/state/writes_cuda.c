@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels that write rows of variables. An input that is the variable's own memory, whose
- * rows change in any order, is copied first.
+ * The CUDA kernels that write variables. Whether the step has failed by then is looked at on the
+ * device; what the host does, it does in any case. Of rows, an input that is the variable's own
+ * memory, whose rows change in any order, is copied first.
  */
 #include "base/memory.h"
 #include "exec/state/variable.h"
@@ -9,6 +10,72 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/state/launchers_cuda.h"
 #include "ops/state/writes.h"
+
+/* ---- whole ones ---- */
+
+/* The value goes where the variable's is. `fault`: that of the step; NULL if nothing is lost. */
+static int write_value(struct kernel_call *call, const struct fault *fault)
+{
+    const struct tensor *value = call->in[1];
+    struct cuda_assign launch = {.op = (enum cuda_assign_op)call->form,
+                                 .type = cuda_type_of(value->type),
+                                 .n = tensor_count(value),
+                                 .from = value->data,
+                                 .to = call->refs[0]->value.data,
+                                 .fault = fault};
+    int code = KERNEL_DONE;
+    if (launch.n)
+        code = cuda_launched(call, cuda_assign(&launch, cuda_compute(call)));
+    return code > 0 ? code : assign_finish(call, code);
+}
+
+/* Memory that the variable did not have before is filled even in a step that has failed. */
+static int assign_run(struct kernel_call *call)
+{
+    struct variable *variable = call->refs[0];
+    const void *before = variable->value.data;
+    if (assign_itself(call))
+        return assign_finish(call, KERNEL_DONE);
+    if (variable_prepare_write(variable, &call->in[1]->shape, assign_how(call), call->err))
+        return call->err->code;
+    bool is_kept = variable->value.data == before;
+    return write_value(call, is_kept ? cuda_step_fault(call) : NULL);
+}
+
+static int update_run(struct kernel_call *call)
+{
+    return assign_begin_update(call) ? write_value(call, cuda_step_fault(call)) : call->err->code;
+}
+
+const struct kernel_code kernel_cuda_assign = {
+    .prepare = assign_prepare, .run = assign_run, .form = CUDA_ASSIGN};
+const struct kernel_code kernel_cuda_assign_add = {.run = update_run, .form = CUDA_ASSIGN_ADD};
+const struct kernel_code kernel_cuda_assign_sub = {.run = update_run, .form = CUDA_ASSIGN_SUB};
+
+/* ---- CountUpTo ---- */
+
+static int count_run(struct kernel_call *call)
+{
+    struct variable *variable = call->refs[0];
+    if (count_up_to_check(call))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
+    if (!out || variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, call->err))
+        return call->err->code;
+    struct cuda_count_up_to launch = {.type = cuda_type_of(out->type),
+                                      .limit = *(const int64_t *)call->state,
+                                      .value = variable->value.data,
+                                      .out = out->data,
+                                      .fault = cuda_fault_of(call, 0)};
+    int code = cuda_launched(call, cuda_count_up_to(&launch, cuda_compute(call)));
+    if (code == KERNEL_ENQUEUED)
+        variable_written(variable);
+    return code;
+}
+
+const struct kernel_code kernel_cuda_count_up_to = {.prepare = count_up_to_prepare, .run = count_run};
+
+/* ---- rows ---- */
 
 static size_t rounded(size_t bytes)
 {

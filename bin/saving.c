@@ -111,19 +111,15 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     return run_set_name(&s->run, save_options.run_name, err);
 }
 
-/* The checkpoint that --resume would go on from. */
-struct resumable {
-    int64_t step; /* -1: there is none */
-    struct ckpt_run run;
-};
-
-static int find_newest(struct saving *s, struct resumable *found, struct error *err)
+/* Of the newest checkpoint, which --resume would go on from; *step is -1: there is none. */
+static int find_newest(struct saving *s, int64_t *step, struct ckpt_run *run, struct error *err)
 {
     struct store *store;
     struct checkpoint *newest = open_checkpoint(s, CHECKPOINT_NEWEST, &store, err);
-    *found = (struct resumable){.step = -1};
+    *step = -1;
     if (newest) {
-        *found = (struct resumable){newest->manifest.step, newest->manifest.run};
+        *step = newest->manifest.step;
+        *run = newest->manifest.run;
         close_checkpoint(newest, store);
     }
     if (err->code == ERR_NOINPUT)
@@ -262,11 +258,9 @@ int saving_restore_partial(struct saving *s, struct error *err)
 
 int saving_newest(struct saving *s, int64_t *step, struct error *err)
 {
-    struct resumable newest = {.step = -1};
-    if (save_options.resume)
-        find_newest(s, &newest, err);
-    *step = newest.step;
-    return err->code;
+    struct ckpt_run run;
+    *step = -1;
+    return save_options.resume ? find_newest(s, step, &run, err) : 0;
 }
 
 /* ---- saving ---- */
@@ -296,7 +290,8 @@ static int check_values(const struct saving *s, struct error *err)
 
 int saving_open(struct saving *s, struct error *err)
 {
-    struct resumable newest;
+    int64_t newest;
+    struct ckpt_run run;
     struct autosave_options options = {.path = NULL,
                                        .step = s->resumed,
                                        .bytes_per_second = (double)save_options.rate,
@@ -307,8 +302,8 @@ int saving_open(struct saving *s, struct error *err)
     if (!is_folder(save_options.path) || s->autosave)
         return 0;
     /* The newest checkpoint of this job is by the process that saved before this one. */
-    if (s->takes_over && !find_newest(s, &newest, err) && newest.step >= 0)
-        go_on_with(s, &newest.run, err);
+    if (s->takes_over && !find_newest(s, &newest, &run, err) && newest >= 0)
+        go_on_with(s, &run, err);
     if (err->code || check_values(s, err))
         return err->code;
     options.goes_on = s->goes_on;

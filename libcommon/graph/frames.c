@@ -156,9 +156,10 @@ static int fail_node(struct analysis *a, const struct node *node, const char *te
 static int find_condition(struct analysis *a, const struct node *node)
 {
     bool merge = node_is(node, "Merge");
+    bool runs_dead = merge || node_is(node, "ControlTrigger"); /* whatever controls it */
     int condition = CONDITION_NONE;
     bool any = false;
-    for (int i = 0; i < node->n_inputs + (merge ? 0 : node->n_controls); i++) {
+    for (int i = 0; i < node->n_inputs + (runs_dead ? 0 : node->n_controls); i++) {
         struct edge edge = node_dependency(node, i), predicate;
         if (graph_is_back_edge(a->graph, node, edge))
             continue;

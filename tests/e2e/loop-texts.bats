@@ -71,6 +71,25 @@ edited() { # PATTERN SED: edits the lines of the pattern, which must change one
     refused 65 '*NextIteration: has no value in rounds that do not take*' tf-graph --text edited.txt
 }
 
+# What a gradient counts comes round after branches of which one is not taken.
+@test "gradients of loops with branches are no malformed loops" {
+    cat >slope.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {}}
+_, a = while_loop(function(i) return Less(i, 3) end, function(i, a)
+  return i + 1, cond(Less(a, 2.0), function() return a * x end, function() return a + x end)
+end, {Const(0), Const(1.5)})
+entry.r = gradients(a, x)
+END
+    tf-graph slope.lua | tf-show --text >slope.txt # at x = 2: 1.5 x + x + x
+    tf-graph --text slope.txt | tf-exec --run r --feed x=2 | tf-show >seen
+    [[ $(<seen) == 'step 1  '*' 3.5' ]]
+    sed 's/ : [a-z0-9]*\[.*//; s/ at [^ ]*$//' slope.txt >plain.txt
+    run "$BATS_TEST_DIRNAME/loop_mutants.py" plain.txt "${LOOP_SEED:-1}" "${LOOP_MUTANTS:-100}" \
+        r x=1.25
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
 @test "a damaged loop is refused, or it runs to an end" {
     tf-graph --text nest.txt | tf-exec -q --run r --feed x=1.25 >whole.out
     run -0 "$BATS_TEST_DIRNAME/loop_mutants.py" nest.txt "${LOOP_SEED:-1}" "${LOOP_MUTANTS:-400}" \

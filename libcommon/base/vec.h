@@ -22,10 +22,17 @@
 #define vec_reserve(v, count)                                                                      \
     vec_grow_((void **)&(v)->items, &(v)->capacity, (count), sizeof *(v)->items)
 #define vec_push(v, item) (vec_reserve((v), (v)->n + 1), (void)((v)->items[(v)->n++] = (item)))
+/* The same in memory of an arena, where such an array stays: it is not released. */
+#define vec_push_in(arena, v, item)                                                                \
+    (vec_grow_in_((arena), (void **)&(v)->items, &(v)->capacity, (v)->n + 1, sizeof *(v)->items),  \
+     (void)((v)->items[(v)->n++] = (item)))
 #define vec_pop(v) ((v)->items[--(v)->n])
 #define vec_release(v) vec_free_((void **)&(v)->items, &(v)->n, &(v)->capacity)
 
 void vec_grow_(void **items, size_t *capacity, size_t count, size_t item_bytes);
+struct arena;
+void vec_grow_in_(struct arena *arena, void **items, size_t *capacity, size_t count,
+                  size_t item_bytes);
 void vec_free_(void **items, size_t *n, size_t *capacity);
 
 #endif

@@ -52,13 +52,6 @@ static int flag_all(struct rewrite *r, struct error *err)
     return 0;
 }
 
-static void release(struct rewrite *r)
-{
-    vec_release(&r->open);
-    vec_release(&r->lost);
-    arena_release(&r->arena);
-}
-
 int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
                  struct error *err)
 {
@@ -78,7 +71,7 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
     for (size_t i = 0; i < n_outputs; i++)
         r->edges[i] = EDGE_NONE;
     if (graph_order(from, r->order, err) || flag_all(r, err)) {
-        release(r);
+        arena_release(&r->arena);
         return err->code;
     }
     r->to = graph_new(from->registry);
@@ -157,7 +150,7 @@ struct node *rewrite_add(struct rewrite *r, const struct node *node, const struc
     struct node *copy = add(r, node, view, node->name);
     for (int i = 0; i < view->n_inputs; i++) {
         if (!edge_exists(view->inputs[i])) {
-            vec_push(&r->open, node->id);
+            vec_push_in(&r->arena, &r->open, node->id);
             break;
         }
     }
@@ -244,7 +237,7 @@ void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
     r->after[node->id] = after;
     r->edges[r->first[node->id]] = by;
     if (rewrite_has_own_name(r, node))
-        vec_push(&r->lost, ((struct alias){node->name, by}));
+        vec_push_in(&r->arena, &r->lost, ((struct alias){node->name, by}));
     rewrite_note(r, node->name, what);
 }
 
@@ -430,13 +423,12 @@ static int copy_names(struct rewrite *r, struct error *err)
         for (int j = 0; j < entry->n_edges; j++) {
             const int *after = r->after[entry->edges[j].node];
             if (entry->edges[j].slot != CONTROL_SLOT)
-                vec_push(&edges, rewrite_edge(r, entry->edges[j]));
+                vec_push_in(&r->arena, &edges, rewrite_edge(r, entry->edges[j]));
             else
                 for (; *after >= 0; after++)
-                    vec_push(&edges, ((struct edge){*after, CONTROL_SLOT}));
+                    vec_push_in(&r->arena, &edges, ((struct edge){*after, CONTROL_SLOT}));
         }
         graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
-        vec_release(&edges);
     }
     for (size_t i = 0; i < from->aliases.n; i++) {
         struct edge edge =
@@ -470,7 +462,7 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
     } else {
         graph_free(r->to);
     }
-    release(r);
+    arena_release(&r->arena);
     return code;
 }
 

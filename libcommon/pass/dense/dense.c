@@ -100,7 +100,6 @@ static int rewrite(const struct graph *from, const struct dense_options *options
         code = how(&c);
     c.r.n_changes = 1;
     code = rewrite_finish(&c.r, code, to, err);
-    vec_release(&c.converted);
     arena_release(&c.arena);
     return code;
 }

@@ -24,7 +24,7 @@ static struct edge known(const struct passes *p, struct edge edge, int pass)
 
 static struct edge note(struct passes *p, struct edge edge, int pass, struct edge result)
 {
-    vec_push(&p->known, ((struct stands_for){edge, pass, result}));
+    vec_push_in(&p->c->arena, &p->known, ((struct stands_for){edge, pass, result}));
     return result;
 }
 
@@ -317,6 +317,5 @@ int dense_unroll(struct dense_cutter *c)
         }
         dense_order_updates(&p);
     }
-    vec_release(&p.known);
     return code ? code : c->err->code;
 }

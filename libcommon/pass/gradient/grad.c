@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/walk.h"
 #include "pass/gradient/grad_engine.h"
 
@@ -61,18 +60,17 @@ static void find_ancestors(struct grad_engine *e, const struct gradient_request 
 {
     VEC(int) stack = VEC_INIT;
     for (int i = 0; i < r->n_ys; i++)
-        vec_push(&stack, r->ys[i].node);
+        vec_push_in(&e->arena, &stack, r->ys[i].node);
     while (stack.n) {
         int id = vec_pop(&stack);
         if (e->marks[id] & MARK_ANCESTOR)
             continue;
         e->marks[id] |= MARK_ANCESTOR;
-        vec_push(&e->ancestors, id);
+        vec_push_in(&e->arena, &e->ancestors, id);
         const struct node *node = graph_node(e->graph, id);
         for (int i = 0; i < node->n_inputs && !is_barrier(e, id); i++)
-            vec_push(&stack, node->inputs[i].node);
+            vec_push_in(&e->arena, &stack, node->inputs[i].node);
     }
-    vec_release(&stack);
 }
 
 /* Consumers among the ancestors: list heads by producer, links by edge. */
@@ -190,31 +188,28 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
         return e->err->code;
     struct consumers c = {0};
     VEC(int) stack = VEC_INIT;
-    c.first = mem_array((size_t)e->n_forward, sizeof *c.first); /* 0: none; else index + 1 */
+    c.first =
+        arena_array(&e->arena, (size_t)e->n_forward, sizeof *c.first); /* 0: none; else index + 1 */
     for (size_t i = 0; i < e->ancestors.n; i++) {
         int id = e->ancestors.items[i];
         const struct node *node = graph_node(e->graph, id);
         for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
-            vec_push(&c.node, id);
-            vec_push(&c.next, c.first[node->inputs[k].node]);
+            vec_push_in(&e->arena, &c.node, id);
+            vec_push_in(&e->arena, &c.next, c.first[node->inputs[k].node]);
             c.first[node->inputs[k].node] = (int)c.node.n;
         }
     }
     for (int i = 0; i < r->n_xs; i++)
         if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
-            vec_push(&stack, r->xs[i].node);
+            vec_push_in(&e->arena, &stack, r->xs[i].node);
     while (stack.n) {
         int id = vec_pop(&stack);
         if (e->marks[id] & MARK_BETWEEN)
             continue;
         e->marks[id] |= MARK_BETWEEN;
         for (int k = c.first[id]; k > 0; k = c.next.items[k - 1])
-            vec_push(&stack, c.node.items[k - 1]);
+            vec_push_in(&e->arena, &stack, c.node.items[k - 1]);
     }
-    vec_release(&stack);
-    mem_free(c.first);
-    vec_release(&c.node);
-    vec_release(&c.next);
     grad_sort_ancestors(e);
     struct build b = grad_build(e, NULL, NULL);
     for (int i = 0; i < r->n_ys; i++) {
@@ -234,7 +229,7 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     if (!code) {
         /* Not what was added to the forward graph, which the controls may wait for. */
         const struct gradients_options *options = e->options;
-        bool *waits = mem_array(e->graph->nodes.n, sizeof *waits);
+        bool *waits = arena_array(&e->arena, e->graph->nodes.n, sizeof *waits);
         for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
             struct node *node = graph_node(e->graph, e->n_forward + (int)i);
             if (e->made.items[i].forward_frame >= 0)
@@ -259,7 +254,6 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
                 graph_add_control(e->graph, node, options->controls[k]);
             waits[i] = true;
         }
-        mem_free(waits);
     }
     return code;
 }
@@ -275,8 +269,8 @@ int gradients_add(struct graph *graph, const struct edge *ys, const struct edge 
                             .err = err,
                             .n_forward = (int)graph->nodes.n};
     e.scope = e.options->scope ? e.options->scope : "gradients";
-    e.marks = mem_alloc(graph->nodes.n + 1);
-    e.contributions = mem_array(graph->nodes.n + 1, sizeof *e.contributions);
+    e.marks = arena_alloc(&e.arena, graph->nodes.n + 1);
+    e.contributions = arena_array(&e.arena, graph->nodes.n + 1, sizeof *e.contributions);
     for (int i = 0; i < n_xs; i++)
         result[i] = (struct gradient){EDGE_NONE, EDGE_NONE};
     int code = n_ys ? run(&e, &r, result) : error_set(err, ERR_DATA, "gradients of nothing");
@@ -286,11 +280,6 @@ int gradients_add(struct graph *graph, const struct edge *ys, const struct edge 
                 map_release(&e.spaces[i]->values);
     frames_free(e.frames);
     map_release(&e.loop_names);
-    mem_free(e.marks);
-    mem_free(e.contributions);
-    vec_release(&e.made);
-    vec_release(&e.ancestors);
-    vec_release(&e.cuts);
     arena_release(&e.arena);
     return code;
 }

@@ -4,7 +4,6 @@
  * within it is one unit: a unit is processed when all its consumers have been, so that all
  * contributions to its outputs are there.
  */
-#include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
 struct frame_walk {
@@ -120,7 +119,7 @@ static int pass_on(struct frame_walk *w, const struct grad *g)
         any = true;
     }
     if (!any)
-        vec_push(&e->cuts, g->node->id);
+        vec_push_in(&e->arena, &e->cuts, g->node->id);
     return 0;
 }
 
@@ -144,7 +143,7 @@ static int process_node(struct frame_walk *w, const struct node *node)
     if (!is_wanted || pass_identity(w, node))
         return e->err->code;
     size_t n_out = (size_t)node->n_outputs, n_in = (size_t)node->n_inputs;
-    struct edge *edges = mem_array(n_out + 2 * n_in + 1, sizeof *edges);
+    struct edge *edges = arena_array(&e->arena, n_out + 2 * n_in + 1, sizeof *edges);
     struct grad g = {.node = node, .out = edges, .in = edges + n_out};
     g.in_indices = g.in + n_in;
     bool any = false;
@@ -158,11 +157,10 @@ static int process_node(struct frame_walk *w, const struct node *node)
         int mark = (int)e->graph->nodes.n;
         g.b = grad_build(e, arena_printf(&e->arena, "%s_grad", node->name), node);
         if (node->op->def->flags & OP_NO_GRADIENT)
-            vec_push(&e->cuts, node->id);
+            vec_push_in(&e->arena, &e->cuts, node->id);
         else if (!call_gradient(w, &g) && !grad_adopt(e, w->space, mark))
             pass_on(w, &g);
     }
-    mem_free(edges);
     return e->err->code;
 }
 
@@ -174,7 +172,8 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
                            .nodes = e->by_frame + e->begin[frame],
                            .n_nodes = e->end[frame] - e->begin[frame],
                            .pending = e->pending};
-    w.queue = mem_array((size_t)w.n_nodes + 1, sizeof *w.queue); /* a unit has a node at least */
+    w.queue = arena_array(&e->arena, (size_t)w.n_nodes + 1,
+                          sizeof *w.queue); /* a unit has a node at least */
     for (int i = 0; i < w.n_nodes; i++) {
         int id = w.nodes[i], unit = unit_of(&w, id);
         const struct node *node = graph_node(e->graph, id);
@@ -205,6 +204,5 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
             if (unit_of(&w, e->by_frame[i]) == unit)
                 finish_node(&w, unit, e->by_frame[i]);
     }
-    mem_free(w.queue);
     return e->err->code;
 }

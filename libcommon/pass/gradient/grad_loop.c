@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
 /* A loop variable in the making: Merge(Enter(start), open) -> Switch -> body, Exit. */
@@ -305,7 +304,7 @@ int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int fram
     if (!space)
         return e->err->code;
     struct build b = grad_build(e, loop_scope(e, frame, "grad"), NULL);
-    struct cycle *cycles = mem_array((size_t)n, sizeof *cycles);
+    struct cycle *cycles = arena_array(&e->arena, (size_t)n, sizeof *cycles);
     int code = open_variables(e, &b, space, cycles);
     if (!code)
         code = grad_process_frame(e, space, frame);
@@ -314,6 +313,5 @@ int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int fram
             code = finish_variable(e, &b, space, grad_variable(e, frame, i), &cycles[i]);
     if (!code)
         code = finish_constants(e, &b, space);
-    mem_free(cycles);
     return code;
 }

@@ -3,7 +3,6 @@
  * Contributions to the gradient of an edge, and their sum. Row-wise contributions stay rows as long
  * as there are no dense ones; a single dense one makes the sum dense.
  */
-#include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
 static struct contributions *list_of(struct grad_engine *e, struct edge edge)
@@ -71,9 +70,9 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
         return n ? first->gradient : none;
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
     const struct contribution *c = first;
-    struct edge *values = mem_array((size_t)n + 1, sizeof *values);
+    struct edge *values = arena_array(&e->arena, (size_t)n + 1, sizeof *values);
     if (stay_rows(&b, first)) { /* their values and indices one after the other */
-        struct edge *indices = mem_array((size_t)n + 1, sizeof *indices);
+        struct edge *indices = arena_array(&e->arena, (size_t)n + 1, sizeof *indices);
         for (int i = 1; i <= n; i++, c = c->next) {
             values[i] = c->gradient.values;
             indices[i] = c->gradient.indices;
@@ -81,13 +80,11 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
         values[0] = indices[0] = build_scalar(&b, INT32, 0);
         first->gradient.values = build_op(&b, "Concat", values, n + 1, NULL, 0);
         first->gradient.indices = build_op(&b, "Concat", indices, n + 1, NULL, 0);
-        mem_free(indices);
     } else {
         for (int i = 0; i < n; i++, c = c->next)
             values[i] = gradient_dense(&b, &c->gradient, edge);
         first->gradient = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
     }
-    mem_free(values);
     first->next = NULL;
     list->last = first;
     if (b.failed || grad_adopt(e, space, mark))

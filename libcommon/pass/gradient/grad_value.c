@@ -12,14 +12,13 @@
  */
 #include <stdio.h>
 
-#include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame)
 {
     while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward) {
         struct grad_made made = {space, forward_frame, CONDITION_NONE};
-        vec_push(&e->made, made);
+        vec_push_in(&e->arena, &e->made, made);
     }
 }
 
@@ -36,7 +35,7 @@ void grad_note_beside(struct grad_engine *e, int loop)
 {
     struct grad_made made = grad_made_beside(e, loop);
     while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
-        vec_push(&e->made, made);
+        vec_push_in(&e->arena, &e->made, made);
 }
 
 /* ---- building in a given place ---- */

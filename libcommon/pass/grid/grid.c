@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/device_name.h"
 #include "graph/prefix.h"
 #include "pass/grid/grid_private.h"
@@ -103,7 +102,6 @@ int grid_graph(const struct graph *from, const struct grid_options *options, str
             code = build(&g, to);
         frames_free(g.frames);
     }
-    vec_release(&g.known);
     arena_release(&g.arena);
     return code;
 }

@@ -74,15 +74,15 @@ static int find_entry(struct clocked *c, const char *wanted)
     return 0;
 }
 
-static void meet(device_nodes_vec *list, const struct node *node)
+static void meet(struct clocked *c, device_nodes_vec *list, const struct node *node)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
     size_t i = 0;
     while (i < list->n && strcmp(list->items[i].device, device) != 0)
         i++;
     if (i == list->n)
-        vec_push(list, ((struct device_nodes){.device = device}));
-    vec_push(&list->items[i].nodes, node->id);
+        vec_push_in(&c->arena, list, ((struct device_nodes){.device = device}));
+    vec_push_in(&c->arena, &list->items[i].nodes, node->id);
 }
 
 /* Nobody would push for another entry that writes. */
@@ -207,13 +207,6 @@ static int add_all(struct clocked *c)
     return graph_check(c->graph, c->err);
 }
 
-static void release_list(device_nodes_vec *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        vec_release(&list->items[i].nodes);
-    vec_release(list);
-}
-
 int grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
 {
     size_t n = graph->nodes.n;
@@ -231,7 +224,7 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
                 comes_after |= c.changes[node_dependency(node, k).node];
             c.changes[node->id] = c.is_needed[node->id] && (is_writer || comes_after);
             if (is_writer)
-                meet(&c.writers, node);
+                meet(&c, &c.writers, node);
         }
         /* The round begins when all is there that writers, and what comes after them, need of the
          * rest of the step, the check of the loss among it. */
@@ -243,15 +236,13 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
                 if (is_met[from] || c.changes[from] || !needed->n_inputs)
                     continue;
                 is_met[from] = true;
-                meet(&c.computed, needed);
+                meet(&c, &c.computed, needed);
             }
         }
         code = check_entries(&c);
         if (!code)
             code = add_all(&c);
     }
-    release_list(&c.computed);
-    release_list(&c.writers);
     arena_release(&c.arena);
     return code;
 }

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/grid/grid_private.h"
 
 static struct edge known_part(const struct grid *g, const struct grid_part *wanted)
@@ -63,7 +62,7 @@ struct edge grid_local(struct grid *g, struct edge edge, int cell)
     part.edge = known_part(g, &part);
     if (!edge_exists(part.edge)) {
         part.edge = grid_copy(g, node, cell, NULL, NULL, 0);
-        vec_push(&g->known, part);
+        vec_push_in(&g->arena, &g->known, part);
     }
     return part.edge;
 }
@@ -110,6 +109,6 @@ struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, str
         part.edge = grid_slice(b, whole, cut, area);
     }
     if (edge_exists(part.edge))
-        vec_push(&g->known, part);
+        vec_push_in(&g->arena, &g->known, part);
     return part.edge;
 }

@@ -179,7 +179,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
                 continue;
             struct edge cast = wide(&h, edge);
             if (!(h.r.flags[node->id] & REWRITE_KEPT))
-                vec_push(&h.r.lost, ((struct alias){node->name, cast}));
+                vec_push_in(&h.r.arena, &h.r.lost, ((struct alias){node->name, cast}));
         }
         for (size_t i = 0; i < from->aliases.n; i++)
             widen_end(&h, from->aliases.items[i].edge);
@@ -187,7 +187,6 @@ int half_graph(const struct graph *from, const struct half_options *options, str
             for (int k = 0; k < from->entries.items[i].n_edges; k++)
                 widen_end(&h, from->entries.items[i].edges[k]);
     }
-    vec_release(&h.todo);
     return rewrite_close(&h.r, code, to, n);
 }
 

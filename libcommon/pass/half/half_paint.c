@@ -19,7 +19,7 @@ static void give(struct halver *h, int node, unsigned fact)
     do {
         if (!half_has(h, i, fact)) {
             h->facts[i] |= fact;
-            vec_push(&h->todo, i);
+            vec_push_in(&h->r.arena, &h->todo, i);
         }
         i = h->next[i];
     } while (i != node);
@@ -51,7 +51,7 @@ static void start(struct halver *h, enters is_root)
 {
     for (size_t i = 0; i < h->r.from->nodes.n; i++)
         if (is_root(h, (int)i))
-            vec_push(&h->todo, (int)i);
+            vec_push_in(&h->r.arena, &h->todo, (int)i);
 }
 
 /* ---- what is denied ---- */

@@ -108,7 +108,7 @@ static int visit_all(struct half_scaler *s)
                     view.inputs[0] = plain;
                     struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
                     rewrite_note(&s->r, node->name, "is divided by the loss scale");
-                    vec_push(&s->gradients, made);
+                    vec_push_in(&s->r.arena, &s->gradients, made);
                 }
             } else
                 rewrite_copy(&s->r, node);
@@ -121,7 +121,7 @@ static int visit_all(struct half_scaler *s)
         if (s->facts[node->id] & SCALE_GATED) {
             struct node view = rewrite_view(&s->r, node);
             add_control(s, &view, s->go);
-            vec_push(&s->waits, rewrite_add(&s->r, node, &view)->id);
+            vec_push_in(&s->r.arena, &s->waits, rewrite_add(&s->r, node, &view)->id);
         } else if (is_late(s, node->id))
             rewrite_copy(&s->r, node);
     }
@@ -228,7 +228,5 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         graph_free(*to);
         *to = NULL;
     }
-    vec_release(&s.gradients);
-    vec_release(&s.waits);
     return code;
 }

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 #include "pass/place/place.h"
@@ -43,7 +42,8 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
 {
     const struct node *node = graph_node(c->from, crossing->reader);
     struct edge variable = {c->copy[crossing->edge.node], crossing->edge.slot};
-    int *after = mem_array((size_t)(node->n_inputs + node->n_controls) + 1, sizeof *after);
+    int *after =
+        arena_array(&c->arena, (size_t)(node->n_inputs + node->n_controls) + 1, sizeof *after);
     struct node_spec spec = {.op = "Identity", .inputs = &variable, .n_inputs = 1};
     int n = node_is(node, "Merge") ? 0 : node->n_inputs + node->n_controls;
     spec.controls = after;
@@ -58,11 +58,7 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
             break;
         after[spec.n_controls++] = here.node;
     }
-    struct edge read = EDGE_NONE;
-    if (!c->err->code)
-        read = (struct edge){part_add(c, part, node, &spec), 0};
-    mem_free(after);
-    return read;
+    return c->err->code ? EDGE_NONE : (struct edge){part_add(c, part, node, &spec), 0};
 }
 
 /* What is sent, on the part that has it. */
@@ -322,7 +318,6 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
         code = cut(&c);
         frames_free(c.frames);
     }
-    vec_release(&c.todo);
     if (code)
         parts_release(parts);
     arena_release(&c.arena);

@@ -64,7 +64,7 @@ void part_find_late(struct cutter *c)
                 continue;
             struct taking taking = {add_read(&graph, node->id, variable),
                                     add_read(&graph, node->inputs[k].node, variable)};
-            vec_push(&takings, taking);
+            vec_push_in(&c->arena, &takings, taking);
         }
     }
     /* A reader is late if what it has the variable from does not follow all the writes that it
@@ -79,6 +79,5 @@ void part_find_late(struct cutter *c)
             c->late[graph.accesses.items[taking->reader].node] = 1;
     }
     mem_free(counts);
-    vec_release(&takings);
     access_graph_release(&graph);
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/device_name.h"
 #include "pass/part/part_private.h"
 #include "pass/place/place.h"
@@ -75,7 +74,7 @@ int part_connect_controls(struct cutter *c, const struct node *node)
 {
     int part = c->part[node->id], n = 0, code = 0;
     struct graph *graph = part_at(c, part);
-    struct wait *waits = mem_array((size_t)node->n_controls + 1, sizeof *waits);
+    struct wait *waits = arena_array(&c->arena, (size_t)node->n_controls + 1, sizeof *waits);
     for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
         if (c->part[before] != part && !is_in_loop(c, node->id) && !is_in_loop(c, before) &&
@@ -98,7 +97,7 @@ int part_connect_controls(struct cutter *c, const struct node *node)
             if (c->position[node->controls[i]] < earliest)
                 earliest = c->position[node->controls[i]];
         c->todo.n = 0;
-        vec_push(&c->todo, node->id);
+        vec_push_in(&c->arena, &c->todo, node->id);
         while (c->todo.n) {
             const struct node *at = graph_node(c->from, vec_pop(&c->todo));
             for (int i = 0; i < at->n_inputs + at->n_controls; i++) {
@@ -110,7 +109,7 @@ int part_connect_controls(struct cutter *c, const struct node *node)
                     !node_has(from, OP_STATEFUL) || node_has(from, OP_CONTROL_FLOW))
                     continue;
                 c->seen[before] = stamp;
-                vec_push(&c->todo, before);
+                vec_push_in(&c->arena, &c->todo, before);
             }
         }
     }
@@ -120,7 +119,6 @@ int part_connect_controls(struct cutter *c, const struct node *node)
             waits[n_left++] = waits[i];
     if (n_left && !code)
         code = connect_waits(c, node, waits, n_left);
-    mem_free(waits);
     return code;
 }
 

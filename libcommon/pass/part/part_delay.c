@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 
@@ -176,7 +175,7 @@ static int find_groups(struct delayer *d)
     part_node_vec may = VEC_INIT;
     for (size_t i = 0; i < d->c->parts->crossings.n; i++)
         if (can_join(d, crossing_at(d, (int)i)))
-            vec_push(&may, (int)i);
+            vec_push_in(&d->c->arena, &may, (int)i);
     if (may.n)
         qsort_r(may.items, may.n, sizeof *may.items, by_way_and_time, d);
     for (size_t first = 0, i = 1; i <= may.n; i++) {
@@ -191,7 +190,6 @@ static int find_groups(struct delayer *d)
             break;
         first = i;
     }
-    vec_release(&may);
     return d->c->err->code;
 }
 
@@ -289,7 +287,8 @@ int part_delay(struct cutter *c)
     VEC(struct way) ways = VEC_INIT;
     for (int i = 0; i < (int)c->parts->crossings.n; i++)
         if (d.arrival[i] >= 0 && d.need[i] <= d.end)
-            vec_push(&ways, ((struct way){i, way_ns(&d, crossing_at(&d, i)), d.need[i]}));
+            vec_push_in(&c->arena, &ways,
+                        ((struct way){i, way_ns(&d, crossing_at(&d, i)), d.need[i]}));
     if (ways.n)
         qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, &d);
     double leave = 0;
@@ -316,6 +315,5 @@ int part_delay(struct cutter *c)
                 break;
         }
     }
-    vec_release(&ways);
     return c->err->code;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "pass/place/place_private.h"
@@ -39,7 +38,7 @@ int place_root(struct placer *p, int node)
 
 void place_join(struct placer *p, int a, int b)
 {
-    vec_push(&p->links, ((struct place_link){a, b}));
+    vec_push_in(&p->arena, &p->links, ((struct place_link){a, b}));
     a = place_root(p, a);
     b = place_root(p, b);
     p->parent[a > b ? a : b] = a > b ? b : a;
@@ -242,7 +241,6 @@ static int prepare(struct placer *p)
 static void release(struct placer *p)
 {
     place_model_free(p->model);
-    vec_release(&p->links);
     arena_release(&p->arena);
 }
 

@@ -53,7 +53,7 @@ static int find_order(struct place_model *m)
     wire.latency /= n ? n : 1;
     wire.per_byte /= n ? n : 1;
 
-    struct rank *ranks = mem_array((size_t)m->n, sizeof *ranks);
+    struct rank *ranks = arena_array(&m->arena, (size_t)m->n, sizeof *ranks);
     int code = graph_order(graph, m->order, m->placer->err);
     for (int i = 0; !code && i < m->n; i++) {
         const struct node *node = graph_node(graph, m->order[i]);
@@ -93,7 +93,6 @@ static int find_order(struct place_model *m)
         qsort(ranks, (size_t)m->n, sizeof *ranks, by_rank);
     for (int i = 0; !code && i < m->n; i++)
         m->order[i] = ranks[i].node;
-    mem_free(ranks);
     return code;
 }
 

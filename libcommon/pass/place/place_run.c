@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/place/place_private.h"
 
 #define GAPS_MAX 32 /* of a device that are remembered */
@@ -33,10 +32,6 @@ void place_run_init(struct place_run *run, const struct place_model *model)
 
 void place_run_release(struct place_run *run)
 {
-    for (int i = 0; run->gaps && i < run->model->n_devices; i++)
-        vec_release(&run->gaps[i]);
-    vec_release(&run->copies);
-    vec_release(&run->undo);
     arena_release(&run->arena);
 }
 
@@ -71,15 +66,16 @@ static double send(struct place_run *run, struct edge edge, int to)
         if (channel.index < 0)
             continue;
         double *busy = &run->channel_free[channel.index];
-        vec_push(&run->undo, ((struct place_undo){channel.index, *busy}));
+        vec_push_in(&run->arena, &run->undo, ((struct place_undo){channel.index, *busy}));
         *busy = ready + (weight * bytes) * channel.per_byte;
     }
     double time = ready + weight * (bytes * wire->per_byte + wire->latency);
     bool moves = device_at(run, from)->host != device_at(run, to)->host;
     double held = moves && !m->initial[edge.node] ? bytes : 0;
     run->incoming += held;
-    vec_push(&run->copies, ((struct place_copy){edge.node, edge.slot, to, time, held,
-                                                run->first_copy[edge.node]}));
+    vec_push_in(
+        &run->arena, &run->copies,
+        ((struct place_copy){edge.node, edge.slot, to, time, held, run->first_copy[edge.node]}));
     run->first_copy[edge.node] = (int)run->copies.n - 1;
     return time;
 }
@@ -133,7 +129,7 @@ static void add_gap(struct place_run *run, int host, struct place_gap gap)
         return;
     if (run->gaps[host].n == GAPS_MAX)
         remove_gap(run, host, 0);
-    vec_push(&run->gaps[host], gap);
+    vec_push_in(&run->arena, &run->gaps[host], gap);
 }
 
 /* ---- memory ---- */

@@ -54,29 +54,29 @@ static int copy_names(struct replicator *r)
     return 0;
 }
 
+static int by_allreduce(struct replicator *r)
+{
+    if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
+        return error_set(
+            r->err, ERR_USAGE, "--%s is for what is pushed to shards; with --mode %s %s",
+            r->options->accumulate > 1 ? "accumulate" : "compress", replicate_mode_name(r->options),
+            r->options->by_servers ? "nothing is" : "there are none");
+    return replicate_allreduce(r);
+}
+
+static int by_shards(struct replicator *r)
+{
+    return replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
+           replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
+           replicate_end_update(r) || replicate_copy_after(r) || replicate_group(r);
+}
+
 static int build(struct replicator *r)
 {
-    if (r->options->towers) {
-        if (replicate_towers(r) || copy_names(r))
-            return r->err->code;
-        return graph_check(r->to, r->err);
-    }
-    if (r->options->mode == REPLICATE_ALLREDUCE) {
-        if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
-            return error_set(r->err, ERR_USAGE,
-                             "--%s is for what is pushed to shards; with --mode %s %s",
-                             r->options->accumulate > 1 ? "accumulate" : "compress",
-                             replicate_mode_name(r->options),
-                             r->options->by_servers ? "nothing is" : "there are none");
-        if (replicate_allreduce(r) || copy_names(r))
-            return r->err->code;
-        return graph_check(r->to, r->err);
-    }
-    if (replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
-        replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
-        replicate_end_update(r) || replicate_copy_after(r) || copy_names(r) || replicate_group(r))
-        return r->err->code;
-    return graph_check(r->to, r->err);
+    bool failed = r->options->towers     ? replicate_towers(r)
+                  : !replicate_pushes(r) ? by_allreduce(r)
+                                         : by_shards(r);
+    return failed || copy_names(r) ? r->err->code : graph_check(r->to, r->err);
 }
 
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
@@ -105,30 +105,11 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     if (code)
         graph_free(r.to);
     *to = code ? NULL : r.to;
-    for (size_t i = 0; i < r.pushes.n; i++) {
-        vec_release(&r.pushes.items[i].edges);
-        vec_release(&r.pushes.items[i].values);
-    }
-    vec_release(&r.pushes);
     map_release(&r.push_at);
     for (int i = 0; i < N_BY_EDGE; i++)
         edge_map_release(&r.by_edge[i]);
-    vec_release(&r.todo);
-    vec_release(&r.open);
-    vec_release(&r.reduced);
-    vec_release(&r.products);
-    vec_release(&r.locals);
-    vec_release(&r.dues);
-    vec_release(&r.states);
-    vec_release(&r.held);
-    vec_release(&r.joined);
-    vec_release(&r.coded);
-    vec_release(&r.delayed);
-    vec_release(&r.pieces);
-    vec_release(&r.exchanges);
-    vec_release(&r.ends);
-    vec_release(&r.inits);
-    towers_release(r.towers);
+    if (r.towers)
+        frames_free(r.towers->frames);
     arena_release(&r.arena);
     return code;
 }

@@ -110,7 +110,7 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
             put_edge(r, &exchange->plain, product.right, "mean_rows", FOR_PRODUCTS);
         edge_map_add(&r->by_edge[BY_LEFT], product.left, 0);
         edge_map_add(&r->by_edge[BY_RIGHT], product.right, 0);
-        vec_push(&r->products, product);
+        vec_push_in(&r->arena, &r->products, product);
     } else if (crossing == CROSSES_IN_CODE) {
         struct edge whole = EDGE_NONE;
         const struct coded_gradient *coded = replicate_add_code(r, edge, &whole);
@@ -187,9 +187,6 @@ int replicate_allreduce(struct replicator *r)
         code = put_pushed(r, &exchange, known[i].edge);
     if (!code)
         code = flush(r, &exchange);
-    vec_release(&exchange.plain.values);
-    vec_release(&exchange.codes.values);
-    vec_release(&exchange.whole.values);
     if (!code) {
         /* The worker's own product, of all workers' rows. */
         for (size_t i = 0; i < r->products.n; i++) {
@@ -219,7 +216,6 @@ int replicate_allreduce(struct replicator *r)
             put_edge(r, &bucket, value, "first", FOR_INITIAL);
     }
     code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);
-    vec_release(&bucket.values);
     if (code)
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)

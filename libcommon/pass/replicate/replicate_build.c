@@ -146,6 +146,13 @@ int replicate_after(struct replicator *r, const char *op, const char *device,
     return replicate_add(r, spec, "%s", name).node;
 }
 
+struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge made)
+{
+    if (edge_exists(made))
+        vec_push_in(&r->arena, nodes, made.node);
+    return made;
+}
+
 void replicate_wait(struct replicator *r, struct edge what, int before)
 {
     if (!r->err->code && edge_exists(what) && before >= 0)

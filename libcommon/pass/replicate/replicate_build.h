@@ -46,7 +46,7 @@ struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type,
     replicate_add(r, replicate_spec_of_number(r, type, value), __VA_ARGS__)
 /* A variable's new value, which is set with what else is in the list. */
 #define replicate_assign(r, nodes, variable, value, ...)                                           \
-    replicate_also(nodes, replicate_op(r, "Assign", variable, value, __VA_ARGS__))
+    replicate_also(r, nodes, replicate_op(r, "Assign", variable, value, __VA_ARGS__))
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
@@ -64,12 +64,8 @@ static inline struct edge replicate_out(int node)
 {
     return (struct edge){node, 0};
 }
-static inline struct edge replicate_also(node_list *nodes, struct edge made)
-{
-    if (edge_exists(made))
-        vec_push(nodes, made.node);
-    return made;
-}
+/* Adds it to a list, if it is there, and returns it. */
+struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge made);
 
 /* Like `node`, but for what `differs` says: name, device, attributes (NULL: the node's). */
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,

@@ -117,7 +117,6 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
     const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
     if (!r->err->code)
         graph_add_entry(r->to, "rest", edges, 2);
-    vec_release(&nodes);
     return r->err->code;
 }
 
@@ -179,16 +178,15 @@ int replicate_end_update(struct replicator *r)
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, (int)i, FACT_WRITER) ||
             (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs))
-            vec_push(&over, r->updated[i]);
+            vec_push_in(&r->arena, &over, r->updated[i]);
     if (replicate_may_leave_out(r) || r->has_intervals) {
         /* They are dead then, and the clock goes on. */
         int all = replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &over, "clock/updated");
         over.n = 0;
-        vec_push(&over, all);
+        vec_push_in(&r->arena, &over, all);
     }
     for (size_t i = 0; i < over.n; i++)
         replicate_wait(r, replicate_out(advance), over.items[i]);
-    vec_release(&over);
     if (r->err->code)
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);

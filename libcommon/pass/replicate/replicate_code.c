@@ -181,7 +181,7 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     coded.own.code = replicate_quantize(
         r, &coded, replicate_text(r, replicate_edge_name(r, coded.gradient), "code"), &coded.own);
     edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
-    vec_push(&r->coded, coded);
+    vec_push_in(&r->arena, &r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
 }
 
@@ -238,7 +238,7 @@ static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
 {
     struct edge kept = replicate_keep(r, coded, coding, suffix);
     replicate_wait(r, kept, exchanged);
-    replicate_also(&r->ends, kept);
+    replicate_also(r, &r->ends, kept);
 }
 
 void replicate_keep_lost(struct replicator *r)

@@ -75,7 +75,7 @@ void replicate_copy(struct replicator *r, const struct node *node)
                           replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
     r->copy[node->id] = copy->id;
     if (open)
-        vec_push(&r->open, node->id);
+        vec_push_in(&r->arena, &r->open, node->id);
     if (replicate_is_read(r, node) ||
         (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))) {
         replicate_narrow(r, copy->id);

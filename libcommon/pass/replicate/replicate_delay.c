@@ -21,11 +21,10 @@ void replicate_begin_delay(struct replicator *r)
     for (size_t i = 0; r->options->delay && i < r->from->nodes.n; i++)
         if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
             !has(r, (int)i, FACT_AFTER))
-            vec_push(&controls, r->copy[i]);
+            vec_push_in(&r->arena, &controls, r->copy[i]);
     if (r->options->delay)
         r->computed =
             replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
-    vec_release(&controls);
 }
 
 struct edge replicate_exchanged(struct replicator *r, struct edge edge)
@@ -41,7 +40,7 @@ struct edge replicate_exchanged(struct replicator *r, struct edge edge)
     struct edge kept = replicate_variable(r, &mark, name, output->type, &output->shape);
     replicate_assign(r, &r->inits, kept, replicate_zeros(r, name, output->type, &output->shape),
                      "%s/Assign", name);
-    vec_push(&r->delayed, ((struct delayed_gradient){edge, kept}));
+    vec_push_in(&r->arena, &r->delayed, ((struct delayed_gradient){edge, kept}));
     return replicate_op(r, "Identity", kept, EDGE_NONE, "%s/before", gradient->name);
 }
 

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "graph/walk.h"
@@ -18,7 +17,7 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
 {
     if (!has(r, node, fact)) {
         r->facts[node] |= fact;
-        vec_push(&r->todo, node);
+        vec_push_in(&r->arena, &r->todo, node);
     }
 }
 
@@ -62,7 +61,7 @@ static struct push *push_of(struct replicator *r, const char *variable)
 {
     int64_t at = (int64_t)r->pushes.n;
     if (!map_get(&r->push_at, variable, &at)) {
-        vec_push(&r->pushes, ((struct push){.variable = variable, .take = -1}));
+        vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = variable, .take = -1}));
         map_put(&r->push_at, variable, at);
     }
     return &r->pushes.items[at];
@@ -94,7 +93,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
                 if (!replicate_is_pushed(r, edge)) {
                     const char *own = replicate_gradient_of(graph_node(r->from, edge.node));
                     struct push *push = push_of(r, own ? own : variable);
-                    vec_push(&push->edges, edge);
+                    vec_push_in(&r->arena, &push->edges, edge);
                     edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
                 }
             } else if (!part_is_variable(r->from, node->inputs[i]))

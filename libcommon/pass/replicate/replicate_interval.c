@@ -158,7 +158,7 @@ int replicate_find_intervals(struct replicator *r)
             if (is_gradient(r, push->edges.items[k]))
                 push->edges.items[kept++] = push->edges.items[k];
             else
-                vec_push(&steady->edges, push->edges.items[k]);
+                vec_push_in(&r->arena, &steady->edges, push->edges.items[k]);
         }
         if (is_held(r, push))
             push->edges.n = kept;
@@ -179,7 +179,7 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
             continue;
         if (r->has_intervals && r->interval[control] != r->steps &&
             r->interval[control] != r->interval[node->id])
-            vec_push(&left_out, before);
+            vec_push_in(&r->arena, &left_out, before);
         else
             replicate_wait(r, waits, before);
     }
@@ -187,7 +187,6 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
         replicate_wait(r, waits,
                        replicate_after(r, "ControlTrigger", SHARD_DEVICE, &left_out,
                                        replicate_text(r, node->name, "waits")));
-    vec_release(&left_out);
     return r->err->code;
 }
 
@@ -220,8 +219,8 @@ int replicate_add_dues(struct replicator *r)
             continue;
         const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", every);
         struct edge due = replicate_due(r, name, r->pushed, every / r->steps);
-        vec_push(&r->dues, ((struct due){every, due, (int)steady->values.n}));
-        vec_push(&steady->values, ((struct pushed_value){due, "first", PUSHED_DUE}));
+        vec_push_in(&r->arena, &r->dues, ((struct due){every, due, (int)steady->values.n}));
+        vec_push_in(&r->arena, &steady->values, ((struct pushed_value){due, "first", PUSHED_DUE}));
     }
     return r->err->code;
 }
@@ -236,7 +235,7 @@ struct edge replicate_hold(struct replicator *r, const struct push *push, const 
     if (r->err->code)
         return EDGE_NONE;
     struct edge marked = {node->id, 0};
-    vec_push(&r->states, ((struct own_state){marked, sum.variable, sum.rest}));
+    vec_push_in(&r->arena, &r->states, ((struct own_state){marked, sum.variable, sum.rest}));
     replicate_assign(r, &r->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
 }
@@ -258,15 +257,14 @@ int replicate_end_intervals(struct replicator *r, int push)
         return r->err->code;
     for (size_t i = 0; i < r->pushes.n; i++)
         if (is_held(r, &r->pushes.items[i]))
-            vec_push(&staged, r->pushes.items[i].token.node);
+            vec_push_in(&r->arena, &staged, r->pushes.items[i].token.node);
     replicate_wait(
         r, replicate_out(push),
         replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &staged, "clock/push/staged"));
-    vec_release(&staged);
     replicate_assign(r, &r->held, r->pushed_before, r->pushed, "clock/pushed/Assign");
     for (size_t i = 0; i < r->held.n; i++) {
         replicate_wait(r, replicate_out(r->held.items[i]), push);
-        vec_push(&r->ends, r->held.items[i]);
+        vec_push_in(&r->arena, &r->ends, r->held.items[i]);
     }
     return r->err->code;
 }

@@ -64,9 +64,9 @@ int replicate_write_journal(struct replicator *r, int push)
         bool is_known = edge_exists(state->next);
         struct edge node = write_after(r, state, "JournalWrite", "written",
                                        is_known ? state->next : state->variable, pushes);
-        replicate_also(&written, node);
+        replicate_also(r, &written, node);
         if (!is_known)
-            replicate_also(&written,
+            replicate_also(r, &written,
                            write_after(r, state, "JournalAdd", "added",
                                        replicate_find_coded(r, state->gradient)->own.value,
                                        node.node));
@@ -80,7 +80,6 @@ int replicate_write_journal(struct replicator *r, int push)
                                                           .n_controls = 1 + (pushes >= 0)},
                                        "journal/commit");
     replicate_wait(r, replicate_out(push), commit.node);
-    vec_release(&written);
     return r->err->code;
 }
 
@@ -100,7 +99,7 @@ struct recall replicate_recall(struct replicator *r)
     recall.journal =
         replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes").node;
     replicate_wait(r, replicate_out(recall.journal), begin.node);
-    replicate_also(&r->joined, begin);
+    replicate_also(r, &r->joined, begin);
     return recall;
 }
 
@@ -150,5 +149,5 @@ void replicate_lose_again(struct replicator *r, const struct own_state *state, i
         return;
     again.code = replicate_quantize(r, coded, replicate_text(r, name, "code"), &again);
     replicate_wait(r, again.code, set);
-    replicate_also(&r->joined, replicate_keep(r, coded, &again, "again"));
+    replicate_also(r, &r->joined, replicate_keep(r, coded, &again, "again"));
 }

@@ -28,17 +28,17 @@ int replicate_list_known(struct replicator *r, struct known **list)
         times[node->id] = begin + replicate_node_ns(r, node);
     }
 
-    VEC(struct known) known = {0};
+    VEC(struct known) known = VEC_INIT;
     graph_each_ordered(node, r->from, r->order) {
         for (int slot = 0; slot < node->n_outputs; slot++) {
             struct edge edge = {node->id, slot};
             if (replicate_is_pushed(r, edge))
-                vec_push(&known, ((struct known){edge, times[node->id], (int)known.n}));
+                vec_push_in(&r->arena, &known,
+                            ((struct known){edge, times[node->id], (int)known.n}));
         }
     }
     int n = (int)known.n;
-    *list = arena_copy(&r->arena, known.items, known.n * sizeof *known.items);
-    vec_release(&known);
+    *list = known.items;
     /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
     for (int i = 0; i < n; i++) {
         const char *variable = replicate_gradient_of(graph_node(r->from, (*list)[i].edge.node));
@@ -50,6 +50,7 @@ int replicate_list_known(struct replicator *r, struct known **list)
                 (*list)[i].ns = fmax((*list)[i].ns, (*list)[k].ns);
         }
     }
-    qsort(*list, (size_t)n, sizeof **list, by_time);
+    if (n)
+        qsort(*list, (size_t)n, sizeof **list, by_time);
     return n;
 }

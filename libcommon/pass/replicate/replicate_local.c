@@ -87,8 +87,8 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
     struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
     struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);
-    replicate_also(&r->joined, assign_rows(r, replicate_text(r, name, "join"), kept, empty));
-    replicate_also(&r->ends, assign_rows(r, replicate_text(r, name, "end"), kept, rest));
+    replicate_also(r, &r->joined, assign_rows(r, replicate_text(r, name, "join"), kept, empty));
+    replicate_also(r, &r->ends, assign_rows(r, replicate_text(r, name, "end"), kept, rest));
     return build_slot(steered, 1);
 }
 
@@ -184,7 +184,7 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
     struct edge used =
         replicate_op(r, "Merge", build_slot(kept, 0), build_slot(fetched, 1), "%s/used", name);
     replicate_assign(r, &r->joined, copy, shared, "%s/join", name);
-    vec_push(&r->locals, ((struct local_copy){variable, copy, used}));
+    vec_push_in(&r->arena, &r->locals, ((struct local_copy){variable, copy, used}));
     return used;
 }
 

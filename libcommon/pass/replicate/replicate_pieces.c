@@ -107,9 +107,8 @@ int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int prio
                       (struct bucket_value){product.gradient, piece.made, reduction, FOR_PIECES});
         if (!replicate_reduce(r, name, &bucket)) {
             piece.sum = r->reduced.items[r->reduced.n - 1].value;
-            vec_push(&r->pieces, piece);
+            vec_push_in(&r->arena, &r->pieces, piece);
         }
-        vec_release(&bucket.values);
     }
     return r->err->code;
 }

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/replicate/replicate_tower.h"
 
 /* The nodes of an item, of the source. */
@@ -34,7 +33,7 @@ static void find_item(const struct towers *t, struct stage_item *item)
             begins &= !is_in(t, item, needed);
         }
         if (begins && is_in(t, item, node->id))
-            vec_push(&item->begin, node->id);
+            vec_push_in(&t->r->arena, &item->begin, node->id);
     }
     for (size_t i = 0; i < from->nodes.n; i++) {
         if (is_in(t, item, (int)i) && !is_needed[i]) {
@@ -42,7 +41,7 @@ static void find_item(const struct towers *t, struct stage_item *item)
             const struct node *node = graph_node(from, (int)i);
             if (frames_output(t->frames, node) == FRAME_ROOT &&
                 t->frames->condition[node->id] == CONDITION_NONE)
-                vec_push(&item->end, (int)i);
+                vec_push_in(&t->r->arena, &item->end, (int)i);
         }
     }
 }
@@ -57,10 +56,10 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
     for (size_t i = 0; before >= 0 && i < item->begin.n; i++)
         graph_add_control(r->to, graph_node(r->to, t->copies[k][item->begin.items[i]]), before);
     for (size_t i = 0; i < item->end.n; i++)
-        vec_push(&ends, t->copies[k][item->end.items[i]]);
+        vec_push_in(&t->r->arena, &ends, t->copies[k][item->end.items[i]]);
     for (size_t i = 0; item->phase == PHASE_BACKWARD && i < p->ends.n; i++)
         if (p->ends.items[i].stage == item->stage && p->ends.items[i].tower == k)
-            vec_push(&ends, p->ends.items[i].node);
+            vec_push_in(&t->r->arena, &ends, p->ends.items[i].node);
     struct node_spec spec = {
         .op = "NoOp",
         .name = arena_printf(&r->to->arena, "%ss/stage_%d/%s_%d", t->prefix, item->stage, what, k),
@@ -68,7 +67,6 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
         .n_controls = (int)ends.n,
         .device = p->devices[item->stage]};
     struct node *end = ends.n ? graph_add(r->to, &spec, r->err) : NULL;
-    vec_release(&ends);
     return end ? end->id : before;
 }
 
@@ -112,10 +110,6 @@ int pipeline_order(struct towers *t)
             if (k >= most - 1)
                 before = add_item(t, &backward, k - most + 1, before);
         }
-        vec_release(&forward.begin);
-        vec_release(&forward.end);
-        vec_release(&backward.begin);
-        vec_release(&backward.end);
     }
     return t->r->err->code;
 }

@@ -24,23 +24,27 @@ int replicate_list_pushed(struct replicator *r)
             switch (replicate_choose(r, edge, &product)) {
             case CROSSES_BY_FACTORS:
                 product.first = (int)push->values.n;
-                vec_push(&push->values,
-                         ((struct pushed_value){product.left, "rows", PUSHED_FACTOR}));
-                vec_push(&push->values,
-                         ((struct pushed_value){product.right, "mean_rows", PUSHED_FACTOR}));
-                vec_push(&r->products, product);
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){product.left, "rows", PUSHED_FACTOR}));
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){product.right, "mean_rows", PUSHED_FACTOR}));
+                vec_push_in(&r->arena, &r->products, product);
                 break;
             case CROSSES_IN_CODE:
-                vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){edge, "rows", PUSHED_CODE}));
                 if (r->options->after < 1)
                     break;
-                vec_push(&push->values, ((struct pushed_value){edge, "mean", PUSHED_FIRST}));
-                vec_push(&push->values, ((struct pushed_value){edge, "first", PUSHED_CODING}));
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){edge, "mean", PUSHED_FIRST}));
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){edge, "first", PUSHED_CODING}));
                 break;
             case CROSSES_WHOLE:
                 edge_map_add(&r->by_edge[BY_WHOLE], edge, (int)(push - r->pushes.items));
                 edge_map_add(&r->by_edge[BY_SLOT], edge, (int)push->values.n);
-                vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
+                vec_push_in(&r->arena, &push->values,
+                            ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
             }
         }
         push->n_products = r->products.n - push->first_product;
@@ -116,7 +120,7 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
             r, replicate_text(r, replicate_edge_name(r, coded->gradient), "uncoded/none"), steered,
             &source->outputs[coded->gradient.slot], 1);
     }
-    vec_push(&r->states, ((struct own_state){gradient, residual, EDGE_NONE}));
+    vec_push_in(&r->arena, &r->states, ((struct own_state){gradient, residual, EDGE_NONE}));
     return r->err->code ? EDGE_NONE : coded->pushed;
 }
 
@@ -182,8 +186,8 @@ int replicate_keep_lost_pushes(struct replicator *r, struct edge counted)
         struct edge kept = replicate_keep(r, coded, &lost, "lost");
         struct edge back = replicate_op(r, "AssignAdd", coded->own.residual, build_slot(value, 0),
                                         "%s/back", replicate_edge_name(r, coded->gradient));
-        replicate_also(&r->ends, kept);
-        replicate_also(&r->ends, back);
+        replicate_also(r, &r->ends, kept);
+        replicate_also(r, &r->ends, back);
     }
     return r->err->code;
 }

@@ -38,7 +38,7 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 void replicate_note_reduced(struct replicator *r, struct reduced reduced)
 {
     int at = (int)r->reduced.n, last = -1;
-    vec_push(&r->reduced, reduced);
+    vec_push_in(&r->arena, &r->reduced, reduced);
     if (!edge_exists(reduced.edge) ||
         edge_exists(replicate_find_reduced(r, reduced.edge, reduced.use, reduced.reduction)))
         return;
@@ -106,7 +106,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
          * no whole gradients. */
         enum reduced_for use = bucket->values.items[0].use;
         if (use != FOR_INITIAL && use != FOR_WARM_UP)
-            vec_push(&r->exchanges, node);
+            vec_push_in(&r->arena, &r->exchanges, node);
     }
     if (node >= 0)
         replicate_hurry(r, node, bucket->priority);
@@ -117,7 +117,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
 
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value)
 {
-    vec_push(&bucket->values, value);
+    vec_push_in(&r->arena, &bucket->values, value);
     /* Bytes are those of the worker's value; an unknown number of rows counts as assumed. */
     const struct node_output *output =
         &graph_node(r->to, value.value.node)->outputs[value.value.slot];

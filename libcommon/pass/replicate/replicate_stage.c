@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/device_name.h"
 #include "pass/replicate/replicate_tower.h"
 
@@ -18,7 +17,7 @@
 static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *seen)
 {
     struct replicator *r = t->r;
-    vec_push(&r->todo, node);
+    vec_push_in(&r->arena, &r->todo, node);
     while (r->todo.n) {
         const struct node *next = graph_node(r->from, vec_pop(&r->todo));
         if (seen[next->id])
@@ -28,7 +27,7 @@ static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *
         if (t->towered[next->id] && !node_makes_resource(next) && *mark == PHASE_NONE)
             *mark = (char)phase;
         for (int i = 0; i < next->n_inputs + next->n_controls; i++)
-            vec_push(&r->todo, node_dependency(next, i).node);
+            vec_push_in(&r->arena, &r->todo, node_dependency(next, i).node);
     }
 }
 

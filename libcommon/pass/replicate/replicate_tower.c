@@ -100,16 +100,8 @@ static int add_once(struct towers *t, const struct node *node)
             graph_add_control(r->to, copy, t->towered[from] ? t->copies[k][from] : r->copy[from]);
     r->copy[node->id] = copy->id;
     if (open)
-        vec_push(&r->open, node->id);
+        vec_push_in(&r->arena, &r->open, node->id);
     return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : 0;
-}
-
-void towers_release(struct towers *t)
-{
-    if (t && t->pipeline)
-        vec_release(&t->pipeline->ends);
-    if (t)
-        frames_free(t->frames);
 }
 
 /* ---- the graph ---- */
@@ -170,7 +162,7 @@ static int copy_nodes(struct towers *t)
             }
             t->copies[k][node->id] = copy->id;
             if (open && k == 0)
-                vec_push(&r->open, node->id);
+                vec_push_in(&r->arena, &r->open, node->id);
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
                 replicate_narrow(r, copy->id);
             if (r->options->note)

@@ -43,7 +43,6 @@ struct towers {
 
 /* What an edge of the source is in the result. */
 struct edge towers_whole(struct towers *t, struct edge edge);
-void towers_release(struct towers *t);
 /* The pattern of towers' devices with the number for its "*"; NULL with the error set. */
 const char *towers_name_device(struct towers *t, int k);
 /* The outermost loop that the node belongs to; FRAME_ROOT: none. */

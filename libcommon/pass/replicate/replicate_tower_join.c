@@ -176,7 +176,8 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
         if (k)
             values[0] = build_binary(&b, "Add", values[0], values[k]);
         if (is_here)
-            vec_push(&p->ends, ((struct item_end){pipeline_stage(p, node->id), k, values[0].node}));
+            vec_push_in(&r->arena, &p->ends,
+                        ((struct item_end){pipeline_stage(p, node->id), k, values[0].node}));
     }
     values[1] = values[t->n - 1];
     return 2;

@@ -52,5 +52,5 @@ void replicate_end_warm_up(struct replicator *r)
     struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
     struct edge counted = replicate_op(r, "AssignAdd", r->updates, one, COUNT "/AssignAdd");
     replicate_wait(r, counted, r->merged);
-    replicate_also(&r->ends, counted);
+    replicate_also(r, &r->ends, counted);
 }

@@ -116,7 +116,7 @@ static void visit(struct cse_table *t, const struct node *node)
     if (same && !(r->flags[node->id] & REWRITE_KEPT)) {
         rewrite_stand_in(r, node, same->id);
         if (rewrite_has_own_name(r, node))
-            vec_push(&r->lost, ((struct alias){node->name, {same->id, 0}}));
+            vec_push_in(&r->arena, &r->lost, ((struct alias){node->name, {same->id, 0}}));
         rewrite_note(r, node->name, arena_printf(&r->arena, "same as '%s'", same->name));
         return;
     }

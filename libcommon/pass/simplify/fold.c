@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/frames.h"
 #include "graph/infer.h"
 #include "pass/rewrite.h"
@@ -104,7 +103,7 @@ static void want(struct folding *f, char *wanted, struct edge edge)
     int place = f->r.first[edge.node] + edge.slot;
     if (!wanted[place]) {
         wanted[place] = 1;
-        vec_push(&f->wanted, edge);
+        vec_push_in(&f->r.arena, &f->wanted, edge);
     }
 }
 
@@ -218,7 +217,6 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
     }
     for (size_t i = 0; i < n_outputs; i++)
         tensor_release(&f.values[i]);
-    vec_release(&f.wanted);
     code = rewrite_close(&f.r, code, to, n_changes);
     /* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
      * graph stays as it was. */

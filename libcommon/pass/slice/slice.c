@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/slice/slice_private.h"
 
 /* Below the names of the source's nodes, where none of them is. */
@@ -77,7 +76,6 @@ int slice_variables(const struct graph *from, const struct slice_options *option
             code = build(&s, to);
         frames_free(s.frames);
     }
-    vec_release(&s.slicings);
     arena_release(&s.arena);
     return code;
 }

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "graph/worker_attr.h"
@@ -150,7 +149,7 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
     if (n < 2)
         return;
     table->slicing = (int)f->s->slicings.n;
-    vec_push(&f->s->slicings, ((struct slicing){rows, (int)n, axis}));
+    vec_push_in(&f->s->arena, &f->s->slicings, ((struct slicing){rows, (int)n, axis}));
 }
 
 /* What has the variable itself, directly or from what does, and could not have a slice. */
@@ -231,13 +230,12 @@ static int find_tables(struct slicing_finder *f)
         bool may = !table->stays && table->largest &&
                    shape_count(&table->shape) > s->balance_above &&
                    table->shape.dims[axis_for(table, shards)] >= shards;
-        vec_push(&weights,
-                 ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
+        vec_push_in(&f->s->arena, &weights,
+                    ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
     }
     slice_balance(weights.items, weights.n, shards);
     for (size_t i = 0; i < weights.n; i++)
         f->tables[weights.items[i].table].balances = weights.items[i].cut;
-    vec_release(&weights);
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i], &limits);

@@ -2,7 +2,6 @@
  *
  * Slices of a replicated graph: each has an aggregator of its own, and gets its own rows.
  */
-#include "base/memory.h"
 #include "pass/slice/slice_private.h"
 
 /* What is no gradient goes with the first. */
@@ -143,15 +142,14 @@ int slice_visit_clock(struct slicer *s, const struct node *node)
         const struct form *tokens =
             s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
         for (int k = 0; tokens && k < slice_n_slices(s, from); k++)
-            vec_push(&inputs, tokens->parts[k]);
+            vec_push_in(&s->arena, &inputs, tokens->parts[k]);
         if (!tokens)
-            vec_push(&inputs, slice_whole(s, node, node->inputs[i]));
+            vec_push_in(&s->arena, &inputs, slice_whole(s, node, node->inputs[i]));
     }
     struct rewrite_copy copy = {
         .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n};
     struct edge clock = slice_add_copy(s, &copy);
     if (edge_exists(clock))
         rewrite_stand_in(&s->r, node, clock.node);
-    vec_release(&inputs);
     return s->err->code;
 }

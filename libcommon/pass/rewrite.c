@@ -241,6 +241,26 @@ void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
     rewrite_note(r, node->name, what);
 }
 
+/* ---- facts ---- */
+
+bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how)
+{
+    bool news = false;
+    for (size_t i = 0, n = graph->nodes.n; i < n; i++) {
+        const struct node *node = graph_node(graph, order[how.up ? n - 1 - i : i]);
+        for (int k = 0; k < node->n_inputs + (how.controls ? node->n_controls : 0); k++) {
+            int needed = node_dependency(node, k).node;
+            int from = how.up ? node->id : needed, to = how.up ? needed : node->id;
+            if (needed < 0 || !(facts[from] & (how.roots | how.fact)) ||
+                facts[to] & (how.fact | how.unless))
+                continue;
+            facts[to] |= how.fact;
+            news = true;
+        }
+    }
+    return news;
+}
+
 /* ---- copies ---- */
 
 const char *rewrite_part_name(struct rewrite *r, const char *name, int k)

@@ -69,6 +69,19 @@ void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
 void rewrite_await_parts(struct rewrite *r, const struct node *node, const struct edge *parts,
                          int n);
 
+/* ---- facts of nodes, a bit each, that spread along edges ---- */
+
+struct spread {
+    unsigned roots,
+        fact;        /* who depends on a node with one of `roots`, or with the fact, gets it, */
+    unsigned unless; /* but for those with one of these */
+    bool controls;   /* and who waits for one, too */
+    bool up;         /* who is needed by such a node gets it instead */
+};
+/* In one visit of all nodes, in their order. Whether some node got it: where loops lead back others
+ * may follow in the next visit. */
+bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how);
+
 /* ---- copies: nodes of the source that are there several times ---- */
 
 /* The base, or if a node or alias of either graph has it BASE_1, BASE_2, ... */

@@ -21,29 +21,7 @@ const struct node *dense_variable(const struct dense_cutter *c, struct edge edge
     return node_is(node, "Variable") ? node : NULL;
 }
 
-/* ---- what depends on what ---- */
-
-/* A fact of the nodes that depend on one that has it. */
-static void spread_down(struct dense_cutter *c, unsigned fact, unsigned beginning, unsigned unless)
-{
-    graph_each_ordered(node, c->from, c->order) {
-        for (int k = 0; k < node->n_inputs; k++)
-            if (edge_exists(node->inputs[k]) && !dense_has(c, node->id, unless) &&
-                dense_has(c, node->inputs[k].node, fact | beginning))
-                c->facts[node->id] |= fact;
-    }
-}
-
-/* And of those that it depends on. */
-static void spread_up(struct dense_cutter *c, unsigned fact, unsigned beginning)
-{
-    for (size_t i = c->from->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(c->from, c->order[i]);
-        for (int k = 0; k < node->n_inputs; k++)
-            if (dense_has(c, node->id, fact | beginning))
-                c->facts[node->inputs[k].node] |= fact;
-    }
-}
+/* ---- layers ---- */
 
 /* Whether minimize() has handed over a gradient of all of it. */
 static bool is_trained(const struct dense_cutter *c, const struct node *variable)
@@ -55,8 +33,6 @@ static bool is_trained(const struct dense_cutter *c, const struct node *variable
     }
     return false;
 }
-
-/* ---- layers ---- */
 
 static bool is_layer(struct dense_cutter *c, const struct frames *frames, const struct node *node)
 {
@@ -127,7 +103,7 @@ int dense_find(struct dense_cutter *c)
     for (int i = 0; init && i < init->n_edges; i++)
         if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
             c->facts[init->edges[i].node] |= DENSE_INITIAL;
-    spread_down(c, DENSE_GRADIENT, 0, 0);
+    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_GRADIENT});
     struct frames *frames;
     bool found = false;
     int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
@@ -145,8 +121,10 @@ int dense_find(struct dense_cutter *c)
         found = true;
     }
     frames_free(frames);
-    spread_down(c, DENSE_BEHIND, DENSE_LAYER, DENSE_GRADIENT);
-    spread_up(c, DENSE_BEFORE, DENSE_LAYER);
+    const struct spread behind = {DENSE_LAYER, DENSE_BEHIND, .unless = DENSE_GRADIENT};
+    const struct spread before = {DENSE_LAYER, DENSE_BEFORE, .up = true};
+    spread_facts(c->from, c->order, c->facts, behind);
+    spread_facts(c->from, c->order, c->facts, before);
     if (!found)
         return error_set(c->err, ERR_DATA,
                          "there is no dense layer: no product of rows of the batch, whose "
@@ -157,9 +135,9 @@ int dense_find(struct dense_cutter *c)
         if (!dense_has(c, node->id, DENSE_LAYER))
             continue;
         node->op->def->product(node, &product);
-        bool behind = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
+        bool follows = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
         cut_variable(c, dense_variable(c, node->inputs[1]),
-                     behind ? product.summed[1] : 1 - product.summed[1]);
+                     follows ? product.summed[1] : 1 - product.summed[1]);
     }
     for (size_t i = 0; i < c->from->nodes.n; i++)
         if (is_vector_between(c, graph_node(c->from, (int)i)))
@@ -182,6 +160,6 @@ int dense_find(struct dense_cutter *c)
         if (variable && c->cut[variable->id] >= 0)
             c->facts[i] |= DENSE_BACK;
     }
-    spread_up(c, DENSE_BACK, 0);
+    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_BACK, .up = true});
     return 0;
 }

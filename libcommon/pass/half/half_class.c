@@ -147,7 +147,7 @@ int half_classify(struct halver *h)
 {
     size_t n = h->r.from->nodes.n;
     h->kind = arena_alloc(&h->r.arena, n + 1);
-    h->facts = arena_alloc(&h->r.arena, n + 1);
+    h->facts = arena_array(&h->r.arena, n + 1, sizeof *h->facts);
     h->next = arena_array(&h->r.arena, n, sizeof *h->next);
     h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
     const struct graph *from = h->r.from;
@@ -161,15 +161,10 @@ int half_classify(struct halver *h)
     graph_walk_end(&first, from);
     graph_walk_end(&steps, from);
     for (size_t i = 0; i < n; i++)
-        h->facts[i] |=
-            (first.seen[i] ? HALF_FACT_INITIAL : 0) | (steps.seen[i] ? HALF_FACT_TRAINS : 0);
-    graph_each_ordered(node, h->r.from, h->r.order) {
-        bool found = node_attr(node, "_gradient") != NULL;
-        for (int k = 0; k < node->n_inputs; k++)
-            found = found || half_has(h, node->inputs[k].node, HALF_FACT_UPDATE);
-        if (found)
-            h->facts[node->id] |= HALF_FACT_UPDATE;
-    }
+        h->facts[i] |= (first.seen[i] ? HALF_FACT_INITIAL : 0) |
+                       (steps.seen[i] ? HALF_FACT_TRAINS : 0) |
+                       (node_attr(graph_node(from, (int)i), "_gradient") ? HALF_FACT_UPDATE : 0);
+    spread_facts(from, h->r.order, h->facts, (struct spread){.fact = HALF_FACT_UPDATE});
     for (size_t i = 0; i < n; i++) {
         h->next[i] = h->unit[i] = (int)i;
         h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));

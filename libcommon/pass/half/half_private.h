@@ -27,12 +27,12 @@ struct halver {
     struct rewrite r;
     const struct half_options *options;
     struct error *err;
-    unsigned char *kind;  /* by node: enum op_half */
-    unsigned char *facts; /* by node */
-    int *next;            /* by node: another one that must have the same type; a ring */
-    int *unit;            /* by node: which ring */
-    int *first_user;      /* by node: place in `users`; n + 1 of them */
-    int *users;           /* nodes that take a float32 of it */
+    unsigned char *kind; /* by node: enum op_half */
+    unsigned *facts;     /* by node */
+    int *next;           /* by node: another one that must have the same type; a ring */
+    int *unit;           /* by node: which ring */
+    int *first_user;     /* by node: place in `users`; n + 1 of them */
+    int *users;          /* nodes that take a float32 of it */
     VEC(int) todo;
     struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
 };

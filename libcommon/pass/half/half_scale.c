@@ -23,18 +23,6 @@ static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
         s->facts[i] |= needed[i] ? fact : 0;
 }
 
-/* All that depends on nodes with `root` gets the fact; by data alone if `data`. */
-static void mark_dependent(struct half_scaler *s, unsigned root, unsigned fact, bool data)
-{
-    graph_each_ordered(node, s->r.from, s->r.order) {
-        bool found = false;
-        for (int k = 0; k < node->n_inputs + (data ? 0 : node->n_controls); k++)
-            found |= (s->facts[node_dependency(node, k).node] & (root | fact)) != 0;
-        if (found)
-            s->facts[node->id] |= fact;
-    }
-}
-
 /* ---- the loss and the gradients ---- */
 
 static struct edge scale_as(struct half_scaler *s, enum dtype type)
@@ -190,8 +178,11 @@ int half_scale(const struct graph *from, const struct half_options *options, str
     }
     if (s.options->scaling == HALF_DYNAMIC) {
         mark_needed(&s, SCALE_GRADIENT, SCALE_BEFORE);
-        mark_dependent(&s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
-        mark_dependent(&s, SCALE_GRADIENT, SCALE_AFTER, false);
+        struct spread data = {.roots = SCALE_GRADIENT, .fact = SCALE_OF_GRADIENTS};
+        struct spread after = {.roots = SCALE_GRADIENT, .fact = SCALE_AFTER, .controls = true};
+        struct spread late = {.roots = SCALE_GATED, .fact = SCALE_LATE, .controls = true};
+        spread_facts(from, s.r.order, s.facts, data);
+        spread_facts(from, s.r.order, s.facts, after);
         mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
         /* Updates wait, and so do checks of what was handed over; what gradients themselves need
          * cannot. */
@@ -201,7 +192,7 @@ int half_scale(const struct graph *from, const struct half_options *options, str
             if (waits && s.facts[node->id] & SCALE_TRAINS && !(s.facts[node->id] & SCALE_BEFORE))
                 s.facts[node->id] |= SCALE_GATED;
         }
-        mark_dependent(&s, SCALE_GATED, SCALE_LATE, false);
+        spread_facts(from, s.r.order, s.facts, late);
         mark_needed(&s, SCALE_GATED, SCALE_INSIDE);
     }
     s.b = (struct build){.graph = s.r.to, .scope = choose_scope(&s), .device = "", .err = err};

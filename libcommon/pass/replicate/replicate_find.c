@@ -31,10 +31,10 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
         r->facts[i] |= needed[i] ? fact : 0;
 }
 
-static bool trains(const struct replicator *r, const struct entry *entry)
+static bool is_training(const struct replicator *r, const struct entry *entry)
 {
     for (int i = 0; i < entry->n_edges; i++)
-        if (has(r, entry->edges[i].node, FACT_TRAINS))
+        if (has(r, entry->edges[i].node, FACT_TRAINS | FACT_MARKED))
             return true;
     return false;
 }
@@ -158,22 +158,13 @@ int replicate_find(struct replicator *r)
 {
     if (replicate_check_nodes(r))
         return r->err->code;
-    /* Again, where a loop leads back. */
-    bool found = true;
-    while (found) {
-        found = false;
-        graph_each_ordered(node, r->from, r->order) {
-            bool trains = has(r, node->id, FACT_MARKED);
-            for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-                trains |= has(r, node_dependency(node, k).node, FACT_TRAINS);
-            found |= trains && !has(r, node->id, FACT_TRAINS);
-            r->facts[node->id] |= trains ? FACT_TRAINS : 0;
-        }
-    }
+    const struct spread trains = {FACT_MARKED, FACT_TRAINS, .controls = true};
+    while (spread_facts(r->from, r->order, r->facts, trains)) /* again, where a loop leads back */
+        ;
     for (size_t i = 0; i < r->from->entries.n; i++) {
         const struct entry *entry = &r->from->entries.items[i];
         bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
-        if (!wanted || !trains(r, entry))
+        if (!wanted || !is_training(r, entry))
             continue;
         if (r->entry)
             return error_set(r->err, ERR_DATA,
@@ -217,13 +208,12 @@ int replicate_find(struct replicator *r)
             r->facts[node_dependency(node, k).node] &= ~(unsigned)FACT_INITIAL;
     }
     /* A node after a write is no worker's, whatever else it depends on: writes are the update. */
-    graph_each_ordered(node, r->from, r->order) {
-        bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
-        unsigned facts = writes ? FACT_WRITTEN : 0;
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-            facts |= r->facts[node_dependency(node, k).node] & FACT_WRITTEN;
-        r->facts[node->id] |= facts;
+    const struct spread written = {.fact = FACT_WRITTEN, .controls = true};
+    graph_each(node, r->from) {
+        if (is_stateless_writer(r, node) && !changes_part(r, node))
+            r->facts[node->id] |= FACT_WRITTEN;
     }
+    spread_facts(r->from, r->order, r->facts, written);
     graph_each_ordered(node, r->from, r->order) {
         if (!is_stateless_writer(r, node))
             continue;
@@ -257,7 +247,7 @@ int replicate_find(struct replicator *r)
                 r->facts[node->id] |= FACT_AFTER;
         }
     }
-    found = true;
+    bool found = true;
     while (found) { /* until no group is joined any more */
         found = false;
         for (size_t i = 0; i < r->from->nodes.n; i++) {

@@ -28,7 +28,7 @@ enum node_fact {
     FACT_INITIAL = 1 << 9,   /* only initial values need it */
     FACT_CONTROLS = 1 << 10, /* pushes wait for it */
     FACT_WRITTEN = 1 << 11,  /* changes a variable in training, or comes after that */
-    FACT_TRAINS = 1 << 12,   /* needs what hands over a gradient, or does so */
+    FACT_TRAINS = 1 << 12,   /* needs what hands over a gradient */
     FACT_FIRST = 1 << 13     /* gives a variable its initial value, by the entry init */
 };
 

@@ -65,7 +65,7 @@ int slice_variables(const struct graph *from, const struct slice_options *option
     s.role = arena_alloc(&s.arena, n);
     s.origin = arena_array(&s.arena, n, sizeof *s.origin);
     s.on_demand = arena_alloc(&s.arena, n);
-    s.updates = arena_alloc(&s.arena, n);
+    s.updates = arena_array(&s.arena, n, sizeof *s.updates);
     s.names = arena_array(&s.arena, n, sizeof *s.names);
     s.take = arena_array(&s.arena, n, sizeof *s.take);
     s.forms = arena_array(&s.arena, n, sizeof(struct form *));

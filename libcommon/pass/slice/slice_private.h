@@ -67,7 +67,7 @@ struct slicer {
     char *role;   /* by node: enum slice_role */
     const struct node **origin;
     char *on_demand;     /* by node: only what is made in slices needs it */
-    char *updates;       /* by node: it has to do with what was taken, as that runs on shards */
+    unsigned *updates;   /* by node: 1: it has to do with what was taken, as that runs on shards */
     int *take;           /* by push: its take */
     const char ***names; /* by table and slice */
     struct form **forms; /* by node */

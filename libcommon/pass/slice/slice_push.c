@@ -13,17 +13,11 @@ static bool goes_with(enum taken what, int k)
 /* What comes of an AggregatorTake, and all that this needs. */
 void slice_find_updates(struct slicer *s)
 {
-    size_t n = s->from->nodes.n;
-    graph_each_ordered(node, s->from, s->r.order) {
+    graph_each(node, s->from) {
         s->updates[node->id] = node_round(node) == ROUND_TAKE;
-        for (int k = 0; k < node->n_inputs; k++)
-            s->updates[node->id] |= s->updates[node->inputs[k].node];
     }
-    for (size_t i = n; i-- > 0;) {
-        const struct node *node = graph_node(s->from, s->r.order[i]);
-        for (int k = 0; k < node->n_inputs && s->updates[node->id]; k++)
-            s->updates[node->inputs[k].node] = 1;
-    }
+    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1});
+    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
 }
 
 static const char *aggregator_of(struct slicer *s, const struct node *node, int k)

@@ -26,6 +26,9 @@
 #define vec_push_in(arena, v, item)                                                                \
     (vec_grow_in_((arena), (void **)&(v)->items, &(v)->capacity, (v)->n + 1, sizeof *(v)->items),  \
      (void)((v)->items[(v)->n++] = (item)))
+/* Goes through the items of one that does not grow meanwhile: `item` points to each. */
+#define vec_each(item, v)                                                                          \
+    for (__typeof__((v)->items + 0) item = (v)->items; (v)->n && item < (v)->items + (v)->n; item++)
 #define vec_pop(v) ((v)->items[--(v)->n])
 #define vec_release(v) vec_free_((void **)&(v)->items, &(v)->n, &(v)->capacity)
 

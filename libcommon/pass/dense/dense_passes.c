@@ -310,8 +310,7 @@ int dense_unroll(struct dense_cutter *c)
         for (size_t i = 0; i < p.c->from->nodes.n; i++)
             for (int k = 1; dense_has(p.c, (int)i, DENSE_LAYER) && k < p.n; k++)
                 wait_for(&p, &ends, p.first[i] + k, k - 1);
-        for (size_t i = 0; i < p.known.n; i++) {
-            const struct stands_for *part = &p.known.items[i];
+        vec_each(part, &p.known) {
             if (part->pass > 1 && !p.is_in[part->edge.node])
                 wait_for(&p, &ends, part->result.node, part->pass - 2);
         }

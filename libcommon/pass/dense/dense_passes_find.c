@@ -94,8 +94,7 @@ static int find_updates(struct passes *p)
 
 static int check_entries(struct passes *p)
 {
-    for (size_t e = 0; e < p->c->from->entries.n; e++) {
-        const struct entry *entry = &p->c->from->entries.items[e];
+    vec_each(entry, &p->c->from->entries) {
         struct graph_walk walk = graph_walk_new(&p->c->arena, p->c->from);
         graph_walk_entry(&walk, entry);
         const bool *needed = graph_walk_end(&walk, p->c->from);

@@ -49,8 +49,7 @@ static void need(struct clocked *c, const struct entry *entry)
 
 static int find_entry(struct clocked *c, const char *wanted)
 {
-    for (size_t i = 0; i < c->graph->entries.n; i++) {
-        const struct entry *entry = &c->graph->entries.items[i];
+    vec_each(entry, &c->graph->entries) {
         if (wanted && strcmp(wanted, entry->name) != 0)
             continue;
         /* An entry that trains needs a gradient that minimize() has handed over. */
@@ -88,8 +87,7 @@ static void meet(struct clocked *c, device_nodes_vec *list, const struct node *n
 /* Nobody would push for another entry that writes. */
 static int check_entries(struct clocked *c)
 {
-    for (size_t i = 0; i < c->graph->entries.n; i++) {
-        const struct entry *entry = &c->graph->entries.items[i];
+    vec_each(entry, &c->graph->entries) {
         if (entry == c->entry)
             continue;
         need(c, entry);

@@ -9,8 +9,7 @@
 
 static struct edge known_part(const struct grid *g, const struct grid_part *wanted)
 {
-    for (size_t i = 0; i < g->known.n; i++) {
-        const struct grid_part *p = &g->known.items[i];
+    vec_each(p, &g->known) {
         if (p->cell == wanted->cell && edge_equal(p->of, wanted->of) &&
             grid_cut_equal(p->cut, wanted->cut) && grid_area_equal(p->area, wanted->area))
             return p->edge;

@@ -153,8 +153,7 @@ int half_classify(struct halver *h)
     const struct graph *from = h->r.from;
     struct graph_walk first = graph_walk_new(&h->r.arena, from);
     struct graph_walk steps = graph_walk_new(&h->r.arena, from);
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
+    vec_each(entry, &from->entries) {
         if (strcmp(entry->name, "ready") != 0)
             graph_walk_entry(strcmp(entry->name, "init") ? &steps : &first, entry);
     }
@@ -176,8 +175,7 @@ int half_classify(struct halver *h)
         return 0;
     if (frames_new(from, &frames, h->err))
         return h->err->code;
-    for (size_t i = 0; i < frames->variables.n; i++) {
-        const struct loop_variable *v = &frames->variables.items[i];
+    vec_each(v, &frames->variables) {
         const int others[] = {v->enter, v->next, v->switch_, v->exit};
         for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
             if (others[k] >= 0)

@@ -154,8 +154,7 @@ static int extend_ready(struct half_scaler *s, struct graph *to, struct entry *e
 int half_extend_entries(struct half_scaler *s, struct graph *to)
 {
     s->b.graph = to;
-    for (size_t i = 0; i < to->entries.n; i++) {
-        struct entry *entry = &to->entries.items[i];
+    vec_each(entry, &to->entries) {
         if (!strcmp(entry->name, "init")) {
             struct edge *edges = arena_array(&to->arena, (size_t)entry->n_edges + 3, sizeof *edges);
             memcpy(edges, entry->edges, (size_t)entry->n_edges * sizeof *edges);

@@ -70,8 +70,7 @@ void part_find_late(struct cutter *c)
     /* A reader is late if what it has the variable from does not follow all the writes that it
      * does. */
     int *counts = access_count_writes(&graph);
-    for (size_t i = 0; i < takings.n; i++) {
-        const struct taking *taking = &takings.items[i];
+    vec_each(taking, &takings) {
         int from = graph.accesses.items[taking->from].node;
         if (counts[taking->reader] !=
             counts[taking->from] + (graph_node(c->from, from)->n_inputs &&

@@ -24,8 +24,7 @@ int part_find_loops(struct cutter *c)
     c->loops = arena_array(&c->arena, (size_t)(n_frames * c->n) + 1, sizeof *c->loops);
     /* The Enter of a variable in a loop's first iteration and its value in later ones must be where
      * they meet: nothing could be received in an iteration where nothing is sent. */
-    for (size_t i = 0; i < c->frames->variables.n; i++) {
-        const struct loop_variable *v = &c->frames->variables.items[i];
+    vec_each(v, &c->frames->variables) {
         if (v->merge >= 0 && v->enter >= 0)
             c->part[v->enter] = c->part[v->merge];
         if (v->merge >= 0 && v->next >= 0)

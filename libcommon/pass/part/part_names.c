@@ -8,8 +8,7 @@
 int part_copy_names(struct cutter *c)
 {
     const struct graph *from = c->from;
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
+    vec_each(entry, &from->entries) {
         /* Where the fetches of an entry are on several parts. */
         int first = -1;
         bool spread = false;
@@ -48,8 +47,7 @@ int part_copy_names(struct cutter *c)
                 graph_add_entry(part_at(c, part), entry->name, edges, n);
         }
     }
-    for (size_t i = 0; i < from->aliases.n; i++) {
-        const struct alias *alias = &from->aliases.items[i];
+    vec_each(alias, &from->aliases) {
         struct edge edge = {c->copy[alias->edge.node], alias->edge.slot};
         if (graph_add_alias(part_at(c, c->part[alias->edge.node]), alias->name, edge, c->err))
             return c->err->code;

@@ -21,8 +21,7 @@ double cost_core_share(const struct cluster *cluster, int host, bool of_shards)
 {
     int machine = cluster_machine(cluster, host), n = 0;
     int cores = cluster->hosts.items[machine].cores;
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
+    vec_each(task, &cluster->tasks) {
         if (cluster_machine(cluster, task->host) == machine && is_shard(task) == of_shards)
             for (int k = 0; k < task->n_devices; k++)
                 n += !strcmp(cluster->devices.items[task->first_device + k].type, "CPU");

@@ -12,8 +12,7 @@
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
     struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
+    vec_each(entry, &graph->entries) {
         graph_walk_entry(strcmp(entry->name, "init") ? &later : &first, entry);
     }
     graph_walk_end(&first, graph);
@@ -95,8 +94,7 @@ int place_join_near(struct placer *p)
         if (node_is(graph_node(near.p->graph, (int)i), "Variable"))
             near.has_variable[place_root(near.p, (int)i)] = 1;
     }
-    for (size_t i = 0; i < near.p->graph->entries.n; i++) {
-        const struct entry *entry = &near.p->graph->entries.items[i];
+    vec_each(entry, &near.p->graph->entries) {
         for (int k = 0; k < entry->n_edges; k++)
             near.user[entry->edges[k].node] = SEVERAL;
     }

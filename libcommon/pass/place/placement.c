@@ -99,8 +99,7 @@ int placement_add_groups(struct placement *placement, const struct graph *graph,
 int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
                           struct error *err)
 {
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
+    vec_each(task, &cluster->tasks) {
         for (int k = 0; k < task->n_devices; k++) {
             double share = (strcmp(task->job, SHARD_JOB) != 0 &&
                             !strcmp(cluster->devices.items[task->first_device + k].type, "CPU"))
@@ -141,8 +140,7 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
 
 void placement_take_facts(struct placement *placement, const struct costs *costs)
 {
-    for (size_t i = 0; i < placement->devices.n; i++) {
-        struct place_device *device = &placement->devices.items[i];
+    vec_each(device, &placement->devices) {
         if (!device->memory_bytes)
             device->memory_bytes = cost_facts(&device->name, NULL, costs).memory_bytes;
     }

@@ -27,8 +27,7 @@ static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nod
 static int copy_names(struct replicator *r)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
+    vec_each(entry, &from->entries) {
         size_t most = (size_t)entry->n_edges + r->ends.n + r->inits.n;
         struct edge *edges = arena_array(&r->arena, most + 1, sizeof *edges);
         int n = 0;

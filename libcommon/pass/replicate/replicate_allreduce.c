@@ -189,8 +189,7 @@ int replicate_allreduce(struct replicator *r)
         code = flush(r, &exchange);
     if (!code) {
         /* The worker's own product, of all workers' rows. */
-        for (size_t i = 0; i < r->products.n; i++) {
-            const struct gradient_product *product = &r->products.items[i];
+        vec_each(product, &r->products) {
             const struct edge factors[] = {
                 replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
                 replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};

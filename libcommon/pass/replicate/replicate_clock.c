@@ -79,8 +79,7 @@ int replicate_add_pushes(struct replicator *r)
     if (replicate_sum_rows(r) || replicate_list_pushed(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
     struct edge inputs[2] = {replicate_out(r->version)};
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         if (add_push(r, push))
             return r->err->code;
         if (!replicate_is_steady(r, push))

@@ -161,8 +161,7 @@ int replicate_find(struct replicator *r)
     const struct spread trains = {FACT_MARKED, FACT_TRAINS, .controls = true};
     while (spread_facts(r->from, r->order, r->facts, trains)) /* again, where a loop leads back */
         ;
-    for (size_t i = 0; i < r->from->entries.n; i++) {
-        const struct entry *entry = &r->from->entries.items[i];
+    vec_each(entry, &r->from->entries) {
         bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
         if (!wanted || !is_training(r, entry))
             continue;

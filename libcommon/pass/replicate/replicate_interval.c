@@ -40,8 +40,7 @@ static bool has_gradient(const struct replicator *r, const struct push *push)
 static int take_interval(struct replicator *r, const struct replicate_interval *interval)
 {
     bool found = false;
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         if (!has_gradient(r, push) ||
             !matches(interval->pattern, interval->pattern + interval->n, push->variable))
             continue;
@@ -130,8 +129,7 @@ int replicate_find_intervals(struct replicator *r)
         if (has_gradient(r, &r->pushes.items[i]) && r->pushes.items[i].steps < least)
             least = r->pushes.items[i].steps;
     r->steps = least < INT32_MAX ? least : general;
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         push->steps = has_gradient(r, push) ? push->steps : r->steps;
         if (push->steps % r->steps)
             return error_set(r->err, ERR_DATA,
@@ -151,8 +149,7 @@ int replicate_find_intervals(struct replicator *r)
     /* A value that is no gradient, a rate that is fed, say, is of the step, and others may need it,
      * too. */
     struct push *steady = steady_push(r);
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         size_t kept = 0;
         for (size_t k = 0; is_held(r, push) && k < push->edges.n; k++) {
             if (is_gradient(r, push->edges.items[k]))

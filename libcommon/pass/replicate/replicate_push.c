@@ -13,8 +13,7 @@ int replicate_list_pushed(struct replicator *r)
     if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
         return error_set(r->err, ERR_USAGE,
                          "factors=auto depends on the number of workers: give -c or --workers");
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         push->first_product = r->products.n;
         for (size_t k = 0; k < push->edges.n; k++) {
             struct edge edge = push->edges.items[k];

@@ -44,8 +44,7 @@ static void sum(struct replicator *r, struct edge numbers, struct edge values)
 
 int replicate_sum_rows(struct replicator *r)
 {
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        const struct push *push = &r->pushes.items[i];
+    vec_each(push, &r->pushes) {
         for (size_t k = 0; k < push->edges.n && !r->err->code; k++) {
             struct edge numbers = with_role(r, push, ROLE_INDICES, (int)k);
             struct edge values = with_role(r, push, ROLE_VALUES, (int)k);

@@ -272,8 +272,7 @@ int slice_visit(struct slicer *s, const struct node *node)
 
 int slice_end(struct slicer *s)
 {
-    for (size_t i = 0; i < s->from->entries.n; i++) {
-        const struct entry *entry = &s->from->entries.items[i];
+    vec_each(entry, &s->from->entries) {
         for (int k = 0; k < entry->n_edges && !s->err->code; k++)
             if (entry->edges[k].slot != CONTROL_SLOT)
                 slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);

@@ -146,8 +146,6 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
                : r->err->code;
 }
 
-/* ---- initial values ---- */
-
 /* ---- the graph ---- */
 
 int replicate_allreduce(struct replicator *r)

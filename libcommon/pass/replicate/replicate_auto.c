@@ -11,7 +11,9 @@
 
 #include "pass/replicate/replicate_private.h"
 
-#define MODES 3
+static const char *const modes[] = {"sync", "allreduce", "sync,update=worker"};
+enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
+
 #define MODE_MAX (REPLICATE_POLICY_MAX + 64)
 
 /* Latencies of a step besides what crosses: variables are read, gradients pushed, and the push
@@ -65,8 +67,9 @@ static int count(struct tally *tally, const struct graph *from)
 }
 
 static int begin(struct tally *tally, const struct replicate_options *asked, const char *mode,
-                 const char *code, struct error *err)
+                 struct error *err)
 {
+    const char *code = asked->policy;
     *tally = (struct tally){.asked = asked, .options = *asked};
     snprintf(tally->mode, sizeof tally->mode, "%s,factors=auto%s%s", mode, *code ? "," : "", code);
     if (replicate_parse(&tally->options, tally->mode, err))
@@ -85,21 +88,19 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
     *to = NULL;
     if (!options->cluster)
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
-    if (begin(&tallies[0], options, "sync", options->policy, err) ||
-        begin(&tallies[1], options, "allreduce", options->policy, err) ||
-        begin(&tallies[2], options, "sync,update=worker", options->policy, err))
-        return err->code;
+    for (int i = 0; i < MODES; i++)
+        if (begin(&tallies[i], options, modes[i], err))
+            return err->code;
     for (int i = 0; i < MODES; i++)
         if (!count(&tallies[i], from) && (!best || tallies[i].ns < best->ns))
             best = &tallies[i];
     if (!best)
-        return error_set(err, tallies[1].why.code, "%s", tallies[1].why.text);
-    const struct replicate_options *asked = tallies->asked;
-    for (int i = 0; i < MODES && asked->compare; i++) {
+        return error_set(err, tallies[ALLREDUCE].why.code, "%s", tallies[ALLREDUCE].why.text);
+    for (int i = 0; i < MODES && options->compare; i++) {
         const struct tally *tally = &tallies[i];
         const struct replicate_mode_choice choice = {
             tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
-        asked->compare(asked->context, &choice);
+        options->compare(options->context, &choice);
     }
     best->options.explain = NULL;
     best->options.explain_schedule = NULL;

@@ -81,6 +81,7 @@ struct edge replicate_edge(struct replicator *r, struct edge edge);
 const char *replicate_name(struct replicator *r, const char *base);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 const char *replicate_edge_name(const struct replicator *r, struct edge edge);
+const char *replicate_edge_text(struct replicator *r, struct edge edge, const char *suffix);
 /* Of a node of the source that hands over a gradient: the variable, by name; NULL: it does not. */
 const char *replicate_gradient_of(const struct node *node);
 const struct node *replicate_variable_of(const struct replicator *r, const struct node *node);

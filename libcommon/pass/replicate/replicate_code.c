@@ -155,9 +155,8 @@ const struct coded_gradient *replicate_add_code(struct replicator *r, struct edg
                                                 struct edge *whole)
 {
     struct edge value = replicate_steer(r, edge, whole);
-    struct edge residual =
-        add_residual(r, replicate_text(r, replicate_edge_name(r, edge), "residual"), PER_WORKER_SUM,
-                     &output_of(r, edge)->shape);
+    struct edge residual = add_residual(r, replicate_edge_text(r, edge, "residual"), PER_WORKER_SUM,
+                                        &output_of(r, edge)->shape);
     return replicate_code_value(r, edge, value, residual);
 }
 
@@ -178,8 +177,8 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     coded.attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
     coded.own.first =
         replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, coded.gradient));
-    coded.own.code = replicate_quantize(
-        r, &coded, replicate_text(r, replicate_edge_name(r, coded.gradient), "code"), &coded.own);
+    coded.own.code =
+        replicate_quantize(r, &coded, replicate_edge_text(r, coded.gradient, "code"), &coded.own);
     edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
     vec_push_in(&r->arena, &r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
@@ -195,13 +194,12 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     const struct edge ranks[] = {members, r->rank};
     struct coding *mean = &coded->mean;
     mean->value = replicate_decode(r, coded, "part/mean", codes, &some, NULL);
-    mean->residual =
-        add_residual(r, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/residual"),
-                     PER_WORKER_ROWS, &all);
+    mean->residual = add_residual(r, replicate_edge_text(r, coded->gradient, "part/residual"),
+                                  PER_WORKER_ROWS, &all);
     mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first",
                                  replicate_edge_name(r, coded->gradient));
-    mean->code = replicate_quantize(
-        r, coded, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/code"), mean);
+    mean->code =
+        replicate_quantize(r, coded, replicate_edge_text(r, coded->gradient, "part/code"), mean);
 }
 
 void replicate_take_codes(struct replicator *r, struct edge members)

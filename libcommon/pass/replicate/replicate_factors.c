@@ -69,7 +69,7 @@ static int attrs_of(struct replicator *r, const struct node *node, const char *v
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
                                   const struct edge factors[2], const char *variable)
 {
-    const char *name = replicate_text(r, replicate_edge_name(r, product->gradient), "product");
+    const char *name = replicate_edge_text(r, product->gradient, "product");
     if (!variable)
         name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s",
                             graph_node(r->from, product->gradient.node)->name);

@@ -103,7 +103,7 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
     struct edge steered = warms_up ? steer(r, gradient, value) : value;
     struct edge after = warms_up ? (struct edge){steered.node, 1} : value;
     const struct node_output *output = &graph_node(r->from, gradient.node)->outputs[gradient.slot];
-    const char *name = replicate_text(r, replicate_edge_name(r, gradient), "residual");
+    const char *name = replicate_edge_text(r, gradient, "residual");
     struct edge residual = replicate_local(r, name, FLOAT32, &output->shape);
     struct coded_gradient *coded = replicate_code_value(r, gradient, after, residual);
     if (r->err->code)
@@ -112,12 +112,10 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
     if (warms_up) {
         const struct node *source = graph_node(r->from, coded->gradient.node);
         const struct node *code = graph_node(r->to, coded->own.code.node);
-        coded->pushed =
-            or_nothing(r, replicate_text(r, replicate_edge_name(r, coded->gradient), "code/none"),
-                       coded->own.code, &code->outputs[coded->own.code.slot], 0);
-        coded->first = or_nothing(
-            r, replicate_text(r, replicate_edge_name(r, coded->gradient), "uncoded/none"), steered,
-            &source->outputs[coded->gradient.slot], 1);
+        coded->pushed = or_nothing(r, replicate_edge_text(r, coded->gradient, "code/none"),
+                                   coded->own.code, &code->outputs[coded->own.code.slot], 0);
+        coded->first = or_nothing(r, replicate_edge_text(r, coded->gradient, "uncoded/none"),
+                                  steered, &source->outputs[coded->gradient.slot], 1);
     }
     vec_push_in(&r->arena, &r->states, ((struct own_state){gradient, residual, EDGE_NONE}));
     return r->err->code ? EDGE_NONE : coded->pushed;

@@ -70,49 +70,50 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
 
 /* ---- values that are reduced together, by one node ---- */
 
+/* What waits for nothing: initial values, which are not of a step, and gradients of the step
+ * before, which were checked then. */
+static bool waits_for_checks(const struct replicator *r, const struct bucket_value *values,
+                             size_t n)
+{
+    bool waits = values->use != FOR_INITIAL;
+    for (size_t i = 0; i < n && waits && r->options->delay; i++)
+        waits = values[i].use == FOR_UPDATES;
+    return waits;
+}
+
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket)
 {
+    const struct bucket_value *values = bucket->values.items;
     size_t n = bucket->values.n;
-    struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
-    const char **reductions = arena_array(&r->arena, n + 1, sizeof *reductions);
+    int priority = bucket->priority;
+    bucket->values.n = 0;
+    bucket->bytes = bucket->priority = 0;
+    if (!n || r->err->code)
+        return r->err->code;
+    enum reduced_for use = values->use;
+    struct edge *inputs = arena_array(&r->arena, n, sizeof *inputs);
+    const char **reductions = arena_array(&r->arena, n, sizeof *reductions);
     for (size_t i = 0; i < n; i++) {
-        inputs[i] = bucket->values.items[i].value;
-        reductions[i] = bucket->values.items[i].reduction;
+        inputs[i] = values[i].value;
+        reductions[i] = values[i].reduction;
     }
     struct attr attrs[3] = {
         {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}}};
-    bool is_initial = n && bucket->values.items[0].use == FOR_INITIAL;
-    int n_attrs = 1 + (n && !is_initial ? replicate_schedule_attrs(r, attrs + 1) : 0);
-    int node =
-        n ? replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, "%s", name).node : -1;
-    for (size_t i = 0; node >= 0 && i < n; i++) {
-        const struct bucket_value *value = &bucket->values.items[i];
-        replicate_note_reduced(
-            r, (struct reduced){value->edge, {node, (int)i}, value->use, value->reduction, 0});
-    }
-    if (node >= 0) {
-        /* Gradients of the step before were checked then. */
-        bool waits = bucket->values.items[0].use != FOR_INITIAL;
-        for (size_t i = 0; i < bucket->values.n && waits && r->options->delay; i++)
-            waits = bucket->values.items[i].use == FOR_UPDATES;
-        if (waits) {
-            for (size_t i = 0; i < r->from->nodes.n; i++)
-                if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
-                    graph_add_control(r->to, graph_node(r->to, node), r->copy[i]);
-        }
-    }
-    if (node >= 0) {
-        /* Where what was lost is kept: initial values are not of a step, and a step that codes has
-         * no whole gradients. */
-        enum reduced_for use = bucket->values.items[0].use;
-        if (use != FOR_INITIAL && use != FOR_WARM_UP)
-            vec_push_in(&r->arena, &r->exchanges, node);
-    }
-    if (node >= 0)
-        replicate_hurry(r, node, bucket->priority);
-    bucket->values.n = 0;
-    bucket->bytes = bucket->priority = 0;
-    return r->err->code;
+    int n_attrs = 1 + (use == FOR_INITIAL ? 0 : replicate_schedule_attrs(r, attrs + 1));
+    struct edge made = replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, "%s", name);
+    if (r->err->code)
+        return r->err->code;
+    for (size_t i = 0; i < n; i++)
+        replicate_note_reduced(r, (struct reduced){values[i].edge, build_slot(made, (int)i),
+                                                   values[i].use, values[i].reduction, 0});
+    bool waits = waits_for_checks(r, values, n);
+    for (size_t i = 0; i < r->from->nodes.n && waits; i++)
+        if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
+            replicate_wait(r, made, r->copy[i]);
+    /* Where what was lost is kept: a step that codes has no whole gradients. */
+    if (use != FOR_INITIAL && use != FOR_WARM_UP)
+        vec_push_in(&r->arena, &r->exchanges, made.node);
+    return replicate_hurry(r, made.node, priority);
 }
 
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value)

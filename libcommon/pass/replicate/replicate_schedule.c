@@ -25,17 +25,12 @@ static bool has_two_levels(const struct replicator *r, int n)
     return n_hosts > 1 && n_hosts < n;
 }
 
-struct schedule_costs {
-    struct cost_sum each[SCHEDULE_TWO_LEVEL + 1];
-    bool is_there[SCHEDULE_TWO_LEVEL + 1];
-    double bytes;
-};
-
 int replicate_choose_schedule(struct replicator *r)
 {
     const struct replicate_options *options = r->options;
     int n = replicate_workers(r->options);
-    struct schedule_costs costs = {.bytes = 0};
+    struct cost_sum costs[SCHEDULE_TWO_LEVEL + 1] = {{0}};
+    bool is_there[SCHEDULE_TWO_LEVEL + 1];
     r->schedule = options->schedule;
 
     if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
@@ -63,30 +58,29 @@ int replicate_choose_schedule(struct replicator *r)
         if (own > (double)COLLECTIVE_SMALL_BYTES)
             bytes += own;
     }
-    costs.bytes = bytes;
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
         const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
                                              r->options->cluster};
         struct error ignored = ERROR_INIT; /* it is not there */
-        costs.is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
-                               n <= SCHEDULE_MEMBERS_MAX &&
-                               !cost_schedule(&query, costs.bytes, &costs.each[kind], &ignored);
+        is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
+                         n <= SCHEDULE_MEMBERS_MAX &&
+                         !cost_schedule(&query, bytes, &costs[kind], &ignored);
     }
     if (options->schedules) {
         int best = SCHEDULE_DIRECT;
         for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
-            if (costs.is_there[kind] && costs.each[kind].ns < costs.each[best].ns)
+            if (is_there[kind] && costs[kind].ns < costs[best].ns)
                 best = kind;
         r->schedule = (enum schedule_kind)best;
     }
-    if (options->explain_schedule && costs.bytes > 0) {
+    if (options->explain_schedule && bytes > 0) {
         for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
-            const struct replicate_schedule schedule = {
-                .name = schedule_name((enum schedule_kind)kind),
-                .sum = costs.bytes,
-                .way = {costs.each[kind].bytes, costs.each[kind].ns},
-                .is_taken = (int)r->schedule == kind};
-            if (costs.is_there[kind])
+            const struct replicate_schedule schedule = {.name =
+                                                            schedule_name((enum schedule_kind)kind),
+                                                        .sum = bytes,
+                                                        .way = {costs[kind].bytes, costs[kind].ns},
+                                                        .is_taken = (int)r->schedule == kind};
+            if (is_there[kind])
                 r->options->explain_schedule(r->options->context, &schedule);
         }
     }

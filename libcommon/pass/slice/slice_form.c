@@ -35,6 +35,18 @@ const struct form *slice_known_in(const struct slicer *s, const struct form *wan
     return form && form->slicing == wanted->slicing ? form : NULL;
 }
 
+const struct form *slice_known_or(struct slicer *s, struct form *form, slice_maker *make)
+{
+    const struct form *known = s->err->code ? NULL : slice_known_in(s, form);
+    bool is_deeper = form->kind == FORM_ROWS || form->kind == FORM_PART;
+    if (known || s->err->code)
+        return known;
+    s->depth += is_deeper;
+    known = make(s, form);
+    s->depth -= is_deeper;
+    return known;
+}
+
 /* ---- what is computed row by row ---- */
 
 bool slice_is_row_by_row(const struct node *node)
@@ -79,11 +91,8 @@ const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bo
         for (int k = 0; k < cut.n && !s->err->code; k++)
             inputs[(size_t)k * n + (size_t)i] = in ? in->parts[k] : whole;
     }
-    for (int k = 0; k < cut.n; k++) {
-        struct rewrite_copy copy = {
-            .node = node, .k = k, .inputs = inputs + (size_t)k * n, .n_inputs = (int)n};
-        form->parts[k] = slice_add_copy(s, &copy);
-    }
+    for (int k = 0; k < cut.n; k++)
+        form->parts[k] = slice_add_copy(s, node, k, inputs + (size_t)k * n, (int)n, NULL, 0);
     return slice_note(s, form);
 }
 
@@ -116,13 +125,7 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
         inputs[0] = build_ints(b, part.dims, part.rank);
-        struct rewrite_copy copy = {.node = node,
-                                    .k = k,
-                                    .inputs = inputs,
-                                    .n_inputs = node->n_inputs,
-                                    .more = &offset,
-                                    .n_more = counts};
-        form->parts[k] = slice_add_copy(s, &copy);
+        form->parts[k] = slice_add_copy(s, node, k, inputs, node->n_inputs, &offset, counts);
     }
     return slice_note(s, form);
 }
@@ -138,8 +141,7 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
         struct tensor part = tensor_borrow(whole->type, &shape,
                                            (char *)whole->data + (size_t)slice_first(cut, k) * row);
         struct attr value = {"value", attr_tensor(&part)};
-        struct rewrite_copy copy = {.node = node, .k = k, .more = &value, .n_more = 1};
-        form->parts[k] = slice_add_copy(s, &copy);
+        form->parts[k] = slice_add_copy(s, node, k, NULL, 0, &value, 1);
     }
     return slice_note(s, form);
 }
@@ -172,8 +174,7 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
                 slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
             struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
             struct edge inputs[] = {values->parts[k], index->parts[k], n};
-            struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
-            form->parts[k] = slice_add_copy(s, &copy);
+            form->parts[k] = slice_add_copy(s, node, k, inputs, 3, NULL, 0);
         }
         return slice_note(s, form);
     }
@@ -201,11 +202,5 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge)
 {
     struct form form = slice_new_form(s, FORM_ROWS, slicing, edge);
-    const struct form *known = s->err->code ? NULL : slice_known_in(s, &form);
-    if (known || s->err->code)
-        return known;
-    s->depth++;
-    known = make_rows(s, &form);
-    s->depth--;
-    return known;
+    return slice_known_or(s, &form, make_rows);
 }

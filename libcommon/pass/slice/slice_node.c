@@ -27,13 +27,20 @@ bool slice_attr(void *context, const struct node *node, int k, struct attr *attr
     return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-struct edge slice_add_copy(struct slicer *s, const struct rewrite_copy *what)
+struct edge slice_add_copy(struct slicer *s, const struct node *node, int k,
+                           const struct edge *inputs, int n_inputs, const struct attr *more,
+                           int n_more)
 {
-    struct rewrite_copy copy = *what;
-    bool waits = !node_is(what->node, "Variable");
-    if (s->err->code || (waits && slice_await(s, what->node)))
+    if (s->err->code || (!node_is(node, "Variable") && slice_await(s, node)))
         return EDGE_NONE;
-    copy.name = what->k < 0 ? NULL : rewrite_part_name(&s->r, what->node->name, what->k);
+    const struct rewrite_copy copy = {.node = node,
+                                      .k = k,
+                                      .name =
+                                          k < 0 ? NULL : rewrite_part_name(&s->r, node->name, k),
+                                      .inputs = inputs,
+                                      .n_inputs = n_inputs,
+                                      .more = more,
+                                      .n_more = n_more};
     return rewrite_add_copy(&s->r, &s->rules, &copy, s->err);
 }
 
@@ -41,16 +48,13 @@ struct edge slice_add_copy(struct slicer *s, const struct rewrite_copy *what)
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows)
 {
-    struct edge inputs[] = {table, rows};
-    struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 2};
+    const struct edge inputs[] = {table, rows};
     const struct node *variable = graph_node(s->from, node->inputs[0].node);
     while (variable->n_inputs)
         variable = graph_node(s->from, variable->inputs[0].node);
     const struct attr with = group_attr(&s->arena, s->names[variable->id][k]);
     bool free = !*node->device || !strcmp(node->device, variable->device);
-    copy.more = &with;
-    copy.n_more = free && !node_attr(node, "_class");
-    return slice_add_copy(s, &copy);
+    return slice_add_copy(s, node, k, inputs, 2, &with, free && !node_attr(node, "_class"));
 }
 
 /* ---- new nodes ---- */

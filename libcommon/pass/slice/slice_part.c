@@ -21,20 +21,23 @@ static struct edge find_slice(struct build *b, struct slicing cut, struct edge r
         build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)(size + 1))));
 }
 
+static const struct form *make_number(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge row = slice_whole(s, node, form->edge);
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
+    struct attr to = {"DstT", attr_type(INT32)};
+    form->parts[0] = find_slice(b, slicing_at(s, form->slicing), row);
+    if (!b->failed && build_type(b, row) != INT32)
+        form->parts[0] = build_op(b, "Cast", form->parts, 1, &to, 1);
+    return slice_note(s, form);
+}
+
 struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge)
 {
     struct form form = slice_new_form(s, FORM_NUMBER, slicing, edge);
-    const struct form *known = s->err->code ? NULL : slice_known_in(s, &form);
-    if (known || s->err->code)
-        return known ? known->parts[0] : EDGE_NONE;
-    const struct node *node = graph_node(s->from, edge.node);
-    struct edge row = slice_whole(s, node, edge);
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
-    struct attr to = {"DstT", attr_type(INT32)};
-    form.parts[0] = find_slice(b, slicing_at(s, slicing), row);
-    if (!b->failed && build_type(b, row) != INT32)
-        form.parts[0] = build_op(b, "Cast", form.parts, 1, &to, 1);
-    return slice_note(s, &form) ? form.parts[0] : EDGE_NONE;
+    const struct form *made = slice_known_or(s, &form, make_number);
+    return made ? made->parts[0] : EDGE_NONE;
 }
 
 static struct edge partition(struct slicer *s, struct form *form, struct edge number)
@@ -47,32 +50,32 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
     return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
 }
 
-const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge)
+static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct form form = slice_new_form(s, FORM_INDEX, slicing, edge);
-    const struct form *known = s->err->code ? NULL : slice_known_in(s, &form);
-    struct slicing cut = slicing_at(s, slicing);
+    struct slicing cut = slicing_at(s, form->slicing);
+    struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
-    if (known || s->err->code)
-        return known;
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
         /* The different ones among row numbers: of each slice, its own. */
-        const struct form *in = slice_index_of(s, slicing, node->inputs[0]);
-        for (int k = 0; in && k < cut.n; k++) {
-            struct rewrite_copy copy = {
-                .node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1};
-            form.parts[k] = slice_add_copy(s, &copy);
-        }
-        return slice_note(s, &form);
+        const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
+        for (int k = 0; in && k < cut.n; k++)
+            form->parts[k] = slice_add_copy(s, node, k, &in->parts[k], 1, NULL, 0);
+        return slice_note(s, form);
     }
-    struct edge parts = partition(s, &form, slice_number_of(s, slicing, edge));
+    struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
     for (int k = 0; k < cut.n && !b->failed; k++) {
         struct edge part = {parts.node, k};
         struct edge first = k ? build_scalar_like(b, part, (double)slice_first(cut, k)) : part;
-        form.parts[k] = k ? build_binary(b, "Sub", part, first) : part;
+        form->parts[k] = k ? build_binary(b, "Sub", part, first) : part;
     }
-    return slice_note(s, &form);
+    return slice_note(s, form);
+}
+
+const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge)
+{
+    struct form form = slice_new_form(s, FORM_INDEX, slicing, edge);
+    return slice_known_or(s, &form, make_index);
 }
 
 /* ---- rows that belong to row numbers ---- */
@@ -140,8 +143,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
                                     build_unary(b, "Size", index->parts[k])};
-            struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
-            form->parts[k] = slice_add_copy(s, &copy);
+            form->parts[k] = slice_add_copy(s, node, k, inputs, 3, NULL, 0);
         }
         return slice_note(s, form);
     }
@@ -164,11 +166,5 @@ const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge
 {
     struct form form = slice_new_form(s, FORM_PART, slicing, edge);
     form.index = index;
-    const struct form *known = s->err->code ? NULL : slice_known_in(s, &form);
-    if (known || s->err->code)
-        return known;
-    s->depth++;
-    known = make_part(s, &form);
-    s->depth--;
-    return known;
+    return slice_known_or(s, &form, make_part);
 }

@@ -136,8 +136,10 @@ bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 
 /* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
 
-/* One like the node for slice k, or the whole; its name is found here. */
-struct edge slice_add_copy(struct slicer *s, const struct rewrite_copy *what);
+/* One like the node for slice k, or, -1, the whole; its name is found here. */
+struct edge slice_add_copy(struct slicer *s, const struct node *node, int k,
+                           const struct edge *inputs, int n_inputs, const struct attr *more,
+                           int n_more);
 /* Of a Gather of a table: its rows of slice k. */
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows);
@@ -183,6 +185,9 @@ struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge);
  * for each slice, whose inputs are parted alike where `rows` says so. */
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge);
 const struct form *slice_known_in(const struct slicer *s, const struct form *wanted);
+/* One that is there, or that is made; NULL on failure. */
+typedef const struct form *slice_maker(struct slicer *s, struct form *form);
+const struct form *slice_known_or(struct slicer *s, struct form *form, slice_maker *make);
 const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bool *rows);
 bool slice_is_row_by_row(const struct node *node);
 

@@ -99,3 +99,9 @@ const struct shape *build_shape(const struct build *b, struct edge x)
     static const struct shape unknown = {.rank = SHAPE_UNKNOWN};
     return edge_exists(x) ? &graph_node(b->graph, x.node)->outputs[x.slot].shape : &unknown;
 }
+
+struct edge build_cast(struct build *b, struct edge x, enum dtype type)
+{
+    const struct attr attr = {"DstT", attr_type(type)};
+    return !b->failed && build_type(b, x) == type ? x : build_op(b, "Cast", &x, 1, &attr, 1);
+}

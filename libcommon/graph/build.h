@@ -28,6 +28,8 @@ struct edge build_op(struct build *b, const char *op, const struct edge *inputs,
 struct edge build_unary(struct build *b, const char *op, struct edge x);
 struct edge build_binary(struct build *b, const char *op, struct edge x, struct edge y);
 
+struct edge build_cast(struct build *b, struct edge x, enum dtype type); /* x, if it is of it */
+
 struct edge build_const(struct build *b, const struct tensor *value);
 struct edge build_scalar(struct build *b, enum dtype type, double value);
 struct edge build_scalar_like(struct build *b, struct edge x, double value); /* of x's type */

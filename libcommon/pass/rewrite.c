@@ -369,14 +369,12 @@ struct edge rewrite_constant(struct rewrite *r, const struct node *near, const c
     struct node_output output = {value->type, false, value->shape};
     int n;
     const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
-    struct node_spec spec = {.op = "Const",
-                             .name = rewrite_name_near(r, near->name, suffix),
-                             .attrs = attrs,
-                             .n_attrs = n,
-                             .device = near->device,
-                             .assigned = near->assigned,
-                             .file = near->file,
-                             .line = near->line};
+    struct node_spec spec = rewrite_spec_like(near);
+    spec.op = "Const";
+    spec.name = rewrite_name_near(r, near->name, suffix);
+    spec.attrs = attrs;
+    spec.n_attrs = n;
+    spec.assigned = near->assigned;
     return (struct edge){graph_add_trusted(r->to, &spec, &output, 1)->id, 0};
 }
 

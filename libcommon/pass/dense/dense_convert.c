@@ -101,7 +101,6 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
         x = put_part(c, x, shape, from.axis);
     /* The shape that the worker's own rows of a value have. */
     struct build *b = &c->b;
-    const struct attr wide = {"DstT", attr_type(INT64)};
     struct edge rows = source(c, c->rows[dense_pass(graph_node(c->from, edge.node))]);
     struct edge parts[3] = {build_scalar(b, INT32, 0)};
     parts[1] = dense_row_count(b, rows);
@@ -109,7 +108,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     struct edge all = shape->rank > 1 ? build_op(b, "Concat", parts, 3, NULL, 0) : parts[1];
     /* A sum is cut to the worker's rows; of a value that all have, the first worker's counts. */
     bool sums = from.form != DENSE_ALL;
-    const struct edge inputs[] = {x, build_op(b, "Cast", &all, 1, &wide, 1)};
+    const struct edge inputs[] = {x, build_cast(b, all, INT64)};
     const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
                                  {"root", attr_int(sums ? -1 : 0)},
                                  {.name = NULL}};
@@ -117,9 +116,8 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     if (!dense_has(c, edge.node, DENSE_GRADIENT))
         return own;
     const struct shape one = shape_vector(1);
-    const struct attr type = {"DstT", attr_type(build_type(&c->b, own))};
     struct edge n = build_slot(part_of(c, &one, 0), 3);
-    return build_binary(&c->b, "Mul", own, build_op(&c->b, "Cast", &n, 1, &type, 1));
+    return build_binary(&c->b, "Mul", own, build_cast(&c->b, n, build_type(&c->b, own)));
 }
 
 /* Of all workers' rows, or what all workers have. */

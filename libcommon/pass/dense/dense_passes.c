@@ -50,7 +50,6 @@ static struct edge bound(struct passes *p, struct edge rows, int k)
 static void find_range(struct passes *p, struct edge rows, int pass, struct edge range[2])
 {
     struct build *b = p->b;
-    const struct attr type = {"DstT", attr_type(INT32)};
     if (!p->by_worker) {
         range[0] = bound(p, rows, pass);
         range[1] = build_binary(b, "Sub", bound(p, rows, pass + 1), range[0]);
@@ -61,7 +60,7 @@ static void find_range(struct passes *p, struct edge rows, int pass, struct edge
     struct edge is_own = pass + 1 < p->n ? build_binary(b, "Equal", rank, k)
                                          : build_binary(b, "GreaterEqual", rank, k);
     range[0] = build_ints(b, (int64_t[]){0}, 1);
-    range[1] = build_binary(b, "Mul", rows, build_op(b, "Cast", &is_own, 1, &type, 1));
+    range[1] = build_binary(b, "Mul", rows, build_cast(b, is_own, INT32));
 }
 
 static struct edge with_rest(struct passes *p, struct edge first, int rank, int64_t rest)
@@ -88,15 +87,13 @@ static void mark(struct passes *p, int id, const char *name, int64_t value)
 static struct edge share_of(struct passes *p, enum dtype type, int pass)
 {
     struct edge range[2], whole = rewrite_edge(&p->c->r, p->reference);
-    const struct attr back = {"DstT", attr_type(type)};
-    const struct attr to = {"DstT", attr_type(dtype_bytes(type) < 4 ? FLOAT32 : type)};
+    enum dtype wide = dtype_bytes(type) < 4 ? FLOAT32 : type;
     begin(p, p->reference, "share", pass);
     struct edge rows = dense_row_count(p->b, whole);
     find_range(p, rows, pass, range);
-    struct edge share = build_binary(p->b, "Div", build_op(p->b, "Cast", &range[1], 1, &to, 1),
-                                     build_op(p->b, "Cast", &rows, 1, &to, 1));
-    if (dtype_bytes(type) < 4)
-        share = build_op(p->b, "Cast", &share, 1, &back, 1);
+    struct edge share =
+        build_binary(p->b, "Div", build_cast(p->b, range[1], wide), build_cast(p->b, rows, wide));
+    share = build_cast(p->b, share, type);
     return build_binary(p->b, "Reshape", share, build_ints(p->b, NULL, 0));
 }
 

@@ -98,6 +98,10 @@ int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
 /* What a space has of an edge of another: itself in the base, a popped or re-entered value. */
 struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge);
 
+/* An Enter of the loop of that name. */
+struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, int parallel,
+                           bool is_constant);
+
 /* Brings an edge of the parent into the space, in every iteration. */
 struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge);
 

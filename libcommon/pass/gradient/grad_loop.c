@@ -14,13 +14,6 @@ struct cycle {
     struct edge merge, body, exit;
 };
 
-static struct edge enter(struct build *b, struct edge start, const char *frame, int parallel)
-{
-    struct attr attrs[] = {{"frame_name", attr_string(frame)},
-                           {"parallel_iterations", attr_int(parallel)}};
-    return build_op(b, "Enter", &start, 1, attrs, 2);
-}
-
 static struct edge open_merge(struct build *b, struct edge entered)
 {
     if (b->failed)
@@ -41,6 +34,17 @@ static struct edge open_merge(struct build *b, struct edge entered)
     struct node *node = graph_add(b->graph, &spec, b->err);
     b->failed = !node;
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
+}
+
+/* After the node; -1: at once. */
+static struct edge op_after(struct build *b, int control, const char *op, const struct edge *inputs,
+                            int n)
+{
+    b->controls = &control;
+    b->n_controls = control >= 0;
+    struct edge made = build_op(b, op, inputs, n, NULL, 0);
+    b->n_controls = 0;
+    return made;
 }
 
 static struct edge const_after(struct build *b, int control, int value)
@@ -64,23 +68,11 @@ static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
 /* merge <- NextIteration(next), after `sync` (-1: nothing). */
 static void close_cycle(struct build *b, const struct cycle *c, struct edge next, int sync)
 {
-    b->controls = &sync;
-    b->n_controls = sync >= 0;
-    struct edge edge = build_unary(b, "NextIteration", next);
-    b->n_controls = 0;
+    struct edge edge = op_after(b, sync, "NextIteration", &next, 1);
     if (b->failed)
         return;
     struct node *node = graph_node(b->graph, c->merge.node);
     b->failed = graph_set_input(b->graph, node, 1, edge, b->err) != 0;
-}
-
-static int control_trigger(struct build *b, int control)
-{
-    b->controls = &control;
-    b->n_controls = 1;
-    struct edge edge = build_op(b, "ControlTrigger", NULL, 0, NULL, 0);
-    b->n_controls = 0;
-    return edge.node;
 }
 
 /* ---- counters ---- */
@@ -92,7 +84,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
     struct cycle c;
     struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
     grad_note_beside(e, space->frame);
-    struct edge entered = enter(b, start, frame.name, frame.parallel_iterations);
+    struct edge entered = grad_add_enter(b, start, frame.name, frame.parallel_iterations, false);
     c.merge = open_merge(b, entered);
     make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
     if (b->failed)
@@ -100,7 +92,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
     struct edge one = const_after(b, c.body.node, 1);
     struct edge next = build_binary(b, "Add", c.body, one);
     space->forward_pivot = c.body.node;
-    space->forward_sync = control_trigger(b, next.node);
+    space->forward_sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
     close_cycle(b, &c, next, space->forward_sync);
     grad_note(e, NULL, space->frame);
     if (!b->failed) /* what Exit gives belongs to the frame around the loop */
@@ -113,7 +105,8 @@ static void count_backward(struct grad_engine *e, struct build *b, struct grad_s
 {
     const struct graph_frame frame = e->frames->frames.items[space->frame];
     struct cycle c;
-    struct edge entered = enter(b, count, space->frame_name, frame.parallel_iterations);
+    struct edge entered =
+        grad_add_enter(b, count, space->frame_name, frame.parallel_iterations, false);
     c.merge = open_merge(b, entered);
     struct edge zero = const_after(b, c.merge.node, 0);
     struct edge more = build_binary(b, "Greater", c.merge, zero);
@@ -124,7 +117,7 @@ static void count_backward(struct grad_engine *e, struct build *b, struct grad_s
     struct edge one = const_after(b, c.body.node, 1);
     struct edge next = build_binary(b, "Sub", c.body, one);
     space->pivot = c.body.node;
-    space->sync = control_trigger(b, next.node);
+    space->sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
     close_cycle(b, &c, next, space->sync);
     grad_note(e, space, -1);
 }
@@ -177,8 +170,8 @@ static struct cycle open_variable(struct grad_engine *e, struct build *b, struct
                                   struct edge start)
 {
     struct cycle c;
-    c.merge = open_merge(b, enter(b, start, space->frame_name,
-                                  e->frames->frames.items[space->frame].parallel_iterations));
+    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
+    c.merge = open_merge(b, grad_add_enter(b, start, space->frame_name, parallel, false));
     make_cycle(b, &c, space->loop_cond);
     grad_note(e, space, -1);
     if (!b->failed) /* what Exit gives belongs to the parent */

@@ -14,12 +14,15 @@
 
 #include "pass/gradient/grad_engine.h"
 
+static void note(struct grad_engine *e, struct grad_made made)
+{
+    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
+        vec_push_in(&e->arena, &e->made, made);
+}
+
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame)
 {
-    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward) {
-        struct grad_made made = {space, forward_frame, CONDITION_NONE};
-        vec_push_in(&e->arena, &e->made, made);
-    }
+    note(e, (struct grad_made){space, forward_frame, CONDITION_NONE});
 }
 
 struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
@@ -33,9 +36,7 @@ struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
 
 void grad_note_beside(struct grad_engine *e, int loop)
 {
-    struct grad_made made = grad_made_beside(e, loop);
-    while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
-        vec_push_in(&e->arena, &e->made, made);
+    note(e, grad_made_beside(e, loop));
 }
 
 /* ---- building in a given place ---- */
@@ -47,16 +48,20 @@ static void set_control(struct build *b, const int *control)
     b->n_controls = *control >= 0;
 }
 
+struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, int parallel,
+                           bool is_constant)
+{
+    struct attr attrs[] = {{"frame_name", attr_string(frame)},
+                           {"is_constant", attr_bool(is_constant)},
+                           {"parallel_iterations", attr_int(parallel)}};
+    return build_op(b, "Enter", &x, 1, attrs, 3);
+}
+
 struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge)
 {
     struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
-    struct attr attrs[] = {
-        {"frame_name", attr_string(space->frame_name)},
-        {"is_constant", attr_bool(true)},
-        {"parallel_iterations",
-         attr_int(e->frames->frames.items[space->frame].parallel_iterations)},
-    };
-    struct edge entered = build_op(&b, "Enter", &edge, 1, attrs, 3);
+    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
+    struct edge entered = grad_add_enter(&b, edge, space->frame_name, parallel, true);
     grad_note(e, space, -1);
     return entered;
 }
@@ -103,12 +108,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     grad_note_beside(e, space->frame);
 
     const struct graph_frame *frame = &e->frames->frames.items[space->frame];
-    struct attr push_attrs[] = {
-        {"frame_name", attr_string(frame->name)},
-        {"is_constant", attr_bool(true)},
-        {"parallel_iterations", attr_int(frame->parallel_iterations)},
-    };
-    struct edge inside = build_op(&b, "Enter", &handle, 1, push_attrs, 3);
+    struct edge inside = grad_add_enter(&b, handle, frame->name, frame->parallel_iterations, true);
     set_control(&b, &space->forward_pivot);
     struct edge push = build_binary(&b, "StackPush", inside, value);
     b.n_controls = 0;

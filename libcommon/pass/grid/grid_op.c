@@ -10,12 +10,12 @@
 #include "pass/grid/grid_private.h"
 
 /* A node of the result that stands for one that is not cut, under its name. */
-static int is_now(struct grid *g, const struct node *node, struct edge edge)
+static int is_now(struct grid *g, const struct node *node, struct edge edge, const char *what)
 {
     if (!edge_exists(edge))
         return g->err->code;
     rewrite_stand_in(&g->r, node, edge.node);
-    rewrite_note(&g->r, node->name, "of all tiles");
+    rewrite_note(&g->r, node->name, what);
     return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
 }
 
@@ -121,7 +121,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     if (node->op->def->tiles.output == LIES_WHOLE)
-        return is_now(g, node, sum_of(g, node, parts));
+        return is_now(g, node, sum_of(g, node, parts), "of all tiles");
     if (!grid_stand_in(g, node, parts) && node->op->def->tiles.output == LIES_IN)
         grid_scatter(g, node, w.in, areas, parts);
     return g->err->code;
@@ -162,7 +162,7 @@ static int visit_reduction(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     if (!g->cut[node->id].is_cut)
-        return is_now(g, node, sum_of(g, node, parts));
+        return is_now(g, node, sum_of(g, node, parts), "of all tiles");
     return grid_stand_in(g, node, parts);
 }
 
@@ -220,11 +220,7 @@ static int visit_ask(struct grid *g, const struct node *node)
     struct build *b = grid_builder(g, node, -1, g->devices[0]);
     for (int k = 0; k < g->n; k++)
         all = k ? build_binary(b, "LogicalAnd", all, parts[k]) : parts[k];
-    if (!edge_exists(all))
-        return g->err->code;
-    rewrite_stand_in(&g->r, node, all.node);
-    rewrite_note(&g->r, node->name, "asks each part");
-    return graph_rename(g->r.to, graph_node(g->r.to, all.node), node->name, g->err);
+    return is_now(g, node, all, "asks each part");
 }
 
 /* ---- all ---- */
@@ -244,7 +240,8 @@ int grid_visit(struct grid *g, const struct node *node)
         struct build *b = grid_builder(g, node, 0, g->devices[0]);
         return is_now(g, node,
                       shape_vector_of(b, node->outputs[0].type, &grid_output(g, in)->shape,
-                                      g->parts[in.node][0]));
+                                      g->parts[in.node][0]),
+                      "of all tiles");
     }
     case GRID_ASK:
         return visit_ask(g, node);

@@ -70,16 +70,14 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     attrs[0] = (struct attr){"DstT", attr_type(type)};
     attrs[1] =
         (struct attr){"SrcT", attr_type(graph_node(to, input.node)->outputs[input.slot].type)};
-    struct node_spec spec = {.op = "Cast",
-                             .name = name,
-                             .inputs = &input,
-                             .n_inputs = 1,
-                             .attrs = attrs,
-                             .n_attrs = 2,
-                             .device = near->device,
-                             .assigned = near->assigned,
-                             .file = near->file,
-                             .line = near->line};
+    struct node_spec spec = rewrite_spec_like(near);
+    spec.op = "Cast";
+    spec.name = name;
+    spec.inputs = &input;
+    spec.n_inputs = 1;
+    spec.attrs = attrs;
+    spec.n_attrs = 2;
+    spec.assigned = near->assigned;
     return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
 }
 

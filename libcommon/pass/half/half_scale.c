@@ -31,9 +31,7 @@ static struct edge scale_as(struct half_scaler *s, enum dtype type)
         return build_scalar(&s->b, type, s->options->factor);
     if (!edge_exists(s->scale))
         half_add_state(s);
-    struct edge x = s->scale;
-    struct attr attr = {"DstT", attr_type(type)};
-    return build_type(&s->b, x) == type ? x : build_op(&s->b, "Cast", &x, 1, &attr, 1);
+    return build_cast(&s->b, s->scale, type);
 }
 
 /* ---- what waits ---- */

@@ -65,12 +65,8 @@ void half_add_decision(struct half_scaler *s)
     /* The sum of squares is infinite or no number if an element is. */
     struct build *b = &s->b;
     struct edge *sums = arena_array(&s->r.arena, s->gradients.n, sizeof *sums);
-    for (size_t i = 0; i < s->gradients.n && !b->failed; i++) {
-        struct attr attr = {"DstT", attr_type(FLOAT32)};
-        sums[i] = build_unary(b, "L2Loss", s->gradients.items[i]);
-        if (!b->failed && build_type(b, sums[i]) != FLOAT32)
-            sums[i] = build_op(b, "Cast", &sums[i], 1, &attr, 1);
-    }
+    for (size_t i = 0; i < s->gradients.n && !b->failed; i++)
+        sums[i] = build_cast(b, build_unary(b, "L2Loss", s->gradients.items[i]), FLOAT32);
     struct edge total = build_op(b, "AddN", sums, (int)s->gradients.n, NULL, 0);
     struct edge finite = build_binary(b, "Less", total, build_scalar(b, FLOAT32, INFINITY));
     if (!s->b.failed) {

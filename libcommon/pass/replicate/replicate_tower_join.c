@@ -106,11 +106,11 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
     struct build b = builder(t, "weight", graph_node(t->r->from, feed)->name, 0);
     if (check < 0)
         return EDGE_NONE;
-    struct attr type = {"DstT", attr_type(kind == WEIGHTS_FLOAT64 ? FLOAT64 : FLOAT32)};
+    enum dtype type = kind == WEIGHTS_FLOAT64 ? FLOAT64 : FLOAT32;
     struct edge rows = k < t->n ? rows_of(&b, parted->parts[k]) : parted->rows;
     struct edge of = kind == WEIGHTS_SHARES ? parted->rows : rows_of(&b, parted->parts[0]);
-    rows = build_op(&b, "Cast", &rows, 1, &type, 1);
-    of = build_op(&b, "Cast", &of, 1, &type, 1);
+    rows = build_cast(&b, rows, type);
+    of = build_cast(&b, of, type);
     b.controls = &check;
     b.n_controls = 1;
     return *made = build_binary(&b, "Div", rows, of);
@@ -146,9 +146,8 @@ static struct edge weighed(struct towers *t, const struct node *node, struct edg
     enum dtype type = build_type(&b, value);
     enum weights kind = weights_for(type);
     struct edge by = weight(t, t->feed[node->id], k, kind);
-    struct attr cast = {"DstT", attr_type(type)};
-    if (kind == WEIGHTS_SHARES)
-        by = build_op(&b, "Cast", &by, edge_exists(by), &cast, 1);
+    if (kind == WEIGHTS_SHARES && edge_exists(by))
+        by = build_cast(&b, by, type);
     struct edge product = edge_exists(by) ? build_binary(&b, "Mul", value, by) : EDGE_NONE;
     if (edge_exists(product) && node_attr(node, "_gradient") &&
         replicate_narrow(t->r, product.node))

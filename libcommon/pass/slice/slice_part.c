@@ -26,10 +26,7 @@ static const struct form *make_number(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
-    struct attr to = {"DstT", attr_type(INT32)};
-    form->parts[0] = find_slice(b, slicing_at(s, form->slicing), row);
-    if (!b->failed && build_type(b, row) != INT32)
-        form->parts[0] = build_op(b, "Cast", form->parts, 1, &to, 1);
+    form->parts[0] = build_cast(b, find_slice(b, slicing_at(s, form->slicing), row), INT32);
     return slice_note(s, form);
 }
 

@@ -73,7 +73,8 @@ static int count_run(struct kernel_call *call)
     return code;
 }
 
-const struct kernel_code kernel_cuda_count_up_to = {.prepare = count_up_to_prepare, .run = count_run};
+const struct kernel_code kernel_cuda_count_up_to = {.prepare = count_up_to_prepare,
+                                                    .run = count_run};
 
 /* ---- rows ---- */
 

@@ -86,7 +86,7 @@ static int check_steering(const struct graph *graph, const struct frames *frames
                           const struct node *node, struct error *err)
 {
     const struct graph_frame *frame = &frames->frames.items[frames->frame[node->id]];
-    if (node_is(node, "Exit") &&
+    if (node_is(node, "Exit") && !is_of(graph, node->inputs[0], "Recv") &&
         (node->inputs[0].slot != 0 ||
          !frames_is_loop_switch(graph, graph_node(graph, node->inputs[0].node))))
         return error_set(err, ERR_DATA, "must take output 0 of a Switch of its loop's LoopCond");

@@ -215,10 +215,12 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     local verb name
     for verb in "list NAME" "show NAME" "verify NAME" "forget NAME --keep-last 1" "prune NAME" \
         "copy NAME other" "export NAME x.npz" "cat NAME v -o x.npy" "diff NAME store" "import 1.ckpt NAME"; do
-        for name in missing folder store@x; do
+        for name in missing folder missing@x; do
             # shellcheck disable=SC2086  # words
             refuses 66 "$name: no store there; tf-ckpt init makes one" ${verb/NAME/$name}
         done
+        # shellcheck disable=SC2086
+        refuses 66 "store@x: no checkpoint has this tag" ${verb/NAME/store@x}
         local damaged=65
         [[ $verb != verify* ]] || damaged=1
         # shellcheck disable=SC2086

@@ -119,7 +119,8 @@ figures() { # NAME [FILE]
     awk '/^[^ ]+ +20/ { if ($2 < time) exit 1; time = $2 }' logs
     tf-run logs --job run worker:1 | cut -c 12- | diff run/worker-1.err -
     run --separate-stderr tf-run logs --job run worker:7
-    [[ $status -eq 66 && $stderr == 'tf-run: worker:7: no task of run; it has ps:0, worker:0, worker:1' ]]
+    [[ $status -eq 66 &&
+        $stderr == 'tf-run: worker:7: no task of run; it has ps:0, worker:0, worker:1' ]]
     run --separate-stderr tf-run logs --job none
     [[ $status -eq 66 && $stderr == 'tf-run: job directory none: No such file or directory' ]]
     run --separate-stderr tf-run logs

@@ -1,0 +1,22 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The day of docs/operator.md: its sessions typed as they stand there, and what they print.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cp -r "$root/examples" "$BATS_TEST_TMPDIR/typed"
+    cd "$BATS_TEST_TMPDIR/typed" || return 1
+}
+
+teardown() {
+    kill_job run
+}
+
+@test "docs/operator.md" {
+    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+    timeout 200 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/operator.md"
+}

@@ -310,17 +310,6 @@ static int cut_rows(struct process_group *group, struct collective_round *r, str
 
 /* ---- results of what is small ---- */
 
-static int find_counts(const struct process_group *group, const struct collective_round *r,
-                       int rank, int value, const int64_t **counts, struct error *err)
-{
-    const struct round_contribution *c = &r->contributions[rank];
-    if (c->n_rows != 2 * r->n_routed)
-        return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
-                         r->name, group->ends[rank].task);
-    *counts = c->rows + 2 * (size_t)r->routed[value].at;
-    return 0;
-}
-
 /* Whose rows go to whom is known now; memory for what this member gets. */
 static int route(struct process_group *group, struct collective_round *r, int value,
                  struct error *err)
@@ -336,9 +325,12 @@ static int route(struct process_group *group, struct collective_round *r, int va
                                                   .brought = brought,
                                                   .wanted = r->wants ? wanted : NULL};
     for (int k = 0; k < r->n_members; k++) {
-        const int64_t own[2] = {routed->brought, routed->wanted}, *counts = own;
-        if (k != r->place && find_counts(group, r, r->members[k], value, &counts, err))
-            return err->code;
+        const struct round_contribution *c = &r->contributions[r->members[k]];
+        const int64_t own[2] = {routed->brought, routed->wanted};
+        if (k != r->place && c->n_rows != 2 * r->n_routed)
+            return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
+                             r->name, group->ends[r->members[k]].task);
+        const int64_t *counts = k == r->place ? own : c->rows + 2 * (size_t)routed->at;
         brought[k] = counts[0];
         wanted[k] = counts[1];
         if (r->has_root && r->members[k] == r->root)

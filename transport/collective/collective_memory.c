@@ -165,19 +165,17 @@ int direct_take(struct process_group *group, struct collective_round *r, struct 
         if (!fits)
             return error_set(err, ERR_PROTOCOL, "'%s': %s offers memory for what it does not have",
                              r->name, group->ends[k].task);
-        struct tensor *parts = mem_array((size_t)r->n + 1, sizeof *parts);
-        struct tensor *sums = mem_array((size_t)r->n + 1, sizeof *sums);
+        struct tensor *mapped = mem_array(2 * (size_t)r->n + 1, sizeof *mapped);
         while (n < c->n_offers && has_room) { /* as many as there is room for, in their order */
             const struct memory_offer *offer = &c->offers[n];
             const struct tensor *own = &r->own[offer->value];
-            struct tensor *t = (n % 2 ? sums : parts) + offer->value;
+            struct tensor *t = &mapped[2 * offer->value + (uint64_t)n % 2];
             has_room = !t->data && segments_map(hub_segments(group->hub), &offer->memory, own->type,
                                                 &own->shape, t) == SEGMENT_TAKEN;
             n += has_room;
         }
         pthread_mutex_lock(&group->lock);
-        c->parts = parts;
-        c->sums = sums;
+        c->mapped = mapped;
         pthread_mutex_unlock(&group->lock);
         const struct reduce answer = {.what = REDUCE_READS, .round = r, .index = (uint64_t)n};
         reduce_send(group, k, &answer);
@@ -187,13 +185,13 @@ int direct_take(struct process_group *group, struct collective_round *r, struct 
 
 const struct tensor *direct_part(const struct collective_round *r, int rank, int value)
 {
-    return direct_sum(r, rank, value) ? &r->contributions[rank].parts[value] : NULL;
+    return direct_sum(r, rank, value) ? &r->contributions[rank].mapped[2 * value] : NULL;
 }
 
 const struct tensor *direct_sum(const struct collective_round *r, int rank, int value)
 {
-    const struct tensor *sums = r->contributions[rank].sums;
-    return sums && sums[value].data ? &sums[value] : NULL;
+    const struct tensor *mapped = r->contributions[rank].mapped;
+    return mapped && mapped[2 * value + 1].data ? &mapped[2 * value + 1] : NULL;
 }
 
 /* ---- the agreement: in the loop's thread, before members have met ---- */

@@ -83,11 +83,11 @@ struct round_contribution {
     int n_rows;
     struct memory_offer *offers;
     int n_offers;
-    struct tensor *parts, *sums; /* by value, where it has them; without data: they are sent */
-    int n_given;                 /* offers of this member's to it */
-    bool answered;               /* how many of these, */
-    int n_reads;                 /* in their order, it reads */
-    uint64_t number;             /* of a sum that devices add, from 1 on */
+    struct tensor *mapped; /* by value its part, and its sum; without data: they are sent */
+    int n_given;           /* offers of this member's to it */
+    bool answered;         /* how many of these, */
+    int n_reads;           /* in their order, it reads */
+    uint64_t number;       /* of a sum that devices add, from 1 on */
 };
 
 /* A call of all members. It is made by the first that is heard of, in the list until it is over,

@@ -51,10 +51,8 @@ void round_drop(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
     if (!last)
         return;
-    for (int k = 0; k < group->interface.size; k++) { /* nothing of others is read any more */
-        release(r->contributions[k].parts, r->n);
-        release(r->contributions[k].sums, r->n);
-    }
+    for (int k = 0; k < group->interface.size; k++) /* nothing of others is read any more */
+        release(r->contributions[k].mapped, 2 * r->n);
     release(r->own, r->n);
     if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
         const struct collective_results results = {r->results, r->at, r->n_members};

@@ -86,7 +86,7 @@ static int check_steering(const struct graph *graph, const struct frames *frames
                           const struct node *node, struct error *err)
 {
     const struct graph_frame *frame = &frames->frames.items[frames->frame[node->id]];
-    if (node_is(node, "Exit") && !is_of(graph, node->inputs[0], "Recv") &&
+    if (node_is(node, "Exit") &&
         (node->inputs[0].slot != 0 ||
          !frames_is_loop_switch(graph, graph_node(graph, node->inputs[0].node))))
         return error_set(err, ERR_DATA, "must take output 0 of a Switch of its loop's LoopCond");
@@ -134,9 +134,12 @@ static int check_levels(const struct graph *graph, const struct frames *frames, 
 
 int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err)
 {
+    bool is_part = false; /* branches that a Recv's value depends on are not seen in a part */
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        is_part |= node_is(graph_node(graph, (int)i), "Recv");
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (check_waits(graph, node, err) || check_steering(graph, frames, node, err))
+        if (check_waits(graph, node, err) || (!is_part && check_steering(graph, frames, node, err)))
             return node_fail(node, err);
     }
     return check_levels(graph, frames, err);

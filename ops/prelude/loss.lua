@@ -29,6 +29,20 @@ function tf.check_ranks(where, a, b)
      a.rank > 0 and b.rank > 0 then
     tf.fail("%s: %s and %s differ in rank; reshape one of them", where, tostring(a), tostring(b))
   end
+  for i = 1, tf.is_tensor(a) and tf.is_tensor(b) and a.rank == b.rank and a.rank or 0 do
+    local m, n = a.shape[i], b.shape[i]
+    if m ~= n and m > 1 and n > 1 then
+      tf.fail("%s: %s and %s differ in dimension %d", where, tostring(a), tostring(b), i)
+    end
+  end
+end
+
+-- What is subtracted from each other has one type, too.
+local function check_pair(where, a, b)
+  tf.check_ranks(where, a, b)
+  if tf.is_tensor(b) and a.dtype ~= b.dtype then
+    tf.fail("%s: %s and %s differ in type; Cast one of them", where, tostring(a), tostring(b))
+  end
 end
 
 -- logits [n, classes]; labels: classes as whole numbers [n], or distributions [n, classes].
@@ -64,7 +78,7 @@ end
 -- Cross entropy of independent yes-no answers.
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
-  tf.check_ranks("nn.sigmoid_cross_entropy", logits, labels)
+  check_pair("nn.sigmoid_cross_entropy", logits, labels)
   tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
   return scope(o.name or "sigmoid_cross_entropy", function()
     return average(tf.yes_or_no(logits, labels), o.weights)
@@ -115,7 +129,7 @@ end
 
 function nn.mse(prediction, target, o)
   o = tf.options("nn.mse", o, "name weights")
-  tf.check_ranks("nn.mse", prediction, target)
+  check_pair("nn.mse", prediction, target)
   return scope(o.name or "mse", function()
     return average(SquaredDifference(prediction, target), o.weights)
   end)
@@ -123,14 +137,14 @@ end
 
 function nn.mae(prediction, target, o)
   o = tf.options("nn.mae", o, "name weights")
-  tf.check_ranks("nn.mae", prediction, target)
+  check_pair("nn.mae", prediction, target)
   return scope(o.name or "mae", function() return average(Abs(prediction - target), o.weights) end)
 end
 
 -- Quadratic up to delta, then linear (Huber 1964).
 function nn.huber(prediction, target, o)
   o = tf.options("nn.huber", o, "name weights delta")
-  tf.check_ranks("nn.huber", prediction, target)
+  check_pair("nn.huber", prediction, target)
   local delta = o.delta or 1
   return scope(o.name or "huber", function()
     local distance = Abs(prediction - target)

@@ -154,6 +154,12 @@ function minimize(loss, optimizer, o)
   if (loss.rank or 0) ~= 0 then
     tf.fail("minimize: the loss must be a scalar, not %s", tostring(loss))
   end
+  if o.global_step and not (tf.is_tensor(o.global_step) and o.global_step.is_variable) then
+    tf.fail("minimize: global_step is %s, not a variable", tf.show(o.global_step))
+  end
+  for _, w in ipairs(o.variables and tf.list(o.variables) or {}) do
+    if not tf.is_tensor(w) then tf.fail("minimize: variables has %s, no tensor", tf.show(w)) end
+  end
   optimizer = check_optimizer(optimizer)
   local variables = o.variables and tf.list(o.variables) or trainable()
   if #variables == 0 then tf.fail("minimize: there is no variable to train") end

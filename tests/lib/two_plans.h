@@ -105,9 +105,9 @@ static inline int run_pair(struct plan_pair *p, int64_t number, struct rendezvou
     p->err = error_none();
     for (int k = 0; k < 2; k++) {
         struct plan_side *side = &p->sides[(k + (int)number) % 2];
-        side->done = (struct step_done){.done = pair_over, .computes = true};
+        side->done = (struct step_done){.done = pair_over, .computes = true, .is_part = true};
         side->left = &left;
-        plan_start_part(side->plan, &step, &x, &side->value, &side->done);
+        plan_start(side->plan, &step, &x, &side->value, &side->done);
     }
     for (int i = 0; i < 30000 && atomic_load(&left); i++)
         usleep(1000);

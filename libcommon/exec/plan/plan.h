@@ -163,6 +163,9 @@ struct step_done {
     void (*done)(struct step_done *done, int code, const struct error *err);
     bool computes; /* the thread that starts the step may run expensive kernels before it returns;
                     * else they are left to the process's helper threads */
+    bool is_part;  /* the plan is one of several that make up the step, each on a device of its own:
+                    * what kernels keep for the step stays until the caller, when all are over, calls
+                    * step_end */
 };
 
 /* As plan_run, but returns when all that is left of the step waits: for a value of the rendezvous,
@@ -172,11 +175,6 @@ struct step_done {
  * when its kernels have. */
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct step_done *done);
-
-/* As plan_start, for one of several plans that make up a step, each on a device of its own. Values
- * that kernels keep for the step stay until the caller, when all are over, calls step_end. */
-void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                     struct tensor *fetches, struct step_done *done);
 
 /* Gives memory of steps that are over back to the system; the next step gets some anew. Any thread,
  * also while steps run. */

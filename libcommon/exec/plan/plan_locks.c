@@ -15,22 +15,38 @@
 
 static int writes_first(const void *a, const void *b)
 {
-    const struct use *x = a, *y = b;
+    const struct variable_lock *x = a, *y = b;
     if (x->variable->id != y->variable->id)
         return x->variable->id < y->variable->id ? -1 : 1;
     return (int)y->write - (int)x->write;
 }
 
 /* Each variable once, by id: a write covers the reads of the same item. */
-static void sort_uses(use_vec *uses)
+static void sort_locks(variable_lock_vec *locks)
 {
     size_t n = 0;
-    if (uses->n)
-        qsort(uses->items, uses->n, sizeof *uses->items, writes_first);
-    for (size_t i = 0; i < uses->n; i++)
-        if (!n || uses->items[i].variable != uses->items[n - 1].variable)
-            uses->items[n++] = uses->items[i];
-    uses->n = n;
+    if (locks->n)
+        qsort(locks->items, locks->n, sizeof *locks->items, writes_first);
+    for (size_t i = 0; i < locks->n; i++)
+        if (!n || locks->items[i].variable != locks->items[n - 1].variable)
+            locks->items[n++] = locks->items[i];
+    locks->n = n;
+}
+
+/* Adds what an item uses. */
+static void add_uses(const struct plan *plan, int item, variable_lock_vec *locks)
+{
+    use_vec uses = VEC_INIT;
+    plan_collect_uses(plan, item, &uses);
+    for (size_t i = 0; i < uses.n; i++)
+        vec_push(locks, ((struct variable_lock){uses.items[i].variable, uses.items[i].write}));
+    vec_release(&uses);
+}
+
+static void add_locks(const variable_lock_vec *more, variable_lock_vec *locks)
+{
+    for (size_t i = 0; i < more->n; i++)
+        vec_push(locks, more->items[i]);
 }
 
 /* ---- of a whole plan ---- */
@@ -52,16 +68,16 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
     int *last = mem_array((size_t)n_ids + 1, sizeof *last); /* span, and one, by variable */
-    use_vec uses = VEC_INIT;
+    variable_lock_vec locks = VEC_INIT;
     for (int position = 0; position < plan->n_order; position++) {
         int id = plan->order[position];
-        uses.n = 0;
-        plan_collect_uses(plan, id, &uses);
+        locks.n = 0;
+        add_uses(plan, id, &locks);
         for (; read < plan->reads.n && plan->reads.items[read].item == id; read++)
-            vec_push(&uses, plan->reads.items[read]);
-        sort_uses(&uses);
-        for (size_t i = 0; i < uses.n; i++) {
-            struct span span = {uses.items[i].variable, position, position, uses.items[i].write};
+            vec_push(&locks, ((struct variable_lock){plan->reads.items[read].variable, false}));
+        sort_locks(&locks);
+        for (size_t i = 0; i < locks.n; i++) {
+            struct span span = {locks.items[i].variable, position, position, locks.items[i].write};
             int at = last[span.variable->id] - 1;
             if (at >= 0 && !span.write && !spans->items[at].write) {
                 spans->items[at].to = position;
@@ -71,7 +87,7 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
             last[span.variable->id] = (int)spans->n;
         }
     }
-    vec_release(&uses);
+    vec_release(&locks);
     mem_free(last);
 }
 
@@ -146,30 +162,22 @@ static void find_spans(struct plan *plan)
 /* One that only reads makes the locks of all items those of the step. */
 static void find_own(struct plan *plan)
 {
-    use_vec uses = VEC_INIT, all = VEC_INIT;
     bool only_reads = true;
     for (int id = 0; id < (int)plan->items.n; id++) {
         struct item *item = &plan->items.items[id];
         only_reads = only_reads && !(item->flags & KERNEL_ASYNC);
-        uses.n = 0;
         if (!item->removed)
-            plan_collect_uses(plan, id, &uses);
-        sort_uses(&uses);
-        for (size_t i = 0; i < uses.n; i++) {
-            struct variable_lock lock = {uses.items[i].variable, uses.items[i].write};
-            only_reads = only_reads && !lock.write;
-            vec_push(&item->locks, lock);
-            vec_push(&all, uses.items[i]);
-        }
+            add_uses(plan, id, &item->locks);
+        sort_locks(&item->locks);
+        for (size_t i = 0; i < item->locks.n; i++)
+            only_reads = only_reads && !item->locks.items[i].write;
     }
-    sort_uses(&all);
     plan->keeps_reads = only_reads;
-    for (size_t i = 0; only_reads && i < plan->items.n; i++)
+    for (size_t i = 0; only_reads && i < plan->items.n; i++) {
+        add_locks(&plan->items.items[i].locks, &plan->locks);
         plan->items.items[i].locks.n = 0;
-    for (size_t i = 0; only_reads && i < all.n; i++)
-        vec_push(&plan->locks, ((struct variable_lock){all.items[i].variable, false}));
-    vec_release(&all);
-    vec_release(&uses);
+    }
+    sort_locks(&plan->locks);
 }
 
 void plan_find_locks(struct plan *plan)
@@ -184,16 +192,7 @@ void plan_find_locks(struct plan *plan)
 
 void plan_find_segment_locks(const struct plan *plan, struct plan_segment *segment)
 {
-    use_vec uses = VEC_INIT;
-    for (int at = 0; at < segment->n; at++) {
-        const variable_lock_vec *locks = &plan->items.items[segment->items[at].item].locks;
-        for (size_t i = 0; i < locks->n; i++)
-            vec_push(&uses, ((struct use){.variable = locks->items[i].variable,
-                                          .write = locks->items[i].write}));
-    }
-    sort_uses(&uses);
-    for (size_t i = 0; i < uses.n; i++)
-        vec_push(&segment->locks,
-                 ((struct variable_lock){uses.items[i].variable, uses.items[i].write}));
-    vec_release(&uses);
+    for (int at = 0; at < segment->n; at++)
+        add_locks(&plan->items.items[segment->items[at].item].locks, &segment->locks);
+    sort_locks(&segment->locks);
 }

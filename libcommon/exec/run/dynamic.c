@@ -67,15 +67,19 @@ static bool was_started(const struct run *run)
 
 static void help(void *argument);
 
-/* With the lock held. True: the caller is the last who touches the run, and concludes it. */
-static bool is_over(struct run *run)
+/* Gives the lock back. True: the caller was the last who touched the run, and has concluded it. */
+static bool unlock(struct run *run)
 {
-    if (run->active > 0)
-        return false;
-    if (run->helpers > 0) /* those who are busy elsewhere need not come any more */
+    bool is_over = run->active == 0;
+    if (is_over && run->helpers > 0) /* those who are busy elsewhere need not come any more */
         run->helpers -= workers_withdraw(help, run);
-    pthread_cond_broadcast(&run->changed);
-    return was_started(run) && run->helpers == 0;
+    if (is_over)
+        pthread_cond_broadcast(&run->changed);
+    is_over = is_over && was_started(run) && run->helpers == 0;
+    pthread_mutex_unlock(&run->lock);
+    if (is_over)
+        run->conclude(run);
+    return is_over;
 }
 
 /* With the lock held: asks for helpers, up to one per activation in the queue. */
@@ -183,13 +187,11 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
         ready_propagate(run, a, &ready);
     distribute(run, ready, takes, mine);
     run->active--;
-    bool over = is_over(run);
-    pthread_mutex_unlock(&run->lock);
-    if (over)
-        run->conclude(run);
+    unlock(run);
 }
 
-static int run_one(struct run *run, struct launch *launch, struct activation **list);
+static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
+                    struct activation **list);
 
 /* Runs those of the list that give; others go on with the list when the region is over. */
 static void run_gives(struct run *run, struct activation **list)
@@ -202,12 +204,8 @@ static void run_gives(struct run *run, struct activation **list)
             continue;
         }
         *at = a->next;
-        struct launch *launch = kernel_launch(run, a, &own);
-        int code = run_one(run, launch, list);
-        if (code != KERNEL_PENDING) {
-            finish(run, launch, code, TAKES_SHORT, list);
+        if (run_one(run, a, &own, TAKES_SHORT, list))
             at = list;
-        }
     }
     vec_release(&own.temporaries);
 }
@@ -236,17 +234,14 @@ static void relieve(void *context, struct run *run, const struct launch *relieve
     struct activation **list = context, *a;
     struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
     while (own.depth <= DEPTH_MAX && (a = pop_free(run))) {
-        struct launch *launch = kernel_launch(run, a, &own);
-        int code = run_one(run, launch, list);
-        if (code != KERNEL_PENDING)
-            finish(run, launch, code, TAKES_GIVES, list);
+        run_one(run, a, &own, TAKES_GIVES, list);
         give(context, run);
     }
     vec_release(&own.temporaries);
 }
 
 /* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
-static int run_one(struct run *run, struct launch *launch, struct activation **list)
+static int run_kind(struct run *run, struct launch *launch, struct activation **list)
 {
     struct activation *a = launch->activation;
     if (run->failed)
@@ -266,6 +261,18 @@ static int run_one(struct run *run, struct launch *launch, struct activation **l
     return code ? code : step_stopped(run->step, &launch->err);
 }
 
+/* Runs it, by its own launch or that of the thread, and what became ready by it is distributed.
+ * False: it waits, and the run may be over. */
+static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
+                    struct activation **list)
+{
+    struct launch *launch = kernel_launch(run, a, own);
+    int code = run_kind(run, launch, list);
+    if (code != KERNEL_PENDING)
+        finish(run, launch, code, takes, list);
+    return code != KERNEL_PENDING;
+}
+
 void run_execute(struct run *run, struct activation *list, bool computes)
 {
     struct launch own = {.err = ERROR_INIT};
@@ -274,10 +281,7 @@ void run_execute(struct run *run, struct activation *list, bool computes)
         list = a->next;
         if (computes && !is_short(run, a))
             deferred_before_long();
-        struct launch *launch = kernel_launch(run, a, &own);
-        int code = run_one(run, launch, &list);
-        if (code != KERNEL_PENDING)
-            finish(run, launch, code, computes ? TAKES_ONE : TAKES_SHORT, &list);
+        run_one(run, a, &own, computes ? TAKES_ONE : TAKES_SHORT, &list);
     }
     vec_release(&own.temporaries);
 }
@@ -290,11 +294,7 @@ void run_begin(struct run *run, bool computes)
     ready_start_root(run, &ready);
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
-    bool over = is_over(run);
-    pthread_mutex_unlock(&run->lock);
-    if (over)
-        run->conclude(run);
-    else
+    if (!unlock(run))
         run_execute(run, mine, computes);
 }
 
@@ -313,10 +313,7 @@ void run_help(struct run *run)
     pthread_mutex_lock(&run->lock);
     run_drain(run);
     run->helpers--;
-    bool over = is_over(run);
-    pthread_mutex_unlock(&run->lock);
-    if (over)
-        run->conclude(run);
+    unlock(run);
 }
 
 static void help(void *argument)

@@ -32,7 +32,6 @@ struct execution {
     const struct tensor *feeds;
     struct tensor *fetches;
     struct step_done *done; /* NULL: the thread that runs it waits for the end */
-    bool is_part;           /* of a step that others end */
     struct step_waiter
         waiter; /* aborts the rendezvous when the step stops; registered if `waits` */
     bool waits;

@@ -18,12 +18,6 @@ static struct iteration *start_iteration(struct run *run, struct frame *frame, i
     for (size_t i = 0; i < frame->invariants.n; i++)
         ready_send(run, it, frame->invariants.items[i].item, &frame->invariants.items[i].value,
                    ready);
-    return it;
-}
-
-static void send_deferred(struct run *run, struct frame *frame, struct iteration *it,
-                          struct activation **ready)
-{
     for (size_t i = 0; i < frame->deferred.n; i++) {
         struct deferred *d = &frame->deferred.items[i];
         ready_send(run, it, d->item, &d->value, ready);
@@ -31,6 +25,7 @@ static void send_deferred(struct run *run, struct frame *frame, struct iteration
     }
     frame->deferred.n = 0;
     frame->starts = false;
+    return it;
 }
 
 static struct frame *find_child(struct run *run, struct iteration *it, int index,
@@ -42,19 +37,15 @@ static struct frame *find_child(struct run *run, struct iteration *it, int index
     struct frame *frame = frame_new(run, index, it->frame, it);
     frame->next = it->children;
     it->children = frame;
-    it->n_children++;
     start_iteration(run, frame, 0, ready)->outstanding--;
     return frame;
 }
 
-static void push_value(struct frame *frame, bool invariant, int item, const struct token *value)
+static struct deferred keep(int item, const struct token *value)
 {
     struct deferred kept = {.item = item, .value.is_live = value->is_live};
     share_value(&kept.value.tensor, &value->tensor);
-    if (invariant)
-        vec_push(&frame->invariants, kept);
-    else
-        vec_push(&frame->deferred, kept);
+    return kept;
 }
 
 static void enter(struct run *run, struct iteration *it, int item, const struct token *value,
@@ -65,7 +56,7 @@ static void enter(struct run *run, struct iteration *it, int item, const struct 
     struct iteration *first = frame->oldest;
     first->outstanding++; /* the frame must not end while we deliver */
     if (of->is_constant) {
-        push_value(frame, true, item, value);
+        vec_push(&frame->invariants, keep(item, value));
         for (struct iteration *i = frame->oldest; i; i = i->next)
             ready_send(run, i, item, value, ready);
     } else {
@@ -84,13 +75,13 @@ static void next_iteration(struct run *run, struct iteration *it, int item,
     struct frame *frame = it->frame;
     if (it->next) {
         ready_send(run, it->next, item, value, ready);
-    } else if (value->is_live && frame->n_live < frame->def->parallel_iterations) {
+    } else if (value->is_live &&
+               it->number - frame->oldest->number + 1 < frame->def->parallel_iterations) {
         struct iteration *next = start_iteration(run, frame, it->number + 1, ready);
-        send_deferred(run, frame, next, ready);
         ready_send(run, next, item, value, ready);
         next->outstanding--;
     } else {
-        push_value(frame, false, item, value);
+        vec_push(&frame->deferred, keep(item, value));
         frame->starts = frame->starts || value->is_live;
     }
 }
@@ -120,7 +111,6 @@ static void end_frame(struct run *run, struct frame *frame, struct activation **
     while (*at != frame)
         at = &(*at)->next;
     *at = frame->next;
-    parent->n_children--;
     frame_drop(run, frame);
     frame_check_iteration(run, parent, ready);
 }
@@ -132,19 +122,15 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
     struct frame *frame = it->frame;
     if (!frame->parent)
         return;
-    while (frame->oldest == it && it->outstanding == 0 && it->n_children == 0 &&
+    while (frame->oldest == it && it->outstanding == 0 && !it->children &&
            frame->enters_left == 0) {
         int64_t number = frame->newest->number;
         frame->oldest = it->next;
         if (!frame->oldest)
             frame->newest = NULL;
-        frame->n_live--;
         iteration_drop(run, it);
-        if (frame->starts) {
-            struct iteration *fresh = start_iteration(run, frame, number + 1, ready);
-            send_deferred(run, frame, fresh, ready);
-            fresh->outstanding--;
-        }
+        if (frame->starts)
+            start_iteration(run, frame, number + 1, ready)->outstanding--;
         struct iteration *next = frame->oldest;
         if (!next) {
             end_frame(run, frame, ready);

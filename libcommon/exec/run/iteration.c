@@ -242,7 +242,7 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     it->number = number;
     it->tag =
         !frame->parent ? 0 : while_iteration(frame->parent_iteration->tag, frame->def->key, number);
-    it->outstanding = it->n_fired = it->n_children = 0;
+    it->outstanding = it->n_fired = 0;
     it->children = NULL;
     it->next = NULL;
     for (int i = 0; frame->index == FRAME_ROOT && i < 2; i++)
@@ -254,7 +254,6 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     else
         frame->oldest = it;
     frame->newest = it;
-    frame->n_live++;
     return it;
 }
 
@@ -305,7 +304,6 @@ struct frame *frame_new(struct run *run, int index, struct frame *parent,
     frame->parent = parent;
     frame->parent_iteration = parent_iteration;
     frame->oldest = frame->newest = NULL;
-    frame->n_live = 0;
     frame->enters_left = def->n_enters;
     memset(frame->exited, 0, def->exits.n);
     frame->next = NULL;

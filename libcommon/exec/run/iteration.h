@@ -31,7 +31,6 @@ struct iteration {
     uint64_t tag;    /* call->iteration */
     int outstanding; /* activations not yet over */
     int n_fired;
-    int n_children;
     struct frame *children;
     struct iteration *next;   /* newer one of the frame, or idle */
     struct counter *counters; /* by local item */
@@ -61,7 +60,6 @@ struct frame {
     struct frame *parent, *next; /* next: among the children of the parent's iteration, or idle */
     struct iteration *parent_iteration;
     struct iteration *oldest, *newest;
-    int n_live;
     int enters_left;
     bool *exited;                  /* by position in def->exits: a live value left there */
     VEC(struct deferred) deferred; /* values for the iteration after the newest */

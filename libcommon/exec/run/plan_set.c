@@ -291,8 +291,9 @@ void plan_set_start(struct plan_set *set, struct step *step, const struct tensor
     run->done = done;
     for (int i = set->n_parts - 1; i >= 0; i--) {
         run->parts[i].done.computes = i == 0 && done->computes;
-        plan_start_part(set->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
-                        &run->parts[i].done);
+        run->parts[i].done.is_part = true;
+        plan_start(set->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
+                   &run->parts[i].done);
     }
     leave(run);
 }

@@ -58,7 +58,7 @@ static void close_execution(struct execution *execution, int code, const struct 
         step_stop(execution->step, err);
     if (execution->waits)
         step_off_cancel(execution->step, &execution->waiter);
-    if (!execution->is_part)
+    if (!execution->done || !execution->done->is_part)
         step_end(execution->step);
 }
 
@@ -262,32 +262,18 @@ static void go_on(struct deferred_work *deferred)
     run_help(run);
 }
 
-static void start(struct plan *plan, const struct execution *execution)
+void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
+                struct tensor *fetches, struct step_done *done)
 {
-    struct step_done *done = execution->done;
+    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches, .done = done};
     struct error err = ERROR_INIT;
-    struct run *run = begin(plan, execution, &err);
+    struct run *run = begin(plan, &execution, &err);
     if (!run) {
         done->done(done, err.code, &err);
     } else {
         run->deferred.run = go_on;
         deferred_run(&run->deferred);
     }
-}
-
-void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
-                struct tensor *fetches, struct step_done *done)
-{
-    start(plan,
-          &(struct execution){.step = step, .feeds = feeds, .fetches = fetches, .done = done});
-}
-
-void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
-                     struct tensor *fetches, struct step_done *done)
-{
-    start(plan,
-          &(struct execution){
-              .step = step, .feeds = feeds, .fetches = fetches, .done = done, .is_part = true});
 }
 
 /* ---- plans ---- */

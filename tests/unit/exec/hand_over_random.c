@@ -182,8 +182,8 @@ static void step_of_parts(struct cut_run *run, const struct tensor *x, struct st
     atomic_store(&run->left, run->n);
     for (int k = 0; k < run->n; k++) {
         struct side *side = &run->sides[(k + (int)step->number) % run->n];
-        side->done = (struct step_done){.done = side_over, .computes = true};
-        plan_start_part(side->plan, step, x, &side->y, &side->done);
+        side->done = (struct step_done){.done = side_over, .computes = true, .is_part = true};
+        plan_start(side->plan, step, x, &side->y, &side->done);
     }
     for (int i = 0; i < 300000 && atomic_load(&run->left); i++)
         usleep(100);

@@ -21,7 +21,7 @@ struct member_options cluster_member(struct tool *tool);
 /* For a program that serves. Until it is ready a signal ends it soon, also where it reads what it
  * is to go on from; from then on it ends in good order. */
 int cluster_catch_signals(struct error *err);
-/* Whether it is to: for waits. */
+/* Returns whether it is to: for waits. */
 const atomic_bool *cluster_cancelled(void);
 struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic);
 /* Says so: what serve_options.ready is to do at least. */

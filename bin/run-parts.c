@@ -33,7 +33,7 @@ static const char *const words[] = {
     [HOLDERS_SPREAD] = "spread",
 };
 
-/* Whether anything is done on the shards of the cluster, or sums go by them. */
+/* Returns whether anything is done on the shards of the cluster, or sums go by them. */
 static bool uses_shards(const struct graph *graph)
 {
     bool uses = false;

@@ -41,8 +41,8 @@ struct runner {
 
 /* The calls of a kind. Those that fail return a code as everywhere. */
 struct runner_kind {
-    /* Whether every variable is in this process, or in every one of its job; before open. NULL:
-     * yes.
+    /* Returns whether every variable is in this process, or in every one of its job; before open.
+     * NULL: yes.
      */
     bool (*has_all_variables)(const struct runner *runner);
     /* Gives the driver what it runs on, and the saving its variables. */
@@ -55,17 +55,19 @@ struct runner_kind {
     int (*stepped)(struct runner *runner, struct error *err);
     /* After a step: whether it was asked to end, by a signal or by another worker. */
     bool (*is_over)(struct runner *runner);
-    /* Whether processes that go on together save together: then each calls `gather` after a step,
-     * and `gather_last` before it ends, and says whether it is about to save. NULL: never. `again`:
-     * one has left meanwhile, so that it may be another's to save: nothing was gathered. */
+    /* Returns whether processes that go on together save together: then each calls `gather` after a
+     * step, and `gather_last` before it ends, and says whether it is about to save. NULL: never.
+     * `again`: one has left meanwhile, so that it may be another's to save: nothing was gathered.
+     * */
     bool (*saves_together)(const struct runner *runner);
     int (*gather)(struct runner *runner, bool saves, bool *again, struct error *err);
     int (*gather_last)(struct runner *runner, bool saves, struct error *err);
-    /* Whether it saves before it leaves, as what the next one saves must be the newer. NULL: no. */
+    /* Returns whether it saves before it leaves, as what the next one saves must be the newer.
+     * NULL: no. */
     bool (*saves_first)(const struct runner *runner);
     /* After what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
-    /* Whether it is this process that saves. NULL: yes. */
+    /* Returns whether it is this process that saves. NULL: yes. */
     bool (*saves)(const struct runner *runner);
     /* Writes all variables. */
     int (*write)(struct runner *runner, struct stream_writer *writer, struct error *err);
@@ -89,14 +91,14 @@ int runner_start(struct runner *runner, struct error *err);
 /* After a step that ended well: saves to the store when it is time to. */
 int runner_step(struct runner *runner, struct error *err);
 
-/* Whether it is this process that saves; whether others take part in each save. */
+/* Returns whether it is this process that saves; whether others take part in each save. */
 bool runner_saves(const struct runner *runner);
 bool runner_saves_together(const struct runner *runner);
 
 /* When the steps have ended well and there was more to run. */
 bool runner_was_stopped(struct runner *runner);
 
-/* Whether it has run a step. */
+/* Returns whether it has run a step. */
 bool runner_has_run(const struct runner *runner);
 
 /* After the last step. `code` is 0, or that it was asked to end while it waited for feeds, which

@@ -34,7 +34,7 @@ struct scores {
     struct error failed;            /* of what a step gave */
 };
 
-/* Whether a fetch of the driver depends on a total. */
+/* Returns whether a fetch of the driver depends on a total. */
 bool scores_are_fetched(const struct driver *driver);
 
 /* After driver_ready, before its first step: from now on a step fetches totals, which nobody else

@@ -141,7 +141,7 @@ static const struct node *forward_of(const struct graph *graph, const char *name
     return NULL;
 }
 
-/* Whether nothing but what adds gradients has made the graph. */
+/* Returns whether nothing but what adds gradients has made the graph. */
 static bool is_unchanged(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->made.n; i++)
@@ -151,8 +151,9 @@ static bool is_unchanged(const struct graph *graph)
     return graph->made.n > 0;
 }
 
-/* Whether an op that the names do not show is there by another name, which a global may give: it
- * takes something of the gradient, or gives it something. `of`: whose gradient a node is. */
+/* Returns whether an op that the names do not show is there by another name, which a global may
+ * give: it takes something of the gradient, or gives it something. `of`: whose gradient a node is.
+ * */
 static bool is_beside(const struct graph *graph, const int *of, int forward, const char *op)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -208,7 +209,7 @@ struct check {
 static void check_node(struct check *c, const struct node *node, int near)
 {
     const op_names *found = &c->found[node->id];
-    /* Whether a node of this op with such a gradient was met, and right: most are alike. */
+    /* Returns whether a node of this op with such a gradient was met, and right: most are alike. */
     str_clear(&c->key);
     str_append(&c->key, node->op->def->name);
     for (size_t i = 0; i < found->n; i++)

@@ -120,7 +120,7 @@ static int match_args(struct builder *b, struct error *err)
 
 /* ---- types of literals ---- */
 
-/* Of the literals of one type attribute: text wins over bool, a point over none. */
+/* Finds the type of the literals of one type attribute: text wins over bool, a point over none. */
 static enum dtype literal_type(const struct builder *b, int attr)
 {
     enum dtype type = DTYPE_INVALID;

@@ -45,7 +45,7 @@ void eager_release(struct eager_result *result);
 /* The op of that name; NULL with ERR_USAGE and a suggestion. */
 const struct op *eager_find(const char *name, struct error *err);
 
-/* Whether a text is meant as a tensor: a number, a list, true, false, a quoted string. */
+/* Returns whether a text is meant as a tensor: a number, a list, true, false, a quoted string. */
 bool eager_is_literal(const char *text);
 
 #endif

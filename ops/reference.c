@@ -40,7 +40,7 @@ static void append_gradient(struct str *out, const struct op_def *def)
                def->no_gradient ? def->no_gradient : "");
 }
 
-/* What else the op declares, for who plans or rewrites graphs. */
+/* Adds what else the op declares, for those who plan or rewrite graphs. */
 static void append_traits(struct str *out, const struct op_def *def, const char *before)
 {
     static const struct {

@@ -11,7 +11,7 @@
 /* "MatMul      Product of two matrices, ..." for each op, in the order of names. */
 void reference_list(struct str *out);
 
-/* What `tf-op show` prints of one. */
+/* Prints an op as `tf-op show` does. */
 void reference_show(struct str *out, const struct op *op);
 
 /* One object in one line. */

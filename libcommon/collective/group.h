@@ -22,7 +22,8 @@ int collective_check_group(const struct collective_group *group, int n, struct e
 /* The rank of who has that place in the group of member `rank`, and the place of that member. */
 int64_t collective_group_rank(const struct collective_group *group, int rank, int64_t place);
 int collective_group_place(const struct collective_group *group, int rank);
-/* Of how many, of n in all, and whether another is of the group of member `rank`. */
+/* Returns the size of a group among n members, and whether another is in the group of member
+ * `rank`. */
 int collective_group_size(const struct collective_group *group, int n);
 bool collective_group_has(const struct collective_group *group, int rank, int other);
 

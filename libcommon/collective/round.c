@@ -11,8 +11,8 @@
 /* By state: NEW, CALLING, CALLED, SETTLED, AGREEING, RUNNING, OVER.
  *
  * Who contributes twice is refused in each state by what is there of it; after a round has settled
- * a contribution is of a member that is not waited for. What others read is said, and chunks are
- * sent, by who has heard all: also this member, but perhaps not yet by this one. A member that is
+ * a contribution is of a member that is not waited for. A member tells what others read, and sends
+ * chunks, once it has heard all: others may have, and this one perhaps not yet. A member that is
  * lost while the others are told ends the round when they have been. */
 static const unsigned char reactions[ROUND_EVENTS][ROUND_STATES] = {
     [ROUND_CALL] = {TAKE, BUG, BUG, BUG, BUG, BUG, BUG},

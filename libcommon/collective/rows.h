@@ -9,7 +9,7 @@
 #include "collective/sum.h"
 #include "tensor/tensor.h"
 
-/* Of one value, among the n members that took part, by rank. */
+/* The routing of one value among the n members that took part, by rank. */
 struct collective_routing {
     enum collective_kind kind;
     int n;
@@ -31,10 +31,10 @@ int64_t collective_row_elements(enum collective_kind kind, const struct shape *s
 
 /* Rows of member `from` that `to` gets; of a kind that adds, of the sum. */
 struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to);
-/* What `to` gets of a value of that shape. */
+/* Returns the shape of what `to` gets of a value of that shape. */
 struct shape collective_result_shape(const struct collective_routing *routing,
                                      const struct shape *own, int to);
-/* Whether its result is zeros. */
+/* Returns whether its result is zeros. */
 static inline bool collective_gets_zeros(const struct collective_routing *routing, int to)
 {
     return routing->root >= 0 && routing->root != to && !collective_parts(routing->kind) &&

@@ -53,7 +53,7 @@ static void make_chain(const struct schedule_request *r, struct sum_schedule *s,
         flow(s, piece, k, k - 1, SCHEDULE_COPY);
 }
 
-/* Of some members, the piece from the one at `piece` around. */
+/* Sends the piece around some members, from the one at `piece` on. */
 static void go_around(struct sum_schedule *s, int piece, const int *members, int n)
 {
     for (int hop = 0; hop < 2 * (n - 1); hop++)
@@ -69,7 +69,7 @@ static void make_ring(const struct schedule_request *r, struct sum_schedule *s, 
     go_around(s, piece, all, r->n_members);
 }
 
-/* Of a binomial tree. */
+/* The parent in a binomial tree. */
 static int parent_of(int member)
 {
     return member & (member - 1);

@@ -49,14 +49,14 @@ enum schedule_kind {
 bool schedule_kind_of(const char *name, enum schedule_kind *kind);
 const char *schedule_name(enum schedule_kind kind);
 
-/* What a schedule says of a library of the devices' that adds: it may be none, be used where all
- * members have it, "nccl-auto", or have to be there, "nccl". */
+/* How a schedule uses a library of the devices' that adds: never, where all members have it,
+ * "nccl-auto", or always, "nccl". */
 enum by_device { BY_DEVICE_NEVER, BY_DEVICE_IF_THERE, BY_DEVICE_ALWAYS };
 #define BY_DEVICE_NAMES "nccl and nccl-auto"
 enum by_device by_device_of(const char *schedule);
 const char *by_device_name(enum by_device by); /* but of NEVER */
 
-/* What a schedule says of servers that add, and pass on rows, for the members. */
+/* The schedule of servers that add, and pass on rows, for the members. */
 #define SCHEDULE_BY_SERVERS "servers"
 
 enum schedule_operation {
@@ -101,11 +101,11 @@ struct collective_schedule {
     const int64_t *hosts; /* of two-level: by rank, of all members; as long as the call's key */
 };
 
-/* What is smaller goes to all members, and is added by rank. */
+/* Smaller values go to all members, and are added by rank. */
 #define COLLECTIVE_SMALL_BYTES ((int64_t)64 << 10)
 
-/* Whether a value goes by the call's schedule: sums and means of all, of what is not small, and not
- * of 16-bit floats, which are rounded once. */
+/* Returns whether a value goes by the call's schedule: sums and means of all, of what is not small,
+ * and not of 16-bit floats, which are rounded once. */
 bool collective_goes_by_schedule(const struct collective_schedule *schedule,
                                  enum collective_kind kind, bool has_root,
                                  const struct tensor *value);
@@ -115,15 +115,15 @@ bool collective_goes_by_schedule(const struct collective_schedule *schedule,
 int collective_schedule_parts(const struct collective_schedule *schedule,
                               const struct collective_group *group, int size, int rank);
 
-/* That schedule, for members of these ranks. There are at most SCHEDULE_MEMBERS_MAX. */
+/* Makes that schedule for members of these ranks. There are at most SCHEDULE_MEMBERS_MAX. */
 void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
                               struct sum_schedule *made);
 
 /* ---- programs ---- */
 
-/* What one member does about a chunk of a value, as a list of actions. Each is done when those
- * before it are, and what it wants is there. With direct sums of three members the owner of a chunk
- * has the program {SUM}, and the two others have {SEND to the owner, COPY from the owner}. */
+/* The actions of one member for a chunk of a value, as a list. Each is done when those before it
+ * are, and what it wants is there. With direct sums of three members the owner of a chunk has the
+ * program {SUM}, and the two others have {SEND to the owner, COPY from the owner}. */
 enum act {
     ACT_SEND, /* what the member has */
     ACT_ADD,  /* what another has sent, to what the member has */
@@ -145,9 +145,11 @@ struct chunk_program {
     bool awaits; /* something of others' */
 };
 
-/* Of a direct sum: its owner's, and another's, whose peer is the owner, or a server. */
+/* The programs of a direct sum: its owner's, and another's, whose peer is the owner, or a server.
+ * */
 extern const struct chunk_program program_owner, program_member;
-/* Of what is not added: of who has it, whose peer gets it, and of who gets it from its peer. */
+/* The programs of a value that is not added: the source's, whose peer gets it, and the one's that
+ * gets it from its peer. */
 extern const struct chunk_program program_source, program_destination;
 
 /* A member's part of a piece of a schedule, to be released. */

@@ -7,7 +7,7 @@
 
 #include "tensor/tensor.h"
 
-/* What the members of a collective compute together of a value each. */
+/* The result that the members of a collective compute together from a value each. */
 enum collective_kind {
     COLLECTIVE_SUM,       /* of all members, element by element */
     COLLECTIVE_FIRST,     /* the value of the least rank: a broadcast */
@@ -50,10 +50,11 @@ static inline bool collective_routes(enum collective_kind kind, bool has_root)
            (has_root && kind != COLLECTIVE_FIRST);
 }
 
-/* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
+/* Returns whether a kind that adds takes the type: a sum every number but complex ones, a mean only
+ * floats. */
 bool collective_can_add(enum collective_kind kind, enum dtype type);
 
-/* What is added: n arrays of a type that has a sum, in their order. 16-bit floats are added in
+/* The terms of a sum: n arrays of a type that has a sum, in their order. 16-bit floats are added in
  * float32 and rounded once. */
 struct collective_terms {
     enum dtype type;

@@ -306,7 +306,7 @@ struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node,
     return attrs;
 }
 
-/* Whether the copy has this one of the node's. */
+/* Returns whether the copy has this one of the node's. */
 static bool is_kept(const struct rewrite_copy *copy, const struct attr *attr)
 {
     const struct op *op = copy->node->op;

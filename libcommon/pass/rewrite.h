@@ -129,11 +129,12 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
 /* Lets an edge of `to` stand for the node's output 0. */
 void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
 
-/* Whether an edge of the result is a variable: who has it reads, and another node in its place
- * would read at another time. */
+/* Returns whether an edge of the result is a variable: who has it reads, and another node in its
+ * place would read at another time. */
 bool rewrite_reads(const struct rewrite *r, struct edge edge);
 
-/* Whether that is allowed for a node that computes nothing: nobody relies on the node itself. */
+/* Returns whether that is allowed for a node that computes nothing: nobody relies on the node
+ * itself. */
 bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by);
 
 /* A new constant in `to`, near a node of the source; the tensor's memory is taken over. */
@@ -148,7 +149,7 @@ struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
  * is where gradients of a loss begin, which others are to find. */
 const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge);
 
-/* Whether a node of `to` may be looked through. */
+/* Returns whether a node of `to` may be looked through. */
 bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy);
 
 /* False for a name made from the op's, "MatMul", "hidden/MatMul_1", or, of a constant, from the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AllReduce of values in host memory. What is on a device with memory of its own is the executor's
- * (exec/run/reduce.c).
+ * AllReduce of values in host memory. The executor reduces values on a device with memory of its
+ * own (exec/run/reduce.c).
  */
 #include "base/memory.h"
 #include "exec/step/collective_kernel.h"

@@ -98,7 +98,7 @@ static int join_answer(struct clock_call *w, const struct clock_result *result)
     return code;
 }
 
-/* What a worker has in its journal; returns how many copies. */
+/* Reads the heads of the copies in a worker's journal; returns how many. */
 static int heads_of(struct kernel_call *call, struct journal_head heads[JOURNAL_COPIES])
 {
     if (!call->n_in)
@@ -180,7 +180,7 @@ const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_
 
 /* ---- rounds ---- */
 
-/* What the step owes the clock: that the round is applied before it ends. */
+/* The step's debt to the clock: the round is applied before it ends. */
 struct debt {
     struct clock *clock;
     struct step *step;

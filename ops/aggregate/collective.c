@@ -45,7 +45,7 @@ struct edge collective_grad(struct build *b, const struct node *sent, struct edg
     return build_op(b, "CollectiveGrad", inputs, 2, attrs, 4);
 }
 
-/* What brings back what a reduction of all workers has brought, and the other way round. */
+/* Returns the reduction that brings back the result of another one, and the other way round. */
 const char *collective_adjoint(const char *reduction)
 {
     static const char *const pairs[][2] = {{"sum", "sum"},

@@ -10,7 +10,7 @@
 /* Which workers are of one group (collective/group.h). */
 #define COLLECTIVE_GROUP_ATTRS "group_size: int = 0 >= 0, group_stride: int = 1 >= 1"
 
-/* Of x, of which a CollectiveGrad of that reduction brings the gradient back; root -1: none. Among
+/* Returns x, whose gradient a CollectiveGrad of that reduction brings back; root -1: none. Among
  * those who were a group of the node that sent it. */
 struct edge collective_grad(struct build *b, const struct node *sent, struct edge gradient,
                             struct edge x, const char *reduction, int64_t root);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Codes of a few bits for gradients. A gradient is cut into groups of elements; the code of each is
- * a row of bytes. What a code loses of a value is kept, and added to the next one (error feedback).
+ * a row of bytes. The part of a value that a code loses is kept, and added to the next one (error
+ * feedback).
  *
  *     one_bit    a bit for each, v >= 0, and the means of both sides: Seide et al., 1-Bit
  * Stochastic Gradient Descent, Interspeech 2014 uniform    2 to 8 bits: which of 2^bits equal parts
@@ -31,13 +32,13 @@ struct gradient_code {
     float threshold;
 };
 
-/* What a node's attributes say. NULL, or what is wrong with them. */
+/* Reads a node's attributes. NULL, or what is wrong with them. */
 const char *gradient_code_read(struct gradient_code *code, const struct node *node);
 
-/* Of a row. */
+/* Returns the bytes of a row. */
 int64_t gradient_code_bytes(const struct gradient_code *code);
 
-/* What is coded: a gradient and what was lost before, added element by element. */
+/* The sum that is coded: a gradient and what was lost before, element by element. */
 struct coded_sum {
     const float *gradient, *residual;
 };

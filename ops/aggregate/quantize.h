@@ -17,13 +17,15 @@ struct quantize_call {
     int64_t groups, first;
 };
 
-/* Of QuantizeGradient, whose output is made. ERR_DATA: the residual does not have the groups. */
+/* Describes a call of QuantizeGradient, whose output is made. ERR_DATA: the residual does not have
+ * the groups. */
 int quantize_describe(struct kernel_call *call, struct quantize_call *q);
 
-/* Of ApplyResidual; the variable may be written to. ERR_DATA: shapes do not fit. */
+/* Describes a call of ApplyResidual; the variable may be written to. ERR_DATA: shapes do not fit.
+ * */
 int residual_describe(struct kernel_call *call, struct quantize_call *q);
 
-/* What DequantizeGradient adds: codes of n members, `groups` each. */
+/* The terms of DequantizeGradient: codes of n members, `groups` each. */
 struct dequantize_call {
     int64_t n, groups;
 };

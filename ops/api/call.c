@@ -144,7 +144,7 @@ static int bad_feed(const tf_call *call, int i, struct error *err, struct tf_err
     return api_fail(err, error);
 }
 
-/* What is fed has to be, by the graph; NULL: there is no such feed. */
+/* Returns what the graph says of a fed value; NULL: there is no such feed. */
 static const struct node_output *wanted(const tf_call *call, int i)
 {
     if (i < 0 || (size_t)i >= call->feeds.n)

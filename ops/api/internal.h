@@ -40,7 +40,7 @@ struct tf_call {
 /* Hands an error on to whoever called; returns its code. */
 int api_fail(const struct error *err, struct tf_error *error);
 
-/* Whether there ever was a graph in the process. */
+/* Returns whether there ever was a graph in the process. */
 bool api_graph_exists(void);
 
 /* The functions of struct tf_core, which has their types: api_graph_open and so on. */

@@ -89,7 +89,7 @@ static int stitch_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    /* Of each row of the output, which of all that are given is the last for it, counted from 1. */
+    /* For each row of the output the last of all given ones for it, counted from 1. */
     int64_t *last = kernel_temporary(call, (size_t)shape.dims[0] * sizeof *last), given = 0;
     if (!last)
         return call->err->code;

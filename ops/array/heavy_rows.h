@@ -8,7 +8,7 @@
 
 #include "exec/device/kernel.h"
 
-/* Numbers of the heavy rows, 0 .. n-1. What they are follows from the indices alone. */
+/* Numbers of the heavy rows, 0 .. n-1. They follow from the indices alone. */
 struct heavy_rows {
     int64_t n;
     bool all;             /* every row is, under its own number */
@@ -17,8 +17,8 @@ struct heavy_rows {
     uint64_t mask, shift; /* of the table */
 };
 
-/* Of a table of n_rows. All rows are heavy where there are many values for each; else those for
- * which an eighth of the indices, taken here and there, has several. */
+/* Finds the heavy rows of a table of n_rows. All rows are heavy where there are many values for
+ * each; else those for which an eighth of the indices, taken here and there, has several. */
 int heavy_rows_find(struct kernel_call *call, struct heavy_rows *heavy,
                     const struct tensor *indices, int64_t n_rows);
 

@@ -32,7 +32,7 @@ static int pack_shape(struct infer *infer)
     return 0;
 }
 
-/* Of scalars. */
+/* Packs scalars. */
 static bool pack_value(const struct infer *infer, struct shape *value)
 {
     return infer_value_joined(infer, 0, value);

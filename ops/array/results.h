@@ -17,14 +17,14 @@ int result_of_segments(struct kernel_call *call, struct shape *shape);
 /* The depth becomes dimension `at`. */
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
 
-/* Of each dimension of the result, `multiples` are in the input. */
+/* Returns whether each dimension of the result has `multiples` in the input. */
 bool tile_grad_fits(const struct shape *in, const struct shape *shape, const int64_t *multiples);
 int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples);
 
 /* A vector of n elements. */
 int result_of_range(struct kernel_call *call, int64_t *n);
 
-/* Of an input on the host: names the first index (int32 or int64) outside [0, n). */
+/* Checks an input on the host, and names the first index (int32 or int64) outside [0, n). */
 int rows_check(struct kernel_call *call, int input, int64_t n);
 
 /* Elements of start, start + delta, ... before limit; the three are scalars of one type. ERR_DATA

@@ -26,7 +26,7 @@ struct strided_range {
 
 struct slice_masks slice_masks_of(const struct node *node);
 
-/* What is asked for: n elements each in begin, end and strides, which are NULL when not known. */
+/* The request: n elements each in begin, end and strides, which are NULL when not known. */
 struct slice_spec {
     struct slice_masks masks;
     int n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First the dimensions are merged as far as both sides allow. What remains is a run of contiguous
+ * First the dimensions are merged as far as both sides allow. The rest is a run of contiguous
  * bytes, a strided run, or, when the two sides disagree about which dimension is the innermost (a
  * transpose), a matrix that is copied in tiles, so that both sides use all of each cache line.
  */

@@ -29,7 +29,7 @@
 STRIDED_KERNELS(X)
 #undef X
 
-/* What a node says of its slices, or its axis, is the state of their kernels. */
+/* A node's attributes of slices, or its axis, are the state of their kernels. */
 int prepare_slice_masks(struct kernel_setup *setup);
 int prepare_axis(struct kernel_setup *setup);
 

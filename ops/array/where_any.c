@@ -9,7 +9,7 @@
 
 #define WHERE_BLOCK 4096
 
-/* Whether each element is anything but 0. */
+/* Finds whether each element is anything but 0. */
 #define NONZERO(name, type, ...)                                                                   \
     static void name(const void *px, int64_t n, uint8_t *flags)                                    \
     {                                                                                              \

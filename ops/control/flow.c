@@ -27,7 +27,7 @@ FLOW(Switch, .inputs = "data: T, pred: bool", .outputs = "output_false: T, outpu
      .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
      .detail = "Nothing that depends on a dead tensor runs, until a Merge.", .shape = switch_shape);
 
-/* What is common to the inputs that are known so far; a back edge is not, at first. */
+/* Finds what is common to the inputs that are known so far; a back edge is not, at first. */
 static int merge_shape(struct infer *infer)
 {
     bool any = false;

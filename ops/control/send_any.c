@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Send and Recv over the step's rendezvous, of values in host memory. What stays on a device with
- * memory of its own is the executor's (exec/run/hand_over.c).
+ * Send and Recv over the step's rendezvous, of values in host memory. The executor hands over
+ * values on a device with memory of its own (exec/run/hand_over.c).
  */
 #include <string.h>
 

@@ -19,7 +19,8 @@ struct gemm {
 
 size_t gemm_scratch_bytes(const struct gemm *gemm);
 
-/* Whether some rows of the product have the bits that they have in all of it, however many. */
+/* Returns whether some rows of the product have the bits that they have in all of it, however many.
+ * */
 bool gemm_has_rows(const struct gemm *gemm);
 
 /* Rows [row, row + n) of such a product, to `rows`, by the calling thread; false: the library

@@ -38,7 +38,8 @@ struct cuda_trsm {
     int64_t lda, ldb, step_a, step_b;
 };
 
-/* What is called of the library. Functions that return an int return a cublasStatus_t. */
+/* The functions that are called of the library. Functions that return an int return a
+ * cublasStatus_t. */
 struct cuda_blas {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     size_t workspace_bytes;

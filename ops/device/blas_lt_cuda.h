@@ -26,24 +26,23 @@ struct cuda_lt_algorithm {
     uint64_t code[8]; /* all that the library has to know of it */
 };
 
-/* What a product is run with. */
+/* The memory and stream that a product runs with. */
 struct cuda_lt_room {
     struct CUstream_st *stream;
     void *workspace; /* aligned as is said above */
     size_t bytes;    /* at least the algorithm's */
 };
 
-/* What is called of the library. Functions that return an int return a cublasStatus_t. What a
- * product is adds `tf32` to its sizes; whether it accumulates is no matter, nor where matrices are,
- * if they are aligned as is said above. */
+/* The functions that are called of the library. Functions that return an int return a
+ * cublasStatus_t. A product is its sizes and `tf32`; whether it accumulates is no matter, nor where
+ * matrices are, if they are aligned as is said above. */
 struct cuda_lt {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     int (*version)(void);           /* 130100: 13.1.0 */
     int (*handle_new)(void **handle);
     void (*handle_free)(void *handle);
-    /* Of the algorithms that need no more memory those that the library knows to be the best by
-     * what it knows of shapes, the first one first: always the same ones. At most
-     * CUDA_LT_ALGORITHMS: *n. */
+    /* Finds those of the algorithms that need no more memory that the library takes for the best by
+     * the shapes, the first one first: always the same ones. At most CUDA_LT_ALGORITHMS: *n. */
     int (*find)(void *handle, const struct cuda_gemm *gemm, enum cuda_lt_sums sums, size_t limit,
                 struct cuda_lt_algorithm *found, int *n);
     /* How long one product takes: it is computed several times, and waited for. */

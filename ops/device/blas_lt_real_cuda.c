@@ -216,7 +216,7 @@ static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_al
     return (int)status;
 }
 
-/* What a measurement is of. */
+/* The products that are measured. */
 struct timed {
     void *handle;
     const struct cuda_gemm *gemm;
@@ -231,7 +231,7 @@ static cublasStatus_t run_timed(const struct timed *t)
     return run(t->handle, t->gemm, &t->described, t->algorithm, t->room);
 }
 
-/* Of so many products, one after the other: what one of them takes. */
+/* Measures so many products, one after the other: the time of one of them. */
 static cublasStatus_t time_products(const struct timed *t, float *milliseconds)
 {
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of the file is NAME TAB NUMBER TAB BYTES. Of several of one name the first one counts.
+ * A line of the file is NAME TAB NUMBER TAB BYTES. The first one of a name counts.
  */
 #include "ops/device/choices_cuda.h"
 

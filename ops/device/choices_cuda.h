@@ -35,11 +35,11 @@ void cuda_choices_init(struct cuda_choices *choices);
 void cuda_choices_close(struct cuda_choices *choices);
 
 /* Reads the file that the environment names, which need not be there yet, the first time that it is
- * asked. ERR_DATA: a line of it is none of a choice; ERR_OS: it cannot be read. Of prepare, before
- * what follows, which any thread may call. */
+ * asked. ERR_DATA: a line of it is none of a choice; ERR_OS: it cannot be read. Called by prepare,
+ * before the following ones, which any thread may call. */
 int cuda_choices_open(struct cuda_choices *choices, struct error *err);
 
-/* Whether there is a file, and so what is not known is to be measured. */
+/* Returns whether there is a file, and so what is not known is to be measured. */
 bool cuda_choices_measured(struct cuda_choices *choices);
 
 /* The choice of the name that *choice has. False: nobody has chosen. */

@@ -90,13 +90,13 @@ int cuda_enter(struct cuda_device *d, struct error *err);
 /* 0, or what `what` has ended with: then nothing works any more. */
 int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err);
 
-/* Whether it has failed; `err` (NULL: nobody wants it) says why. */
+/* Returns whether it has failed; `err` (NULL: nobody wants it) says why. */
 bool cuda_has_failed(struct cuda_device *d, struct error *err);
 
 /* ---- device_cuda.c ---- */
 
 /* Opens the device of the driver. ERR_UNAVAILABLE: there is no such device, or no driver that knows
- * it. What computes (kernels, code, leave_fault) is for the caller to set. */
+ * it. The caller sets the parts that compute (kernels, code, leave_fault). */
 struct device *cuda_open(const struct cuda_driver *driver, int index,
                          const struct device_options *options, struct error *err);
 

@@ -28,8 +28,8 @@ struct cuda_dnn_conv {
     enum cuda_dnn_direction direction;
     enum cuda_type type; /* a float; those of 16 bits are added in float32 */
     bool nchw;
-    /* Of the device, set by cuda_dnn_choose and cuda_dnn_conv: float32 may be rounded to TF32; bits
-     * may differ from run to run. */
+    /* Options of the device, set by cuda_dnn_choose and cuda_dnn_conv: float32 may be rounded to
+     * TF32; bits may differ from run to run. */
     bool tf32, fast;
     bool exact; /* neither Winograd nor FFT (struct device_options) */
     int batch, in_channels, out_channels;
@@ -47,7 +47,8 @@ struct cuda_dnn_algorithm {
     size_t workspace_bytes;
 };
 
-/* What is called of the library. Functions that return an int return a cudnnStatus_t. */
+/* The functions that are called of the library. Functions that return an int return a
+ * cudnnStatus_t. */
 struct cuda_dnn {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     int (*version)(void);           /* 91900: 9.19.0 */
@@ -73,8 +74,8 @@ extern const struct cuda_dnn cuda_dnn_real;
 
 #define CUDA_DNN_VARIABLE "TF_CUDNN" /* optional_cuda.h */
 
-/* Whether convolutions are cuDNN's: *is_there. ERR_UNAVAILABLE: it was asked for, and is missing.
- * Of prepare; thread-safe. */
+/* Returns whether convolutions are cuDNN's: *is_there. ERR_UNAVAILABLE: it was asked for, and is
+ * missing. Called by prepare; thread-safe. */
 int cuda_dnn_open(struct cuda_device *d, bool *is_there, struct error *err);
 void cuda_dnn_close(struct cuda_device *d);
 
@@ -84,7 +85,7 @@ void cuda_dnn_close(struct cuda_device *d);
 void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
                      struct cuda_dnn_algorithm *chosen);
 
-/* Of float types. */
+/* Returns the name of a float type. */
 const char *cuda_dnn_type_name(enum cuda_type type);
 
 /* With the device's dnn_lock held: what the library is asked for next goes into the compute queue;

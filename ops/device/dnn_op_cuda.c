@@ -43,7 +43,7 @@ static int by_own(const void *context)
     return t->family->own(t->launch, t->stream);
 }
 
-/* What a launcher returns, or the library, whose *status is not 0 then. */
+/* Returns the result of a launcher, or of the library, whose *status is not 0 then. */
 static int enqueue(const struct trial *t, int *status)
 {
     const struct cuda_dnn *dnn = t->device->dnn;
@@ -104,8 +104,8 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
 
 /* ---- choices ---- */
 
-/* Whether cuDNN's is taken; with the lock held. That it can compute the op at all only an attempt
- * can tell. What could not be measured is our own, and is not kept. */
+/* Returns whether cuDNN's is taken; with the lock held. Only an attempt can tell that it can
+ * compute the op at all. If it could not be measured, our own is taken, and not kept. */
 static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_t scratch,
                       struct trial *t)
 {
@@ -149,7 +149,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
 
 /* ---- for kernels ---- */
 
-/* Whether the library, with these functions, is there and may be chosen. */
+/* Returns whether the library, with these functions, is there and may be chosen. */
 static int find_library(struct cuda_device *d, bool *is_there, struct error *err)
 {
     char wish = cuda_wish(CUDA_DNN_VARIABLE);

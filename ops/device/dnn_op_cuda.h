@@ -26,7 +26,7 @@ enum cuda_dnn_kind {
     CUDA_DNN_NORM_GRAD,
 };
 
-/* Of images in either order, without gaps. */
+/* An op of images in either order, without gaps. */
 struct cuda_dnn_op {
     enum cuda_dnn_kind kind;
     enum cuda_type type; /* a float; batch normalization and LRN: of 32 bits or 64 */
@@ -52,10 +52,11 @@ struct cuda_dnn_operands {
     void *vectors[2];
 };
 
-/* What is called of the library. Functions that return an int return a cudnnStatus_t. */
+/* The functions that are called of the library. Functions that return an int return a
+ * cudnnStatus_t. */
 struct cuda_dnn_ops {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
-    /* What the library describes the op by; NULL with a status. */
+    /* Makes the library's descriptor of the op; NULL with a status. */
     int (*describe)(const struct cuda_dnn_op *op, void **description);
     void (*free)(void *description);
     int (*run)(void *handle, void *description, const struct cuda_dnn_operands *operands);
@@ -77,7 +78,8 @@ struct cuda_dnn_family {
     int images; /* that it has, with the result */
     /* The launcher. */
     int (*own)(const void *launch, struct CUstream_st *stream);
-    /* What cuDNN computes in its place, and launchers before and after it; NULL: nothing. */
+    /* The operands that cuDNN computes on in its place, and launchers before and after it; NULL:
+     * nothing. */
     void (*operands)(const void *launch, struct cuda_dnn_operands *operands);
     int (*before)(const void *launch, struct CUstream_st *stream);
     int (*after)(const void *launch, struct CUstream_st *stream);
@@ -85,7 +87,7 @@ struct cuda_dnn_family {
     void (*bind)(void *launch, const struct cuda_trial_memory *memory);
 };
 
-/* What a kernel's prepare has chosen, the first member of its state, all zeros at first. */
+/* The choice of a kernel's prepare, the first member of its state, all zeros at first. */
 struct cuda_dnn_step {
     const struct cuda_dnn_ops *ops;
     void *description; /* NULL: our own is taken */
@@ -103,7 +105,7 @@ int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family 
 int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
                     const struct cuda_dnn_family *family, const void *launch);
 
-/* Of a state that needs nothing else: a kernel's `release`. */
+/* A kernel's `release` for a state that needs nothing else. */
 void cuda_dnn_state_release(void *state);
 
 /* Sets the sizes of an op whose image is of rank 4, known, and in the op's order, without windows.

@@ -86,7 +86,7 @@ static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c
                            : c->type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
                                                       : CUDNN_DATA_FLOAT;
     bool is_narrow = c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16;
-    /* What is multiplied in float32 is rounded to TF32 by the default. */
+    /* The default rounds factors of float32 to TF32. */
     *s = (struct described){.math = is_narrow ? CUDNN_TENSOR_OP_MATH
                                     : c->tf32 ? CUDNN_DEFAULT_MATH
                                               : CUDNN_FMA_MATH};
@@ -149,8 +149,8 @@ static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, int
            !(c->exact && spreads(c->direction, algorithm));
 }
 
-/* Of a direction, which makes `result` of a and b: the first algorithm, which is the best, that may
- * be and has enough memory. */
+/* Finds the first algorithm, which is the best, of a direction that makes `result` of a and b, that
+ * may be used and has enough memory. */
 #define FIND(way, perf_type, a, b, result)                                                         \
     static cudnnStatus_t find_##way(void *handle, const struct cuda_dnn_conv *c,                   \
                                     const struct described *s, const struct cuda_dnn_data *data,   \

@@ -9,8 +9,8 @@
  * it is first called, so that one build serves machines with and without.
  *
  * Calls return 0 or an error of CUDA's. All may be called by any thread; those of a stream that
- * captures only by the thread that began. What is not of a stream or an event is of the device that
- * the thread has set.
+ * captures only by the thread that began. Calls without a stream or an event are for the device
+ * that the thread has set.
  */
 #ifndef TF_OPS_DEVICE_DRIVER_CUDA_H
 #define TF_OPS_DEVICE_DRIVER_CUDA_H
@@ -22,7 +22,7 @@ struct cuda_stream;
 struct cuda_event;
 struct cuda_graph;
 
-/* Of CUDA's errors those that mean something to the device; any other has failed it. */
+/* The errors of CUDA that mean something to the device; any other has failed it. */
 enum cuda_result {
     CUDA_OK = 0,
     CUDA_NO_MEMORY = 2,
@@ -34,7 +34,7 @@ enum cuda_result {
 
 enum cuda_direction { CUDA_TO_DEVICE = 1, CUDA_TO_HOST = 2, CUDA_WITHIN_DEVICE = 3 };
 
-/* What is known of a device before it is used. */
+/* The facts of a device before it is used. */
 struct cuda_card {
     size_t memory;
     int major, minor; /* what it can: 9.0 */
@@ -58,7 +58,7 @@ struct cuda_driver {
     const char *(*error_text)(int error);
 
     /* Memory of the device, ordered by the stream: valid for what it gets from now on, and until
-     * what it has had by then is over. What was freed is kept for the next; `memory_trim` gives
+     * what it has had by then is over. Freed memory is kept for the next call; `memory_trim` gives
      * that back. NULL is nobody's. */
     int (*memory_alloc)(struct cuda_stream *stream, size_t bytes, void **memory);
     int (*memory_free)(struct cuda_stream *stream, void *memory);
@@ -79,15 +79,15 @@ struct cuda_driver {
     int (*copy)(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
                 enum cuda_direction direction);
 
-    /* Whether a device reads and writes memory of another; from `peer_enable` on it does. A copy
-     * between their memories is of a stream of the first, and goes by way of the host without that.
-     * A stream may wait for events of any device. */
+    /* Returns whether a device reads and writes memory of another; from `peer_enable` on it does. A
+     * copy between their memories is of a stream of the first, and goes by way of the host without
+     * that. A stream may wait for events of any device. */
     int (*peer_can)(int device, int other, bool *can);
     int (*peer_enable)(int device, int other); /* the first is the thread's */
     int (*copy_peer)(struct cuda_stream *stream, const struct cuda_peer_copy *copy);
 
-    /* Who waits for an event sleeps. It stands for what the stream had when it was recorded last,
-     * may be recorded again while streams wait for that, and freed. */
+    /* A thread that waits for an event sleeps. It stands for what the stream had when it was
+     * recorded last, may be recorded again while streams wait for that, and freed. */
     int (*event_new)(bool timed, struct cuda_event **event);
     int (*event_free)(struct cuda_event *event);
     int (*event_record)(struct cuda_event *event, struct cuda_stream *stream);
@@ -95,9 +95,10 @@ struct cuda_driver {
     int (*event_wait)(struct cuda_event *event);
     int (*event_elapsed)(float *milliseconds, struct cuda_event *from, struct cuda_event *to);
 
-    /* What the stream gets is kept, and what streams that wait for an event of it get. The calling
-     * thread may do nothing meanwhile that waits for the device; others may. `capture_end` makes of
-     * it what can be launched; after an error there is none, and the stream captures no more. */
+    /* The work that the stream gets is recorded, and that of streams that wait for an event of it.
+     * The calling thread may do nothing meanwhile that waits for the device; others may.
+     * `capture_end` makes of it what can be launched; after an error there is none, and the stream
+     * captures no more. */
     int (*capture_begin)(struct cuda_stream *stream);
     int (*capture_end)(struct cuda_stream *stream, struct cuda_graph **graph);
     int (*graph_launch)(struct cuda_graph *graph, struct cuda_stream *stream);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "ops/device/cuda.h"
 
-/* What the thread captures. */
+/* The capture of the thread. */
 static _Thread_local struct capture {
     struct cuda_device *device; /* NULL: nothing */
     struct cuda_stream *streams[N_QUEUES];

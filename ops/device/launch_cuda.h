@@ -50,14 +50,14 @@ enum cuda_type {
         N_CUDA_TYPES
 };
 
-/* Of an element of a float type. */
+/* Returns the bytes of an element of a float type. */
 static inline int cuda_float_bytes(enum cuda_type type)
 {
     return type == CUDA_FLOAT64 ? 8 : type == CUDA_FLOAT32 ? 4 : 2;
 }
 
-/* Where kernels leave an error that they find, and who they are. Of several the one with the lowest
- * element stays. One that was there before is left alone. */
+/* Where kernels leave an error that they find, and who they are. The error with the lowest element
+ * stays. One that was there before is left alone. */
 struct cuda_fault {
     struct fault *at; /* NULL: nobody wants to know */
     uint32_t item;

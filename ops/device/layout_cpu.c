@@ -73,8 +73,8 @@ struct channels cpu_channels(const struct shape *shape, int axis)
     return c;
 }
 
-/* Whether memory is dense with the dimensions in the order of the first `n` of `order`, the last
- * one moving fastest in steps of `unit`. */
+/* Returns whether memory is dense with the dimensions in the order of the first `n` of `order`, the
+ * last one moving fastest in steps of `unit`. */
 static bool is_ordered(const dnnl_memory_desc_t *desc, const int *order, int n, int axis,
                        int64_t unit)
 {

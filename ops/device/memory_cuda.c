@@ -40,7 +40,7 @@ static struct buffer *new_buffer(struct device *device, void *data, size_t bytes
     return buffer;
 }
 
-/* What is captured would be done again when the memory is somebody else's. */
+/* Captured work would be done again when the memory is somebody else's. */
 static int take_memory(struct cuda_device *d, size_t bytes, void **data, struct error *err)
 {
     struct cuda_stream *stream = d->streams[QUEUE_COMPUTE];

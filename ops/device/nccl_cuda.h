@@ -22,8 +22,8 @@ struct cuda_nccl_sum {
     bool mean;
 };
 
-/* What is called of the library. Functions that return an int return a ncclResult_t, and do not
- * wait for other members: they may be in progress. */
+/* The functions that are called of the library. Functions that return an int return a ncclResult_t,
+ * and do not wait for other members: they may be in progress. */
 struct cuda_nccl {
     int (*load)(struct error *err);            /* ERR_UNAVAILABLE says what is missing */
     int (*version)(int *version);              /* 22809: 2.28.9 */

@@ -113,8 +113,8 @@ static void wait_for(struct device *device, enum queue_kind queue, struct device
     cuda_check_enqueued(d, result, "an event is waited for", &ignored);
 }
 
-/* What was enqueued before it failed may still use memory, which whoever hears of the failure gives
- * back. */
+/* Work that was enqueued before it failed may still use memory, which the one that hears of the
+ * failure gives back. */
 static int settle(struct cuda_device *d, struct error *err)
 {
     d->driver->set_device(d->device.index);

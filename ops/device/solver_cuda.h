@@ -45,7 +45,8 @@ struct cuda_lu_solution {
     int32_t *info; /* one word, which says nothing of the data */
 };
 
-/* What is called of the library. Functions that return an int return a cusolverStatus_t. */
+/* The functions that are called of the library. Functions that return an int return a
+ * cusolverStatus_t. */
 struct cuda_solver {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     int (*handle_new)(void **handle);

@@ -3,7 +3,7 @@
  * Kernels of types that no processor computes in, by those of wider ones: floats of 16 bits by way
  * of float32, integers of 8 and 16 bits by way of int32, uint32 by way of int64. The kernel sees a
  * node of the wide type, its inputs widened, and memory of its own for outputs, which are narrowed
- * when it is done. What is in no narrow type (axes, sizes, booleans) is handed on as it is.
+ * when it is done. Inputs of no narrow type (axes, sizes, booleans) are handed on as they are.
  * Element-wise kernels do without copies of whole tensors: they go through them a block at a time.
  *
  * Integers are narrowed by leaving off their upper bits, which is what a sum, a difference or a

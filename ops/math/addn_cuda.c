@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernel of AddN. Of 16 bits a sum of more than CUDA_ADDN_INPUTS is rounded once for each
+ * The CUDA kernel of AddN. In 16 bits a sum of more than CUDA_ADDN_INPUTS is rounded once for each
  * launch.
  */
 #include "ops/math/launchers_cuda.h"

@@ -65,7 +65,7 @@ INTEGER_DIVISION(int64_t, int64, INT64_MIN)
 FLOAT_DIVISION(float, float32)
 FLOAT_DIVISION(double, float64)
 
-/* Of uint64, which knows no negative powers. */
+/* uint64 knows no negative powers. */
 #define floor_divide_uint64 divide_uint64
 #define power_uint64 power_int64
 static inline uint64_t divide_uint64(uint64_t x, uint64_t y, int *flags)

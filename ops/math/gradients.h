@@ -32,7 +32,7 @@ static inline struct edge grad_cast(struct grad *g, struct edge x, enum dtype ty
     return g->b.failed || build_type(&g->b, x) == type ? x : build_op(&g->b, "Cast", &x, 1, &to, 1);
 }
 
-/* What counts are kept in beside values of x's type: 16 bits would not hold them. */
+/* Returns the type of counts beside values of x's type: 16 bits would not hold them. */
 static inline enum dtype grad_count_type(struct grad *g, struct edge x)
 {
     enum dtype type = g->b.failed ? FLOAT32 : build_type(&g->b, x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernel of reductions. Of dimensions of 1 nothing is launched: the output is the input.
+ * The CUDA kernel of reductions. Nothing is launched for dimensions of 1: the output is the input.
  */
 #include "ops/math/reduce_cuda.h"
 

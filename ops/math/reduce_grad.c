@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of reductions. What flows back is given the input's rank (reduced axes of length 1) and
+ * Gradients of reductions. The gradient is given the input's rank (reduced axes of length 1) and
  * repeated along the reduced axes. With static shapes that takes two constants, else a few nodes on
- * small integer vectors: with m[axis] = 1 for a reduced axis, 0 for others, the kept shape is
- * shape * (1 - m) + m and the repeats are shape * m + (1 - m).
+ * small integer vectors: with m[axis] = 1 for a reduced axis, 0 for others, the kept shape is shape
+ * * (1 - m) + m and the repeats are shape * m + (1 - m).
  */
 #include "ops/math/reduce_grad.h"
 #include "base/memory.h"
@@ -140,7 +140,7 @@ static struct permutation static_permutation(struct build *b, unsigned axes, int
     return (struct permutation){build_ints(b, order, rank), build_ints(b, back, rank)};
 }
 
-/* Of the elements of a vector. */
+/* Adds up the elements before each of a vector. */
 static struct edge sums_before(struct build *b, struct edge vector)
 {
     struct attr exclusive = {"exclusive", attr_bool(true)};

@@ -7,7 +7,7 @@
 
 #include "exec/device/kernel.h"
 
-/* Of each matrix, what is at most `lower` below the diagonal, and at most `upper` above it. */
+/* The elements of each matrix at most `lower` below the diagonal, and at most `upper` above it. */
 struct band {
     int64_t rows, columns;
     int64_t lower, upper; /* 0 to as many as there are */

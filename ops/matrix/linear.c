@@ -125,7 +125,7 @@ static struct edge int64_scalar(struct build *b, int64_t value)
     return build_const(b, &t);
 }
 
-/* Of the diagonals below the main one, all or `lower`; of those above, none. */
+/* Keeps all diagonals below the main one, or `lower` of them, and none above. */
 static struct edge lower_band(struct build *b, struct edge x, int64_t lower)
 {
     struct edge band[] = {x, int64_scalar(b, lower), int64_scalar(b, 0)};
@@ -189,7 +189,7 @@ static void band_gradient(struct grad *g)
     g->in[0] = build_op(&g->b, "MatrixBandPart", inputs, 3, NULL, 0);
 }
 
-/* Of each matrix of n columns, n steps over all its elements. */
+/* Each matrix of n columns takes n steps over all its elements. */
 static void elimination_cost(const struct cost_query *query, struct op_cost *cost)
 {
     const struct shape *a = &cost_input(query, 0)->shape;

@@ -21,12 +21,13 @@ struct linear_sizes {
 
 struct linear_flags linear_flags_of(const struct node *node);
 
-/* Of operands with the shapes `a` and `b` (NULL: there is none), which fit. False: matrices are too
- * large. */
+/* Finds the sizes of operands with the shapes `a` and `b` (NULL: there is none), which fit. False:
+ * matrices are too large. */
 bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
                       struct linear_sizes *sizes);
 
-/* Of the call's one or two inputs; ERR_DATA if they do not fit, or are too large. */
+/* Finds the sizes of the call's one or two inputs; ERR_DATA if they do not fit, or are too large.
+ * */
 int linear_sizes_of(struct kernel_call *call, struct linear_flags flags,
                     struct linear_sizes *sizes);
 

@@ -131,7 +131,7 @@ static int solve_triangular(const struct linear_job *job, bool right, struct lin
 
 /* ---- ops ---- */
 
-/* What the library makes of the transpose of A is the transpose of the inverse. */
+/* The library's inverse of the transpose of A is the transpose of the inverse. */
 static int run_inverse(const struct linear_job *job)
 {
     int code = copy_and_factor(job, FAULT_PIVOT);

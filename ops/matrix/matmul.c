@@ -47,7 +47,7 @@ static int matmul_shape(struct infer *infer)
     return matrix_shape(infer, 0, 1, &infer->out[0]);
 }
 
-/* That of one product, all others, and the tensor. */
+/* The shape of one product, all others, and the tensor. */
 static int matmul_sum_shape(struct infer *infer)
 {
     int n_others = (int)node_attr(infer->node, "M")->i, n = (int)node_attr(infer->node, "N")->i;

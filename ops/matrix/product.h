@@ -24,11 +24,11 @@ static inline struct product_flags product_flags_of(const struct node *node, con
     return (struct product_flags){node_bool(node, flag_a), node_bool(node, flag_b)};
 }
 
-/* Of two shapes that are known to fit. */
+/* Returns the sizes of two shapes that are known to fit. */
 struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
                                       const struct shape *b);
 
-/* Of two of the call's inputs; ERR_DATA if they do not fit. */
+/* Finds the sizes of two of the call's inputs; ERR_DATA if they do not fit. */
 int product_sizes_of(struct kernel_call *call, int left, int right,
                      const struct product_flags *flags, struct product_sizes *sizes);
 

@@ -30,7 +30,7 @@ VMATH_FUNCTION double activation_softplus_float64(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* What flows back through a softplus of x. */
+/* Returns the gradient through a softplus of x. */
 VMATH_FUNCTION float activation_softplus_grad_float32(float gradient, float x)
 {
     return gradient * vmath_sigmoid(x);

@@ -188,7 +188,7 @@ static void backprop_filter_cost(const struct cost_query *query, struct op_cost 
     convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
 }
 
-/* Of an image and a filter of these shapes. */
+/* Declares a convolution of an image and a filter of these shapes. */
 static bool declare(const struct node *node, const struct shape *image, const struct shape *filter,
                     struct op_window *window)
 {

@@ -128,7 +128,7 @@ static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
     return g;
 }
 
-/* Of all images but those that are left over, which is the plan that is named. */
+/* Plans the products of all images but the last few; this plan is named. */
 static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_steps *s)
 {
     struct cuda_gemm gemm = gemm_of(s, s->chunk);
@@ -213,7 +213,7 @@ static int transpose(struct kernel_call *call, const struct shape *nchw, enum dt
 
 /* ---- products ---- */
 
-/* What is computed in NHWC. */
+/* The memory of a computation in NHWC. */
 struct conv_data {
     char *image, *filter, *output, *matrix;
     char *sums; /* of the filter's gradient: itself, or wide ones */

@@ -153,8 +153,8 @@ static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup 
     return to_dnnl(c, &tensor);
 }
 
-/* What a direction takes and gives, by oneDNN's names; `input` is the number of what it takes
- * first. The filter is the second, but for its own gradient. */
+/* Links the operands of a direction, by oneDNN's names; `input` is the number of the first. The
+ * filter is the second, but for its own gradient. */
 static void link_operands(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
                           dnnl_primitive_desc_t desc)
 {

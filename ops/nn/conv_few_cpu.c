@@ -30,7 +30,7 @@ struct conv_few {
     int64_t row_cells, pairs; /* cells of a row of the filter, with its channels */
 };
 
-/* What one thread adds up. */
+/* The sums of one thread. */
 struct sums {
     const struct conv_few *few;
     int64_t begin, end, pair; /* rows of the filter */

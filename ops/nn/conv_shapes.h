@@ -24,7 +24,7 @@ struct conv {
     struct shape image, filter, output;
 };
 
-/* What a node says, without shapes. ERR_DATA as of window_init. */
+/* Reads a node's attributes, without shapes. ERR_DATA as of window_init. */
 int conv_init(struct conv *conv, const struct node *node, struct error *err);
 
 /* Solves for the shapes of prepare, which are known. ERR_DATA when they do not fit. */
@@ -36,7 +36,7 @@ int conv_describe(struct kernel_call *call, const struct conv *form, struct conv
 /* An operand has no elements: the result is zeros. */
 bool conv_is_empty(const struct conv *conv);
 
-/* That of the result. */
+/* Returns the shape of the result. */
 const struct shape *conv_result(const struct conv *conv);
 
 #endif

@@ -60,7 +60,7 @@ static int find_step(struct kernel_setup *setup, const char *op, int *n_biases,
     return 0;
 }
 
-/* What pads a layout's blocks is to stay 0: who cannot keep it so gets none. */
+/* The padding of a layout's blocks is to stay 0: a step that cannot keep it so gets none. */
 static int find_steps(struct kernel_setup *setup, struct fused_product *state)
 {
     const struct attr_value *ops = node_attr(setup->node, "epilogue");

@@ -31,8 +31,8 @@ struct local_work {
     int code;
 };
 
-/* What a member works with: images [first, first + n), or rows [top, bottom) of them; their windows
- * or rows of these, their outputs, and the stripe. */
+/* The work of a member: images [first, first + n), or rows [top, bottom) of them; their windows or
+ * rows of these, their outputs, and the stripe. */
 struct local_block {
     const struct local_work *work;
     int64_t first, n, top, bottom;
@@ -153,7 +153,7 @@ static void add_windows(const struct local_block *b, int64_t position, int64_t k
                   b->stripe + ((row + k) * w->image_row + (x0 + kx) * box.channels) * w->size);
 }
 
-/* What comes to the stripe from a position. */
+/* Adds the part of a position to the stripe. */
 static int add_position(struct local_block *b, int64_t position)
 {
     const struct local_work *w = b->work;

@@ -30,7 +30,7 @@ static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const st
 
 /* ---- by cuDNN ---- */
 
-/* What its manual asks for: it has no more neighbours, and no smaller parameters, which are of the
+/* The limits of its manual: no more neighbours, and no smaller parameters, which are of the
  * elements' type. */
 #define DNN_NEIGHBOURS 16
 #define DNN_BIAS 1e-5

@@ -10,7 +10,7 @@
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
-/* Whether each window has a cell of the image, as a mean needs. */
+/* Returns whether each window has a cell of the image, as a mean needs. */
 static bool sees_image(const struct window_axis *a)
 {
     return a->out < 1 || a->in < 0 ||

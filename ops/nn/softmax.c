@@ -70,8 +70,8 @@ static int sparse_cross_entropy_shape(struct infer *infer)
     return 0;
 }
 
-/* What flows back to features of output 1's shape. Output 1 is softmax - labels: through it comes a
- * second-order term. */
+/* Returns the gradient of features of output 1's shape. Output 1 is softmax - labels: through it
+ * comes a second-order term. */
 static struct edge through_entropy(struct grad *g, struct edge features)
 {
     struct build *b = &g->b;

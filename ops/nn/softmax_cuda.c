@@ -107,7 +107,7 @@ static size_t matrix_bytes(const struct shape *shape, enum dtype type)
     return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
 }
 
-/* What `shape` needs of scratch memory for inputs of these shapes. */
+/* Returns the scratch memory that `shape` needs for inputs of these shapes. */
 static size_t scratch_for(const struct shape *features, const struct shape *labels,
                           const struct shape *shape, enum dtype type)
 {

@@ -41,7 +41,7 @@ static int true_classes_shape(struct infer *infer, int input)
     return 0;
 }
 
-/* Of a sampler whose true classes are that input. */
+/* Infers the shapes of a sampler whose true classes are that input. */
 static int sampler_shape(struct infer *infer, int input)
 {
     const struct shape *classes = infer_shape(infer, input);

@@ -34,8 +34,8 @@ static void drawing_free(struct learned_draw *drawing)
     mem_free(drawing);
 }
 
-/* What kernels have left in the step block by now, which is copied first: those behind may leave
- * something meanwhile. */
+/* Fetches the word of the step block as kernels have left it by now, which is copied first: those
+ * behind may write meanwhile. */
 static int fetch_counts(struct learned_draw *drawing)
 {
     struct kernel_call *call = drawing->call;

@@ -2,19 +2,18 @@
  *
  * Random numbers without state. Every value is a function of where it is drawn, computed by the
  * counter-based generator Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as
- * easy as 1, 2, 3; SC 2011). Whether one thread draws or ten, once or after a restart, it is the
- * same.
+ * easy as 1, 2, 3; SC 2011). One thread or ten draw the same, once or after a restart.
  *
  * P(key, counter) maps a key of 2 and a counter of 4 words of 32 bits to 4 words. lo and hi are the
  * halves of a number of 64 bits. A node's stream in one execution is found so:
  *
- *   a = P([lo seed, hi seed], [lo op_seed, hi op_seed, lo op_seed2, hi op_seed2])
- *   b = P([a0 ^ replica, a1], [lo step ^ a2, hi step ^ a3, lo iteration, hi iteration])
+ * a = P([lo seed, hi seed], [lo op_seed, hi op_seed, lo op_seed2, hi op_seed2])
+ * b = P([a0 ^ replica, a1], [lo step ^ a2, hi step ^ a3, lo iteration, hi iteration])
  *
  * with seed, replica and step those of the step (exec/plan/plan.h), op_seed and op_seed2 the node's
  * attributes, iteration 0 outside of loops. Block j of the stream, words 4j to 4j + 3, is
  *
- *   P([b0, b1], [lo j, hi j, b2, b3])
+ * P([b0, b1], [lo j, hi j, b2, b3])
  *
  * How words become numbers is in distribution.h. docs/randomness.md works out an example.
  */

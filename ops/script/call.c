@@ -251,7 +251,7 @@ static int call_op(lua_State *L)
             type = value_type(c.L, i + 1);
         vec_push(&c.s->edges, one_input(&c, i + 1, type, arg, "", what_input(&c, i)));
     }
-    /* What the script need not say: the seed, and the container in force. */
+    /* The script need not give the seed, and the container in force. */
     if (!c.has_seed && op_find_attr(c.op, "seed") >= 0)
         vec_push(&c.s->attrs, ((struct attr){"seed", attr_int(c.s->options.seed)}));
     if (!c.has_container && *c.s->container && op_find_attr(c.op, "container") >= 0)

@@ -75,7 +75,7 @@ struct edge context_route(lua_State *L, int context, struct edge edge)
     if (map_get(&s->contexts.items[context].captured, key, &found))
         return s->captures.items[found];
     struct edge outer = context_route(L, s->contexts.items[context].parent, edge);
-    /* What applies to the op that asks is not for the gate. */
+    /* Settings for the op that asks are not for the gate. */
     size_t n_controls = s->controls.n;
     int leader = s->leader;
     s->controls.n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched
- * by it. The environment of scripts is an empty table, so that every assignment comes by here. What
- * they assign lies in a table of its own before the globals: a script may call a tensor `init` or
+ * by it. The environment of scripts is an empty table, so that every assignment comes by here.
+ * Their values lie in a table of its own before the globals: a script may call a tensor `init` or
  * `clip`, and the prelude still finds what it means by these.
  */
 #include <string.h>
@@ -125,8 +125,8 @@ static int add_alias(lua_State *L)
     return 0;
 }
 
-/* rawget(table, key), which asks for a name without an error when nobody set it. What _G and D hold
- * lies elsewhere. Upvalues: _G, D, what the script assigned, the globals. */
+/* rawget(table, key), which asks for a name without an error when nobody set it. The values of _G
+ * and D lie elsewhere. Upvalues: _G, D, what the script assigned, the globals. */
 static int raw_get(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

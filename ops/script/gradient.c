@@ -206,7 +206,7 @@ static int gradients(lua_State *L)
         }
         lua_rawseti(L, 5, i + 1);
     }
-    /* What makes gradients of several reads one, and rows dense. */
+    /* These nodes make gradients of several reads one, and rows dense. */
     for (size_t i = wanted.n_done; i < s->graph->nodes.n; i++) {
         struct node *node = graph_node(s->graph, (int)i);
         for (int k = 0; k < wanted.options.n_controls && !node_is(node, "Const"); k++)

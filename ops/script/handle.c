@@ -137,7 +137,7 @@ static void push_shape(lua_State *L, const struct shape *shape)
     }
 }
 
-/* Of a method besides the tensor. */
+/* Checks the one argument of a method besides the tensor. */
 static void check_one(lua_State *L, const char *method)
 {
     if (lua_gettop(L) > 2)

@@ -19,7 +19,7 @@ enum named {
     NAMED_EXPLICIT, /* from the attribute `name`: stays */
 };
 
-/* What the front end knows of a node besides the graph. */
+/* The front end's facts of a node besides the graph. */
 struct note {
     int context;  /* index of the control-flow context it was made in */
     int variable; /* index into variables if it is one, else -1 */
@@ -93,7 +93,7 @@ struct script {
 
     const char *chunk; /* name of the script that runs */
 
-    /* What applies to new nodes. */
+    /* Settings for new nodes. */
     const char *scope; /* "" or "a/b" */
     const char *device;
     const char *container;
@@ -110,8 +110,8 @@ struct script {
     VEC(const char *) asked; /* names of parameters that the script looked at */
     struct map asked_at;
 
-    /* Of the op call in progress. There is never more than one: tables are read raw and finalizers
-     * are refused (sandbox.c), so no code of the script runs inside of a call. */
+    /* Lists of the op call in progress. There is never more than one: tables are read raw and
+     * finalizers are refused (sandbox.c), so no code of the script runs inside of a call. */
     VEC(struct edge) edges;
     VEC(struct attr) attrs;
 };
@@ -230,7 +230,7 @@ struct edge value_edge(lua_State *L, int index, enum dtype type, const char *nam
                        const char *what);
 struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
                              const char *op);
-/* Of one that begins with '_': a mark has a kind, another that of its value. */
+/* Reads an attribute that begins with '_': a mark has a kind, another that of its value. */
 struct attr_value value_free_attr(lua_State *L, int index, const char *name, const char *op);
 
 /* A table is a list: no named fields, and no gaps. */
@@ -247,8 +247,8 @@ void context_open(lua_State *L);
 struct edge context_route(lua_State *L, int context, struct edge edge);
 /* For a reference, which cannot be switched: whether the pivot must guard its user instead. */
 bool context_route_ref(lua_State *L, int context, struct edge edge);
-/* Whether a control edge from `node` may lead into the context as it is; if not, it was moved to
- * the loop's Enters. */
+/* Returns whether a control edge from `node` may lead into the context as it is; if not, it was
+ * moved to the loop's Enters. */
 bool context_route_control(lua_State *L, int context, int node);
 const char *context_text(const struct script *s, int context); /* "a loop" */
 /* A node that lacks an input, as the loop it belongs to failed; -1: there is none. Loops around the
@@ -263,7 +263,7 @@ void context_show_open(struct script *s);
 
 void scope_open(lua_State *L);
 const char *scope_unique(struct script *s, const char *name);
-/* What the name leaves open is that of the device in force; "/" leaves all open. */
+/* Parts that the name leaves open are those of the device in force; "/" leaves all open. */
 const char *scope_merge_device(lua_State *L, const char *name);
 
 void globals_open(lua_State *L);

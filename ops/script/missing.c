@@ -11,7 +11,7 @@
 
 #define DECLARED "tf-tools.declared" /* globals that were set to nil */
 
-/* What could have been meant; the texts belong to Lua. */
+/* The names that could have been meant; the texts belong to Lua. */
 struct suggestions {
     struct arena *arena;
     const char **items; /* the last one is NULL */

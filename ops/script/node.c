@@ -51,7 +51,7 @@ static struct edge *route_inputs(lua_State *L, const struct new_node *what, cons
             writes |= context_route_ref(L, s->context, inputs[i]);
         else if (edge_exists(inputs[i]))
             inputs[i] = context_route(L, s->context, inputs[i]);
-        /* What a loop takes from outside once is there even when the loop is over. */
+        /* A value that a loop takes from outside once is there even when the loop is over. */
         const struct node *from =
             edge_exists(inputs[i]) ? graph_node(s->graph, inputs[i].node) : NULL;
         free =

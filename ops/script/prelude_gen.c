@@ -26,7 +26,7 @@ static const char *module_name(lua_State *L, const char *path)
     return lua_pushlstring(L, base, strcspn(base, "."));
 }
 
-/* What luaL_loadfile does, but with the name that users see in messages. */
+/* Does the work of luaL_loadfile, but with the name that users see in messages. */
 static int load(lua_State *L, const char *path, const char *name)
 {
     char text[65536];

@@ -8,7 +8,7 @@
 #include "graph/device_name.h"
 #include "ops/script/internal.h"
 
-/* What a with-function may change. */
+/* The settings that a with-function may change. */
 struct saved_scope {
     const char *scope, *device, *container;
     int leader, context;

@@ -7,7 +7,7 @@
 
 enum { LIST = 1, ORDER, ITEMS }; /* on the stack */
 
-/* Whether item a must come before item b. */
+/* Returns whether item a must come before item b. */
 static bool is_before(lua_State *L, lua_Unsigned a, lua_Unsigned b)
 {
     bool has_order = !lua_isnil(L, ORDER), before;

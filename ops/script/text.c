@@ -47,7 +47,7 @@ static int to_string(lua_State *L)
     return 1;
 }
 
-/* string.format(format, ...), upvalue: Lua's own. What %s writes is made a text before. */
+/* string.format(format, ...), upvalue: Lua's own. Values for %s are made texts before. */
 static int format(lua_State *L)
 {
     int n = lua_gettop(L), argument = 1;

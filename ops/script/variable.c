@@ -183,7 +183,7 @@ void variable_open(lua_State *L)
 
 /* ---- the entries init and ready ---- */
 
-/* What the entry is so far, onto script->edges. */
+/* Pushes the entry so far onto script->edges. */
 static void start_entry(struct script *s, const char *name)
 {
     s->edges.n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arguments of an update, by kind: references (the variable, then its slots), the gradient, and
- * scalars. What kernels of all devices share.
+ * scalars. Kernels of all devices share this.
  */
 #ifndef TF_OPS_TRAIN_APPLY_H
 #define TF_OPS_TRAIN_APPLY_H
@@ -19,7 +19,7 @@ struct apply_arguments {
     bool nesterov;
 };
 
-/* What a node says of its arguments, found when its kernel is prepared. */
+/* A node's arguments, found when its kernel is prepared. */
 struct apply_inputs {
     enum apply_role {
         APPLY_SCALAR,

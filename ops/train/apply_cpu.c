@@ -100,8 +100,8 @@ static int run_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* Of 16 bits: a block of the variable, its slots and the gradient is widened, updated by the loop
- * of float32, and goes back to where it lies. */
+/* In 16 bits a block of the variable, its slots and the gradient is widened, updated by the loop of
+ * float32, and goes back to where it lies. */
 #define HALF_BLOCK 256
 
 static int run_half_part(void *context, int64_t begin, int64_t end)

@@ -58,7 +58,7 @@ struct user_code {
 
 extern const struct kernel_code user_kernel_code;
 
-/* Of struct op_def. */
+/* Members of struct op_def. */
 int user_shape(struct infer *infer);
 void user_gradient(struct grad *grad);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loading objects with users' ops: what they export is checked wholly before anything of it is
- * taken. What was taken stays until the process ends.
+ * taken. An object that was taken stays until the process ends.
  */
 #include "ops/user/user.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- what an object exports ---- */
 
-/* What rows have had since the first version. */
+/* The bytes that rows have had since the first version. */
 #define OP_BYTES_MIN (offsetof(struct tf_op, gradient) + sizeof(void *))
 #define KERNEL_BYTES_MIN (offsetof(struct tf_op_kernel, run) + sizeof(void *))
 

@@ -80,7 +80,8 @@ static int find_task(const struct process_group *group, const char *task)
     return -1;
 }
 
-/* Who comes back when a group has failed is told so: what is left of the group is not for it. */
+/* A member that comes back when a group has failed is told so: the rest of the group is not for it.
+ * */
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);

@@ -14,13 +14,13 @@
  * one process that has all values. Nothing large is sent to a member that has not asked, so that
  * memory is bounded by what the calls themselves hold.
  *
- * Rows that members gather or part go from who has them to who is to have them, and nowhere else.
- * What a member brings says how many rows it has, and wants; where these are small they are there
+ * Rows that members gather or part go from who has them to who is to have them, and nowhere else. A
+ * member's contribution says how many rows it has, and wants; where these are small they are there
  * as well, for each other member its own. (Parts are made for all of the group; if then fewer take
- * part they are sent again.) When all rows are known, and all have said that they know
- * and have memory, large ones follow in blocks. These are one list in all members, where the blocks
- * of one take turns with those of the others, and nobody begins one while more than 1 MiB of those
- * before it has yet to come to it. The owner of a part of a sum adds its blocks, and only says so.
+ * part they are sent again.) When all rows are known, and all have said that they know and have
+ * memory, large ones follow in blocks. These are one list in all members, where the blocks of one
+ * take turns with those of the others, and nobody begins one while more than 1 MiB of those before
+ * it has yet to come to it. The owner of a part of a sum adds its blocks, and only says so.
  *
  * Members on one host that have a value in memory that the others map, and room there for its sum
  * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they
@@ -37,7 +37,7 @@
  * Calls may say by_servers: then the blocks of sums have owners among the group's servers
  * (sum_server.h) instead of its members, each of which sends a value once, and gets its sum. Rows
  * that are for all others are sent to a server, which passes them on, if there are at least two
- * others. What is small goes from member to member as ever.
+ * others. Small values go from member to member as ever.
  *
  * Where devices of all members have a library that adds among them, sums of values in their memory
  * are added so if calls say by_device (collective_device.c); the links say what is added when.
@@ -46,7 +46,7 @@
  * give to those who stay, in calls that are with_leaving, while all others go on without it.
  *
  * A call of a group (collective_group) is its members' alone: only they are told of it and waited
- * for. Who has nothing to bring says so in place of what it brings.
+ * for. A member without a contribution says so.
  *
  * A member or a server that is lost, also one that comes back as a newer incarnation, ends all
  * calls that wait, and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells

@@ -186,7 +186,7 @@ static int end_of(const struct collective_round *r, const struct chunk *chunk,
 
 /* ---- sending ---- */
 
-/* Whether what goes to `peer` goes to that rank. */
+/* Returns whether what goes to `peer` goes to that rank. */
 static bool goes_to(const struct process_group *group, int peer, int rank)
 {
     return rank != group->interface.rank && (peer == TO_ALL || peer == rank);
@@ -204,8 +204,8 @@ static int share_with(struct process_group *group, const struct collective_round
     return shared_block(group, r->kinds[chunk->value], bytes, readers, data);
 }
 
-/* To each where it reads the value already; or by the block that has a copy, if any; or as it is.
- * Of a part that is read where it is nothing need be said. */
+/* To each where it reads the value already; or by the block that has a copy, if any; or as it is. A
+ * part that is read where it is needs no message. */
 static void give(struct process_group *group, const struct collective_round *r,
                  const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
 {
@@ -224,7 +224,7 @@ static void give(struct process_group *group, const struct collective_round *r,
     }
 }
 
-/* What the member has of the chunk now. */
+/* Returns the member's present part of the chunk. */
 static struct tensor held(const struct collective_round *r, const struct chunk *chunk)
 {
     return chunk->has_sum ? tensor_piece(&r->results[chunk->value], chunk->at, chunk->count)
@@ -316,8 +316,8 @@ typedef void do_function(struct process_group *group, struct collective_round *r
 static do_function *const actions[] = {
     [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum};
 
-/* Whether others are not to run ahead of this member with it. The one value of a broadcast is
- * nobody's to wait for. */
+/* Returns whether others are not to run ahead of this member with it. The one value of a broadcast
+ * is nobody's to wait for. */
 static int64_t awaited_bytes(const struct collective_round *r, const struct chunk *chunk)
 {
     bool counts = chunk->program->awaits && r->kinds[chunk->value] != COLLECTIVE_FIRST;
@@ -420,7 +420,7 @@ static size_t find_copy(const struct process_group *group, const struct collecti
     return copies ? at : SIZE_MAX;
 }
 
-/* What is broadcast may come while it is not known here yet who takes part. */
+/* A broadcast value may come while it is not known here yet who takes part. */
 bool chunk_awaits(const struct process_group *group, const struct collective_round *r,
                   const struct chunk *chunk, int end)
 {

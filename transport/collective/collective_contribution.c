@@ -5,8 +5,8 @@
  * small becomes results, and the rest of the rows is cut in chunks.
  *
  * Values that go by rows: who gets which is known when the round is settled, since what a member
- * brings says how many rows it has. What is small goes with that already, each member's as it is
- * small, and to each only what it is to get: of parts, if all of the group then take part.
+ * brings says how many rows it has. Small rows go with that already, each member's if they are
+ * small, and to each only its own: parts, if all of the group then take part.
  *
  * The rest comes in chunks. They are the same list in all members, in which those of one owner, or
  * from one member to another, take turns: so all begin with them at about the same pace, and no
@@ -143,7 +143,7 @@ static struct tensor piece_for(const struct process_group *group, const struct c
     return own_rows(r, value, rows);
 }
 
-/* Whether the member's rows were in what it contributed; of a sum, those of all. */
+/* Returns whether the member's rows were in what it contributed; of a sum, those of all. */
 static bool were_contributed(const struct process_group *group, const struct collective_round *r,
                              int value, int member)
 {
@@ -207,7 +207,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
 
 /* ---- chunks ---- */
 
-/* Of one value: */
+/* The cutting of one value: */
 struct rows_cutting {
     const struct collective_round *round;
     int value;
@@ -250,9 +250,9 @@ static void add_flow(struct rows_cutting *c, int from, int to)
 /* A server passes rows on that are for all others; for one other alone it would be a way around. */
 #define RELAY_MEMBERS_MIN 3
 
-/* What a server passes on is cut where it is not too small, so that the first chunks are on their
- * way to the others while the last ones still come. Of flows that are all found, as all members
- * have to cut alike. False: so many there cannot be. */
+/* Flows through a server are cut if they are not too small, so that the first chunks are on their
+ * way to the others while the last ones still come. All flows are looked at, as all members have to
+ * cut alike. False: so many there cannot be. */
 static bool cut_value(struct process_group *group, struct collective_round *r, int value,
                       uint64_t *index, chunk_vec *chunks)
 {
@@ -283,7 +283,7 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
         uint64_t number = chunks->items[at].index - c.index;
         chunks->items[at].peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
     }
-    /* What follows is behind as many chunks of each flow as the longest one has. */
+    /* The next value is behind as many chunks of each flow as the longest one has. */
     if (__builtin_mul_overflow(c.longest, routed->unit, &elements))
         return false;
     uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
@@ -356,7 +356,7 @@ void rows_divide(const struct collective_round *r, int value, struct tensor *pie
         collective_sum_tensors(piece, 1, r->n_members, piece);
 }
 
-/* What that member has contributed of the value, borrowed; empty: it comes in chunks. */
+/* Finds that member's contribution to the value, borrowed; empty: it comes in chunks. */
 static int find_value(const struct process_group *group, const struct collective_round *r, int i,
                       int k, struct tensor *value, struct error *err)
 {

@@ -24,7 +24,7 @@
 
 #define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */
 
-/* What a round has of its device. Whoever is told by the device holds the round. */
+/* A round's sum on its device. Whoever is told by the device holds the round. */
 struct device_sum {
     struct process_group *group;
     struct collective_round *round;
@@ -163,7 +163,7 @@ void device_sum_to_host(struct device_sum *s)
 
 /* ---- the thread: joins the others, and enqueues sums of rounds that run ---- */
 
-/* What an enqueued sum has come to. */
+/* Called when an enqueued sum is over. */
 static void added(struct event_waiter *over, const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(over, struct device_sum, over);
@@ -205,7 +205,7 @@ static int add_value(struct device_sum *s, int i, struct error *err)
                : 0;
 }
 
-/* What has been enqueued by a failure has to end before its memory may be used again. */
+/* Work that was enqueued before a failure has to end before its memory may be used again. */
 static void enqueue(struct device_sum *s)
 {
     struct device *device = s->group->sums->device;

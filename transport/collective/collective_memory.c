@@ -35,7 +35,7 @@ void direct_choose(const struct process_group *group, struct collective_round *r
     }
 }
 
-/* Of a value there are two: of its memory, and of its sum's. */
+/* A value has two offers: of its memory, and of its sum's. */
 static const struct tensor *offered_at(const struct collective_round *r, int i)
 {
     int v = r->direct[i / 2];
@@ -46,7 +46,7 @@ int direct_offer(struct process_group *group, struct collective_round *r, int ra
                  struct memory_offer **offers)
 {
     pthread_mutex_lock(&group->lock);
-    /* Who is not gives nothing back. */
+    /* A member that is not there gives nothing back. */
     bool is_there = group->ends[rank].peer && !round_lacks(group, r, rank);
     pthread_mutex_unlock(&group->lock);
     int n = is_there && group->ends[rank].shares ? 2 * r->n_direct : 0;
@@ -237,7 +237,7 @@ void collective_links_trim(struct collective *collective)
     recycle_trim(group->memory, 0);
 }
 
-/* What one member has is cut into blocks that hardly anybody waits for, and which would all be in
+/* One member's value is cut into blocks that hardly anybody waits for, and which would all be in
  * use at once. It comes once, while pages of blocks stay: what these few cannot take is sent. */
 #define FIRST_BLOCKS 8
 

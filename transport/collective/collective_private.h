@@ -40,7 +40,7 @@ enum reduce_what {
 
 #define TO_ALL (-2) /* as a chunk's peer: all other members */
 
-/* Of a large value. A chunk is over when its program has been done here. */
+/* A chunk of a large value. It is over when its program has been done here. */
 struct chunk {
     uint64_t index; /* of which members speak */
     int value;
@@ -57,7 +57,7 @@ struct chunk {
 };
 typedef VEC(struct chunk) chunk_vec;
 
-/* Of a value that goes by rows; zeroed: it does not. */
+/* The routing of a value that goes by rows; zeroed: it does not. */
 struct routed_value {
     bool is_routed;
     int at;                            /* which of those that are */
@@ -72,7 +72,7 @@ struct memory_offer { /* of a large value, or of its sum */
     struct segment_offer memory;
 };
 
-/* What a member contributes to a round. */
+/* A member's contribution to a round. */
 struct round_contribution {
     bool here;
     bool nothing;       /* it declines */
@@ -199,9 +199,10 @@ static inline int count_servers(const struct process_group *group)
 int server_of(const struct process_group *group, const struct collective_round *round,
               uint64_t number);
 
-/* Who runs the loop until something is true looks again. Any thread. */
+/* Wakes the one that runs the loop until something is true. Any thread. */
 void group_wake(struct process_group *group);
-/* That member has begun the step last, and all are to end (collective_join.c). */
+/* Takes the word that the member has begun the step last, and all are to end (collective_join.c).
+ * */
 void end_take(struct process_group *group, int rank, int64_t step);
 
 /* ---- sums by devices (collective_device.c) ---- */
@@ -262,7 +263,7 @@ struct reduce;
 void rows_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call);
 void rows_free(struct collective_round *round);
-/* Whether a value that does not go by rows is contributed, not sent in chunks. */
+/* Returns whether a value that does not go by rows is contributed, not sent in chunks. */
 bool round_is_small(const struct collective_round *round, int value);
 /* Tells the other members; the fields of such a record, and how many they are. */
 void contribution_send(struct process_group *group, struct collective_round *round);
@@ -275,7 +276,7 @@ int contribution_take(struct process_group *group, struct collective_round *roun
 /* The round is settled: makes results of what is small, and cuts rows that are not in chunks. */
 int contributions_combine(struct process_group *group, struct collective_round *round,
                           struct error *err);
-/* Of a mean of rows: a piece of the result becomes it. */
+/* Makes a piece of a sum of rows their mean. */
 void rows_divide(const struct collective_round *round, int value, struct tensor *piece);
 
 /* ---- chunks (collective_chunk.c) ---- */
@@ -290,9 +291,9 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
 void chunks_free(const struct process_group *group, struct collective_round *round);
 /* With the lock: the one of that index; NULL: there is none. */
 struct chunk *chunk_find(const struct collective_round *round, uint64_t index);
-/* Whether the value goes by the round's schedule. */
+/* Returns whether the value goes by the round's schedule. */
 bool value_is_scheduled(const struct collective_round *round, int value);
-/* Whether a chunk's sum stays with its owner, who only says that it is there. */
+/* Returns whether a chunk's sum stays with its owner, who only says that it is there. */
 static inline bool chunk_stays(const struct collective_round *round, const struct chunk *chunk)
 {
     return round->routed[chunk->value].is_routed && collective_adds(round->kinds[chunk->value]);
@@ -329,11 +330,11 @@ struct reduce {
     const struct chunk *served; /* it goes to this one's server; NULL: to a member */
 };
 
-/* What is sent to an end that is gone is dropped. A server has no group. */
+/* A record to an end that is gone is dropped. A server has no group. */
 void reduce_send_to(const struct process_group *group, struct peer *peer,
                     const struct reduce *reduce);
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
-/* Of what belongs to a round; false: it does not say which. */
+/* Reads the key of a record of a round; false: it has none. */
 bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
@@ -358,7 +359,7 @@ int shared_read(struct process_group *group, int rank, uint64_t block, struct te
 
 /* With the lock: which ones these are. */
 void direct_choose(const struct process_group *group, struct collective_round *round);
-/* What that member is offered, counted for it; it is to be sent. */
+/* Offers a value to that member, counted for it; the offer is to be sent. */
 int direct_offer(struct process_group *group, struct collective_round *round, int rank,
                  struct memory_offer **offers);
 void direct_pack(msgpack_packer *packer, const struct memory_offer *offers, int n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records `reduce`, which members send each other, and servers. What comes for a round that is
+ * The records `reduce`, which members send each other, and servers. A record for a round that is
  * over here is dropped.
  */
 #include <string.h>
@@ -50,7 +50,7 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
     const struct collective_round *round = reduce->round;
     const struct collective_key *key = round ? &round->key : reduce->key;
-    /* What is of a round comes in order; that a member leaves, behind all that it has sent. */
+    /* Records of a round come in order; a member's leave comes behind all that it has sent. */
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
     int32_t priority = round ? round->priority : key ? reduce->priority : of_none;
     int n_fields = key ? KEY_FIELDS : reduce->blocks ? 1 + SHARED_OFFER_FIELDS : NUMBER_FIELDS;
@@ -104,8 +104,8 @@ static int take_bring(struct process_group *group, const struct taken_record *ta
     return code;
 }
 
-/* What came of a chunk: where the sender has it, in its block, or with the record. ERR_PROTOCOL: it
- * is not the chunk's. */
+/* Finds a chunk's bytes: where the sender has them, in its block, or with the record. ERR_PROTOCOL:
+ * it is not the chunk's. */
 static int find_piece(const struct taken_record *taken, const struct chunk *chunk,
                       const struct collective_round *r, struct tensor *piece, struct error *err)
 {
@@ -151,7 +151,7 @@ static int take_chunk(struct process_group *group, const struct taken_record *ta
     return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
 }
 
-/* What belongs to a round that is there; else it is over. */
+/* Takes a record of a round that is there; else it is over. */
 static int take_of_round(struct process_group *group, int64_t what,
                          const struct taken_record *taken, struct error *err)
 {
@@ -189,7 +189,7 @@ static int rank_of(struct process_group *group, const struct peer *peer)
     return rank;
 }
 
-/* What belongs to no round. */
+/* Takes a record that belongs to no round. */
 static int take_number(struct process_group *group, int64_t what, const struct taken_record *taken,
                        struct error *err)
 {

@@ -104,7 +104,7 @@ void round_fail(struct process_group *group, struct collective_round *r, const s
 
 /* ---- the call ---- */
 
-/* Of kinds, types, and shapes but for how many rows there are. */
+/* Makes a signature of kinds, types, and shapes but for how many rows there are. */
 static uint64_t sign(const struct collective_round *r, int size)
 {
     const int64_t call[7] = {r->n,         r->has_root,   r->has_root ? r->root : 0,
@@ -226,7 +226,7 @@ static bool settle(struct process_group *group, struct collective_round *r)
     return true;
 }
 
-/* Whether all contribute the same kind of thing, and belong together. */
+/* Returns whether all contribute the same kind of thing, and belong together. */
 static int check(const struct process_group *group, const struct collective_round *r,
                  struct error *err)
 {

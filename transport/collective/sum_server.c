@@ -14,7 +14,7 @@
 #define MEMBERS_MAX 65536              /* of a sum */
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */
 
-/* What a part says. */
+/* The fields of a part. */
 struct said {
     struct collective_key key;
     uint64_t index;
@@ -53,7 +53,7 @@ static bool is_text(const msgpack_object *object, const char *text)
     return object->via.str.size == strlen(text) && !memcmp(object->via.str.ptr, text, strlen(text));
 }
 
-/* What is malformed is refused, as is who is not among the members. */
+/* A malformed record is refused, as is one of a task that is no member. */
 static int read_said(const struct record *record, struct peer *peer, struct said *said,
                      struct error *err)
 {

@@ -6,8 +6,8 @@
  *
  * It keeps nothing between steps, and of a step only what waits for the parts of others. Each part
  * says which sum it is of and who takes part in that, so that a server can begin at any time, and
- * serve several groups; members begin when it has answered each that it knows it. What waits for a
- * member whose link ends is dropped: its group ends.
+ * serve several groups; members begin when it has answered each that it knows it. Sums that wait
+ * for a member whose link ends are dropped: its group ends.
  */
 #ifndef TF_TRANSPORT_SUM_SERVER_H
 #define TF_TRANSPORT_SUM_SERVER_H

@@ -115,7 +115,7 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
     return code;
 }
 
-/* Of every worker, before the first step. */
+/* Gathers a value of every worker, before the first step. */
 static int gather(struct worker *worker, const char *name, const int64_t *items, int64_t n,
                   struct tensor *all, struct error *err)
 {
@@ -137,7 +137,7 @@ static int64_t digest_graph(const struct graph *graph)
     return (int64_t)hash;
 }
 
-/* What the workers tell each other before they begin; the first one's counts. */
+/* The words that workers tell each other before they begin; the first one's count. */
 struct start {
     int64_t graph, seed;
     int64_t restores, step; /* whether there are values to begin with, and of which step */
@@ -166,7 +166,7 @@ static int compare_start(int k, const struct start *start, const struct start *f
     return 0;
 }
 
-/* That all run the same graph with the same seed; *start becomes the first one's. */
+/* Checks that all run the same graph with the same seed; *start becomes the first one's. */
 static int agree(struct worker *worker, struct start *start, struct error *err)
 {
     struct tensor all = TENSOR_INIT;
@@ -184,7 +184,7 @@ static int agree(struct worker *worker, struct start *start, struct error *err)
 
 enum { META_UPDATES, META_RANK, META_DIMS, META_MAX = META_DIMS + SHAPE_RANK_MAX };
 
-/* What the first worker has of a variable, as two vectors; the others bring empty ones. */
+/* Makes two vectors of the first worker's value of a variable; the others bring empty ones. */
 static int flatten(const struct saved_variable *saved, enum dtype type, struct tensor flat[2],
                    struct error *err)
 {

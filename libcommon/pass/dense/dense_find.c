@@ -23,7 +23,7 @@ const struct node *dense_variable(const struct dense_cutter *c, struct edge edge
 
 /* ---- layers ---- */
 
-/* Whether minimize() has handed over a gradient of all of it. */
+/* Returns whether minimize() has handed over a gradient of all of it. */
 static bool is_trained(const struct dense_cutter *c, const struct node *variable)
 {
     for (size_t i = 0; i < c->from->nodes.n; i++) {

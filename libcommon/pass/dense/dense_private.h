@@ -68,7 +68,7 @@ static inline const struct node_output *dense_output(const struct dense_cutter *
     return &graph_node(c->from, edge.node)->outputs[edge.slot];
 }
 
-/* Whether it has a row for each of the batch: its first dimension is open. */
+/* Returns whether it has a row for each of the batch: its first dimension is open. */
 static inline bool dense_is_rows(const struct dense_cutter *c, struct edge edge)
 {
     const struct shape *shape = &dense_output(c, edge)->shape;
@@ -112,8 +112,8 @@ struct dense_rule {
 
 /* dense_rule.c */
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule);
-/* Whether a value is the workers' together, between layers or between their gradients. Once its
- * inputs have layouts. */
+/* Returns whether a value is the workers' together, between layers or between their gradients. Once
+ * its inputs have layouts. */
 bool dense_is_inner(const struct dense_cutter *c, const struct node *node);
 /* Of what is whole: whether it has rows decides. */
 struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge);

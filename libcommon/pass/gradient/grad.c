@@ -141,7 +141,7 @@ static int check_types(struct grad_engine *e, const struct edge *edges, int n, c
     return 0;
 }
 
-/* Whether `id` depends on x, along nodes between. */
+/* Returns whether `id` depends on x, along nodes between. */
 static bool depends_on(struct grad_engine *e, int id, int x)
 {
     struct graph_walk walk = graph_walk_new(&e->arena, e->graph);

@@ -113,7 +113,7 @@ static bool find_reduction(struct grid *g, const struct node *node, struct grid_
     return true;
 }
 
-/* Whether its value is the shape of what is cut, of which the batch at most is unknown. */
+/* Returns whether its value is the shape of what is cut, of which the batch at most is unknown. */
 static bool is_shape(const struct grid *g, const struct node *node)
 {
     struct shape value;

@@ -50,8 +50,8 @@ static bool is_painted(const struct halver *h, int node)
     return half_has(h, node, HALF_FACT_PAINTED);
 }
 
-/* Whether a Cast has the node's name: it is to be found under it in float32. In a loop nobody
- * looks for it. */
+/* Returns whether a Cast has the node's name: it is to be found under it in float32. In a loop
+ * nobody looks for it. */
 static bool is_known(const struct halver *h, const struct node *node)
 {
     return is_painted(h, node->id) && node->n_outputs == 1 &&

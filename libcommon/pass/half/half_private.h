@@ -42,7 +42,7 @@ static inline bool half_has(const struct halver *h, int node, unsigned facts)
     return (h->facts[node] & facts) != 0;
 }
 
-/* Whether an edge of the source is a float32 that is no variable. */
+/* Returns whether an edge of the source is a float32 that is no variable. */
 static inline bool half_is_float(const struct graph *graph, struct edge edge)
 {
     const struct node_output *output = &graph_node(graph, edge.node)->outputs[edge.slot];
@@ -90,7 +90,7 @@ struct half_scaler {
 /* The variables, and scale. */
 void half_add_state(struct half_scaler *s);
 
-/* Whether all gradients are finite, what becomes of the scale, and `go`. */
+/* Returns whether all gradients are finite, what becomes of the scale, and `go`. */
 void half_add_decision(struct half_scaler *s);
 
 /* `done` */

@@ -62,7 +62,7 @@ static struct edge instead_of(struct half_scaler *s, struct edge edge)
                     : rewrite_edge(&s->r, node->inputs[0]);
 }
 
-/* Whether a node goes with the updates, and is dead when they are. */
+/* Returns whether a node goes with the updates, and is dead when they are. */
 static bool is_late(const struct half_scaler *s, int node)
 {
     return s->facts[node] & SCALE_GATED ||

@@ -52,7 +52,7 @@ struct parts {
     VEC(struct part_crossing) crossings;
 };
 
-/* Whether the edge is a variable itself, which is there in every loop. */
+/* Returns whether the edge is a variable itself, which is there in every loop. */
 bool part_is_variable(const struct graph *graph, struct edge edge);
 
 /* The variable that a node changes, or NULL. */

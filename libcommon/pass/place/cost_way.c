@@ -193,7 +193,7 @@ struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
     return way;
 }
 
-/* Whether hosts of shards alone are what this direction waits for. */
+/* Returns whether hosts of shards alone are what this direction waits for. */
 static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
 {
     double others = slowest_link(from, to, cluster).per_byte, shards = 0;

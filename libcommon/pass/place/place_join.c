@@ -39,7 +39,7 @@ static void use(struct nearby *near, int node, int group)
     *user = *user == NOBODY || *user == group ? group : SEVERAL;
 }
 
-/* Whether all that it needs is there, and something is. */
+/* Returns whether all that it needs is there, and something is. */
 static bool comes_from(struct nearby *near, const struct node *node, int group)
 {
     bool found = false;

@@ -141,7 +141,7 @@ double place_run_room(const struct place_run *run, int device)
                            : INFINITY;
 }
 
-/* Whether the device suffices with more that stays and more that is live now. */
+/* Returns whether the device suffices with more that stays and more that is live now. */
 static bool has_room(const struct place_run *run, int device, double stays, double live)
 {
     const struct place_device *d = device_at(run, device);

@@ -43,7 +43,7 @@ int placement_add(struct placement *placement, const char *device, struct error 
 
 /* ---- groups ---- */
 
-/* Whether the k-th task of each group has such a device. */
+/* Returns whether the k-th task of each group has such a device. */
 static bool all_groups_have(const struct placement *placement, const struct device_name *device,
                             int size)
 {

@@ -76,10 +76,10 @@ static double row_bytes(const struct replicator *r, int64_t group)
 
 /* ---- what it costs ---- */
 
-/* Whether each worker adds a part of the groups, of all workers' codes, and codes the mean once
- * more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements there
- * would be no point in a second one: a mean has other values. Shards add all; as servers they pass
- * on a code, which a worker sends once, and have nothing of their own to keep. */
+/* Returns whether each worker adds a part of the groups, of all workers' codes, and codes the mean
+ * once more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements
+ * there would be no point in a second one: a mean has other values. Shards add all; as servers they
+ * pass on a code, which a worker sends once, and have nothing of their own to keep. */
 static bool is_shared_out(const struct replicator *r)
 {
     const char *code = r->options->code.name;

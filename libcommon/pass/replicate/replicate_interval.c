@@ -14,7 +14,7 @@
 
 /* ---- which gradients have which ---- */
 
-/* Whether the name, or a scope that it is in, is the pattern. */
+/* Returns whether the name, or a scope that it is in, is the pattern. */
 static bool matches(const char *pattern, const char *end, const char *name)
 {
     if (pattern == end)

@@ -232,7 +232,7 @@ static inline bool has(const struct replicator *r, int node, unsigned facts)
     return (r->facts[node] & facts) != 0;
 }
 
-/* Whether workers push gradients to shards; else they exchange them. */
+/* Returns whether workers push gradients to shards; else they exchange them. */
 static inline bool replicate_pushes(const struct replicator *r)
 {
     return r->options->mode != REPLICATE_ALLREDUCE;
@@ -246,10 +246,10 @@ int replicate_check_nodes(struct replicator *r);
 int replicate_check_pushes(struct replicator *r);
 /* That nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
-/* Whether updates are behind a Switch, which leaves them out now and then. */
+/* Returns whether updates are behind a Switch, which leaves them out now and then. */
 bool replicate_may_leave_out(const struct replicator *r);
-/* Whether it is the gradient of a variable of which each worker has a part: that part's, which
- * crosses nowhere. */
+/* Returns whether it is the gradient of a variable of which each worker has a part: that part's,
+ * which crosses nowhere. */
 bool replicate_is_of_part(const struct replicator *r, struct edge edge);
 bool replicate_is_pushed(const struct replicator *r, struct edge edge);
 /* A Gather or a Cast of a variable, which has less than there is; a read of one. */
@@ -290,7 +290,7 @@ void replicate_note_reduced(struct replicator *r, struct reduced reduced);
 /* For that use, what came of all workers'; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
-/* Whether it gives a variable its initial value, or takes a worker's part of one. */
+/* Returns whether it gives a variable its initial value, or takes a worker's part of one. */
 bool replicate_is_initializer(const struct replicator *r, const struct node *node);
 
 /* replicate_choice.c: how what is pushed is to cross; whoever wants to is told. */
@@ -383,7 +383,7 @@ struct replicate_way replicate_gather_way(const struct replicator *r, int n, str
 
 /* ---- large gradients of products in pieces, for all-reduce: replicate_pieces.c ---- */
 
-/* Whether a gradient that crosses whole does so some rows at a time. */
+/* Returns whether a gradient that crosses whole does so some rows at a time. */
 bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient);
 
 /* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */

@@ -66,7 +66,7 @@ int replicate_tell_clocks(struct replicator *r);
 int replicate_find_intervals(struct replicator *r);
 /* Of a gradient of the source: steps from one push to the next. */
 int replicate_steps_of(const struct replicator *r, struct edge gradient);
-/* Whether it is in each push to the clock. */
+/* Returns whether it is in each push to the clock. */
 bool replicate_is_steady(const struct replicator *r, const struct push *push);
 /* Behind the clock's join: which pushes have what; and what tells the update. */
 int replicate_add_dues(struct replicator *r);
@@ -88,7 +88,7 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
 /* What is pushed of one. */
 struct edge replicate_pushed(struct replicator *r, const struct push *push,
                              const struct pushed_value *value);
-/* Whether the number is a multiple of `every`. */
+/* Returns whether the number is a multiple of `every`. */
 struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
 /* Of a gradient that `node` hands over; whoever wants it sets the variable at the join, and then.
  */

@@ -19,7 +19,7 @@ static struct edge with_role(const struct replicator *r, const struct push *push
     return EDGE_NONE;
 }
 
-/* Whether the numbers are known to be different. */
+/* Returns whether the numbers are known to be different. */
 static bool is_distinct(const struct replicator *r, struct edge numbers)
 {
     const struct node *node = graph_node(r->from, numbers.node);

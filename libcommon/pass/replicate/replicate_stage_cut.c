@@ -52,7 +52,7 @@ static int unit_of(const struct stage_cutter *c, int node)
 
 /* ---- the line ---- */
 
-/* Whether a unit depends on more than what is fed: by first node. */
+/* Returns whether a unit depends on more than what is fed: by first node. */
 static bool *find_bound(const struct towers *t)
 {
     const struct replicator *r = t->r;

@@ -42,7 +42,7 @@ static void take_at_join(struct replicator *r, const struct own_state *state,
         replicate_lose_again(r, state, set.node, open);
 }
 
-/* Whether the clock asks for it: `asked` after a push, or when it joins. */
+/* Returns whether the clock asks for it: `asked` after a push, or when it joins. */
 static struct edge add_asked(struct replicator *r, struct edge asked)
 {
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};

@@ -50,7 +50,7 @@ int towers_loop(const struct towers *t, const struct node *node);
 
 /* replicate_tower_find.c: fills `towered` and `feed`. */
 int towers_find(struct towers *t);
-/* Whether the node is fed rows that are parted. */
+/* Returns whether the node is fed rows that are parted. */
 bool towers_is_parted(const struct node *node);
 
 /* replicate_tower_join.c: values that cross. The error of the replicator is set on failure. */

@@ -40,7 +40,7 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
            (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 
-/* Whether what the node needs is in the towers, and of which feed that is a part. */
+/* Returns whether what the node needs is in the towers, and of which feed that is a part. */
 static bool needs_tower(const struct tower_finder *f, const struct node *node, int *feed)
 {
     const struct towers *t = f->t;

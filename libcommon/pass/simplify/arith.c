@@ -12,7 +12,8 @@
 
 /* ---- what a constant operand is ---- */
 
-/* Whether all elements of a constant are `value`, and of a float's zeros all have its sign. */
+/* Returns whether all elements of a constant are `value`, and of a float's zeros all have its sign.
+ * */
 static bool all_are(const struct tensor *t, double value)
 {
     int64_t n = tensor_count(t);
@@ -24,7 +25,7 @@ static bool all_are(const struct tensor *t, double value)
     return n > 0;
 }
 
-/* Whether broadcasting x against a constant leaves x's shape. */
+/* Returns whether broadcasting x against a constant leaves x's shape. */
 static bool keeps_shape(const struct shape *x, const struct shape *c)
 {
     if (c->rank == 0)

@@ -14,7 +14,7 @@ const struct node *arith_inner(const struct rewrite *r, const struct node *view,
                : NULL;
 }
 
-/* Whether two shapes of the same number of elements must be equal: at most one dimension is
+/* Returns whether two shapes of the same number of elements must be equal: at most one dimension is
  * unknown, at the same place, and the others fix it. */
 static bool must_equal(const struct shape *a, const struct shape *b)
 {

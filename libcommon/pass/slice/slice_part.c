@@ -85,7 +85,7 @@ static bool is_unique_sum(const struct slicer *s, const struct node *node, struc
            node->inputs[1].node == index.node && node->inputs[1].slot == 1;
 }
 
-/* Whether the value is known to have one row for each of the numbers. */
+/* Returns whether the value is known to have one row for each of the numbers. */
 static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
 {
     const struct node *node = graph_node(s->from, edge.node);

@@ -102,7 +102,7 @@ static inline struct shape slice_shape(struct slicing cut, const struct shape *w
     return shape;
 }
 
-/* Whether a value has the places that are cut. */
+/* Returns whether a value has the places that are cut. */
 static inline bool slice_fits(struct slicing cut, const struct shape *shape)
 {
     return shape->rank > cut.axis && shape->dims[cut.axis] == cut.rows;
@@ -123,7 +123,7 @@ int slice_find(struct slicer *s);
 
 /* slice_role.c: of what has to do with the tables that were found. */
 int slice_find_roles(struct slicer *s);
-/* Whether a node that has a variable itself could have a slice instead. */
+/* Returns whether a node that has a variable itself could have a slice instead. */
 bool slice_can_write(const struct node *node);
 /* What an edge is, but for nodes that hand it on; of all at once. */
 void slice_find_origins(struct slicer *s);
@@ -131,7 +131,7 @@ const struct node *slice_origin(const struct slicer *s, struct edge edge);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */
 
-/* Whether the edge is a sliced variable, or its value unchanged; *slicing: which. */
+/* Returns whether the edge is a sliced variable, or its value unchanged; *slicing: which. */
 bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 
 /* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */

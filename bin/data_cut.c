@@ -5,7 +5,7 @@
 
 #include "data/ranges.h"
 
-struct cutting {
+struct stream_cutter {
     struct tool *tool;
     struct stream_reader *reader;
     struct ranges steps;
@@ -14,7 +14,7 @@ struct cutting {
     int64_t n_cut;
 };
 
-static int take(struct cutting *c, struct record *record, struct error *err)
+static int take(struct stream_cutter *c, struct record *record, struct error *err)
 {
     int64_t step = c->last + 1;
     if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH)
@@ -36,7 +36,7 @@ static int take(struct cutting *c, struct record *record, struct error *err)
 
 int data_cut(struct tool *tool, const char *list, const char *path, struct error *err)
 {
-    struct cutting c = {.tool = tool};
+    struct stream_cutter c = {.tool = tool};
     if (!ranges_parse(list, &c.steps, err) && !tool_open_writer(tool, -1, err) &&
         !tool_open_reader(tool, path, &c.reader, err)) {
         struct record record = {0};

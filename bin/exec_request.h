@@ -17,7 +17,7 @@ extern struct request_options {
 struct exec_request {
     struct tool *tool;
     struct driver *driver;
-    struct joined joined;               /* the graph, once it is read; the caller releases it */
+    struct stream_graph joined;         /* the graph, once it is read; the caller releases it */
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
 };
 

@@ -14,7 +14,7 @@ static void print_way(const struct replicate_way *way, bool is_there)
 
 void explain_gradient(void *context, const struct replicate_choice *choice)
 {
-    struct explained *explained = context;
+    struct explanation *explained = context;
     if (choice->mode && strcmp(explained->mode, choice->mode)) {
         fprintf(stderr, "%s:\n", choice->mode);
         snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
@@ -35,7 +35,7 @@ void explain_gradient(void *context, const struct replicate_choice *choice)
     fputc('\n', stderr);
 }
 
-void explain_total(const struct explained *explained, enum replicate_mode mode)
+void explain_total(const struct explanation *explained, enum replicate_mode mode)
 {
     if (explained->has_begun && !explained->total.has_parts)
         fprintf(stderr, "exchange of a step: %.3f ms\n",

@@ -57,7 +57,7 @@ static int read_names(struct prep *prep, const json_t *list, const char ***names
 }
 
 /* The fill value; for a category, its id. */
-static bool read_fill(struct fitted *fitted, const json_t *item, size_t k, double *value)
+static bool read_fill(struct fit *fitted, const json_t *item, size_t k, double *value)
 {
     struct error err = ERROR_INIT;
     int32_t id = -1;
@@ -69,8 +69,8 @@ static bool read_fill(struct fitted *fitted, const json_t *item, size_t k, doubl
     return id >= 0;
 }
 
-static int read_figure(struct fitted *fitted, const struct section *section, int i,
-                       const json_t *list, struct error *err)
+static int read_figure(struct fit *fitted, const struct section *section, int i, const json_t *list,
+                       struct error *err)
 {
     struct prep *prep = fitted->prep;
     size_t n = json_array_size(list);
@@ -93,7 +93,7 @@ static int read_figure(struct fitted *fitted, const struct section *section, int
     return 0;
 }
 
-static int read_categories(struct fitted *fitted, const json_t *lists, struct error *err)
+static int read_categories(struct fit *fitted, const json_t *lists, struct error *err)
 {
     struct prep *prep = fitted->prep;
     size_t n = json_array_size(lists);
@@ -124,7 +124,7 @@ static int read_categories(struct fitted *fitted, const json_t *lists, struct er
 }
 
 /* Each section names the same ones. */
-static int read_columns(struct fitted *fitted, const json_t *list, struct error *err)
+static int read_columns(struct fit *fitted, const json_t *list, struct error *err)
 {
     const char **names;
     size_t n;
@@ -140,7 +140,7 @@ static int read_columns(struct fitted *fitted, const json_t *list, struct error 
 static int read_fitted(struct prep *prep, const struct section *section, const char *name,
                        const json_t *object, struct error *err)
 {
-    struct fitted *known = prep_get(prep, name), *fitted = known ? known : prep_add(prep, name);
+    struct fit *known = prep_get(prep, name), *fitted = known ? known : prep_add(prep, name);
     const json_t *columns = json_object_get(object, "columns");
     const char *of = json_string_value(json_object_get(object, "of"));
     const char *by = json_string_value(json_object_get(object, "by"));
@@ -234,7 +234,7 @@ static json_t *category_json(const struct categories *categories, size_t id)
     return number ? number : json_string(text);
 }
 
-static json_t *figure_json(const struct fitted *fitted, enum figure figure)
+static json_t *figure_json(const struct fit *fitted, enum figure figure)
 {
     const double *numbers = fitted->figures[figure];
     if (figure != FIGURE_FILL || !fitted->categories)
@@ -245,14 +245,14 @@ static json_t *figure_json(const struct fitted *fitted, enum figure figure)
     return array;
 }
 
-static bool has_section(const struct fitted *fitted, const struct section *section)
+static bool has_section(const struct fit *fitted, const struct section *section)
 {
     if (section->kind == SECTION_FIGURES)
         return fitted->figures[section->first] != NULL;
     return section->kind == SECTION_WEIGHTS ? fitted->weights != NULL : fitted->categories != NULL;
 }
 
-static json_t *fitted_json(const struct fitted *fitted, const struct section *section)
+static json_t *fitted_json(const struct fit *fitted, const struct section *section)
 {
     json_t *object = json_object();
     if (fitted->columns)
@@ -299,7 +299,7 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
     /* The oldest that can read it rightly. */
     int version = VERSION_STANDARDIZE;
     for (size_t i = 0; i < prep->fitted.n; i++) {
-        const struct fitted *f = prep->fitted.items[i];
+        const struct fit *f = prep->fitted.items[i];
         if (f->of || f->categories || f->figures[FIGURE_FILL] || f->figures[FIGURE_MIN])
             version = VERSION;
     }

@@ -45,14 +45,14 @@ int ps_end(struct tool *tool, char **operands, struct error *err)
     return code;
 }
 
-struct watching {
+struct watch_view {
     FILE *out;
     struct progress progress;
 };
 
 static void print_line(void *context, const char *text)
 {
-    const struct watching *watching = context;
+    const struct watch_view *watching = context;
     progress_clear();
     fprintf(watching->out, "%s\n", text);
     fflush(watching->out);
@@ -60,7 +60,7 @@ static void print_line(void *context, const char *text)
 
 static void draw(void *context, const struct watch_state *state)
 {
-    struct watching *watching = context;
+    struct watch_view *watching = context;
     watch_line_draw(&watching->progress, state);
 }
 
@@ -72,7 +72,7 @@ static bool is_stopped(void *context)
 
 int ps_watch(struct tool *tool, char **operands, struct error *err)
 {
-    struct watching watching;
+    struct watch_view watching;
     struct watch_options options = {.job_folder = cluster_options.job,
                                     .key_file = cluster_options.key_file,
                                     .producer = tool->table->tool,

@@ -15,7 +15,7 @@
 #include "graph/task.h"
 #include "ps/shard.h"
 
-struct ps_serving ps_serving;
+struct ps_serve_options ps_serving;
 
 static struct interval every; /* --save-every, in updates */
 

@@ -8,7 +8,7 @@
 #include "cli/tool.h"
 
 /* Its options. */
-extern struct ps_serving {
+extern struct ps_serve_options {
     int64_t threads, keep;
     bool deterministic, exact, resume;
     const char *save, *save_every, *save_best, *run_name;

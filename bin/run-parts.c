@@ -51,7 +51,7 @@ static bool uses_shards(const struct graph *graph)
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct stream_reader *reader;
-    struct joined joined = {.graph = NULL};
+    struct stream_graph joined = {.graph = NULL};
     if (tool_open_reader(tool, n_operands ? operands[0] : NULL, &reader, err))
         return err->code;
     if (!joined_read(reader, ops_registry(), &joined, err)) {

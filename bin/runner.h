@@ -15,8 +15,8 @@
 
 struct runner_options {
     struct tool *tool;
-    struct joined *joined; /* the graph; these three outlive the runner */
-    struct driver *driver; /* with its graph and name */
+    struct stream_graph *joined; /* the graph; these three outlive the runner */
+    struct driver *driver;       /* with its graph and name */
     struct saving *saving;
     struct device_options device;
     uint64_t seed;

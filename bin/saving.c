@@ -144,7 +144,7 @@ int saving_await_turn(struct saving *s, struct error *err)
 /* ---- restoring ---- */
 
 static int saving_read_store(struct saving *s, const char *path, int64_t step,
-                             struct restored *restored, struct error *err)
+                             struct restore_result *restored, struct error *err)
 {
     const struct restore_request request = {
         .variables = s->variables,
@@ -210,7 +210,7 @@ const char *saving_producer(struct saving *s)
 }
 
 /* The store is taken over first: what another process has saved by then is found. */
-static int resume(struct saving *s, struct restored *restored, struct error *err)
+static int resume(struct saving *s, struct restore_result *restored, struct error *err)
 {
     const struct store_options options = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = s->tool->table->tool};
@@ -221,7 +221,7 @@ static int resume(struct saving *s, struct restored *restored, struct error *err
 
 int saving_restore(struct saving *s, bool *done, struct error *err)
 {
-    struct restored restored;
+    struct restore_result restored;
     const char *path;
     int64_t step;
     *done = true;

@@ -84,7 +84,7 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
 
 /* ---- gathering ---- */
 
-static int add_part(struct gathering *g, enum record_kind kind, const struct named_tensor *named,
+static int add_part(struct array_gather *g, enum record_kind kind, const struct named_tensor *named,
                     struct error *err)
 {
     struct tensor part = TENSOR_INIT;
@@ -112,7 +112,7 @@ static int add_part(struct gathering *g, enum record_kind kind, const struct nam
     return 0;
 }
 
-int gathering_add(struct gathering *g, const struct record *record, struct error *err)
+int gathering_add(struct array_gather *g, const struct record *record, struct error *err)
 {
     int code = 0;
     for (int i = 0; i < record->n_tensors && !code; i++) {
@@ -128,7 +128,7 @@ int gathering_add(struct gathering *g, const struct record *record, struct error
     return code;
 }
 
-static struct tensor join(const struct gathering *g, struct error *err)
+static struct tensor join(const struct array_gather *g, struct error *err)
 {
     const struct tensor *first = &g->parts.items[0];
     struct shape shape = first->shape.rank ? first->shape : shape_vector(0);
@@ -148,7 +148,7 @@ static struct tensor join(const struct gathering *g, struct error *err)
     return all;
 }
 
-int gathering_write(struct gathering *g, FILE *out, struct error *err)
+int gathering_write(struct array_gather *g, FILE *out, struct error *err)
 {
     struct str names = STR_INIT;
     /* "x, y" */
@@ -176,7 +176,7 @@ int gathering_write(struct gathering *g, FILE *out, struct error *err)
     return err->code;
 }
 
-void gathering_release(struct gathering *g)
+void gathering_release(struct array_gather *g)
 {
     for (size_t i = 0; i < g->parts.n; i++)
         tensor_release(&g->parts.items[i]);

@@ -25,7 +25,7 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
                 struct error *err);
 
 /* Tensors of one name, over all records that have it. */
-struct gathering {
+struct array_gather {
     const char *source; /* for messages */
     const char *wanted; /* NULL: the only one that there is */
     struct arena arena;
@@ -34,13 +34,13 @@ struct gathering {
 };
 
 /* ERR_DATA when rows do not go together, or tensors that are no rows have the same name. */
-int gathering_add(struct gathering *gathering, const struct record *record, struct error *err);
+int gathering_add(struct array_gather *gathering, const struct record *record, struct error *err);
 
 /* In NumPy's format: one tensor as it is, those of several feeds or fetches with their rows one
  * behind the other, numbers as a vector. ERR_DATA when there is none, ERR_USAGE when there are
  * several and no name was given. */
-int gathering_write(struct gathering *gathering, FILE *out, struct error *err);
+int gathering_write(struct array_gather *gathering, FILE *out, struct error *err);
 
-void gathering_release(struct gathering *gathering);
+void gathering_release(struct array_gather *gathering);
 
 #endif

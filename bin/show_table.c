@@ -26,7 +26,7 @@ static int add_tensor(struct show_table *table, const struct record *record, con
     size_t n = strcspn(text, "=");
     const struct tensor *t = find_tensor(record, text, n);
     struct table_tensor tensor = {.name = arena_strndup(&table->arena, text, n)};
-    struct fitted *fitted = NULL;
+    struct fit *fitted = NULL;
     if (!t)
         return error_set(err, ERR_DATA, "no tensor '%s'", tensor.name);
     if (text[n] && !table->prep)
@@ -45,7 +45,7 @@ static int add_tensor(struct show_table *table, const struct record *record, con
 /* A score of each category; of one column alone, as those of several have no names. */
 static bool has_scores(const struct table_tensor *tensor)
 {
-    const struct fitted *f = tensor->fitted;
+    const struct fit *f = tensor->fitted;
     return f && f->categories && f->n_columns == 1 && tensor->width > 1 &&
            tensor->width == (int64_t)f->categories[0].texts.n;
 }
@@ -110,7 +110,7 @@ static int start(struct show_table *table, const struct record *record, struct e
 /* ---- rows ---- */
 
 /* The value of the file that became this one. */
-static double turn_back(const struct fitted *f, int64_t place, double value)
+static double turn_back(const struct fit *f, int64_t place, double value)
 {
     double *const *figures = f->figures;
     if (figures[FIGURE_MEAN]) {
@@ -126,7 +126,7 @@ static void put_element(const struct show_table *table, const struct table_colum
                         const struct tensor *t, int64_t row)
 {
     const struct table_tensor *tensor = &table->tensors.items[column->tensor];
-    const struct fitted *f = tensor->fitted;
+    const struct fit *f = tensor->fitted;
     int64_t at = (tensor->is_scalar ? 0 : row * tensor->width) + column->place;
     bool has_place = f && column->place < f->width;
     struct str text = STR_INIT;

@@ -18,8 +18,8 @@
 /* One of the tensors. */
 struct table_tensor {
     const char *name;
-    const struct fitted *fitted; /* what it is turned back by; NULL: nothing */
-    int64_t width;               /* elements of a row */
+    const struct fit *fitted; /* what it is turned back by; NULL: nothing */
+    int64_t width;            /* elements of a row */
     bool is_scalar;
 };
 

@@ -157,7 +157,7 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error *err)
+static int parse_feeding(struct batch_options *feeding, bool from_stdin, struct error *err)
 {
     feeding->seed = (uint64_t)seed;
     feeding->epochs = epochs >= 0 ? epochs : feeding->steps && !from_stdin ? 0 : 1;

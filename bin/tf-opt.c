@@ -127,7 +127,7 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
     struct edge *kept = mem_array(keep.n + 1, sizeof *kept);
     struct fuse_options options = {
         .kernels = ops_kernels(), .device = device, .keep = kept, .without = choice->without};
-    struct fused fused = {0};
+    struct fusion fused = {0};
     for (size_t i = 0; i < keep.n && !code; i++)
         code = graph_parse_edge(graph, keep.items[i], &kept[options.n_keep++], err);
     if (!code)
@@ -155,7 +155,7 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
                                    .note = report && tool->verbose ? note : NULL,
                                    .context = tool};
     struct half_options wanted = {.pass = &options};
-    struct halved halved = {.graph = graph};
+    struct half_result halved = {.graph = graph};
     int code = half ? half_parse(&wanted, half, loss_scale, err) : 0;
     if (!code && half)
         code = half_rewrite(graph, &wanted, &halved, err);
@@ -163,7 +163,7 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
         tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss",
                  halved.n_halved, halved.n_scaled);
     if (!code) {
-        struct optimized result;
+        struct pass_result result;
         code = pass_optimize(halved.graph, choice->passes, choice->n, &options, &result, err);
         if (!code) {
             if (report) {

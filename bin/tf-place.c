@@ -90,7 +90,7 @@ struct line {
 };
 
 /* Nodes of one op that are elsewhere for one reason. */
-struct moved {
+struct move {
     const struct op *op;
     const struct node *first;
     char *reason;
@@ -100,7 +100,7 @@ struct moved {
 struct report {
     struct arena arena;
     VEC(struct line) lines;
-    VEC(struct moved) moved;
+    VEC(struct move) moved;
 };
 
 static void note(void *context, const struct node *node, const char *reason)
@@ -113,13 +113,13 @@ static void note_moved(void *context, const struct node *node, const char *reaso
 {
     struct report *r = context;
     for (size_t i = 0; i < r->moved.n; i++) {
-        struct moved *moved = &r->moved.items[i];
+        struct move *moved = &r->moved.items[i];
         if (moved->op == node->op && !strcmp(moved->reason, reason)) {
             moved->n++;
             return;
         }
     }
-    vec_push(&r->moved, ((struct moved){node->op, node, arena_strdup(&r->arena, reason), 1}));
+    vec_push(&r->moved, ((struct move){node->op, node, arena_strdup(&r->arena, reason), 1}));
 }
 
 static void say_time(struct str *line, double ns)
@@ -197,7 +197,7 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
         if (!is_used)
             tool_say(tool, "%s: measures no node of the graph", costs_file);
         for (size_t i = 0; i < r.moved.n; i++) {
-            const struct moved *moved = &r.moved.items[i];
+            const struct move *moved = &r.moved.items[i];
             if (moved->n == 1)
                 tool_say(tool, "%s is on %s: %s", moved->first->name, moved->first->assigned,
                          moved->reason);

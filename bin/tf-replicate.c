@@ -289,7 +289,7 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct explained explained = {.has_begun = false};
+    struct explanation explained = {.has_begun = false};
     struct model_files files = {.costs = {.arena = ARENA_INIT}};
     struct replicate_options options = {.context = &explained};
     struct stream_reader *reader;

@@ -109,7 +109,7 @@ static int next_record(struct shown_source *from, struct record *record, bool *m
 static int write_npy(struct shown_source *from, struct record *record, const char *name,
                      struct error *err)
 {
-    struct gathering gathering = {.source = stream_reader_name(from->reader), .wanted = name};
+    struct array_gather gathering = {.source = stream_reader_name(from->reader), .wanted = name};
     bool more = true;
     int code = 0;
     while (!code && !(code = next_record(from, record, &more, err)) && more)

@@ -10,15 +10,15 @@
 
 #define LOOK_SECONDS 0.05
 
-struct asked {
+struct inquiry_call {
     struct call call; /* first: what the hub gives back */
-    struct asking *asking;
+    struct inquiry *asking;
     struct peer *peer;
     char *task;
     bool done;
 };
 
-struct asking {
+struct inquiry {
     struct hub *hub;
     struct task_request request;
     char *about;
@@ -28,10 +28,10 @@ struct asking {
     int n, n_done;
     bool given_up; /* who asked does not wait any more */
     struct error failure;
-    struct asked *asked;
+    struct inquiry_call *asked;
 };
 
-static void release(struct asking *asking)
+static void release(struct inquiry *asking)
 {
     pthread_mutex_lock(&asking->lock);
     bool last = --asking->holders == 0;
@@ -60,8 +60,8 @@ static void say_waited(struct error *failure, const char *about)
 /* `answered` runs under the lock, so that nobody gives up and takes its context away meanwhile. */
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
-    struct asked *asked = (struct asked *)call;
-    struct asking *asking = asked->asking;
+    struct inquiry_call *asked = (struct inquiry_call *)call;
+    struct inquiry *asking = asked->asking;
     pthread_mutex_lock(&asking->lock);
     if (!failure && !asking->given_up && asking->request.answered)
         asking->request.answered(asking->request.context, asked->task, reply);
@@ -76,9 +76,9 @@ static void replied(struct call *call, const struct record *reply, const struct 
     release(asking);
 }
 
-static int ask(struct asked *asked, struct error *err)
+static int ask(struct inquiry_call *asked, struct error *err)
 {
-    struct asking *asking = asked->asking;
+    struct inquiry *asking = asked->asking;
     const struct task_request *request = &asking->request;
     asked->peer = hub_peer(asking->hub, asked->task);
     if (!asked->peer)
@@ -93,10 +93,10 @@ static int ask(struct asked *asked, struct error *err)
     return hub_call(asking->hub, &asked->call, request->tensors, request->n_tensors, err);
 }
 
-struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
-                            const struct task_request *request)
+struct inquiry *asking_start(struct hub *hub, const char *const *tasks, int n,
+                             const struct task_request *request)
 {
-    struct asking *asking = mem_alloc(sizeof *asking);
+    struct inquiry *asking = mem_alloc(sizeof *asking);
     asking->hub = hub;
     asking->request = *request;
     asking->about = mem_strdup(request->about ? request->about : "");
@@ -107,7 +107,7 @@ struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
     time_cond_init(&asking->changed);
     for (int i = 0; i < n; i++) {
         struct error err = ERROR_INIT;
-        struct asked *asked = &asking->asked[i];
+        struct inquiry_call *asked = &asking->asked[i];
         asked->asking = asking;
         asked->task = mem_strdup(tasks[i]);
         if (ask(asked, &err))
@@ -118,23 +118,23 @@ struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
 
 static bool is_over(void *context)
 {
-    struct asking *asking = context;
+    struct inquiry *asking = context;
     pthread_mutex_lock(&asking->lock);
     bool over = asking->n_done == asking->n;
     pthread_mutex_unlock(&asking->lock);
     return over;
 }
 
-static bool is_cancelled(const struct asking *asking)
+static bool is_cancelled(const struct inquiry *asking)
 {
     return asking->request.cancelled && atomic_load(asking->request.cancelled);
 }
 
 /* With the lock: names the first who has not answered. */
-static void blame(struct asking *asking, double seconds)
+static void blame(struct inquiry *asking, double seconds)
 {
     for (int i = 0; i < asking->n; i++) {
-        const struct asked *asked = &asking->asked[i];
+        const struct inquiry_call *asked = &asking->asked[i];
         if (asked->done)
             continue;
         if (is_cancelled(asking))
@@ -148,7 +148,7 @@ static void blame(struct asking *asking, double seconds)
     }
 }
 
-int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err)
+int asking_finish(struct inquiry *asking, bool pumps, double seconds, struct error *err)
 {
     double end = time_now() + seconds, left = seconds;
     while (pumps && left > 0 && !is_cancelled(asking) && /* looks every now and then */

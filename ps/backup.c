@@ -17,7 +17,7 @@
 
 #define SCALARS_SECONDS 5.0
 
-struct fetching {
+struct backup_fetch {
     const struct backup *backup;
     char name[64]; /* of the cut */
     int64_t step;
@@ -36,20 +36,20 @@ struct fetching {
 
 static void pack_cut(void *context, msgpack_packer *packer)
 {
-    const struct fetching *f = context;
+    const struct backup_fetch *f = context;
     shard_pack_cut(packer, f->name, f->step, f->backup->client->options.timeout / 2);
 }
 
 static void take_step(void *context, const char *task, const struct record *reply)
 {
-    struct fetching *f = context;
+    struct backup_fetch *f = context;
     (void)task;
     record_get_int(&reply->header, "step", &f->step);
     f->is_versioned = record_get_bool(&reply->header, "exact", &f->exact);
     shard_take_run(&reply->header, &f->run);
 }
 
-static int cut(struct fetching *f, struct error *err)
+static int cut(struct backup_fetch *f, struct error *err)
 {
     struct task_request request = {.verb = "cut",
                                    .n_fields = SHARD_CUT_FIELDS,
@@ -67,7 +67,7 @@ static int cut(struct fetching *f, struct error *err)
 
 static void take_names(void *context, const char *task, const struct record *reply)
 {
-    struct fetching *f = context;
+    struct backup_fetch *f = context;
     const msgpack_object *all = record_field(&reply->header, "variables");
     (void)task;
     for (uint32_t i = 0; all && all->type == MSGPACK_OBJECT_ARRAY && i < all->via.array.size; i++) {
@@ -82,14 +82,14 @@ static void take_names(void *context, const char *task, const struct record *rep
 
 static void pack_part(void *context, msgpack_packer *packer)
 {
-    const struct fetching *f = context;
+    const struct backup_fetch *f = context;
     pack_key_text(packer, "folder", f->name);
     pack_key_int(packer, "index", f->index);
 }
 
 static void take_part(void *context, const char *task, const struct record *reply)
 {
-    struct fetching *f = context;
+    struct backup_fetch *f = context;
     struct save_tensor tensor = {.container = DEFAULT_CONTAINER};
     int64_t updates = 0, n = 0;
     (void)task;
@@ -109,7 +109,7 @@ static void take_part(void *context, const char *task, const struct record *repl
     vec_push(&f->tensors, tensor);
 }
 
-static int go_on(const struct fetching *f, struct error *err)
+static int go_on(const struct backup_fetch *f, struct error *err)
 {
     const struct maintain_watch *watch = f->backup->watch;
     if (!watch || !watch->progress || watch->progress(watch->context, f->done, 0))
@@ -117,7 +117,7 @@ static int go_on(const struct fetching *f, struct error *err)
     return error_set(err, ERR_CANCELLED, "%s: stopped; nothing was saved", f->backup->path);
 }
 
-static int fetch_part(struct fetching *f, int task, struct error *err)
+static int fetch_part(struct backup_fetch *f, int task, struct error *err)
 {
     char about[256];
     struct task_request request = {.verb = "part",
@@ -131,7 +131,7 @@ static int fetch_part(struct fetching *f, int task, struct error *err)
     return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);
 }
 
-static int fetch_all(struct fetching *f, int task, struct error *err)
+static int fetch_all(struct backup_fetch *f, int task, struct error *err)
 {
     struct task_request list = {.verb = "list",
                                 .answered = take_names,
@@ -151,7 +151,7 @@ static int fetch_all(struct fetching *f, int task, struct error *err)
 }
 
 /* One shard after the other: only what one keeps is in memory. */
-static int save_shards(struct fetching *f, const char **names, struct error *err)
+static int save_shards(struct backup_fetch *f, const char **names, struct error *err)
 {
     const struct client *client = f->backup->client;
     for (size_t i = 0; i < client->tasks.n && !err->code; i++) {
@@ -181,7 +181,7 @@ static int save_shards(struct fetching *f, const char **names, struct error *err
 
 /* A loss is in the records of the step after the one that made the variables. A worker that is slow
  * is not waited for long. */
-static void await_scalars(struct fetching *f)
+static void await_scalars(struct backup_fetch *f)
 {
     const double end = time_now() + SCALARS_SECONDS;
     struct error ignored = ERROR_INIT;
@@ -196,7 +196,7 @@ static void await_scalars(struct fetching *f)
     }
 }
 
-static int commit(const struct fetching *f, const char *const *names, struct error *err)
+static int commit(const struct backup_fetch *f, const char *const *names, struct error *err)
 {
     const struct backup *b = f->backup;
     const struct save_request request = {.step = f->step,
@@ -211,7 +211,7 @@ static int commit(const struct fetching *f, const char *const *names, struct err
 
 int backup_save(const struct backup *backup, int64_t *step, struct error *err)
 {
-    struct fetching f = {.backup = backup};
+    struct backup_fetch f = {.backup = backup};
     error_clear(err);
     snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
              (long long)time(NULL));

@@ -242,7 +242,7 @@ static int ask(struct client *client, const char *const *tasks, size_t n,
     own.cancelled = client->options.cancelled;
     if (FAILPOINT("client.ask"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
-    struct asking *asking = asking_start(client->hub, tasks, (int)n, &own);
+    struct inquiry *asking = asking_start(client->hub, tasks, (int)n, &own);
     return asking_finish(asking, true, client->options.timeout, err);
 }
 

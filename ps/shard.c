@@ -73,14 +73,14 @@ static void work(void *argument)
 }
 
 /* The context of a verb is its row, so that one function serves all; the shard is found beside. */
-struct registered {
+struct registration {
     struct shard *shard;
     const struct verb_row *row;
 };
 
 static void verb(void *context, const struct query *from)
 {
-    const struct registered *registered = context;
+    const struct registration *registered = context;
     struct shard *shard = registered->shard;
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){query_new(shard, from), registered->row->work};
@@ -162,7 +162,7 @@ static void forget(void *context)
 
 struct shard_and_rows {
     struct shard shard; /* first */
-    struct registered registered[N_VERBS];
+    struct registration registered[N_VERBS];
 };
 
 struct shard *shard_new(const struct shard_options *options)
@@ -193,7 +193,7 @@ struct shard *shard_new(const struct shard_options *options)
     shard->slow = serial_queue_new();
     shard->writer = serial_queue_new();
     for (size_t i = 0; i < N_VERBS; i++) {
-        all->registered[i] = (struct registered){shard, &verbs[i]};
+        all->registered[i] = (struct registration){shard, &verbs[i]};
         hub_verb(options->hub, verbs[i].name, verb, &all->registered[i]);
     }
     hub_verb(options->hub, "status", verb_status, shard);

@@ -15,11 +15,11 @@
 #include "ps/shard_private.h"
 
 struct teller {
-    struct checkpoint_skipped skipped; /* first */
+    struct checkpoint_listener skipped; /* first */
     struct shard *shard;
 };
 
-static void say_skipped(struct checkpoint_skipped *skipped, const char *why)
+static void say_skipped(struct checkpoint_listener *skipped, const char *why)
 {
     char line[ERROR_TEXT_BYTES + 32];
     snprintf(line, sizeof line, "passed over: %s", why);
@@ -88,7 +88,7 @@ void shard_claims_shut(struct shard *shard)
     pthread_mutex_unlock(&shard->claims_lock);
 }
 
-struct opening {
+struct store_opener {
     struct shard *shard;
     bool locked;
 };
@@ -96,7 +96,7 @@ struct opening {
 /* Nothing is claimed until the store is open. */
 static void make_way(void *context)
 {
-    struct opening *opening = context;
+    struct store_opener *opening = context;
     pthread_mutex_lock(&opening->shard->claims_lock);
     opening->locked = true;
     shut(opening->shard);
@@ -105,7 +105,7 @@ static void make_way(void *context)
 int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
                      struct store **store, struct error *err)
 {
-    struct opening opening = {.shard = shard};
+    struct store_opener opening = {.shard = shard};
     struct store_options own = *options;
     own.make_way = make_way;
     own.context = &opening;
@@ -127,7 +127,7 @@ void shard_close_store(struct shard *shard, struct store *store)
 
 /* ---- restoring ---- */
 
-struct restoring {
+struct restorer {
     struct shard *shard;
     bool is_wanted; /* the checkpoint was decided on by another shard */
     struct checkpoint *checkpoint;
@@ -138,7 +138,7 @@ struct restoring {
     uint64_t *updates;
 };
 
-static bool is_own(const struct restoring *r)
+static bool is_own(const struct restorer *r)
 {
     const struct ckpt_manifest *m = &r->checkpoint->manifest;
     const struct shard_options *options = &r->shard->options;
@@ -159,7 +159,7 @@ static bool is_own(const struct restoring *r)
 }
 
 /* Makes the variables that are not there. */
-static int make_variables(struct restoring *r, struct error *err)
+static int make_variables(struct restorer *r, struct error *err)
 {
     for (size_t i = 0; i < r->checkpoint->entries.n; i++) {
         const struct checkpoint_entry *entry = &r->checkpoint->entries.items[i];
@@ -177,7 +177,7 @@ static int make_variables(struct restoring *r, struct error *err)
     return 0;
 }
 
-static int restore_variables(struct restoring *r, double seconds, struct error *err)
+static int restore_variables(struct restorer *r, double seconds, struct error *err)
 {
     struct variable_store *store = r->shard->options.variables;
     if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->locked, err)) {
@@ -202,7 +202,7 @@ static int restore_variables(struct restoring *r, double seconds, struct error *
     return err->code;
 }
 
-static int restore_open(struct restoring *r, double seconds, struct error *err)
+static int restore_open(struct restorer *r, double seconds, struct error *err)
 {
     shard_name(r->shard->options.task, r->name);
     r->is_own = is_own(r);
@@ -225,7 +225,7 @@ static int restore_open(struct restoring *r, double seconds, struct error *err)
 
 /* Opens the checkpoint to be restored. Every byte of the newest is read, for all shards; a
  * checkpoint that was decided on in that way is only found, and each shard reads its own. */
-static int open_origin(struct restoring *r, struct store *store, int64_t step,
+static int open_origin(struct restorer *r, struct store *store, int64_t step,
                        struct shard_origin *origin, struct error *err)
 {
     struct teller teller = {{say_skipped}, r->shard};
@@ -238,7 +238,7 @@ static int open_origin(struct restoring *r, struct store *store, int64_t step,
 }
 
 /* `origin` is what is wanted, or gets what was found. */
-static int restore(struct restoring *r, const char *folder, int64_t step, double seconds,
+static int restore(struct restorer *r, const char *folder, int64_t step, double seconds,
                    struct shard_origin *origin, struct error *err)
 {
     struct shard *shard = r->shard;
@@ -273,7 +273,7 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
 {
     const struct store_options options = {
         .write = true, .lock_wait = SHARD_LOCK_SECONDS, .owner = "tf-ps"};
-    struct restoring r = {.shard = shard, .is_wanted = wanted};
+    struct restorer r = {.shard = shard, .is_wanted = wanted};
     int64_t before[PUSHES_WORKERS];
     struct shard_origin origin;
     *restored = -1;
@@ -308,7 +308,7 @@ void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard *shard = query->shard;
-    struct restoring r = {.shard = shard, .is_wanted = query->origin.decision};
+    struct restorer r = {.shard = shard, .is_wanted = query->origin.decision};
     struct shard_origin origin = query->origin;
     const char *folder = query->folder ? query->folder : shard->options.save_folder;
     if (!folder)

@@ -116,8 +116,8 @@ static int write_parts(struct leading_save *save, struct error *err)
                                    .cancelled = &save->shard->ends,
                                    .about = "its part of a checkpoint",
                                    .context = save};
-    struct asking *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
-                                         (int)save->others.tasks.n, &request);
+    struct inquiry *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
+                                          (int)save->others.tasks.n, &request);
     struct error other = ERROR_INIT;
     int code = write_part(save->shard, save->name, save->seconds, err);
     int failed = asking_finish(asking, false, SHARD_WAIT_MAX, &other);

@@ -157,7 +157,7 @@ void shard_stats(struct shard *shard, const struct query *query)
     struct traffic traffic = {0};
     struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = hub_peers(query->hub);
-    const struct peers_refused r = peers_refused(peers);
+    const struct peer_refusals r = peers_refused(peers);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
     msgpack_packer *packer = answer_begin(query->peer, query->id, 18);

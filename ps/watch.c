@@ -25,7 +25,7 @@ void watch_say(const struct watch *watch, const char *format, ...)
 
 /* ---- one task ---- */
 
-static void say_of(const struct watch *watch, const char *event, const struct watched *task)
+static void say_of(const struct watch *watch, const char *event, const struct watched_task *task)
 {
     watch_say(watch, "%s %s pid=%ld incarnation=%" PRIu64, event, task->name,
               (long)task->process.pid, task->process.incarnation);
@@ -38,12 +38,12 @@ static int64_t step_of(const struct watch *watch)
 
 /* Returns whether the task is on another host: it has no pid file here, and is known by its links
  * alone. */
-static bool is_elsewhere(const struct watched *task)
+static bool is_elsewhere(const struct watched_task *task)
 {
     return !task->process.incarnation && !task->lacks;
 }
 
-static void see_process(struct watch *watch, struct watched *task)
+static void see_process(struct watch *watch, struct watched_task *task)
 {
     struct error ignored = ERROR_INIT;
     struct job_process now, before = task->process;
@@ -71,7 +71,7 @@ static void see_process(struct watch *watch, struct watched *task)
 
 /* Shards speak for workers, which otherwise speak for themselves. Shards are asked a few times in a
  * lease, so it is over somewhat early. When none answers, those are missed first. */
-static bool is_overdue(const struct watched *task)
+static bool is_overdue(const struct watched_task *task)
 {
     const struct watch *watch = task->watch;
     double lease = watch->options.lease, missed = time_now() - task->heard;
@@ -80,7 +80,7 @@ static bool is_overdue(const struct watched *task)
     return watch->answered - task->heard > lease * 7 / 8 || missed > 2 * lease;
 }
 
-static void see_answers(struct watch *watch, struct watched *task, double before)
+static void see_answers(struct watch *watch, struct watched_task *task, double before)
 {
     bool heard = task->heard > before;
     bool here = task->process.alive || is_elsewhere(task);
@@ -104,19 +104,19 @@ static void see_answers(struct watch *watch, struct watched *task, double before
 
 /* ---- all ---- */
 
-static struct watched *watched_of(struct watch *watch, const struct cluster_task *from)
+static struct watched_task *watched_of(struct watch *watch, const struct cluster_task *from)
 {
     char name[64];
     snprintf(name, sizeof name, "%.40s:%d", from->job, from->index);
-    struct watched *task = watch_find(watch, name);
+    struct watched_task *task = watch_find(watch, name);
     if (task)
         return task;
     task = mem_alloc(sizeof *task);
-    *task = (struct watched){.is_shard = !strcmp(from->job, SHARD_JOB),
-                             .is_worker = !strcmp(from->job, "worker"),
-                             .index = from->index,
-                             .version = -1,
-                             .watch = watch};
+    *task = (struct watched_task){.is_shard = !strcmp(from->job, SHARD_JOB),
+                                  .is_worker = !strcmp(from->job, "worker"),
+                                  .index = from->index,
+                                  .version = -1,
+                                  .watch = watch};
     memcpy(task->name, name, sizeof name);
     vec_push(&watch->tasks, task);
     return task;
@@ -127,7 +127,7 @@ static void look_at_all(struct watch *watch)
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
     for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
         const struct cluster_task *from = &watch->cluster.tasks.items[i];
-        struct watched *task = watched_of(watch, from);
+        struct watched_task *task = watched_of(watch, from);
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
@@ -181,7 +181,7 @@ static void update_state(struct watch *watch)
     state->workers = state->workers_here = 0;
     state->late = state->stale = 0;
     for (size_t i = 0; i < watch->tasks.n; i++) {
-        const struct watched *task = watch->tasks.items[i];
+        const struct watched_task *task = watch->tasks.items[i];
         state->workers += task->is_worker;
         bool here = task->process.alive || (is_elsewhere(task) && task->ready);
         state->workers_here += task->is_worker && here && !task->silent;
@@ -211,7 +211,7 @@ static void say_step(struct watch *watch, double now)
 /* NULL: it is there, or has ended, which was said. A worker without shards may be reading its graph
  * as long as it likes, but has read it when it listens: who stands still from there on would be
  * missed by nobody, once the others have ended. */
-static const char *why_missing(const struct watch *watch, const struct watched *task)
+static const char *why_missing(const struct watch *watch, const struct watched_task *task)
 {
     bool lives = task->process.incarnation != 0;
     if (task->ready || task->silent || (lives && !task->process.pid))
@@ -237,7 +237,7 @@ static void speak(struct watch *watch)
         watch->said = now;
     }
     for (size_t i = 0; i < watch->tasks.n && watch->options.task; i++) {
-        const struct watched *task = watch->tasks.items[i];
+        const struct watched_task *task = watch->tasks.items[i];
         struct watch_task seen = {.name = task->name,
                                   .ready = task->ready,
                                   .silent = task->silent,
@@ -325,7 +325,7 @@ int watch_job(const struct watch_options *options, struct error *err)
         speak(&watch);
         bool is_over = watch.anyone; /* whoever was there has ended well */
         for (size_t i = 0; i < watch.tasks.n && is_over; i++) {
-            const struct watched *task = watch.tasks.items[i];
+            const struct watched_task *task = watch.tasks.items[i];
             is_over = !task->process.pid && !(is_elsewhere(task) && task->ready && !task->silent);
         }
         if (is_over)

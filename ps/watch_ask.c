@@ -7,7 +7,7 @@
 #include "base/time.h"
 #include "ps/watch_private.h"
 
-bool watch_is_linked(struct watch *watch, const struct watched *task)
+bool watch_is_linked(struct watch *watch, const struct watched_task *task)
 {
     struct peer *peer = hub_peer(watch->hub, task->name);
     if (peer)
@@ -15,7 +15,7 @@ bool watch_is_linked(struct watch *watch, const struct watched *task)
     return peer != NULL;
 }
 
-struct watched *watch_find(struct watch *watch, const char *name)
+struct watched_task *watch_find(struct watch *watch, const char *name)
 {
     for (size_t i = 0; i < watch->tasks.n; i++)
         if (!strcmp(watch->tasks.items[i]->name, name))
@@ -24,7 +24,7 @@ struct watched *watch_find(struct watch *watch, const char *name)
 }
 
 /* A dial that fails is begun again at the next look. */
-void watch_link(struct watch *watch, struct watched *task, const char *address)
+void watch_link(struct watch *watch, struct watched_task *task, const char *address)
 {
     struct error ignored = ERROR_INIT;
     if (!watch_is_linked(watch, task))
@@ -38,7 +38,7 @@ void watch_link(struct watch *watch, struct watched *task, const char *address)
 static void hear_ping(void *context, struct link *link)
 {
     struct watch *watch = context;
-    struct watched *task = watch_find(watch, link_peer(link)->task);
+    struct watched_task *task = watch_find(watch, link_peer(link)->task);
     double heard = time_now() - link_silence(link);
     if (!task)
         return;
@@ -58,7 +58,7 @@ void watch_hear_pings(struct watch *watch)
 
 /* ---- answers ---- */
 
-static void add_workers(struct watched *task, const msgpack_object *workers)
+static void add_workers(struct watched_task *task, const msgpack_object *workers)
 {
     task->late = task->stale = 0;
     if (!workers || workers->type != MSGPACK_OBJECT_ARRAY)
@@ -79,7 +79,7 @@ static void add_workers(struct watched *task, const msgpack_object *workers)
 }
 
 /* Each checkpoint that a shard could not make by itself, or that some were not. */
-static void hear_of_saves(struct watched *task, const msgpack_object *reply)
+static void hear_of_saves(struct watched_task *task, const msgpack_object *reply)
 {
     struct arena arena = ARENA_INIT;
     const char *why = "";
@@ -96,7 +96,7 @@ static void hear_of_saves(struct watched *task, const msgpack_object *reply)
 
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
-    struct watched *task = CONTAINER_OF(call, struct watched, call);
+    struct watched_task *task = CONTAINER_OF(call, struct watched_task, call);
     task->asking = false;
     if (failure || task->watch->hub_is_over)
         return;
@@ -110,7 +110,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
     const msgpack_object *peers = record_field(&reply->header, "peers");
     double now = time_now(), silence;
     for (size_t i = 0; peers && i < watch->tasks.n; i++) {
-        struct watched *other = watch->tasks.items[i];
+        struct watched_task *other = watch->tasks.items[i];
         if (other->is_worker && record_get_float(peers, other->name, &silence) &&
             now - silence > other->heard)
             other->heard = now - silence;
@@ -119,7 +119,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
     add_workers(task, record_field(&reply->header, "workers"));
 }
 
-void watch_ask(struct watch *watch, struct watched *task)
+void watch_ask(struct watch *watch, struct watched_task *task)
 {
     struct error ignored = ERROR_INIT;
     struct peer *peer;

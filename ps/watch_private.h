@@ -11,7 +11,7 @@
 #define WATCH_LOOK_SECONDS 0.1
 
 /* A task as it was seen last. */
-struct watched {
+struct watched_task {
     char name[64];
     bool is_shard, is_worker;
     int index; /* of the tasks of its job */
@@ -35,7 +35,7 @@ struct watch {
     struct watch_options options;
     struct job job;
     struct cluster cluster;
-    VEC(struct watched *) tasks;
+    VEC(struct watched_task *) tasks;
     struct hub *hub;
     struct tail tail; /* of worker 0 */
     struct watch_state state;
@@ -52,12 +52,12 @@ void watch_say(const struct watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* watch_ask.c: links to shards, or to workers where there are none, and questions. */
-void watch_link(struct watch *watch, struct watched *task, const char *address);
-void watch_ask(struct watch *watch, struct watched *task);
+void watch_link(struct watch *watch, struct watched_task *task, const char *address);
+void watch_ask(struct watch *watch, struct watched_task *task);
 /* A shard that stands still does not answer, but is not dead: it says so. A worker's ping is all
  * that is asked of it. */
 void watch_hear_pings(struct watch *watch);
-bool watch_is_linked(struct watch *watch, const struct watched *task);
-struct watched *watch_find(struct watch *watch, const char *name);
+bool watch_is_linked(struct watch *watch, const struct watched_task *task);
+struct watched_task *watch_find(struct watch *watch, const char *name);
 
 #endif

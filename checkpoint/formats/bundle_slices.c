@@ -130,7 +130,7 @@ static bool parse_extent(struct wire_bytes in, int64_t whole, struct extent *ext
 
 /* ---- a whole ---- */
 
-struct joining {
+struct slice_joiner {
     struct bundle *bundle;
     const struct bundle_entry *whole;
     VEC(struct piece) pieces;
@@ -138,7 +138,7 @@ struct joining {
     uint64_t bytes;  /* of all pieces */
 };
 
-static int take_piece(struct joining *j, struct bundle_slices *slices, const char *name,
+static int take_piece(struct slice_joiner *j, struct bundle_slices *slices, const char *name,
                       struct wire_bytes in, struct error *err)
 {
     const struct bundle_entry *whole = j->whole;
@@ -172,7 +172,7 @@ static int take_piece(struct joining *j, struct bundle_slices *slices, const cha
 }
 
 /* Row by row of the last dimension. */
-static bool copy_piece(struct joining *j, const struct piece *piece, const struct tensor *part,
+static bool copy_piece(struct slice_joiner *j, const struct piece *piece, const struct tensor *part,
                        struct tensor *value)
 {
     const struct shape *whole = &j->whole->shape;
@@ -201,7 +201,7 @@ static bool copy_piece(struct joining *j, const struct piece *piece, const struc
 int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
                        const struct bundle_entry *whole, struct tensor *value, struct error *err)
 {
-    struct joining j = {.bundle = bundle, .whole = whole};
+    struct slice_joiner j = {.bundle = bundle, .whole = whole};
     if (whole->type == STRING)
         return error_set(err, ERR_DATA, "strings that are cut into slices");
     if (whole->type > 31 || !(DTYPE_BIT(whole->type) & DTYPES_ANY) || whole->type == RESOURCE)

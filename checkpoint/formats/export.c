@@ -17,14 +17,14 @@ enum export_form export_form_of(const char *path)
                                             : EXPORT_NONE;
 }
 
-struct exporting {
+struct exporter {
     struct source *source;
     bool unread; /* the error is of what is read, and names it; else of what is written */
 };
 
 static int read_entry(void *context, size_t i, struct tensor *value, struct error *err)
 {
-    struct exporting *exporting = context;
+    struct exporter *exporting = context;
     int code = source_read(exporting->source, i, value, err);
     exporting->unread = code != 0;
     return code;
@@ -63,7 +63,7 @@ int source_export(struct source *s, enum export_form form, const struct export_f
         const struct source_tensor *t = &s->tensors.items[i];
         entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
     }
-    struct exporting exporting = {s, false};
+    struct exporter exporting = {s, false};
     const struct archive_input input = {entries, n, read_entry, &exporting};
     if (form == EXPORT_NPZ)
         npz_write(files->file, &input, err);

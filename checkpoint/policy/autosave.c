@@ -14,7 +14,7 @@
 #include "checkpoint/policy/autosave_private.h"
 #include "exec/state/saver.h"
 
-static const struct measured *metric_of(const struct autosave *a)
+static const struct measurement *metric_of(const struct autosave *a)
 {
     for (size_t i = 0; a->options.best && i < a->scalars.n; i++)
         if (!strcmp(a->scalars.items[i].name, a->options.best))
@@ -139,7 +139,7 @@ static void count_left_out(struct autosave *a, int64_t step)
 
 bool autosave_is_due(struct autosave *a, int64_t step)
 {
-    const struct measured *metric = metric_of(a);
+    const struct measurement *metric = metric_of(a);
     bool due = is_due(a, step);
     reap(a, due);
     return (metric && (metric->is_before || autosave_is_better(a, metric->value))) ||
@@ -195,7 +195,7 @@ static void queue_best(struct autosave *a, struct autosave_job *job)
 static void measure(struct autosave *a, int64_t step)
 {
     struct autosave_job *job = a->candidate;
-    const struct measured *metric = metric_of(a);
+    const struct measurement *metric = metric_of(a);
     a->candidate = NULL;
     if (a->unmeasured == step - 1) {
         autosave_late_clear(&a->late);
@@ -239,7 +239,7 @@ static bool measures_before(const struct autosave *a)
 
 void autosave_step(struct autosave *a, int64_t step)
 {
-    const struct measured *metric = metric_of(a);
+    const struct measurement *metric = metric_of(a);
     bool due = is_due(a, step);
     reap(a, due);
     measure(a, step);

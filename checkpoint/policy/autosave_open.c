@@ -30,7 +30,7 @@ void autosave_set_scalar(struct autosave *a, const char *name, double value, boo
         }
     }
     if (a)
-        vec_push(&a->scalars, ((struct measured){mem_strdup(name), value, is_before}));
+        vec_push(&a->scalars, ((struct measurement){mem_strdup(name), value, is_before}));
 }
 
 void autosave_drop_scalar(struct autosave *a, const char *name)

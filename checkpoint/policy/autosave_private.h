@@ -12,7 +12,7 @@
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/policy/save_life.h"
 #include "checkpoint/variables/cut.h"
-#include "exec/state/spare.h"
+#include "checkpoint/variables/spare.h"
 
 typedef VEC(struct manifest_scalar) measured_vec;
 
@@ -41,7 +41,7 @@ struct autosave_job {
     struct error left; /* why older ones are still there */
 };
 
-struct measured { /* a scalar of the step that was run last */
+struct measurement { /* a scalar of the step that was run last */
     char *name;
     double value;
     bool is_before;
@@ -49,7 +49,7 @@ struct measured { /* a scalar of the step that was run last */
 
 struct autosave {
     struct autosave_options options;
-    VEC(struct measured) scalars;
+    VEC(struct measurement) scalars;
     VEC(struct manifest_blob) blobs; /* names and data are owned */
     int64_t saved, last_begun;       /* steps; -1: none */
     bool is_alone;                   /* there is a checkpoint of the run, or there was no other's */

@@ -18,7 +18,7 @@
 #define REMOVAL_BYTES ((CHUNK_BYTES / 4096 + 1) * 8 + 4096)
 #define SLACK_BYTES (64 << 10)
 
-struct pruning {
+struct pruner {
     struct store *store;
     bool dry_run;
     const struct maintain_watch *watch;
@@ -31,13 +31,13 @@ struct pruning {
 
 /* ---- marking ---- */
 
-struct marking {
-    struct pruning *prune;
+struct chunk_marker {
+    struct pruner *prune;
     MDB_txn *txn;
 };
 
 /* A damaged manifest may refer to any digest that can be found in it. */
-static void mark_damaged(const struct marking *marking, const uint8_t *bytes, size_t n)
+static void mark_damaged(const struct chunk_marker *marking, const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + DIGEST_BYTES <= n; i++) {
         uint8_t text[CHUNK_KEY_BYTES];
@@ -51,7 +51,7 @@ static void mark_damaged(const struct marking *marking, const uint8_t *bytes, si
 
 static int mark_value(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    const struct marking *marking = context;
+    const struct chunk_marker *marking = context;
     struct ckpt_manifest m;
     struct error damaged = ERROR_INIT;
     void *copy;
@@ -73,7 +73,7 @@ static int mark_value(void *context, const MDB_val *key, const MDB_val *value, s
 /* ---- sweeping ---- */
 
 /* Removes a batch. *more: it is full, and the next begins at p->from. */
-static int sweep_batch(struct pruning *p, MDB_cursor *cursor, bool *more)
+static int sweep_batch(struct pruner *p, MDB_cursor *cursor, bool *more)
 {
     uint8_t bytes[CHUNK_KEY_BYTES];
     MDB_val key = store_chunk_key(bytes, &p->from), value;
@@ -100,7 +100,7 @@ static int sweep_batch(struct pruning *p, MDB_cursor *cursor, bool *more)
     return status == MDB_NOTFOUND ? 0 : status;
 }
 
-static int sweep_once(struct pruning *p, bool *more, struct error *err)
+static int sweep_once(struct pruner *p, bool *more, struct error *err)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
@@ -117,7 +117,7 @@ static int sweep_once(struct pruning *p, bool *more, struct error *err)
     return store_failed(p->store, status, "pruning", err);
 }
 
-static int sweep(struct pruning *p, struct error *err)
+static int sweep(struct pruner *p, struct error *err)
 {
     bool more = true;
     while (more) {
@@ -145,14 +145,14 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
                      struct prune_report *report, struct error *err)
 {
     MDB_stat stat;
-    struct pruning p = {.store = store,
-                        .dry_run = dry_run,
-                        .watch = watch,
-                        .report = report,
-                        .batch = BATCH_CHUNKS};
+    struct pruner p = {.store = store,
+                       .dry_run = dry_run,
+                       .watch = watch,
+                       .report = report,
+                       .batch = BATCH_CHUNKS};
     mdb_env_stat(store->env, &stat);
     p.entries = stat.ms_entries;
-    struct marking marking = {.prune = &p};
+    struct chunk_marker marking = {.prune = &p};
     if (!store_begin(store, false, &marking.txn, err)) {
         if (!store_walk(store, marking.txn, &store_step_keys, mark_value, &marking, err))
             store_walk(store, marking.txn, &store_replaced_keys, mark_value, &marking, err);
@@ -166,13 +166,13 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
 
 /* ---- shards ---- */
 
-struct listing { /* what the store itself has */
+struct store_list { /* what the store itself has */
     manifest_vec all;
     damage_vec damages;
 };
 
 /* One that is damaged may list any of its step. */
-static bool may_be_listed(const struct listing *l, const char *shard, int64_t step,
+static bool may_be_listed(const struct store_list *l, const char *shard, int64_t step,
                           const struct digest *digest)
 {
     for (size_t i = 0; i < l->all.n; i++)
@@ -186,7 +186,7 @@ static bool may_be_listed(const struct listing *l, const char *shard, int64_t st
     return false;
 }
 
-static int forget_replaced(struct store *shard, const char *name, const struct listing *l,
+static int forget_replaced(struct store *shard, const char *name, const struct store_list *l,
                            struct error *err)
 {
     digest_vec own;
@@ -203,7 +203,7 @@ static int forget_replaced(struct store *shard, const char *name, const struct l
 
 /* Forgets checkpoints that no coordinating manifest lists, and that are older than one that is
  * listed. */
-static int forget_unlisted(struct store *shard, const char *name, const struct listing *l,
+static int forget_unlisted(struct store *shard, const char *name, const struct store_list *l,
                            struct error *err)
 {
     manifest_vec own;
@@ -224,9 +224,9 @@ static int forget_unlisted(struct store *shard, const char *name, const struct l
     return err->code ? err->code : forget_replaced(shard, name, l, err);
 }
 
-static int prune_shards(struct pruning *p, struct error *err)
+static int prune_shards(struct pruner *p, struct error *err)
 {
-    struct listing l;
+    struct store_list l;
     struct str folder = STR_INIT;
     struct dirent *entry;
     str_printf(&folder, "%s/shards", p->store->folder);
@@ -260,7 +260,7 @@ static int prune_shards(struct pruning *p, struct error *err)
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err)
 {
-    struct pruning p = {.store = store, .dry_run = dry_run, .watch = watch, .report = report};
+    struct pruner p = {.store = store, .dry_run = dry_run, .watch = watch, .report = report};
     *report = (struct prune_report){0};
     error_clear(err);
     if (!prune_one(store, dry_run, watch, report, err))

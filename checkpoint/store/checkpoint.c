@@ -161,7 +161,7 @@ struct checkpoint_search {
     struct store *store;
     int (*open)(struct store *store, int64_t step, struct checkpoint **checkpoint,
                 struct error *err);
-    struct checkpoint_skipped *skipped;
+    struct checkpoint_listener *skipped;
     struct checkpoint *found; /* NULL: none */
     bool has_damage;          /* that was passed over */
     bool has_gone;            /* some were forgotten since the list was made */
@@ -210,14 +210,14 @@ static int search_newest(struct checkpoint_search *search, struct error *err)
     return err->code;
 }
 
-struct first_skipped {
-    struct checkpoint_skipped skipped; /* first */
+struct first_skip {
+    struct checkpoint_listener skipped; /* first */
     struct error *why;
 };
 
-static void keep_first(struct checkpoint_skipped *skipped, const char *why)
+static void keep_first(struct checkpoint_listener *skipped, const char *why)
 {
-    struct error *first = ((struct first_skipped *)skipped)->why;
+    struct error *first = ((struct first_skip *)skipped)->why;
     if (!first->code)
         error_set(first, ERR_DATA, "%s", why);
 }
@@ -226,7 +226,7 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
                     struct error *passed_over, struct error *err)
 {
     struct error first = ERROR_INIT;
-    struct first_skipped skipped = {{keep_first}, &first};
+    struct first_skip skipped = {{keep_first}, &first};
     struct checkpoint_search search = {
         .store = store, .open = open_step, .skipped = &skipped.skipped};
     error_clear(err);
@@ -320,7 +320,7 @@ static int open_checked(struct store *store, int64_t step, struct checkpoint **c
     return err->code;
 }
 
-int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_listener *skipped,
                            struct checkpoint **checkpoint, struct error *err)
 {
     struct checkpoint_search search = {.store = store, .open = open_checked, .skipped = skipped};

@@ -48,10 +48,10 @@ void checkpoint_close(struct checkpoint *checkpoint); /* NULL is harmless */
 /* As checkpoint_open, and every byte of it is as it was saved: all are read. `skipped` (may be
  * NULL) is told why each newer one was not taken. ERR_NOINPUT when none was ever saved, ERR_DATA
  * when none is intact. */
-struct checkpoint_skipped {
-    void (*tell)(struct checkpoint_skipped *skipped, const char *why);
+struct checkpoint_listener {
+    void (*tell)(struct checkpoint_listener *skipped, const char *why);
 };
-int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
+int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_listener *skipped,
                            struct checkpoint **checkpoint, struct error *err);
 
 /* -1: there is none of that name. */

@@ -42,14 +42,14 @@ static uint64_t group_count(uint64_t n)
 
 /* ---- checking all of it ---- */
 
-struct checking {
+struct chunk_check {
     struct checkpoint *checkpoint;
     VEC(struct chunk_place) places;
 };
 
 static int check_group(void *context, uint64_t group, struct error *err)
 {
-    struct checking *checking = context;
+    struct chunk_check *checking = context;
     size_t m = group_size(checking->places.n, group);
     char *scratch = mem_try(m * CHUNK_BYTES);
     if (!scratch)
@@ -63,7 +63,7 @@ static int check_group(void *context, uint64_t group, struct error *err)
 
 int checkpoint_check_all(struct checkpoint *c, struct error *err)
 {
-    struct checking checking = {.checkpoint = c};
+    struct chunk_check checking = {.checkpoint = c};
     for (size_t i = 0; i < c->entries.n; i++) {
         uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
         for (uint64_t k = 0; k < n; k++) {
@@ -78,7 +78,7 @@ int checkpoint_check_all(struct checkpoint *c, struct error *err)
 
 /* ---- reading ---- */
 
-struct entry_reading {
+struct entry_reader {
     struct checkpoint *checkpoint;
     int entry;
     char *data;
@@ -86,7 +86,7 @@ struct entry_reading {
 
 static int read_group(void *context, uint64_t group, struct error *err)
 {
-    const struct entry_reading *r = context;
+    const struct entry_reader *r = context;
     uint64_t first = group * DIGEST_GROUP;
     size_t m = group_size(chunk_count(r->checkpoint->entries.items[r->entry].tensor->bytes), group);
     struct chunk_place places[DIGEST_GROUP];
@@ -102,7 +102,7 @@ int checkpoint_read(struct checkpoint *c, int i, struct tensor *value, struct er
     error_clear(err);
     if (manifest_tensor_alloc(t, &result, err))
         return error_prefix(err, "%s: '%s': ", c->name, t->name);
-    struct entry_reading reading = {c, i, result.data};
+    struct entry_reader reading = {c, i, result.data};
     int code =
         checkpoint_parallel(0, group_count(chunk_count(t->bytes)), read_group, &reading, err);
     if (!code && (code = manifest_tensor_check(t, &result, err)))

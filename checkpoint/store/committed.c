@@ -54,7 +54,7 @@ int committed_open(const char *folder, bool write, int *fd, struct error *err)
     return code;
 }
 
-int committed_read_slot(int fd, int slot, struct committed *c, bool *is_there, struct error *err)
+int committed_read_slot(int fd, int slot, struct commit_note *c, bool *is_there, struct error *err)
 {
     uint8_t bytes[RECORD_BYTES];
     struct error failed = ERROR_INIT;
@@ -77,9 +77,9 @@ int committed_read_slot(int fd, int slot, struct committed *c, bool *is_there, s
     return 0;
 }
 
-int committed_read(int fd, struct committed *newest, bool *is_there, struct error *err)
+int committed_read(int fd, struct commit_note *newest, bool *is_there, struct error *err)
 {
-    struct committed c;
+    struct commit_note c;
     bool found;
     *is_there = false;
     for (int slot = 0; fd >= 0 && slot < COMMITTED_SLOTS; slot++) {
@@ -104,7 +104,7 @@ static int write_at(int fd, const uint8_t *bytes, size_t n, off_t offset, struct
     return put == (ssize_t)n ? 0 : fail(err, "writing");
 }
 
-int committed_write(int fd, const struct committed *c, struct error *err)
+int committed_write(int fd, const struct commit_note *c, struct error *err)
 {
     uint8_t bytes[RECORD_BYTES];
     memcpy(bytes, MAGIC, AT_TXN);

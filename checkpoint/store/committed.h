@@ -22,7 +22,7 @@
 #define COMMITTED_FILE "committed"
 #define COMMITTED_SLOTS 2
 
-struct committed {
+struct commit_note {
     uint64_t txn;     /* the commit's number */
     int64_t sequence; /* of its head */
     int64_t step;     /* the newest manifest; -1: there is none */
@@ -35,13 +35,13 @@ struct committed {
 int committed_open(const char *folder, bool write, int *fd, struct error *err);
 
 /* A slot. *is_there false: it holds nothing, or was damaged. ERR_IO. */
-int committed_read_slot(int fd, int slot, struct committed *committed, bool *is_there,
+int committed_read_slot(int fd, int slot, struct commit_note *committed, bool *is_there,
                         struct error *err);
 /* The newer of both. *is_there false: none is intact; fd is -1. ERR_IO. */
-int committed_read(int fd, struct committed *committed, bool *is_there, struct error *err);
+int committed_read(int fd, struct commit_note *committed, bool *is_there, struct error *err);
 
 /* Into the slot of its number, and onto the disk. ERR_IO. */
-int committed_write(int fd, const struct committed *committed, struct error *err);
+int committed_write(int fd, const struct commit_note *committed, struct error *err);
 
 /* Forgets both, before a record that is older than they are. ERR_IO. */
 int committed_clear(int fd, struct error *err);

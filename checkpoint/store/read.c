@@ -77,7 +77,7 @@ static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *man
                      head.step);
 }
 
-struct manifest_reading {
+struct manifest_reader {
     struct store *store;
     manifest_vec *manifests; /* NULL: not wanted */
     damage_vec *damages;
@@ -91,7 +91,7 @@ static void add_damage(damage_vec *damages, int64_t step, const struct error *er
 
 static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    const struct manifest_reading *taking = context;
+    const struct manifest_reader *taking = context;
     struct ckpt_manifest manifest;
     struct error failed = ERROR_INIT;
     if (!decode(taking->store, step_of(key), value, &manifest, &failed))
@@ -113,7 +113,7 @@ int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *dam
                    struct error *err)
 {
     MDB_txn *txn;
-    struct manifest_reading taking = {store, manifests, damages};
+    struct manifest_reader taking = {store, manifests, damages};
     struct store_head head;
     struct error lost = ERROR_INIT;
     *manifests = (manifest_vec)VEC_INIT;

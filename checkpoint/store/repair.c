@@ -29,10 +29,10 @@ static int write_meta(struct store *store, const uint8_t *meta, struct error *er
 }
 
 /* The commit before: its own page or, where that is not known, the same trees once more. */
-static int make_older(const struct store *store, const struct committed *last,
+static int make_older(const struct store *store, const struct commit_note *last,
                       uint8_t meta[PAGES_META_BYTES], struct error *err)
 {
-    struct committed before;
+    struct commit_note before;
     bool is_there;
     uint64_t page = (last->txn - 1) % 2;
     if (committed_read_slot(store->committed_fd, (int)page, &before, &is_there, err))
@@ -48,7 +48,7 @@ static int make_older(const struct store *store, const struct committed *last,
 
 int store_mend(struct store *store, struct error *err)
 {
-    struct committed last;
+    struct commit_note last;
     struct pages_meta meta;
     struct pages_count count;
     uint8_t older[PAGES_META_BYTES];

@@ -172,7 +172,7 @@ static int check_pages(struct store *store, struct error *err)
 
 /* Returns whether the newest commit that LMDB finds is the one that was made last. The note was
  * read before the transaction began: a writer may be at work. */
-static int check_commit(struct store *store, MDB_txn *txn, const struct committed *last,
+static int check_commit(struct store *store, MDB_txn *txn, const struct commit_note *last,
                         struct error *err)
 {
     MDB_val key = {1, (void *)"n"}, value;
@@ -245,7 +245,7 @@ static int open_new(struct store *store, struct store **result, struct error *er
         return 0;
     }
     struct pages_meta meta;
-    struct committed last;
+    struct commit_note last;
     if (store->repairs == STORE_MENDS && store_mend(store, err))
         return err->code;
     bool has_last;

@@ -73,7 +73,7 @@ struct variable restore_variable(const struct node *node, const struct restore_n
     return like;
 }
 
-struct loading {
+struct variable_loader {
     struct checkpoint *checkpoint;
     const struct graph *graph;
     const struct restore_names *names;
@@ -81,7 +81,7 @@ struct loading {
 };
 
 /* All that the graph wants of the checkpoint, or, with `saved` NULL, whether it fits. */
-static int load(const struct loading *loading, saved_variables *saved, struct error *err)
+static int load(const struct variable_loader *loading, saved_variables *saved, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < loading->graph->nodes.n && !err->code; i++) {
@@ -127,7 +127,7 @@ int checkpoint_load_resources(struct checkpoint *c, const char *shard,
 }
 
 static int restore_step(struct store *store, int64_t step, const struct restore_request *request,
-                        struct restored *restored, struct error *err)
+                        struct restore_result *restored, struct error *err)
 {
     struct checkpoint *c;
     saved_variables saved = VEC_INIT;
@@ -138,7 +138,7 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     restored->run = c->manifest.run;
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
-    const struct loading loading = {c, request->graph, &request->names, false};
+    const struct variable_loader loading = {c, request->graph, &request->names, false};
     restored->fits = !load(&loading, NULL, err);
     if (restored->fits && !load(&loading, &saved, err) &&
         !checkpoint_load_resources(c, NULL, request->variables, err))
@@ -150,9 +150,9 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
 }
 
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
-                  struct restored *restored, struct error *err)
+                  struct restore_result *restored, struct error *err)
 {
-    *restored = (struct restored){0};
+    *restored = (struct restore_result){0};
     error_clear(err);
     int code = restore_step(store, step, request, restored, err);
     if (step != CHECKPOINT_NEWEST || !restored->fits || !checkpoint_is_damaged(err))
@@ -180,14 +180,14 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
 
 /* ---- as a stream ---- */
 
-struct skipped {
-    struct checkpoint_skipped skipped; /* first */
+struct skip_tale {
+    struct checkpoint_listener skipped; /* first */
     struct error *first;
 };
 
-static void take_first(struct checkpoint_skipped *skipped, const char *why)
+static void take_first(struct checkpoint_listener *skipped, const char *why)
 {
-    struct error *first = ((struct skipped *)skipped)->first;
+    struct error *first = ((struct skip_tale *)skipped)->first;
     if (!first->code)
         error_set(first, ERR_DATA, "%s", why);
 }
@@ -196,7 +196,7 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
                  struct stream_reader **reader, struct error *passed_over, struct error *err)
 {
     static const struct restore_names same = {NULL, 0};
-    struct skipped skipped = {{take_first}, passed_over};
+    struct skip_tale skipped = {{take_first}, passed_over};
     struct store *store;
     struct checkpoint *c;
     saved_variables saved = VEC_INIT;
@@ -204,7 +204,7 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
     if (store_open(path, NULL, &store, err))
         return err->code;
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
-        const struct loading loading = {c, graph, &same, true};
+        const struct variable_loader loading = {c, graph, &same, true};
         if (!load(&loading, &saved, err)) {
             /* In memory: who reads it gives all of it to others. */
             int fd = memfd_create("checkpoint", MFD_CLOEXEC);

@@ -39,7 +39,7 @@ struct restore_request {
     void *context;
 };
 
-struct restored {
+struct restore_result {
     int64_t step;
     struct ckpt_run run;
     bool fits;                /* it has the graph's variables, damaged or not */
@@ -50,7 +50,7 @@ struct restored {
  * CHECKPOINT_NEWEST), or that of a step. The variables are changed only if all is well. ERR_NOINPUT
  * when there is none. */
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
-                  struct restored *restored, struct error *err);
+                  struct restore_result *restored, struct error *err);
 
 /* Restores from STORE, STORE@STEP or a file of records those variables that the graph has, too,
  * with the same type and a shape that fits; the others stay as they are. The variables are changed

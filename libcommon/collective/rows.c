@@ -31,14 +31,14 @@ struct row_range collective_part(int64_t rows, int64_t n, int64_t k)
 }
 
 /* Returns how many of the rows that `from` brings `to` wants. */
-static int64_t wanted_of(const struct collective_routing *routing, int from, int to)
+static int64_t wanted_of(const struct row_routes *routing, int from, int to)
 {
     bool back = routing->kind == COLLECTIVE_PART && routing->root < 0;
     return back ? collective_part(routing->wanted[to], routing->n, from).count
                 : routing->wanted[to];
 }
 
-struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to)
+struct row_range collective_rows_of(const struct row_routes *routing, int from, int to)
 {
     struct row_range none = {0, 0}, all = {0, routing->brought[from]};
     bool is_whole_root = routing->root < 0 || routing->root == to;
@@ -54,8 +54,8 @@ struct row_range collective_rows_of(const struct collective_routing *routing, in
     return range;
 }
 
-struct shape collective_result_shape(const struct collective_routing *routing,
-                                     const struct shape *own, int to)
+struct shape collective_result_shape(const struct row_routes *routing, const struct shape *own,
+                                     int to)
 {
     struct shape shape = *own;
     bool zeros = collective_gets_zeros(routing, to);
@@ -69,7 +69,7 @@ struct shape collective_result_shape(const struct collective_routing *routing,
     return shape;
 }
 
-int collective_check_rows(const struct collective_routing *routing, struct error *err)
+int collective_check_rows(const struct row_routes *routing, struct error *err)
 {
     bool parts = collective_parts(routing->kind), adds = collective_adds(routing->kind);
     bool are_alike = adds || (parts && routing->root < 0 && !routing->wanted);

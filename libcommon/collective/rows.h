@@ -10,7 +10,7 @@
 #include "tensor/tensor.h"
 
 /* The routing of one value among the n members that took part, by rank. */
-struct collective_routing {
+struct row_routes {
     enum collective_kind kind;
     int n;
     int root;               /* which of the n; -1: there is none */
@@ -30,18 +30,18 @@ int64_t collective_rows(enum collective_kind kind, const struct shape *shape);
 int64_t collective_row_elements(enum collective_kind kind, const struct shape *shape);
 
 /* Rows of member `from` that `to` gets; of a kind that adds, of the sum. */
-struct row_range collective_rows_of(const struct collective_routing *routing, int from, int to);
+struct row_range collective_rows_of(const struct row_routes *routing, int from, int to);
 /* Returns the shape of what `to` gets of a value of that shape. */
-struct shape collective_result_shape(const struct collective_routing *routing,
-                                     const struct shape *own, int to);
+struct shape collective_result_shape(const struct row_routes *routing, const struct shape *own,
+                                     int to);
 /* Returns whether its result is zeros. */
-static inline bool collective_gets_zeros(const struct collective_routing *routing, int to)
+static inline bool collective_gets_zeros(const struct row_routes *routing, int to)
 {
     return routing->root >= 0 && routing->root != to && !collective_parts(routing->kind) &&
            routing->kind != COLLECTIVE_FIRST;
 }
 /* ERR_DATA: parts do not come out even, or there are other rows than members want. */
-int collective_check_rows(const struct collective_routing *routing, struct error *err);
+int collective_check_rows(const struct row_routes *routing, struct error *err);
 
 /* ERR_DATA: the kind has nothing for values of that type and shape. */
 int collective_check_value(enum collective_kind kind, const struct tensor *value,

@@ -253,8 +253,7 @@ static void set_rounds(struct sum_schedule *s)
     struct way_rounds *ways = mem_array(n * n, sizeof *ways);
     for (size_t i = 0; i < n_pieces; i++)
         pieces[i] = (struct piece_rounds){-1, -1};
-    for (size_t i = 0; i < s->flows.n; i++) {
-        struct schedule_flow *flow = &s->flows.items[i];
+    vec_each(flow, &s->flows) {
         struct piece_rounds *from = &pieces[flow->from * s->n_pieces + flow->piece];
         struct piece_rounds *to = &pieces[flow->to * s->n_pieces + flow->piece];
         struct way_rounds *way = &ways[flow->from * s->n_members + flow->to];
@@ -365,8 +364,7 @@ void program_make(const struct sum_schedule *s, int member, int piece,
         all |= held[k] = (uint64_t)1 << k;
     *program =
         (struct chunk_program){.actions = mem_array(s->flows.n + 1, sizeof *program->actions)};
-    for (size_t i = 0; i < s->flows.n; i++) {
-        const struct schedule_flow *flow = &s->flows.items[i];
+    vec_each(flow, &s->flows) {
         if (flow->piece != piece)
             continue;
         bool copies = flow->operation == SCHEDULE_COPY, is_whole = held[flow->from] == all;

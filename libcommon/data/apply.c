@@ -48,7 +48,7 @@ static int fit(const struct data_column *column, struct tensor *raw, const struc
 static void impute(const struct data_column *column, struct tensor *raw,
                    const struct data_gaps *gaps)
 {
-    const struct fitted *f = column->fitted;
+    const struct fit *f = column->fitted;
     for (size_t i = 0; f && f->impute && column->impute && gaps && i < gaps->at.n; i++) {
         int64_t at = gaps->at.items[i];
         tensor_set_float64(raw, at, f->figures[FIGURE_FILL][at % f->width]);
@@ -77,7 +77,7 @@ static int compute(const struct passage *p, int64_t first, int64_t rows, struct 
     const struct data_column *column = p->column;
     int64_t n = rows * p->width;
     if (column->balance) { /* a category that was not seen weighs 1 */
-        const struct fitted *f = column->fitted;
+        const struct fit *f = column->fitted;
         for (int64_t i = 0; i < n; i++)
             p->values[i] = p->values[i] < (double)f->categories[0].texts.n
                                ? f->weights[(int64_t)p->values[i]]
@@ -234,7 +234,7 @@ int data_column_apply(const struct data_column *column, struct tensor *raw,
 {
     enum dtype type = data_column_type(column, raw->type);
     int64_t rows = raw->shape.dims[0];
-    const struct fitted *f = column->fitted;
+    const struct fit *f = column->fitted;
     int64_t width = rows ? tensor_count(raw) / rows : 0;
     int code = 0;
     *fed = (struct tensor)TENSOR_INIT;

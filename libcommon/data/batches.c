@@ -40,7 +40,8 @@ static int fill(struct batch *batch, const struct table *table, const int64_t *i
     return code;
 }
 
-static int too_few(const char *source, int64_t rows, const struct feeding *f, struct error *err)
+static int too_few(const char *source, int64_t rows, const struct batch_options *f,
+                   struct error *err)
 {
     return error_set(err, ERR_DATA, "%s: %" PRId64 " rows%s make no batch of %" PRId64, source,
                      rows, f->n_shards > 1 ? " of this shard" : "", f->batch);
@@ -48,7 +49,7 @@ static int too_few(const char *source, int64_t rows, const struct feeding *f, st
 
 /* Behind the last of all batches there is nothing, which is no error; further on, nobody knows what
  * was meant. */
-static int check_after(const char *source, int64_t total, const struct feeding *f,
+static int check_after(const char *source, int64_t total, const struct batch_options *f,
                        struct error *err)
 {
     if (f->after <= total)
@@ -71,7 +72,7 @@ static int permute(int64_t **order, int64_t rows, uint64_t seed, int64_t epoch, 
 struct table_batches {
     struct batches batches;
     const struct table *table;
-    struct feeding feeding;
+    struct batch_options feeding;
     int64_t rows;      /* of this shard in an epoch */
     int64_t per_epoch; /* batches */
     int64_t total;     /* batches; -1: without end */
@@ -83,7 +84,7 @@ struct table_batches {
 static int table_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
 {
     struct table_batches *b = (struct table_batches *)batches;
-    const struct feeding *f = &b->feeding;
+    const struct batch_options *f = &b->feeding;
     *more = b->total < 0 || b->step < b->total;
     if (!*more)
         return 0;
@@ -115,8 +116,8 @@ static void table_free(struct batches *batches)
     mem_free(b);
 }
 
-int batches_of_table(const struct table *table, const struct feeding *f, struct batches **batches,
-                     struct error *err)
+int batches_of_table(const struct table *table, const struct batch_options *f,
+                     struct batches **batches, struct error *err)
 {
     int64_t rows = f->shard >= table->rows ? 0 : (table->rows - f->shard - 1) / f->n_shards + 1;
     int64_t per_epoch = rows / f->batch + (!f->drop_remainder && rows % f->batch != 0);
@@ -156,7 +157,7 @@ int batches_of_table(const struct table *table, const struct feeding *f, struct 
 struct row_batches {
     struct batches batches;
     struct csv_columns *source;
-    struct feeding feeding;
+    struct batch_options feeding;
     int64_t window;     /* rows read before the first of them goes out: a multiple of the batch */
     struct table table; /* the window at hand; its rows are those that were collected */
     int64_t done;       /* of its rows */
@@ -175,7 +176,7 @@ static void drop_window(struct row_batches *b)
 
 static int next_window(struct row_batches *b, struct error *err)
 {
-    const struct feeding *f = &b->feeding;
+    const struct batch_options *f = &b->feeding;
     drop_window(b);
     int code = 0;
     bool more = true;
@@ -206,7 +207,7 @@ static int end_of_rows(const struct row_batches *b, struct error *err)
 static int row_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
 {
     struct row_batches *b = (struct row_batches *)batches;
-    const struct feeding *f = &b->feeding;
+    const struct batch_options *f = &b->feeding;
     int code = 0;
     *more = false;
     do {
@@ -247,7 +248,7 @@ static void row_stop_on(struct batches *batches, int fd)
     row_source_stop_on(csv_columns_source(((struct row_batches *)batches)->source), fd);
 }
 
-struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct feeding *f)
+struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct batch_options *f)
 {
     struct row_batches *b = mem_alloc(sizeof *b);
     b->batches = (struct batches){

@@ -13,7 +13,7 @@
 #include "data/table.h"
 #include "wire/record.h"
 
-struct feeding {
+struct batch_options {
     int64_t batch;          /* rows of a batch; the last one of an epoch may have fewer, ... */
     bool drop_remainder;    /* ... or is left out */
     int64_t epochs;         /* 0: without end */
@@ -46,11 +46,12 @@ struct batches {
 };
 
 /* From a table, which is borrowed. ERR_DATA if it has no rows or too few for a batch. */
-int batches_of_table(const struct table *table, const struct feeding *feeding,
+int batches_of_table(const struct table *table, const struct batch_options *feeding,
                      struct batches **batches, struct error *err);
 
 /* From rows as they arrive; one epoch. Takes `columns` over. `n` is the number of columns. */
-struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct feeding *feeding);
+struct batches *batches_of_rows(struct csv_columns *columns, int n,
+                                const struct batch_options *feeding);
 
 /* Up to `depth` batches made ahead by a thread. Takes `batches` over. `wait` is called in the
  * consumer's thread before it waits. */

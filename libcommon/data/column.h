@@ -54,11 +54,11 @@ struct data_column {
     int64_t onehot;     /* width of a one-hot; 0: no, ... */
     bool onehot_of_ids; /* ... or the number of categories or buckets */
     bool flag;
-    bool refuses_unseen;   /* a category that is not known is an error; it is an id of its own, the
-                            * one   behind the last, and no one among the zeros of a one-hot */
-    struct fitted *fitted; /* set by data_columns_bind, for columns that are fitted */
-    bool is_known;         /* whether it was fitted before; the rows are fitted to if not */
-    struct shape shape;    /* of one row; unknown rank: as the source has it */
+    bool refuses_unseen; /* a category that is not known is an error; it is an id of its own, the
+                          * one   behind the last, and no one among the zeros of a one-hot */
+    struct fit *fitted;  /* set by data_columns_bind, for columns that are fitted */
+    bool is_known;       /* whether it was fitted before; the rows are fitted to if not */
+    struct shape shape;  /* of one row; unknown rank: as the source has it */
 };
 
 /* `where_is_path`: WHERE may hold colons. Texts are copied into the arena. ERR_USAGE. */

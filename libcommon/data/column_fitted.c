@@ -9,7 +9,7 @@
 #include "data/column.h"
 
 /* Returns a part of the column that was not fitted, or was fitted otherwise. */
-static const char *find_misfit(const struct data_column *column, const struct fitted *fitted)
+static const char *find_misfit(const struct data_column *column, const struct fit *fitted)
 {
     static const struct {
         enum data_norm norm;
@@ -55,7 +55,7 @@ int data_columns_bind(struct data_column *columns, int n, struct prep *prep, boo
         if (!data_column_fits(column))
             continue;
         if (is_known) {
-            struct fitted *fitted;
+            struct fit *fitted;
             if (prep_find(prep, column->name, &fitted, err))
                 return err->code;
             const char *of = fitted_of(column, &prep->arena), *misfit = find_misfit(column, fitted);

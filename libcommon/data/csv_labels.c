@@ -19,7 +19,7 @@ static const char *join(const char *const *texts, size_t n, struct arena *arena)
 int csv_labels_bind(const struct data_column *column, const struct csv_places *places,
                     const struct csv_header *header, struct error *err)
 {
-    struct fitted *f = column->fitted;
+    struct fit *f = column->fitted;
     if (!f || (column->is_known && !f->columns))
         return 0;
     struct arena *arena = &f->prep->arena;

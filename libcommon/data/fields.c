@@ -52,7 +52,7 @@ static int list_categories(const struct data_column *column, struct categories *
 int fields_start(struct column_fields *fields, int64_t width, struct error *err)
 {
     const struct data_column *column = &fields->column;
-    const struct fitted *f = column->is_known ? column->fitted : NULL;
+    const struct fit *f = column->is_known ? column->fitted : NULL;
     int64_t fitted_to = !f ? width : f->categories ? (int64_t)f->n_columns : f->width;
     fields->width = width;
     if (column->balance && width != 1)

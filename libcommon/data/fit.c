@@ -22,9 +22,9 @@ bool fit_needs_rows(const struct data_column *column)
 }
 
 /* Rows as they were read, and which of their elements were not. */
-struct fitting {
+struct fit_rows {
     const struct data_column *column;
-    struct fitted *fitted;
+    struct fit *fitted;
     const struct tensor *raw;
     const bool *missing; /* NULL: none */
     int64_t *counts;     /* of the values of each element of a row */
@@ -32,7 +32,7 @@ struct fitting {
 
 /* ---- moments, a row after the other ---- */
 
-static double *add_figure(struct fitted *f, enum figure figure, double initial)
+static double *add_figure(struct fit *f, enum figure figure, double initial)
 {
     f->figures[figure] = arena_array(&f->prep->arena, (size_t)f->width, sizeof *f->figures[figure]);
     for (int64_t i = 0; i < f->width; i++)
@@ -40,7 +40,7 @@ static double *add_figure(struct fitted *f, enum figure figure, double initial)
     return f->figures[figure];
 }
 
-static int add_value(struct fitting *fit, int64_t i, double value, struct error *err)
+static int add_value(struct fit_rows *fit, int64_t i, double value, struct error *err)
 {
     double **figures = fit->fitted->figures;
     double count = (double)++fit->counts[i];
@@ -60,9 +60,9 @@ static int add_value(struct fitting *fit, int64_t i, double value, struct error 
 }
 
 /* `row` is room for one. */
-static int add_rows(struct fitting *fit, bool is_second, double *row, struct error *err)
+static int add_rows(struct fit_rows *fit, bool is_second, double *row, struct error *err)
 {
-    const struct fitted *f = fit->fitted;
+    const struct fit *f = fit->fitted;
     for (int64_t r = 0; r < f->rows; r++) {
         convert_load(fit->raw, r * f->width, f->width, row);
         for (int64_t i = 0; i < f->width; i++) {
@@ -82,9 +82,9 @@ static int add_rows(struct fitting *fit, bool is_second, double *row, struct err
 
 /* Two passes, so that a large mean does not eat the deviation. A constant column keeps deviation 1:
  * it becomes 0. */
-static int find_moments(struct fitting *fit, struct error *err)
+static int find_moments(struct fit_rows *fit, struct error *err)
 {
-    struct fitted *f = fit->fitted;
+    struct fit *f = fit->fitted;
     if (imputes(fit->column, "mean"))
         add_figure(f, FIGURE_FILL, 0);
     if (fit->column->norm == NORM_STANDARDIZE) {
@@ -131,9 +131,9 @@ static double commonest(const double *sorted, int64_t n)
     return best;
 }
 
-static int find_fill(struct fitting *fit, struct error *err)
+static int find_fill(struct fit_rows *fit, struct error *err)
 {
-    const struct fitted *f = fit->fitted;
+    const struct fit *f = fit->fitted;
     double *fill = add_figure(fit->fitted, FIGURE_FILL, 0);
     double *values = mem_try((size_t)f->rows * sizeof *values);
     if (!values)
@@ -155,7 +155,7 @@ static int find_fill(struct fitting *fit, struct error *err)
 /* ---- categories ---- */
 
 /* Finds the weights of the ascending ids. */
-static void balance(struct fitted *f, const struct tensor *raw, const bool *missing)
+static void balance(struct fit *f, const struct tensor *raw, const bool *missing)
 {
     size_t n = f->categories[0].texts.n;
     const int32_t *ids = raw->data;
@@ -173,7 +173,7 @@ static void balance(struct fitted *f, const struct tensor *raw, const bool *miss
 int fit_rows(const struct data_column *column, struct tensor *raw, const bool *missing,
              struct error *err)
 {
-    struct fitted *f = column->fitted;
+    struct fit *f = column->fitted;
     f->rows = raw->shape.dims[0];
     f->width = tensor_count(raw) / f->rows;
     if (column->reading == READ_CATEGORY && !column->categories) {
@@ -190,7 +190,7 @@ int fit_rows(const struct data_column *column, struct tensor *raw, const bool *m
         balance(f, raw, missing);
     if (!column->norm && !f->impute)
         return 0;
-    struct fitting fit = {.column = column, .fitted = f, .raw = raw, .missing = missing};
+    struct fit_rows fit = {.column = column, .fitted = f, .raw = raw, .missing = missing};
     fit.counts = mem_array((size_t)f->width, sizeof *fit.counts);
     int code = find_moments(&fit, err);
     for (int64_t i = 0; i < f->width && !code; i++)

@@ -24,7 +24,7 @@ struct data_request {
     int n_columns;
     struct row_choice rows;
     struct csv_format csv; /* `rows` in it is set by data_open, `prep` and `fit` are the columns' */
-    struct feeding feeding;
+    struct batch_options feeding;
     int prefetch;     /* batches made ahead by a thread; 0: none */
     int64_t last_row; /* set by data_open: the last one looked at; 0: they are still to arrive */
     /* Called before a wait for input or for the thread; may be NULL. */

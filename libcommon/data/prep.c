@@ -8,7 +8,7 @@
 void prep_release(struct prep *prep)
 {
     for (size_t i = 0; i < prep->fitted.n; i++) {
-        struct fitted *fitted = prep->fitted.items[i];
+        struct fit *fitted = prep->fitted.items[i];
         for (size_t k = 0; fitted->categories && k < fitted->n_columns; k++)
             categories_release(&fitted->categories[k]);
     }
@@ -16,21 +16,21 @@ void prep_release(struct prep *prep)
     arena_release(&prep->arena);
 }
 
-struct fitted *prep_add(struct prep *prep, const char *name)
+struct fit *prep_add(struct prep *prep, const char *name)
 {
-    struct fitted *fitted = arena_alloc(&prep->arena, sizeof *fitted);
-    *fitted = (struct fitted){.name = arena_strdup(&prep->arena, name), .prep = prep};
+    struct fit *fitted = arena_alloc(&prep->arena, sizeof *fitted);
+    *fitted = (struct fit){.name = arena_strdup(&prep->arena, name), .prep = prep};
     vec_push(&prep->fitted, fitted);
     return fitted;
 }
 
-void fitted_add_categories(struct fitted *fitted, size_t n)
+void fitted_add_categories(struct fit *fitted, size_t n)
 {
     fitted->n_columns = n;
     fitted->categories = arena_array(&fitted->prep->arena, n, sizeof *fitted->categories);
 }
 
-struct fitted *prep_get(const struct prep *prep, const char *name)
+struct fit *prep_get(const struct prep *prep, const char *name)
 {
     for (size_t i = 0; i < prep->fitted.n; i++)
         if (!strcmp(prep->fitted.items[i]->name, name))
@@ -38,7 +38,7 @@ struct fitted *prep_get(const struct prep *prep, const char *name)
     return NULL;
 }
 
-int prep_find(struct prep *prep, const char *name, struct fitted **fitted, struct error *err)
+int prep_find(struct prep *prep, const char *name, struct fit **fitted, struct error *err)
 {
     *fitted = prep_get(prep, name);
     if (*fitted)

@@ -22,7 +22,7 @@ enum figure {
     N_FIGURES
 };
 
-struct fitted {
+struct fit {
     const char *name;     /* of the feed */
     const char **columns; /* names, or positions as text; NULL: an array */
     size_t n_columns;
@@ -42,19 +42,19 @@ struct prep {
     struct arena arena;
     const char **header; /* names of the columns of the CSV file; NULL: it had none */
     size_t n_header;
-    VEC(struct fitted *) fitted;
+    VEC(struct fit *) fitted;
 };
 
 void prep_release(struct prep *prep);
 
-struct fitted *prep_add(struct prep *prep, const char *name); /* empty */
+struct fit *prep_add(struct prep *prep, const char *name); /* empty */
 
 /* Its categories, empty ones, for n columns. */
-void fitted_add_categories(struct fitted *fitted, size_t n);
+void fitted_add_categories(struct fit *fitted, size_t n);
 
 /* NULL if nothing was fitted to the name. */
-struct fitted *prep_get(const struct prep *prep, const char *name);
+struct fit *prep_get(const struct prep *prep, const char *name);
 /* ERR_DATA if nothing was, with what may have been meant. */
-int prep_find(struct prep *prep, const char *name, struct fitted **fitted, struct error *err);
+int prep_find(struct prep *prep, const char *name, struct fit **fitted, struct error *err);
 
 #endif

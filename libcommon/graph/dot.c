@@ -18,7 +18,7 @@ struct drawn {
     int node; /* id; of a box: its first node */
 };
 
-struct drawing {
+struct dot_writer {
     struct str *out;
     const struct graph *graph;
     struct drawn *drawn; /* sorted; one per node, several of which may be the same box */
@@ -60,7 +60,7 @@ static size_t component_end(const char *key, int k)
     return 0;
 }
 
-static void print_nodes(struct drawing *d)
+static void print_nodes(struct dot_writer *d)
 {
     const char *previous = "";
     int open = 0;
@@ -110,7 +110,8 @@ static void print_nodes(struct drawing *d)
 
 /* ---- edges ---- */
 
-static void print_edge(struct drawing *d, const struct drawn *const *of, struct edge from, int to)
+static void print_edge(struct dot_writer *d, const struct drawn *const *of, struct edge from,
+                       int to)
 {
     const struct drawn *a = of[from.node], *b = of[to];
     if (a->is_box && b->is_box && !strcmp(a->key, b->key))
@@ -139,7 +140,7 @@ static void print_edge(struct drawing *d, const struct drawn *const *of, struct 
 void graph_print_dot(struct str *out, const struct graph *graph, int depth)
 {
     size_t n = graph->nodes.n;
-    struct drawing d = {.out = out, .graph = graph};
+    struct dot_writer d = {.out = out, .graph = graph};
     bool by_device = false; /* they differ */
     for (size_t i = 1; i < n && !by_device; i++)
         by_device =

@@ -10,7 +10,7 @@
 #include "graph/assemble.h"
 #include "graph/graph_io.h"
 
-struct graph_reading {
+struct graph_reader {
     const struct record *record;
     struct raw_graph raw;
     char *used; /* by tensor of the record: an attribute has it */
@@ -24,14 +24,13 @@ static bool is_key(const msgpack_object *key, const char *name)
            !memcmp(key->via.str.ptr, name, key->via.str.size);
 }
 
-static int malformed(struct graph_reading *r, const char *what)
+static int malformed(struct graph_reader *r, const char *what)
 {
     return error_set(r->err, ERR_DATA, "%s is malformed", what);
 }
 
 /* NULL with the error set when the object is no text or has a NUL in it. */
-static const char *read_text(struct graph_reading *r, const msgpack_object *object,
-                             const char *what)
+static const char *read_text(struct graph_reader *r, const msgpack_object *object, const char *what)
 {
     if (object->type != MSGPACK_OBJECT_STR ||
         memchr(object->via.str.ptr, '\0', object->via.str.size)) {
@@ -41,7 +40,7 @@ static const char *read_text(struct graph_reading *r, const msgpack_object *obje
     return arena_strndup(&r->raw.arena, object->via.str.ptr, object->via.str.size);
 }
 
-static const char *read_repeated(struct graph_reading *r, const msgpack_object *object,
+static const char *read_repeated(struct graph_reader *r, const msgpack_object *object,
                                  const char *what, const char **last)
 {
     size_t n = object->via.str.size;
@@ -116,7 +115,7 @@ static bool read_bool(const msgpack_object *object, bool *value)
     return object->type == MSGPACK_OBJECT_BOOLEAN;
 }
 
-static bool read_list(struct graph_reading *r, const msgpack_object *object,
+static bool read_list(struct graph_reader *r, const msgpack_object *object,
                       struct attr_value *value)
 {
     const msgpack_object *items = object->via.array.ptr;
@@ -140,7 +139,7 @@ static bool read_list(struct graph_reading *r, const msgpack_object *object,
     }
 }
 
-static bool read_value(struct graph_reading *r, const msgpack_object *object,
+static bool read_value(struct graph_reader *r, const msgpack_object *object,
                        struct attr_value *value)
 {
     int64_t index;
@@ -191,7 +190,7 @@ static bool read_value(struct graph_reading *r, const msgpack_object *object,
 
 /* ---- nodes and names ---- */
 
-static int read_edges(struct graph_reading *r, const msgpack_object *object,
+static int read_edges(struct graph_reader *r, const msgpack_object *object,
                       const char *const **edges, int *n_edges)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
@@ -206,7 +205,7 @@ static int read_edges(struct graph_reading *r, const msgpack_object *object,
     return 0;
 }
 
-static int read_node_field(struct graph_reading *r, const msgpack_object *key,
+static int read_node_field(struct graph_reader *r, const msgpack_object *key,
                            const msgpack_object *val, struct raw_node *node)
 {
     int64_t line;
@@ -251,7 +250,7 @@ static int read_node_field(struct graph_reading *r, const msgpack_object *key,
     return 0;
 }
 
-static int read_nodes(struct graph_reading *r, const msgpack_object *object)
+static int read_nodes(struct graph_reader *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'nodes'");
@@ -273,7 +272,7 @@ static int read_nodes(struct graph_reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_entries(struct graph_reading *r, const msgpack_object *object)
+static int read_entries(struct graph_reader *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return malformed(r, "'entries'");
@@ -286,7 +285,7 @@ static int read_entries(struct graph_reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_aliases(struct graph_reading *r, const msgpack_object *object)
+static int read_aliases(struct graph_reader *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_MAP)
         return malformed(r, "'aliases'");
@@ -303,7 +302,7 @@ static int read_aliases(struct graph_reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_made(struct graph_reading *r, const msgpack_object *object)
+static int read_made(struct graph_reader *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'made'");
@@ -316,7 +315,7 @@ static int read_made(struct graph_reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_removed(struct graph_reading *r, const msgpack_object *object)
+static int read_removed(struct graph_reader *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'removed'");
@@ -334,13 +333,13 @@ int graph_from_record(const struct registry *registry, const struct record *reco
 {
     static const struct {
         const char *name;
-        int (*read)(struct graph_reading *r, const msgpack_object *object);
+        int (*read)(struct graph_reader *r, const msgpack_object *object);
     } fields[] = {{"nodes", read_nodes},
                   {"entries", read_entries},
                   {"aliases", read_aliases},
                   {"made", read_made},
                   {"removed", read_removed}};
-    struct graph_reading r = {.record = record, .err = err};
+    struct graph_reader r = {.record = record, .err = err};
     struct graph *made = NULL;
     int code = 0;
     error_clear(err);

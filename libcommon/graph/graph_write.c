@@ -7,14 +7,14 @@
 #include "base/memory.h"
 #include "graph/graph_io.h"
 
-struct writing {
+struct graph_writer {
     const struct graph *graph;
     msgpack_packer *packer;
     struct str text; /* scratch */
     VEC(struct named_tensor) tensors;
 };
 
-static void pack_edge(struct writing *w, struct edge edge)
+static void pack_edge(struct graph_writer *w, struct edge edge)
 {
     str_clear(&w->text);
     graph_print_edge(&w->text, w->graph, edge);
@@ -37,7 +37,7 @@ static void pack_bool(msgpack_packer *packer, bool value)
     (value ? msgpack_pack_true : msgpack_pack_false)(packer);
 }
 
-static void pack_value(struct writing *w, const char *name, const struct attr_value *v)
+static void pack_value(struct graph_writer *w, const char *name, const struct attr_value *v)
 {
     switch (v->kind) {
     case ATTR_INT:
@@ -92,21 +92,21 @@ static void pack_value(struct writing *w, const char *name, const struct attr_va
     }
 }
 
-static void pack_field(struct writing *w, const char *key, const char *value)
+static void pack_field(struct graph_writer *w, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
     pack_key_text(w->packer, key, value);
 }
 
-static void pack_number(struct writing *w, const char *key, int value)
+static void pack_number(struct graph_writer *w, const char *key, int value)
 {
     if (value == 0)
         return;
     pack_key_int(w->packer, key, value);
 }
 
-static void pack_texts(struct writing *w, const char *key, const char *const *texts, size_t n)
+static void pack_texts(struct graph_writer *w, const char *key, const char *const *texts, size_t n)
 {
     pack_key_array(w->packer, key, n);
     for (size_t i = 0; i < n; i++)
@@ -115,8 +115,8 @@ static void pack_texts(struct writing *w, const char *key, const char *const *te
 
 int graph_write(struct stream_writer *writer, const struct graph *graph, struct error *err)
 {
-    struct writing w = {.graph = graph,
-                        .packer = stream_begin(writer, RECORD_GRAPH, 4 + (graph->removed.n > 0))};
+    struct graph_writer w = {
+        .graph = graph, .packer = stream_begin(writer, RECORD_GRAPH, 4 + (graph->removed.n > 0))};
     pack_texts(&w, "made", graph->made.items, graph->made.n);
     if (graph->removed.n)
         pack_texts(&w, "removed", graph->removed.items, graph->removed.n);

@@ -60,7 +60,7 @@ static int add_part(struct graph *to, const struct graph *part, struct error *er
 
 /* ---- the order of fetches ---- */
 
-struct placed {
+struct fetch_place {
     long position; /* in the whole graph's entry */
     int at;        /* in this one */
     struct edge edge;
@@ -84,7 +84,7 @@ static long position_of(const struct graph *graph, const struct entry *entry, st
 
 static int by_position(const void *a, const void *b)
 {
-    const struct placed *x = a, *y = b;
+    const struct fetch_place *x = a, *y = b;
     return x->position != y->position ? (x->position < y->position ? -1 : 1) : x->at - y->at;
 }
 
@@ -98,10 +98,10 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
     for (size_t i = 0; !code && i < graph->entries.n; i++) {
         struct entry *entry = &graph->entries.items[i];
         struct edge *edges = arena_array(&graph->arena, (size_t)entry->n_edges + 1, sizeof *edges);
-        struct placed *placed = mem_array((size_t)entry->n_edges + 1, sizeof *placed);
+        struct fetch_place *placed = mem_array((size_t)entry->n_edges + 1, sizeof *placed);
         for (int j = 0; j < entry->n_edges; j++)
-            placed[j] =
-                (struct placed){position_of(graph, entry, entry->edges[j]), j, entry->edges[j]};
+            placed[j] = (struct fetch_place){position_of(graph, entry, entry->edges[j]), j,
+                                             entry->edges[j]};
         qsort(placed, (size_t)entry->n_edges, sizeof *placed, by_position);
         for (int j = 0; j < entry->n_edges; j++)
             edges[j] = placed[j].edge;
@@ -143,7 +143,7 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
 /* ---- reading ---- */
 
 int joined_read(struct stream_reader *reader, const struct registry *registry,
-                struct joined *joined, struct error *err)
+                struct stream_graph *joined, struct error *err)
 {
     int64_t expected = 1, open = 0; /* Sends without a Recv, or the reverse */
     do {
@@ -167,7 +167,7 @@ int joined_read(struct stream_reader *reader, const struct registry *registry,
                           : 0;
 }
 
-void joined_release(struct joined *joined)
+void joined_release(struct stream_graph *joined)
 {
     if (joined->is_cut)
         graph_free(joined->graph);

@@ -17,7 +17,7 @@
 int graph_join(const struct graph *const *parts, int n, struct graph **joined, struct error *err);
 
 /* The beginning of a stream: a graph, or the parts of one. */
-struct joined {
+struct stream_graph {
     VEC(struct graph *) parts;
     struct graph *graph; /* of all parts, or the only one */
     bool is_cut;
@@ -27,8 +27,8 @@ struct joined {
  * are if the first is a part. Errors as of graph_read and graph_join. joined_release in any case.
  */
 int joined_read(struct stream_reader *reader, const struct registry *registry,
-                struct joined *joined, struct error *err);
-void joined_release(struct joined *joined);
+                struct stream_graph *joined, struct error *err);
+void joined_release(struct stream_graph *joined);
 
 /* The Send of a Recv; NULL for other nodes, and where the graph does not have it. */
 const struct node *join_send_of(const struct graph *graph, const struct node *node);

@@ -13,7 +13,7 @@ static void note_gone(struct graph *graph, const char *name)
 }
 
 int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
-                  const struct pass_options *options, struct optimized *result, struct error *err)
+                  const struct pass_options *options, struct pass_result *result, struct error *err)
 {
     memset(result, 0, sizeof *result);
     result->graph = source;
@@ -52,7 +52,7 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
     return code;
 }
 
-void optimized_release(struct optimized *result)
+void optimized_release(struct pass_result *result)
 {
     while (result->graphs.n)
         graph_free(vec_pop(&result->graphs));

@@ -49,7 +49,7 @@ struct pass {
 
 #define PASS_ROUNDS_MAX 10
 
-struct optimized {
+struct pass_result {
     struct graph *graph;         /* the last of `graphs`, or the source: nothing changed */
     VEC(struct graph *) graphs;  /* each borrows from the one before, the first from the source */
     int n_rounds, n_changes[16]; /* by place in the list of passes that was given */
@@ -59,7 +59,8 @@ struct optimized {
  * must outlive the result, and is not changed unless the caller changes result->graph when it is
  * the source. optimized_release frees all but the source. */
 int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
-                  const struct pass_options *options, struct optimized *result, struct error *err);
-void optimized_release(struct optimized *result);
+                  const struct pass_options *options, struct pass_result *result,
+                  struct error *err);
+void optimized_release(struct pass_result *result);
 
 #endif

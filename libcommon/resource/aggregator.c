@@ -12,7 +12,7 @@
 
 struct kept_push {
     struct push_id id;
-    struct staged staged;
+    struct staged_push staged;
 };
 
 struct aggregator {
@@ -21,12 +21,12 @@ struct aggregator {
     VEC(struct kept_push) pushes;
 };
 
-void staged_release(struct staged *staged)
+void staged_release(struct staged_push *staged)
 {
     for (int i = 0; i < staged->n; i++)
         tensor_release(&staged->values[i]);
     mem_free(staged->values);
-    *staged = (struct staged){0};
+    *staged = (struct staged_push){0};
 }
 
 static bool same(const struct push_id *a, const struct push_id *b)
@@ -64,7 +64,7 @@ void aggregator_push(struct aggregator *a, const struct push_id *id, const struc
                      int n)
 {
     struct kept_push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
-    struct staged replaced = {0};
+    struct staged_push replaced = {0};
     for (int i = 0; i < n; i++)
         tensor_share(&push.staged.values[i], &values[i]);
     pthread_mutex_lock(&a->lock);
@@ -111,16 +111,16 @@ static bool is_obsolete(const struct push_id *id, struct push_list members,
 }
 
 int aggregator_take(struct aggregator *a, struct push_list members, struct push_list dropped,
-                    int n_values, struct staged *staged, struct error *err)
+                    int n_values, struct staged_push *staged, struct error *err)
 {
-    VEC(struct staged) gone = VEC_INIT;
+    VEC(struct staged_push) gone = VEC_INIT;
     size_t left = 0;
     pthread_mutex_lock(&a->lock);
     int code = check(a, members, n_values, err);
     for (int i = 0; !code && i < members.n; i++) {
         struct kept_push *push = find(a, &members.ids[i]);
         staged[i] = push->staged;
-        push->staged = (struct staged){0};
+        push->staged = (struct staged_push){0};
     }
     for (size_t i = 0; !code && i < a->pushes.n; i++) {
         struct kept_push *push = &a->pushes.items[i];
@@ -204,7 +204,7 @@ static int aggregator_save(const void *pointer, struct resource_sink *sink, stru
     mem_free(rows);
 
     for (size_t i = 0; i < mark->n; i++) {
-        const struct staged *staged = &mark->pushes[i].staged;
+        const struct staged_push *staged = &mark->pushes[i].staged;
         for (int k = 0; !code && k < staged->n; k++) {
             char part[64];
             snprintf(part, sizeof part, "push%zu.%d", i, k);

@@ -20,17 +20,17 @@ void aggregator_push(struct aggregator *aggregator, const struct push_id *id,
                      const struct tensor *values, int n);
 
 /* A push that was taken; the caller releases it. */
-struct staged {
+struct staged_push {
     struct tensor *values;
     int n;
 };
-void staged_release(struct staged *staged);
+void staged_release(struct staged_push *staged);
 
 /* Takes the pushes of a round, in the given order, and forgets those that were given up and what
  * the round makes obsolete: everything of the same workers up to the same sequence number. ERR_DATA
  * naming the push that is not there or does not have `n_values` values; then all stays. */
 int aggregator_take(struct aggregator *aggregator, struct push_list members,
-                    struct push_list dropped, int n_values, struct staged *staged,
+                    struct push_list dropped, int n_values, struct staged_push *staged,
                     struct error *err);
 
 /* Bytes and pushes that are staged now. */

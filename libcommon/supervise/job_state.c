@@ -53,13 +53,13 @@ static bool read_state(const char *folder, struct str *state)
 
 /* ---- waiting for the end ---- */
 
-struct stopping {
+struct stop_request {
     const char *folder;
     struct patience patience; /* without end: that is by `answered` */
     double answered;          /* when it last did */
 };
 
-static void tell(struct stopping *stopping)
+static void tell(struct stop_request *stopping)
 {
     if (patience_look(&stopping->patience) == PATIENCE_TELL)
         patience_tell(&stopping->patience, "waiting for the job in %s to end", stopping->folder);
@@ -68,7 +68,7 @@ static void tell(struct stopping *stopping)
 /* It is busy with ending, or stands still. */
 static bool still_ends(void *context)
 {
-    struct stopping *stopping = context;
+    struct stop_request *stopping = context;
     struct str state = STR_INIT;
     const struct control_patience patience = {.seconds = STATUS_SECONDS};
     if (!control_ask(stopping->folder, "status", &patience, &state))
@@ -79,7 +79,7 @@ static bool still_ends(void *context)
 }
 
 /* Stops a supervisor that does not listen: it begins, and is a shell yet, or is about to end. */
-static bool stop_by_signal(struct stopping *stopping, int owner)
+static bool stop_by_signal(struct stop_request *stopping, int owner)
 {
     struct pollfd wait = {.fd = owner, .events = POLLIN};
     stopping->answered = time_now();
@@ -96,7 +96,7 @@ static bool stop_by_signal(struct stopping *stopping, int owner)
 int job_state_ask(const char *folder, bool stop, struct str *state, struct error *err)
 {
     const char *request = stop ? "stop" : "status";
-    struct stopping stopping = {folder, patience_begin(-1, NULL), time_now()};
+    struct stop_request stopping = {folder, patience_begin(-1, NULL), time_now()};
     const struct control_patience patience = {.seconds = stop ? STOP_SECONDS : STATUS_SECONDS,
                                               .goes_on = stop ? still_ends : NULL,
                                               .context = &stopping};

@@ -116,14 +116,14 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
     }
 }
 
-struct printing {
+struct printer {
     struct str *out;
     const struct tensor *t;
     int64_t index; /* of the next element */
     int64_t left;  /* elements and empty lists that may still be printed; < 0: all */
 };
 
-static void print_level(struct printing *p, int axis)
+static void print_level(struct printer *p, int axis)
 {
     const struct shape *shape = &p->t->shape;
     if (axis == shape->rank || !shape->dims[axis]) {
@@ -155,6 +155,6 @@ void tensor_print(struct str *out, const struct tensor *t, int64_t limit)
     bool empty = tensor_count(t) == 0; /* [2^40,0] has as many lists and nothing in them */
     if (empty && (limit < 0 || limit > EMPTY_LISTS_MAX))
         limit = EMPTY_LISTS_MAX;
-    struct printing p = {.out = out, .t = t, .left = limit < 0 ? -1 : limit};
+    struct printer p = {.out = out, .t = t, .left = limit < 0 ? -1 : limit};
     print_level(&p, 0);
 }

@@ -73,7 +73,7 @@ DEFINE_SUM(double)
 
 struct take {
     struct kernel_call *call;
-    const struct staged *staged;
+    const struct staged_push *staged;
     int n;
 };
 
@@ -205,7 +205,7 @@ static int take_run(struct kernel_call *call)
         return kernel_fail(call, "a round without members");
     struct push_id *member_ids = read_ids(call->in[0], &members);
     struct push_id *dropped_ids = read_ids(call->in[1], &dropped);
-    struct staged *staged = mem_array((size_t)members.n, sizeof *staged);
+    struct staged_push *staged = mem_array((size_t)members.n, sizeof *staged);
     struct take take = {call, staged, members.n};
     int code = aggregator_take(state->aggregator, members, dropped, call->n_out, staged, call->err);
     for (int i = 0; !code && i < call->n_out; i++)

@@ -44,7 +44,7 @@ static int join_prepare(struct kernel_setup *setup)
 /* ---- a call that waits ---- */
 
 struct clock_call {
-    struct pending pending; /* first */
+    struct pending_call pending; /* first */
     struct clock_waiter waiter;
     struct clock *clock;
     int (*answer)(struct clock_call *waiting, const struct clock_result *result);
@@ -59,7 +59,7 @@ static void answered(struct clock_waiter *waiter, const struct clock_result *res
     pending_end(&w->pending, failure ? failure->code : w->answer(w, result));
 }
 
-static bool withdraw(struct pending *pending)
+static bool withdraw(struct pending_call *pending)
 {
     struct clock_call *w = (struct clock_call *)pending;
     return clock_cancel(w->clock, &w->waiter);

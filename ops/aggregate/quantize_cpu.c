@@ -15,7 +15,7 @@ static int64_t grain_of(const struct gradient_code *code)
 
 /* ---- QuantizeGradient ---- */
 
-struct quantizing {
+struct quantize_job {
     const struct gradient_code *code;
     struct coded_sum sum;
     uint8_t *rows;
@@ -23,7 +23,7 @@ struct quantizing {
 
 static int encode_groups(void *context, int64_t begin, int64_t end)
 {
-    const struct quantizing *q = context;
+    const struct quantize_job *q = context;
     int64_t group = q->code->group, bytes = gradient_code_bytes(q->code);
     for (int64_t i = begin; i < end; i++) {
         struct coded_sum sum = {q->sum.gradient + i * group, q->sum.residual + i * group};
@@ -39,7 +39,7 @@ static int quantize_run(struct kernel_call *call)
     if (quantize_describe(call, &described))
         return call->err->code;
     const float *residual = call->in[1]->data;
-    struct quantizing q = {
+    struct quantize_job q = {
         code, {call->in[0]->data, residual + described.first * code->group}, call->out[0]->data};
     parallel_for(call->threads, described.groups, grain_of(code), encode_groups, &q);
     return KERNEL_DONE;
@@ -50,14 +50,14 @@ const struct kernel_code kernel_quantize_gradient = {.prepare = quantize_prepare
 
 /* ---- DequantizeGradient ---- */
 
-struct dequantizing {
+struct dequantize_job {
     const struct gradient_code *code;
     const uint8_t *rows; /* of n members, `groups` each */
     int64_t n, groups;
     float *mean;
 };
 
-static void add_blocks(const struct dequantizing *d, int64_t i, float *mean)
+static void add_blocks(const struct dequantize_job *d, int64_t i, float *mean)
 {
     int64_t bytes = gradient_code_bytes(d->code);
     for (int64_t from = 0, n; from < d->code->group; from += n) {
@@ -72,7 +72,7 @@ static void add_blocks(const struct dequantizing *d, int64_t i, float *mean)
     }
 }
 
-static bool add_top(const struct dequantizing *d, int64_t i, float *mean)
+static bool add_top(const struct dequantize_job *d, int64_t i, float *mean)
 {
     int64_t bytes = gradient_code_bytes(d->code), index;
     float value;
@@ -89,7 +89,7 @@ static bool add_top(const struct dequantizing *d, int64_t i, float *mean)
 
 static int decode_groups(void *context, int64_t begin, int64_t end)
 {
-    const struct dequantizing *d = context;
+    const struct dequantize_job *d = context;
     for (int64_t i = begin; i < end; i++) {
         float *mean = d->mean + i * d->code->group;
         if (d->code->kind != CODE_TOP)
@@ -108,8 +108,8 @@ static int dequantize_run(struct kernel_call *call)
     struct dequantize_call described;
     if (dequantize_describe(call, &described))
         return call->err->code;
-    struct dequantizing d = {code, call->in[0]->data, described.n, described.groups,
-                             call->out[0]->data};
+    struct dequantize_job d = {code, call->in[0]->data, described.n, described.groups,
+                               call->out[0]->data};
     if (parallel_for(call->threads, d.groups, grain_of(code), decode_groups, &d))
         return quantize_fail_malformed(call);
     return KERNEL_DONE;
@@ -120,14 +120,14 @@ const struct kernel_code kernel_dequantize_gradient = {.prepare = quantize_prepa
 
 /* ---- ApplyResidual ---- */
 
-struct losing {
+struct residual_job {
     const struct gradient_code *code;
     const uint8_t *rows;
     const float *gradient;
     float *residual;
 };
 
-static void lose_blocks(const struct losing *l, const uint8_t *row, const float *gradient,
+static void lose_blocks(const struct residual_job *l, const uint8_t *row, const float *gradient,
                         float *residual)
 {
     for (int64_t from = 0, n; from < l->code->group; from += n) {
@@ -139,7 +139,7 @@ static void lose_blocks(const struct losing *l, const uint8_t *row, const float 
     }
 }
 
-static bool lose_top(const struct losing *l, const uint8_t *row, const float *gradient,
+static bool lose_top(const struct residual_job *l, const uint8_t *row, const float *gradient,
                      float *residual)
 {
     int64_t index;
@@ -156,7 +156,7 @@ static bool lose_top(const struct losing *l, const uint8_t *row, const float *gr
 
 static int lose_groups(void *context, int64_t begin, int64_t end)
 {
-    const struct losing *l = context;
+    const struct residual_job *l = context;
     int64_t group = l->code->group, bytes = gradient_code_bytes(l->code);
     for (int64_t i = begin; i < end; i++) {
         const uint8_t *row = l->rows + i * bytes;
@@ -177,8 +177,8 @@ static int residual_run(struct kernel_call *call)
     struct quantize_call described;
     if (residual_describe(call, &described))
         return call->err->code;
-    struct losing l = {code, call->in[2]->data, call->in[1]->data,
-                       (float *)variable->value.data + described.first * code->group};
+    struct residual_job l = {code, call->in[2]->data, call->in[1]->data,
+                             (float *)variable->value.data + described.first * code->group};
     int bad = parallel_for(call->threads, described.groups, grain_of(code), lose_groups, &l);
     variable_written(variable);
     if (bad)

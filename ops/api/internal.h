@@ -15,7 +15,7 @@
 #include "graph/join.h"
 
 struct tf_graph {
-    struct joined joined;
+    struct stream_graph joined;
     const char *name;     /* for messages; owned */
     pthread_mutex_t lock; /* of what requests add to the graph: names of fetches */
 };

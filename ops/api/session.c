@@ -32,7 +32,7 @@ static int take_options(const struct tf_session_options *given, struct tf_sessio
 static int open_session(tf_session *session, const struct tf_session_options *options,
                         struct error *err)
 {
-    const struct joined *joined = &session->graph->joined;
+    const struct stream_graph *joined = &session->graph->joined;
     struct device_options device = {.threads = options->threads,
                                     .deterministic = options->deterministic != 0,
                                     .exact = options->exact != 0};

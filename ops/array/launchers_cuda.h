@@ -20,7 +20,7 @@
 /* Element [i, j, ...] goes from `from` + i * from_strides[0] + ... to `to` + i * to_strides[0] +
  * ... Strides are in elements, 0 and negative ones too; to_strides have each element written once.
  */
-struct cuda_strided {
+struct cuda_strided_copy {
     int element_bytes; /* 1, 2, 4 or 8 */
     int rank;
     int64_t dims[CUDA_STRIDED_RANK];
@@ -29,7 +29,7 @@ struct cuda_strided {
     void *to; /* overlaps what is read nowhere */
 };
 
-CUDA_C int cuda_strided(const struct cuda_strided *call, struct CUstream_st *stream);
+CUDA_C int cuda_strided(const struct cuda_strided_copy *call, struct CUstream_st *stream);
 
 /* ---- rows ----
  *

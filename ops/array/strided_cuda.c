@@ -11,7 +11,7 @@
 
 int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from)
 {
-    struct cuda_strided launch = {
+    struct cuda_strided_copy launch = {
         .element_bytes = (int)s->item_bytes, .rank = s->rank, .from = from, .to = to};
     int64_t item = (int64_t)s->item_bytes;
     for (int i = 0; i < s->rank; i++) {

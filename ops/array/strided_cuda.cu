@@ -23,7 +23,7 @@ static int64_t size_of(int64_t stride)
 }
 
 /* Sorted by what a step is where elements are written, then merged. */
-static copy_plan plan_of(const struct cuda_strided *call)
+static copy_plan plan_of(const struct cuda_strided_copy *call)
 {
     copy_plan plan = {};
     plan.count = 1;
@@ -108,7 +108,7 @@ static __global__ void transpose(const copy_plan plan, const T *__restrict__ x, 
 }
 
 template <typename T>
-static bool is_packed(const copy_plan &plan, const struct cuda_strided *call, int n)
+static bool is_packed(const copy_plan &plan, const struct cuda_strided_copy *call, int n)
 {
     bool packed = plan.from[0] == 1 && plan.to[0] == 1 && plan.dims[0] % n == 0 &&
                   is_aligned(call->from, sizeof(T) * n) && is_aligned(call->to, sizeof(T) * n);
@@ -140,7 +140,8 @@ static bool is_transpose(copy_plan &plan)
     return false;
 }
 
-template <typename T> static int launch(const struct cuda_strided *call, struct CUstream_st *stream)
+template <typename T>
+static int launch(const struct cuda_strided_copy *call, struct CUstream_st *stream)
 {
     constexpr int N = 16 / sizeof(T);
     copy_plan plan = plan_of(call);
@@ -157,7 +158,7 @@ template <typename T> static int launch(const struct cuda_strided *call, struct 
     return CUDA_LAUNCH((copy<T, 1>), cuda_blocks(plan.count), CUDA_BLOCK, 0, stream, plan, x, y);
 }
 
-extern "C" int cuda_strided(const struct cuda_strided *call, struct CUstream_st *stream)
+extern "C" int cuda_strided(const struct cuda_strided_copy *call, struct CUstream_st *stream)
 {
     return launch_by_size(call->element_bytes,
                           [&](auto e) { return launch<typename decltype(e)::type>(call, stream); });

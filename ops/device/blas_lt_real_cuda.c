@@ -217,7 +217,7 @@ static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_al
 }
 
 /* The products that are measured. */
-struct timed {
+struct timed_products {
     void *handle;
     const struct cuda_gemm *gemm;
     struct described_product described;
@@ -226,13 +226,13 @@ struct timed {
     cudaEvent_t first, last;
 };
 
-static cublasStatus_t run_timed(const struct timed *t)
+static cublasStatus_t run_timed(const struct timed_products *t)
 {
     return run(t->handle, t->gemm, &t->described, t->algorithm, t->room);
 }
 
 /* Measures so many products, one after the other: the time of one of them. */
-static cublasStatus_t time_products(const struct timed *t, float *milliseconds)
+static cublasStatus_t time_products(const struct timed_products *t, float *milliseconds)
 {
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (cudaEventRecord(t->first, t->room->stream))
@@ -247,7 +247,7 @@ static cublasStatus_t time_products(const struct timed *t, float *milliseconds)
 }
 
 /* A product goes before, with which code is loaded. */
-static cublasStatus_t time_rounds(const struct timed *t, float *milliseconds)
+static cublasStatus_t time_rounds(const struct timed_products *t, float *milliseconds)
 {
     float best = 0, time = 0;
     cublasStatus_t status = run_timed(t);
@@ -263,7 +263,7 @@ static int time_gemm(void *handle, const struct cuda_gemm *g,
                      const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room,
                      float *milliseconds)
 {
-    struct timed t = {.handle = handle, .gemm = g, .algorithm = algorithm, .room = room};
+    struct timed_products t = {.handle = handle, .gemm = g, .algorithm = algorithm, .room = room};
     cublasStatus_t status = describe(&t.described, g);
     if (!status && (cudaEventCreate(&t.first) || cudaEventCreate(&t.last)))
         status = CUBLAS_STATUS_ALLOC_FAILED;

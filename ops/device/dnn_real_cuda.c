@@ -59,14 +59,14 @@ static int use(void *handle, struct CUstream_st *stream)
 
 /* ---- descriptors ---- */
 
-struct described {
+struct dnn_descriptors {
     cudnnTensorDescriptor_t image, output;
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t conv;
     cudnnMathType_t math;
 };
 
-static void undescribe(struct described *s)
+static void undescribe(struct dnn_descriptors *s)
 {
     if (s->image)
         dnn.tensor_free(s->image);
@@ -78,7 +78,7 @@ static void undescribe(struct described *s)
         dnn.conv_free(s->conv);
 }
 
-static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c)
+static cudnnStatus_t describe(struct dnn_descriptors *s, const struct cuda_dnn_conv *c)
 {
     cudnnTensorFormat_t format = c->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
     cudnnDataType_t type = c->type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
@@ -87,9 +87,9 @@ static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c
                                                       : CUDNN_DATA_FLOAT;
     bool is_narrow = c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16;
     /* The default rounds factors of float32 to TF32. */
-    *s = (struct described){.math = is_narrow ? CUDNN_TENSOR_OP_MATH
-                                    : c->tf32 ? CUDNN_DEFAULT_MATH
-                                              : CUDNN_FMA_MATH};
+    *s = (struct dnn_descriptors){.math = is_narrow ? CUDNN_TENSOR_OP_MATH
+                                          : c->tf32 ? CUDNN_DEFAULT_MATH
+                                                    : CUDNN_FMA_MATH};
     cudnnStatus_t status = dnn.tensor_new(&s->image);
     if (!status)
         status = dnn.tensor_new(&s->output);
@@ -141,7 +141,7 @@ static const char *spreads(enum cuda_dnn_direction direction, int algorithm)
 }
 
 /* See struct cuda_dnn. */
-static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, int algorithm,
+static bool may_be(const struct cuda_dnn_conv *c, const struct dnn_descriptors *s, int algorithm,
                    cudnnMathType_t math, cudnnDeterminism_t determinism)
 {
     return (math == s->math || c->type != CUDA_FLOAT32) &&
@@ -152,9 +152,9 @@ static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, int
 /* Finds the first algorithm, which is the best, of a direction that makes `result` of a and b, that
  * may be used and has enough memory. */
 #define FIND(way, perf_type, a, b, result)                                                         \
-    static cudnnStatus_t find_##way(void *handle, const struct cuda_dnn_conv *c,                   \
-                                    const struct described *s, const struct cuda_dnn_data *data,   \
-                                    size_t limit, struct cuda_dnn_algorithm *found)                \
+    static cudnnStatus_t find_##way(                                                               \
+        void *handle, const struct cuda_dnn_conv *c, const struct dnn_descriptors *s,              \
+        const struct cuda_dnn_data *data, size_t limit, struct cuda_dnn_algorithm *found)          \
     {                                                                                              \
         perf_type all[ALGORITHMS];                                                                 \
         int n = 0;                                                                                 \
@@ -182,7 +182,7 @@ FIND(filter, cudnnConvolutionBwdFilterAlgoPerf_t, image, output, filter)
 static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
                 size_t limit, struct cuda_dnn_algorithm *found)
 {
-    struct described s;
+    struct dnn_descriptors s;
     cudnnStatus_t status = describe(&s, c);
     if (!status)
         status = c->direction == CUDA_DNN_FORWARD ? find_forward(handle, c, &s, data, limit, found)
@@ -194,8 +194,9 @@ static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
 
 /* ---- convolutions ---- */
 
-static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c, const struct described *s,
-                         const struct cuda_dnn_data *data, int algorithm)
+static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c,
+                         const struct dnn_descriptors *s, const struct cuda_dnn_data *data,
+                         int algorithm)
 {
     static const double one = 1, zero = 0;
     static const float one_float = 1, zero_float = 0;
@@ -218,7 +219,7 @@ static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c, const stru
 static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
                 int algorithm)
 {
-    struct described s;
+    struct dnn_descriptors s;
     cudnnStatus_t status = describe(&s, c);
     if (!status)
         status = run(handle, c, &s, data, algorithm);

@@ -88,7 +88,7 @@ const struct widened_conversion widened_conversions[32] = {
     [UINT32] = {widen_UINT32, wrap_UINT32, bound_UINT32},
 };
 
-struct widening {
+struct widening_call {
     widened_loop *loop;
     const char *from;
     char *to;
@@ -97,7 +97,7 @@ struct widening {
 
 static int convert_part(void *context, int64_t begin, int64_t end)
 {
-    const struct widening *part = context;
+    const struct widening_call *part = context;
     part->loop(part->from + (size_t)begin * part->from_bytes,
                part->to + (size_t)begin * part->to_bytes, end - begin);
     return 0;
@@ -106,14 +106,14 @@ static int convert_part(void *context, int64_t begin, int64_t end)
 static void convert(widened_loop *loop, const struct tensor *from, const struct tensor *to,
                     int threads)
 {
-    struct widening part = {loop, from->data, to->data, dtype_bytes(from->type),
-                            dtype_bytes(to->type)};
+    struct widening_call part = {loop, from->data, to->data, dtype_bytes(from->type),
+                                 dtype_bytes(to->type)};
     parallel_for(threads, tensor_count(from), PARALLEL_GRAIN_MOVE, convert_part, &part);
 }
 
 /* ---- preparing ---- */
 
-struct widened {
+struct widened_kernel {
     const struct kernel_code *code;
     void *state;
     struct node node;     /* as the kernel sees it */
@@ -124,7 +124,7 @@ struct widened {
 
 static void release(void *pointer)
 {
-    struct widened *w = pointer;
+    struct widened_kernel *w = pointer;
     if (w->code && w->code->release)
         w->code->release(w->state);
     else
@@ -156,7 +156,7 @@ static size_t header_bytes(int n_in, int n_out)
     return ALIGN_UP((size_t)(n_in + n_out) * (sizeof(struct tensor) + sizeof(struct tensor *)));
 }
 
-static int prepare_inner(struct kernel_setup *setup, struct widened *w)
+static int prepare_inner(struct kernel_setup *setup, struct widened_kernel *w)
 {
     struct arena arena = ARENA_INIT;
     struct kernel_setup inner = *setup;
@@ -184,7 +184,7 @@ static int prepare_inner(struct kernel_setup *setup, struct widened *w)
 static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
 {
     const char *name = setup->name + strlen(prefix);
-    struct widened *w = setup->state = mem_alloc(sizeof *w);
+    struct widened_kernel *w = setup->state = mem_alloc(sizeof *w);
     w->code = setup->device->code(setup->device, name);
     w->bounded = bounded;
     w->planned = setup->shapes_known;
@@ -231,7 +231,7 @@ static int bounded_prepare(struct kernel_setup *setup)
 struct wide_call {
     struct kernel_call call; /* as the kernel sees it */
     struct kernel_call *outer;
-    const struct widened *w;
+    const struct widened_kernel *w;
     struct tensor *in, *out; /* the wide ones */
     char *next;              /* free scratch, of a plan that knows the shapes */
 };
@@ -267,7 +267,7 @@ static const struct kernel_outputs outputs = {alloc_output, alias_output};
 
 static void open_call(struct wide_call *wide, struct kernel_call *outer)
 {
-    const struct widened *w = outer->state;
+    const struct widened_kernel *w = outer->state;
     char *scratch = (char *)outer->scratch + w->scratch_bytes;
     int n = outer->n_in + outer->n_out;
     *wide = (struct wide_call){.call = *outer, .outer = outer, .w = w};

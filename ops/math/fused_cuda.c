@@ -10,16 +10,16 @@
 
 struct cuda_fused_state {
     const struct attr_value *operands; /* the node's */
-    struct cuda_fused launch;          /* without addresses */
+    struct cuda_fusion launch;         /* without addresses */
 };
 
 static int prepare(struct kernel_setup *setup)
 {
     struct cuda_fused_state *state = setup->state = mem_alloc(sizeof *state);
     state->operands = node_attr(setup->node, "operands");
-    state->launch = (struct cuda_fused){.type = cuda_type_of(setup->out_types[0].type),
-                                        .n_in = setup->n_in,
-                                        .n_steps = node_attr(setup->node, "ops")->n};
+    state->launch = (struct cuda_fusion){.type = cuda_type_of(setup->out_types[0].type),
+                                         .n_in = setup->n_in,
+                                         .n_steps = node_attr(setup->node, "ops")->n};
     for (int i = 0; i < setup->n_in && setup->out[0].forward == FORWARD_NONE; i++)
         kernel_offer_reuse(setup, i);
     const struct attr_value *ops = node_attr(setup->node, "ops");
@@ -41,7 +41,7 @@ static int prepare(struct kernel_setup *setup)
 static int run(struct kernel_call *call)
 {
     const struct cuda_fused_state *state = call->state;
-    struct cuda_fused launch = state->launch;
+    struct cuda_fusion launch = state->launch;
     const struct shape *in[CUDA_FUSED_INPUTS];
     struct shape shape;
     for (int i = 0; i < call->n_in; i++)

@@ -51,7 +51,7 @@ template <typename T> DEVICE_INLINE T compute(int op, T x, T y)
 }
 
 template <typename T>
-DEVICE_INLINE T operand_of(const struct cuda_fused &call, const T *results, int operand, int64_t i)
+DEVICE_INLINE T operand_of(const struct cuda_fusion &call, const T *results, int operand, int64_t i)
 {
     if (operand >= call.n_in)
         return results[operand - call.n_in];
@@ -59,7 +59,7 @@ DEVICE_INLINE T operand_of(const struct cuda_fused &call, const T *results, int 
     return in[call.stands[operand] ? 0 : i];
 }
 
-template <typename T> static __global__ void fused(const struct cuda_fused call)
+template <typename T> static __global__ void fused(const struct cuda_fusion call)
 {
     T results[CUDA_FUSED_STEPS];
     for (int64_t i = thread_index(); i < call.n; i += thread_count()) {
@@ -74,7 +74,7 @@ template <typename T> static __global__ void fused(const struct cuda_fused call)
     }
 }
 
-extern "C" int cuda_fused(const struct cuda_fused *call, struct CUstream_st *stream)
+extern "C" int cuda_fused(const struct cuda_fusion *call, struct CUstream_st *stream)
 {
     unsigned blocks = cuda_blocks(call->n);
     if (call->type == CUDA_FLOAT32)

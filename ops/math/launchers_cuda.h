@@ -48,7 +48,7 @@ struct cuda_fused_step {
     int8_t operands[2]; /* inputs, then results of earlier steps; -1: the op takes one */
 };
 
-struct cuda_fused {
+struct cuda_fusion {
     enum cuda_type type; /* float32 or float64 */
     int n_in, n_steps;
     int64_t n;
@@ -61,7 +61,7 @@ struct cuda_fused {
 /* The number of an op that takes so many operands; -1: there is none of the name. */
 CUDA_C int cuda_fused_op(const char *name, int operands);
 
-CUDA_C int cuda_fused(const struct cuda_fused *call, struct CUstream_st *stream);
+CUDA_C int cuda_fused(const struct cuda_fusion *call, struct CUstream_st *stream);
 
 /* ---- select ----
  *

@@ -52,13 +52,13 @@ static int square(const struct linear_job *job, enum cuda_square_form form, cons
 static int transpose(const struct linear_job *job, int64_t rows, int64_t columns, const void *from,
                      void *to)
 {
-    struct cuda_strided launch = {.element_bytes = cuda_float_bytes(job->type),
-                                  .rank = 3,
-                                  .dims = {job->sizes.matrices, columns, rows},
-                                  .from_strides = {rows * columns, 1, columns},
-                                  .to_strides = {rows * columns, rows, 1},
-                                  .from = from,
-                                  .to = to};
+    struct cuda_strided_copy launch = {.element_bytes = cuda_float_bytes(job->type),
+                                       .rank = 3,
+                                       .dims = {job->sizes.matrices, columns, rows},
+                                       .from_strides = {rows * columns, 1, columns},
+                                       .to_strides = {rows * columns, rows, 1},
+                                       .from = from,
+                                       .to = to};
     return launched(job, cuda_strided(&launch, cuda_compute(job->call)));
 }
 

@@ -196,13 +196,13 @@ static int transpose(struct kernel_call *call, const struct shape *nchw, enum dt
                      const void *const data[2], bool to_nchw)
 {
     int64_t b = nchw->dims[0], c = nchw->dims[1], cells = nchw->dims[2] * nchw->dims[3];
-    struct cuda_strided launch = {.element_bytes = (int)dtype_bytes(type),
-                                  .rank = 3,
-                                  .dims = {b, cells, c},
-                                  .from_strides = {c * cells, 1, cells},
-                                  .to_strides = {c * cells, c, 1},
-                                  .from = data[0],
-                                  .to = (void *)(uintptr_t)data[1]};
+    struct cuda_strided_copy launch = {.element_bytes = (int)dtype_bytes(type),
+                                       .rank = 3,
+                                       .dims = {b, cells, c},
+                                       .from_strides = {c * cells, 1, cells},
+                                       .to_strides = {c * cells, c, 1},
+                                       .from = data[0],
+                                       .to = (void *)(uintptr_t)data[1]};
     if (to_nchw) {
         launch.dims[1] = c, launch.dims[2] = cells;
         launch.from_strides[1] = 1, launch.from_strides[2] = c;

@@ -49,13 +49,13 @@ static int transpose_filter(struct kernel_call *call, const struct conv_dnn *pla
     int64_t ours[3] = {in * out, out, 1},
             theirs[3] = {c->nchw ? 1 : in, c->nchw ? cells : 1, cells * in};
     const int64_t *read = is_result ? theirs : ours, *write = is_result ? ours : theirs;
-    struct cuda_strided launch = {.element_bytes = cuda_float_bytes(c->type),
-                                  .rank = 3,
-                                  .dims = {cells, in, out},
-                                  .from_strides = {read[0], read[1], read[2]},
-                                  .to_strides = {write[0], write[1], write[2]},
-                                  .from = from,
-                                  .to = to};
+    struct cuda_strided_copy launch = {.element_bytes = cuda_float_bytes(c->type),
+                                       .rank = 3,
+                                       .dims = {cells, in, out},
+                                       .from_strides = {read[0], read[1], read[2]},
+                                       .to_strides = {write[0], write[1], write[2]},
+                                       .from = from,
+                                       .to = to};
     return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
 }
 

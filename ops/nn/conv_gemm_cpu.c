@@ -42,7 +42,7 @@ struct unroll {
 UNROLL_ROW(float)
 UNROLL_ROW(double)
 
-struct unrolling {
+struct unroll_job {
     const struct unroll *unroll;
     void *image, *matrix;
     int64_t n; /* rows */
@@ -50,7 +50,7 @@ struct unrolling {
 
 static void unroll_part(void *context, int part, int parts)
 {
-    const struct unrolling *all = context;
+    const struct unroll_job *all = context;
     const struct unroll *u = all->unroll;
     int64_t end = all->n * (part + 1) / parts;
     for (int64_t i = all->n * part / parts; i < end; i++)
@@ -70,7 +70,7 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
     const void *a, *b;
     void *result;
     if (c->direction != CONV_IMAGE) {
-        struct unrolling all = {u, image, matrix, positions};
+        struct unroll_job all = {u, image, matrix, positions};
         if (call->threads > 1 && all.n * u->row > PARALLEL_WORTH(32768))
             team_run(call->threads, unroll_part, &all);
         else

@@ -129,7 +129,7 @@ static int entropy_prepare(struct kernel_setup *setup)
 static int spread(struct kernel_call *call, const struct tensor *in, const struct shape *shape,
                   char **scratch, const void **matrix)
 {
-    struct cuda_strided launch = {.element_bytes = (int)dtype_bytes(in->type), .rank = 2};
+    struct cuda_strided_copy launch = {.element_bytes = (int)dtype_bytes(in->type), .rank = 2};
     struct cuda_broadcast walk;
     *matrix = in->data;
     if (!is_repeated(&in->shape, shape))

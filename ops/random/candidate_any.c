@@ -37,13 +37,13 @@ struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t 
 /* ---- the classes that have come ---- */
 
 /* A table of classes, each plus 1, at most half full; 0: nothing is there. */
-struct candidate_seen {
+struct candidate_table {
     uint64_t *slots;
     uint64_t mask;
 };
 
 /* False: it was there before. */
-static bool seen_add(struct candidate_seen *seen, int64_t class)
+static bool seen_add(struct candidate_table *seen, int64_t class)
 {
     uint64_t key = (uint64_t) class + 1;
     uint64_t at = (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) & seen->mask;
@@ -61,7 +61,7 @@ static int64_t draw(struct kernel_call *call, const struct candidate_law *law, i
 {
     const struct candidate_sampler *sampler = call->state;
     struct philox_stream stream = random_stream(call);
-    struct candidate_seen seen = {NULL, 0};
+    struct candidate_table seen = {NULL, 0};
     int64_t n = sampler->num_sampled, filled = 0, tries = 0;
     int64_t most =
         law->range > INT64_MAX / TRIES_PER_CLASS ? INT64_MAX : law->range * TRIES_PER_CLASS;

@@ -96,7 +96,7 @@ static double cost_of_list(lua_State *L)
     return lua_istable(L, 1) ? (double)lua_rawlen(L, 1) : 0;
 }
 
-static const struct counted {
+static const struct metered_function {
     const char *library, *name;
     double (*cost)(lua_State *L);
 } all_counted[] = {{"string", "rep", cost_of_rep},      {"table", "move", cost_of_move},

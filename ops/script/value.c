@@ -123,7 +123,7 @@ static struct shape measure(lua_State *L, int index, const char *what)
     return shape;
 }
 
-struct filling {
+struct tensor_filler {
     struct tensor *tensor;
     const char **texts; /* of a string tensor */
     size_t *lengths;
@@ -131,7 +131,7 @@ struct filling {
     int64_t next;
 };
 
-static void fill_number(lua_State *L, const struct filling *f)
+static void fill_number(lua_State *L, const struct tensor_filler *f)
 {
     enum dtype type = f->tensor->type;
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -150,7 +150,7 @@ static void fill_number(lua_State *L, const struct filling *f)
 }
 
 /* The value on top of the stack. */
-static void fill(lua_State *L, struct filling *f, int depth)
+static void fill(lua_State *L, struct tensor_filler *f, int depth)
 {
     const struct shape *shape = &f->tensor->shape;
     bool is_list = lua_type(L, -1) == LUA_TTABLE;
@@ -181,7 +181,7 @@ static void fill(lua_State *L, struct filling *f, int depth)
 }
 
 /* A string tensor's memory: offsets, then bytes. */
-static void gather_texts(lua_State *L, struct filling *f, int64_t count)
+static void gather_texts(lua_State *L, struct tensor_filler *f, int64_t count)
 {
     size_t bytes = ((size_t)count + 1) * sizeof(uint64_t);
     for (int64_t i = 0; i < count; i++)
@@ -207,7 +207,7 @@ struct tensor value_tensor(lua_State *L, int index, enum dtype type, const char 
                     dtype_name(type));
     size_t n = count > 0 ? (size_t)count : 1;
     struct tensor tensor = tensor_borrow(type, &shape, NULL);
-    struct filling f = {.tensor = &tensor, .what = what};
+    struct tensor_filler f = {.tensor = &tensor, .what = what};
     if (type == STRING) {
         f.texts = arena_array(&s->scratch, n, sizeof *f.texts);
         f.lengths = arena_array(&s->scratch, n, sizeof *f.lengths);

@@ -175,7 +175,7 @@ static void measure(struct worker *worker, struct driver *driver, double seconds
 
 static void run(char **arguments, const char *key_file)
 {
-    struct joined joined = {0};
+    struct stream_graph joined = {0};
     struct driver driver = {0};
     struct worker worker;
     struct error err = ERROR_INIT;

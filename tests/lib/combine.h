@@ -34,7 +34,7 @@ static inline int combine_check(enum collective_kind kind, const struct tensor *
 /* ---- kinds ---- */
 
 struct combining {
-    const struct collective_routing *routing;
+    const struct row_routes *routing;
     const struct tensor *const *values;
     int member;   /* who gets the result */
     int64_t unit; /* elements of a row */
@@ -105,7 +105,7 @@ static inline int combine_by_rows(const struct combining *c, struct tensor *resu
     int n = c->routing->n;
     enum collective_kind kind = c->routing->kind;
     int64_t *brought = mem_array((size_t)n, sizeof *brought);
-    struct collective_routing routing = *c->routing;
+    struct row_routes routing = *c->routing;
     struct combining with = *c;
     for (int k = 0; k < n; k++)
         brought[k] = collective_rows(kind, &c->values[k]->shape);
@@ -120,7 +120,7 @@ static inline int combine_by_rows(const struct combining *c, struct tensor *resu
 }
 
 /* The same for a member, by a routing, of which what is brought need not be said. */
-static inline int collective_combine_for(const struct collective_routing *routing,
+static inline int collective_combine_for(const struct row_routes *routing,
                                          const struct tensor *const *values, int member,
                                          struct tensor *result, struct error *err)
 {
@@ -138,7 +138,7 @@ static inline int collective_combine_for(const struct collective_routing *routin
 static inline int collective_combine(enum collective_kind kind, const struct tensor *const *values,
                                      int n, struct tensor *result, struct error *err)
 {
-    const struct collective_routing routing = {.kind = kind, .n = n, .root = -1};
+    const struct row_routes routing = {.kind = kind, .n = n, .root = -1};
     return collective_combine_for(&routing, values, 0, result, err);
 }
 

@@ -12,7 +12,7 @@
  * graph that came of it: the given one if nothing was found. */
 static inline const struct graph *fuse_by_pass(const char *pass, const struct graph *graph,
                                                const char *name, const char *other,
-                                               struct fused *fused)
+                                               struct fusion *fused)
 {
     struct edge keep[2] = {{graph_find(graph, name)->id, 0}};
     if (other)

@@ -118,13 +118,13 @@ struct collected {
     const struct tensor *values[LOCAL_MEMBERS_MAX];
     int ranks[LOCAL_MEMBERS_MAX];
     int64_t wanted[LOCAL_MEMBERS_MAX];
-    struct collective_routing routing;
+    struct row_routes routing;
 };
 
 static inline void local_collect(const struct local_round *round, int i, struct collected *c)
 {
     bool wants = false;
-    c->routing = (struct collective_routing){.kind = round->kinds[i], .root = -1};
+    c->routing = (struct row_routes){.kind = round->kinds[i], .root = -1};
     for (int k = 0; k < LOCAL_MEMBERS_MAX; k++) {
         const struct local_part *part = &round->parts[k];
         if (!part->waiter)

@@ -6,19 +6,19 @@
 #include "base/memory.h"
 #include "base/vec.h"
 
-struct kept {
+struct queue_hold {
     char *path, *name;
     struct tensor value;
 };
 
-static VEC(struct kept) all;
+static VEC(struct queue_hold) all;
 
 static int save(struct checkpoint_files *files, const char *path, int64_t step,
                 const struct named_tensor *tensors, int n, struct error *err)
 {
     (void)files, (void)step;
     for (int i = 0; i < n; i++) {
-        struct kept kept = {mem_strdup(path), mem_strdup(tensors[i].name), TENSOR_INIT};
+        struct queue_hold kept = {mem_strdup(path), mem_strdup(tensors[i].name), TENSOR_INIT};
         if (tensor_copy(&kept.value, &tensors[i].tensor, err))
             return err->code;
         vec_push(&all, kept);

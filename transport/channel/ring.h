@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct ring_shared {                         /* a cache line for each, as each has its writer */
+struct ring_header {                         /* a cache line for each, as each has its writer */
     _Alignas(64) atomic_uint_least64_t head; /* bytes ever written */
     atomic_uint_least64_t origin;            /* the position that lies first in data */
     _Alignas(64) atomic_uint_least64_t tail; /* bytes ever read */
@@ -25,7 +25,7 @@ struct ring_shared {                         /* a cache line for each, as each h
 };
 
 struct ring {
-    struct ring_shared *shared;
+    struct ring_header *shared;
     size_t size;       /* of data, a power of two */
     uint64_t position; /* our own: head of the writer, tail of the reader */
     /* The writer's: */
@@ -36,7 +36,7 @@ struct ring {
 /* Bytes of memory for `size` bytes of data. */
 static inline size_t ring_bytes(size_t size)
 {
-    return sizeof(struct ring_shared) + size;
+    return sizeof(struct ring_header) + size;
 }
 
 /* As readv and writev: EAGAIN when there is nothing, or no room; EBADMSG when the other side's

@@ -126,12 +126,12 @@ void collective_links_announce_leave(struct collective *collective);
 
 /* Called in the loop's thread when another member has told so, before any call goes on without it:
  * what waits for all still waits. Set before members meet. */
-struct collective_leaving {
+struct collective_leave {
     void (*hear)(void *context);
     void *context;
 };
 void collective_links_hear_of_leaving(struct collective *collective,
-                                      const struct collective_leaving *leaving);
+                                      const struct collective_leave *leaving);
 
 /* Leaves, and runs the loop until the others have all that was sent, at most so long. */
 void collective_links_end(struct collective *collective, double seconds);

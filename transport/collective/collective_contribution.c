@@ -131,7 +131,7 @@ static struct tensor piece_for(const struct process_group *group, const struct c
     struct row_range rows = {0, 0};
     bool has_root = r->has_root && r->root >= 0 && r->root < group->interface.size &&
                     round_meets(group, r, (int)r->root);
-    const struct collective_routing routing = {
+    const struct row_routes routing = {
         .kind = r->kinds[value],
         .n = n,
         .root = has_root ? collective_group_place(&r->group, (int)r->root) : -1,
@@ -208,7 +208,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
 /* ---- chunks ---- */
 
 /* The cutting of one value: */
-struct rows_cutting {
+struct rows_cut {
     const struct collective_round *round;
     int value;
     uint64_t index;       /* of its first chunk */
@@ -219,7 +219,7 @@ struct rows_cutting {
 };                   /* begin or end here */
 
 /* `from` to `to`, as places among the members. */
-static void add_flow(struct rows_cutting *c, int from, int to)
+static void add_flow(struct rows_cut *c, int from, int to)
 {
     const struct collective_round *r = c->round;
     const struct routed_value *routed = &r->routed[c->value];
@@ -257,7 +257,7 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
                       uint64_t *index, chunk_vec *chunks)
 {
     const struct routed_value *routed = &r->routed[value];
-    struct rows_cutting c = {.round = r, .value = value, .index = *index};
+    struct rows_cut c = {.round = r, .value = value, .index = *index};
     int n = r->n_members;
     int64_t bytes = (int64_t)dtype_bytes(r->own[value].type), elements;
     int64_t most = CHUNK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
@@ -319,11 +319,11 @@ static int route(struct process_group *group, struct collective_round *r, int va
     int64_t *wanted = brought + r->n_members;
     struct tensor like = r->own[value];
     routed->counts = brought;
-    routed->routing = (struct collective_routing){.kind = r->kinds[value],
-                                                  .n = r->n_members,
-                                                  .root = -1,
-                                                  .brought = brought,
-                                                  .wanted = r->wants ? wanted : NULL};
+    routed->routing = (struct row_routes){.kind = r->kinds[value],
+                                          .n = r->n_members,
+                                          .root = -1,
+                                          .brought = brought,
+                                          .wanted = r->wants ? wanted : NULL};
     for (int k = 0; k < r->n_members; k++) {
         const struct round_contribution *c = &r->contributions[r->members[k]];
         const int64_t own[2] = {routed->brought, routed->wanted};

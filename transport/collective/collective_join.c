@@ -233,19 +233,19 @@ int collective_links_first(struct collective *collective)
 }
 
 void collective_links_hear_of_leaving(struct collective *collective,
-                                      const struct collective_leaving *leaving)
+                                      const struct collective_leave *leaving)
 {
     ((struct process_group *)collective)->leaving_heard = *leaving;
 }
 
-struct waited {
+struct group_wait {
     struct process_group *group;
     bool closing; /* not only that all is written, but that the links have ended */
 };
 
 static bool is_through(void *context)
 {
-    const struct waited *w = context;
+    const struct group_wait *w = context;
     struct process_group *group = w->group;
     bool through = true;
     for (int k = 0; k < group->n_ends && through; k++) {
@@ -262,7 +262,7 @@ static bool is_through(void *context)
 void collective_links_end(struct collective *collective, double seconds)
 {
     struct process_group *group = (struct process_group *)collective;
-    struct waited waited = {group, false};
+    struct group_wait waited = {group, false};
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)

@@ -60,11 +60,11 @@ typedef VEC(struct chunk) chunk_vec;
 /* The routing of a value that goes by rows; zeroed: it does not. */
 struct routed_value {
     bool is_routed;
-    int at;                            /* which of those that are */
-    int64_t unit;                      /* elements of a row */
-    int64_t brought, wanted;           /* here */
-    struct collective_routing routing; /* since the round is settled */
-    int64_t *counts;                   /* the routing's */
+    int at;                    /* which of those that are */
+    int64_t unit;              /* elements of a row */
+    int64_t brought, wanted;   /* here */
+    struct row_routes routing; /* since the round is settled */
+    int64_t *counts;           /* the routing's */
 };
 
 struct memory_offer { /* of a large value, or of its sum */
@@ -159,7 +159,7 @@ struct process_group {
     struct recycle *memory;   /* of results */
     struct device_sums *sums; /* NULL: no devices add; set before the first step */
     struct error dial;        /* of one that was given up; the loop's thread's own */
-    struct collective_leaving leaving_heard;
+    struct collective_leave leaving_heard;
 
     struct shared_blocks *shared; /* NULL: there is none */
 

@@ -15,7 +15,7 @@
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */
 
 /* The fields of a part. */
-struct said {
+struct sum_part {
     struct collective_key key;
     uint64_t index;
     const msgpack_object *members; /* texts */
@@ -54,7 +54,7 @@ static bool is_text(const msgpack_object *object, const char *text)
 }
 
 /* A malformed record is refused, as is one of a task that is no member. */
-static int read_said(const struct record *record, struct peer *peer, struct said *said,
+static int read_said(const struct record *record, struct peer *peer, struct sum_part *said,
                      struct error *err)
 {
     const msgpack_object *header = &record->header, *members = record_field(header, "members");
@@ -86,7 +86,7 @@ static int read_said(const struct record *record, struct peer *peer, struct said
 
 /* ---- answers ---- */
 
-static void send_chunk(struct peer *to, const struct said *said, const struct tensor *t)
+static void send_chunk(struct peer *to, const struct sum_part *said, const struct tensor *t)
 {
     const struct reduce chunk = {.what = REDUCE_SUM,
                                  .key = &said->key,
@@ -99,7 +99,7 @@ static void send_chunk(struct peer *to, const struct said *said, const struct te
 
 /* ---- sums ---- */
 
-static struct held_sum **find_sum(struct sum_server *server, const struct said *said)
+static struct held_sum **find_sum(struct sum_server *server, const struct sum_part *said)
 {
     struct held_sum **at = &server->sums;
     while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
@@ -110,7 +110,7 @@ static struct held_sum **find_sum(struct sum_server *server, const struct said *
     return at;
 }
 
-static struct held_sum **make_sum(struct sum_server *server, const struct said *said)
+static struct held_sum **make_sum(struct sum_server *server, const struct sum_part *said)
 {
     struct held_sum *sum = mem_alloc(sizeof *sum);
     sum->name = mem_strdup(said->key.name);
@@ -144,7 +144,7 @@ static void drop_sum(struct held_sum **at)
     mem_free(sum);
 }
 
-static int take_part(struct sum_server *server, struct peer *peer, const struct said *said,
+static int take_part(struct sum_server *server, struct peer *peer, const struct sum_part *said,
                      struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
@@ -194,7 +194,7 @@ static int take_part(struct sum_server *server, struct peer *peer, const struct 
 static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct sum_server *server = context;
-    struct said said = {.n = 0};
+    struct sum_part said = {.n = 0};
     int64_t what = -1;
     error_clear(err);
     if (!record_get_int(&record->header, "what", &what) ||

@@ -16,7 +16,7 @@
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-struct shared {
+struct shared_channel {
     struct channel channel;
     void *memory;
     size_t bytes;
@@ -30,12 +30,12 @@ struct shared {
     bool ended;        /* the other side has closed it */
 };
 
-static struct shared *shared_of(struct channel *channel)
+static struct shared_channel *shared_of(struct channel *channel)
 {
-    return (struct shared *)channel;
+    return (struct shared_channel *)channel;
 }
 
-static void wake(const struct shared *shared)
+static void wake(const struct shared_channel *shared)
 {
     uint64_t one = 1;
     (void)!write(shared->peer_event, &one, sizeof one); /* full: it is awake */
@@ -43,7 +43,7 @@ static void wake(const struct shared *shared)
 
 static ssize_t shared_read(struct channel *channel, const struct iovec *vectors, int n)
 {
-    struct shared *shared = shared_of(channel);
+    struct shared_channel *shared = shared_of(channel);
     bool wanted = false;
     if (shared->look) { /* the socket carries nothing any more but its end */
         char byte;
@@ -61,7 +61,7 @@ static ssize_t shared_read(struct channel *channel, const struct iovec *vectors,
 
 static ssize_t shared_write(struct channel *channel, const struct iovec *vectors, int n)
 {
-    struct shared *shared = shared_of(channel);
+    struct shared_channel *shared = shared_of(channel);
     bool wanted = false, full;
     ssize_t put;
     do {
@@ -89,7 +89,7 @@ static void shared_ready(struct channel *channel)
 /* The loop's questions. */
 static bool poll_rings(void *context)
 {
-    struct shared *shared = context;
+    struct shared_channel *shared = context;
     struct link *link = shared->link;
     bool waits = atomic_load_explicit(&shared->waits, memory_order_relaxed);
     bool room = waits && ring_has_room(&shared->out), data = ring_has_data(&shared->in);
@@ -108,7 +108,7 @@ static bool poll_rings(void *context)
 
 static bool arm_rings(void *context, bool sleeps)
 {
-    struct shared *shared = context;
+    struct shared_channel *shared = context;
     if (ring_reader_sleeps(&shared->in, sleeps))
         return true;
     return sleeps && atomic_load(&shared->waits) && ring_has_room(&shared->out);
@@ -116,7 +116,7 @@ static bool arm_rings(void *context, bool sleeps)
 
 static void woken(evutil_socket_t fd, short what, void *context)
 {
-    struct shared *shared = context;
+    struct shared_channel *shared = context;
     uint64_t count;
     (void)what;
     loop_worked(shared->link->loop); /* which looks at the rings next */
@@ -125,14 +125,14 @@ static void woken(evutil_socket_t fd, short what, void *context)
 
 static void shared_stop(struct channel *channel)
 {
-    struct shared *shared = shared_of(channel);
+    struct shared_channel *shared = shared_of(channel);
     loop_remove_poller(shared->link->loop, &shared->poller);
     event_free(shared->event);
 }
 
 static void shared_free(struct channel *channel)
 {
-    struct shared *shared = shared_of(channel);
+    struct shared_channel *shared = shared_of(channel);
     if (shared->memory)
         munmap(shared->memory, shared->bytes);
     if (shared->own_event >= 0)
@@ -149,9 +149,9 @@ static const struct channel_type shared_type = {.read = shared_read,
                                                 .stop = shared_stop,
                                                 .free = shared_free};
 
-static struct shared *shared_new(int socket)
+static struct shared_channel *shared_new(int socket)
 {
-    struct shared *shared = mem_alloc(sizeof *shared);
+    struct shared_channel *shared = mem_alloc(sizeof *shared);
     shared->channel = (struct channel){.type = &shared_type,
                                        .fd = socket,
                                        .drains = true,
@@ -162,7 +162,8 @@ static struct shared *shared_new(int socket)
 }
 
 /* The rings lie behind each other: what the side that accepted writes, then what it reads. */
-static int map_rings(struct shared *shared, int fd, size_t bytes, bool accepted, struct error *err)
+static int map_rings(struct shared_channel *shared, int fd, size_t bytes, bool accepted,
+                     struct error *err)
 {
     shared->bytes = 2 * ring_bytes(bytes);
     void *memory = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -178,7 +179,7 @@ static int map_rings(struct shared *shared, int fd, size_t bytes, bool accepted,
 
 struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], struct error *err)
 {
-    struct shared *shared = shared_new(socket);
+    struct shared_channel *shared = shared_new(socket);
     int memory = memfd_new("tf-link", 2 * ring_bytes(bytes));
     if (memory < 0)
         error_set_errno(err, ERR_OS, "shared memory");
@@ -200,7 +201,7 @@ struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], str
 
 struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], struct error *err)
 {
-    struct shared *shared = shared_new(socket);
+    struct shared_channel *shared = shared_new(socket);
     shared->peer_event = fds[1];
     shared->own_event = fds[2];
     /* the flag is of the open file, which both sides have */
@@ -217,7 +218,7 @@ struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], 
 
 void shared_attach(struct channel *channel, struct link *link)
 {
-    struct shared *shared = shared_of(channel);
+    struct shared_channel *shared = shared_of(channel);
     shared->link = link;
     shared->look = true;
     shared->poller = (struct loop_poller){.poll = poll_rings, .arm = arm_rings, .context = shared};

@@ -47,10 +47,10 @@ enum link_state {
 };
 
 /* A record that is being read, between whose bins that above it came. */
-struct link_reading {
+struct link_reader {
     struct decoder decoder;
     struct record record;
-    struct link_reading *below;
+    struct link_reader *below;
 };
 
 struct link {
@@ -81,10 +81,10 @@ struct link {
     uint64_t heard;          /* bytes_in then */
     uint64_t drained;        /* bytes_out when it was last looked whether draining gets on */
 
-    struct link_reading outer;    /* of records that are within no other */
-    struct link_reading *reading; /* the innermost */
-    struct link_reading *spare;   /* one that was used before, or NULL */
-    int depth;                    /* of those within `outer` */
+    struct link_reader outer;    /* of records that are within no other */
+    struct link_reader *reading; /* the innermost */
+    struct link_reader *spare;   /* one that was used before, or NULL */
+    int depth;                   /* of those within `outer` */
     uint8_t *buffer;
     size_t start, end; /* of what is buffered */
 

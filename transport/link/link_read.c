@@ -61,7 +61,7 @@ static int take_memory(void *context, struct tensor *t, const struct tensor *lik
 
 void link_start_reading(struct link *link)
 {
-    struct link_reading *outer = link->reading = &link->outer;
+    struct link_reader *outer = link->reading = &link->outer;
     outer->decoder.options = (struct decoder_options){.header_bytes = HELLO_BYTES,
                                                       .tensor_bytes = link->config->record_bytes,
                                                       .nests = true,
@@ -71,13 +71,13 @@ void link_start_reading(struct link *link)
     decoder_start(&outer->decoder, &outer->record);
 }
 
-static void release_reading(struct link_reading *reading)
+static void release_reading(struct link_reader *reading)
 {
     decoder_release(&reading->decoder);
     record_release(&reading->record);
 }
 
-static void free_reading(struct link_reading *reading)
+static void free_reading(struct link_reader *reading)
 {
     if (reading)
         release_reading(reading);
@@ -87,7 +87,7 @@ static void free_reading(struct link_reading *reading)
 void link_stop_reading(struct link *link)
 {
     while (link->reading != &link->outer) {
-        struct link_reading *inner = link->reading;
+        struct link_reader *inner = link->reading;
         link->reading = inner->below;
         free_reading(inner);
     }
@@ -149,7 +149,7 @@ static void take_record(struct link *link)
 static void took(struct link *link, size_t n)
 {
     struct error err = ERROR_INIT;
-    struct link_reading *reading = link->reading;
+    struct link_reader *reading = link->reading;
     if (decoder_took(&reading->decoder, n, &err) ||
         (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
         /* The bytes are damaged, or no peer of ours sends them. */
@@ -164,7 +164,7 @@ static void took(struct link *link, size_t n)
             link_refuse(link, &err);
     } else if (decoder_interrupted(&reading->decoder)) {
         /* A record begins within the one that is being read. */
-        struct link_reading *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
+        struct link_reader *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
         link->spare = NULL;
         decoder_nest(&inner->decoder, &link->reading->decoder, &inner->record);
         inner->below = link->reading;
@@ -177,7 +177,7 @@ static void took(struct link *link, size_t n)
             return;
         if (reading->below) {
             /* It is there, and was taken. */
-            struct link_reading *inner = link->reading;
+            struct link_reader *inner = link->reading;
             link->reading = inner->below;
             link->depth--;
             decoder_resume(&link->reading->decoder, &inner->decoder);

@@ -147,7 +147,7 @@ static void closed(void *context, struct link *link, const struct error *why)
     }
     if (!link->dialed) {
         peers->n_waiting--;
-        struct peers_refused *refused = &peers->refused;
+        struct peer_refusals *refused = &peers->refused;
         uint64_t *const counters[] = {
             [REFUSAL_WRONG_KEY] = &refused->wrong_key,
             [REFUSAL_NO_TLS] = &refused->no_tls,
@@ -310,11 +310,11 @@ const struct link_hello *peers_self(const struct peers *peers)
     return &peers->config.self;
 }
 
-struct peers_refused peers_refused(const struct peers *peers)
+struct peer_refusals peers_refused(const struct peers *peers)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&peers->lock;
     pthread_mutex_lock(lock);
-    struct peers_refused refused = peers->refused;
+    struct peer_refusals refused = peers->refused;
     pthread_mutex_unlock(lock);
     return refused;
 }

@@ -83,10 +83,10 @@ struct loop *peers_loop(const struct peers *peers);
 const struct link_hello *peers_self(const struct peers *peers);
 
 /* Connections that were refused before they were links, by reason. Any thread. */
-struct peers_refused {
+struct peer_refusals {
     uint64_t wrong_key, no_tls, http, garbage, wrong_job, wrong_version, timeout, too_many, old;
 };
 
-struct peers_refused peers_refused(const struct peers *peers);
+struct peer_refusals peers_refused(const struct peers *peers);
 
 #endif

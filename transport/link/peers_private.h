@@ -28,7 +28,7 @@ struct peers {
     pthread_mutex_t lock;
     struct map by_task;           /* lock: open links to tasks, by link->peer.task */
     struct map newest;            /* of a task's incarnations; the keys are its own */
-    struct peers_refused refused; /* lock */
+    struct peer_refusals refused; /* lock */
     struct error failed;          /* the first dial that failed since peers_wait told */
     struct loop_timer *timer;     /* trims the memory that is kept */
 };

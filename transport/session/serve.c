@@ -8,7 +8,7 @@
 #include "exec/device/device_set.h"
 #include "exec/state/variable.h"
 
-struct serving {
+struct service {
     const struct serve_options *options;
     struct member member;
     struct device_set devices;
@@ -19,11 +19,11 @@ struct serving {
 
 static void told_to_end(void *context)
 {
-    const struct serving *s = context;
+    const struct service *s = context;
     loop_stop(hub_loop(s->member.hub));
 }
 
-static int open_devices(struct serving *s, struct error *err)
+static int open_devices(struct service *s, struct error *err)
 {
     const struct cluster *cluster = &s->member.cluster;
     const struct cluster_task *self = cluster_find(cluster, s->member.job_name, s->member.index);
@@ -47,7 +47,7 @@ static int open_devices(struct serving *s, struct error *err)
     return 0;
 }
 
-static int open_all(struct serving *s, struct address *bound, struct error *err)
+static int open_all(struct service *s, struct address *bound, struct error *err)
 {
     const struct serve_options *options = s->options;
     int code = member_open(&s->member, &options->member, err);
@@ -76,7 +76,7 @@ static int open_all(struct serving *s, struct address *bound, struct error *err)
 }
 
 /* Nobody answers requests that come while the loop still runs for steps to end. */
-static void close_all(struct serving *s)
+static void close_all(struct service *s)
 {
     struct error why = ERROR_INIT;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", s->member.task);
@@ -93,7 +93,7 @@ static void close_all(struct serving *s)
 
 int serve(const struct serve_options *options, struct error *err)
 {
-    struct serving s = {.options = options, .variables = variable_store_new()};
+    struct service s = {.options = options, .variables = variable_store_new()};
     struct address bound;
     int code = open_all(&s, &bound, err);
     if (!code) {

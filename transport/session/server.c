@@ -7,7 +7,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 
-enum served_reaction served_react(struct served *served, enum served_event event)
+enum served_reaction served_react(struct served_session *served, enum served_event event)
 {
     pthread_mutex_lock(&served->lock);
     enum served_reaction what = served_life_react(&served->life, event);
@@ -15,13 +15,13 @@ enum served_reaction served_react(struct served *served, enum served_event event
     return what;
 }
 
-struct served *server_find(struct server *server, const struct query *query,
-                           enum served_event event)
+struct served_session *server_find(struct server *server, const struct query *query,
+                                   enum served_event event)
 {
     struct error err = ERROR_INIT;
     uint64_t id = 0;
     record_get_uint(&query->record->header, "session", &id);
-    for (struct served *served = server->sessions; served; served = served->next)
+    for (struct served_session *served = server->sessions; served; served = served->next)
         if (served->id == id && served->owner == query->peer &&
             served_react(served, event) == SERVED_GO_ON)
             return served;
@@ -53,8 +53,8 @@ static struct server *server_of(struct hub_watcher *watcher)
 
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
-    struct served *next;
-    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+    struct served_session *next;
+    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
         next = served->next;
         served_linked(served, peer);
     }
@@ -63,8 +63,8 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
 /* The sessions of a driver end with it. */
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
-    struct served *next;
-    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+    struct served_session *next;
+    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
         next = served->next;
         if (served->owner == peer)
             served_close(served, why);
@@ -73,8 +73,8 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
 
 static void failed(struct hub_watcher *watcher, const char *task, const struct error *why)
 {
-    struct served *next;
-    for (struct served *served = server_of(watcher)->sessions; served; served = next) {
+    struct served_session *next;
+    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
         next = served->next;
         served_not_linked(served, task, why);
     }
@@ -84,7 +84,7 @@ static void failed(struct hub_watcher *watcher, const char *task, const struct e
 static void update_failed(void *context, const struct error *why)
 {
     struct server *server = context;
-    for (struct served *served = server->sessions; served; served = served->next)
+    for (struct served_session *served = server->sessions; served; served = served->next)
         served_cancel_all(served, why);
 }
 
@@ -120,13 +120,13 @@ static bool has_no_sessions(void *context)
 void server_free(struct server *server)
 {
     struct error why = ERROR_INIT;
-    struct served *next;
+    struct served_session *next;
     if (!server)
         return;
     server->ends = true;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", server->options.task);
     update_loops_free(server->updates);
-    for (struct served *served = server->sessions; served; served = next) {
+    for (struct served_session *served = server->sessions; served; served = next) {
         next = served->next;
         served_close(served, &why);
     }

@@ -18,8 +18,8 @@ struct server {
     struct hub_watcher watcher; /* its owner is found by offsetof */
     struct update_loops *updates;
     struct serial_queue *graphs; /* reads and frees them: the larger they are the longer it takes */
-    struct served *sessions;     /* of the loop's thread */
-    int n_sessions;              /* that are not closing */
+    struct served_session *sessions; /* of the loop's thread */
+    int n_sessions;                  /* that are not closing */
     bool ends;
     atomic_uint_fast64_t steps; /* that were run */
 };
@@ -33,7 +33,7 @@ struct handle {
 
 struct served_step {
     struct session_done done;
-    struct served *served;
+    struct served_session *served;
     uint64_t query, id;
     struct peer *asker; /* held */
     const struct handle *handle;
@@ -51,7 +51,7 @@ struct served_address {
 
 /* A session that is served. Members without another comment are the loop's thread's; while the
  * graph is read, the queue's. */
-struct served {
+struct served_session {
     struct server *server;
     uint64_t id;
     struct peer *owner; /* the driver's, held */
@@ -59,7 +59,7 @@ struct served {
     struct session *session;
     struct exchange *exchange;
     VEC(struct handle *) handles;
-    struct served *next;
+    struct served_session *next;
 
     /* Until the graph is read: its bytes, and where other tasks are. */
     struct tensor stream;
@@ -80,31 +80,31 @@ struct served {
 
 /* The session that a query names and the asker owns, for what is asked of it; NULL: answered with
  * an error. */
-struct served *server_find(struct server *server, const struct query *query,
-                           enum served_event event);
+struct served_session *server_find(struct server *server, const struct query *query,
+                                   enum served_event event);
 
 /* It goes on by its table, which says what is to be done. The loop's thread. */
-enum served_reaction served_react(struct served *served, enum served_event event);
+enum served_reaction served_react(struct served_session *served, enum served_event event);
 
 /* server_session.c: the verbs open and close. */
 void server_verb_open(void *context, const struct query *query);
 void server_verb_close(void *context, const struct query *query);
 /* A link to a task opened, or a dial was given up: sessions that wait for it go on. */
-void served_linked(struct served *served, struct peer *peer);
-void served_not_linked(struct served *served, const char *task, const struct error *why);
+void served_linked(struct served_session *served, struct peer *peer);
+void served_not_linked(struct served_session *served, const char *task, const struct error *why);
 /* Cancels its steps; it is freed when they are over. The one that waits for it to open is told. */
-void served_close(struct served *served, const struct error *why);
-void served_free(struct served *served);
+void served_close(struct served_session *served, const struct error *why);
+void served_free(struct served_session *served);
 
 /* server_step.c: the verbs register, step and cancel. */
 void server_verb_register(void *context, const struct query *query);
 void server_verb_step(void *context, const struct query *query);
 void server_verb_cancel(void *context, const struct query *query);
-void served_cancel_all(struct served *served, const struct error *why);
+void served_cancel_all(struct served_session *served, const struct error *why);
 
 /* Keeps a session that is served from being freed, from any thread. */
-void served_retain(struct served *served);
-void served_drop(struct served *served);
+void served_retain(struct served_session *served);
+void served_drop(struct served_session *served);
 
 /* server_variables.c: the verbs read and write. */
 void server_verb_read(void *context, const struct query *query);

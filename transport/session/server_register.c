@@ -88,7 +88,7 @@ static int check_slots(const struct graph *graph, const edge_vec *edges, struct 
 
 void server_verb_register(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query, SERVED_ASKED);
+    struct served_session *served = server_find(context, query, SERVED_ASKED);
     struct error err = ERROR_INIT;
     edge_vec targets = VEC_INIT;
     if (!served)

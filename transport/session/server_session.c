@@ -21,7 +21,7 @@ void handle_free(struct handle *handle)
 /* Takes the longer the larger the graph is. */
 static void release(void *argument)
 {
-    struct served *served = argument;
+    struct served_session *served = argument;
     exchange_close(served->exchange);
     for (size_t i = 0; i < served->handles.n; i++)
         handle_free(served->handles.items[i]);
@@ -40,10 +40,10 @@ static void release(void *argument)
     mem_free(served);
 }
 
-void served_free(struct served *served)
+void served_free(struct served_session *served)
 {
     struct server *server = served->server;
-    struct served **at = &server->sessions;
+    struct served_session **at = &server->sessions;
     while (*at != served)
         at = &(*at)->next;
     *at = served->next;
@@ -52,7 +52,7 @@ void served_free(struct served *served)
     serial_queue_add(server->graphs, release, served); /* it ends after the last session */
 }
 
-void served_close(struct served *served, const struct error *why)
+void served_close(struct served_session *served, const struct error *why)
 {
     pthread_mutex_lock(&served->lock);
     enum served_reaction what = served_life_react(&served->life, SERVED_CLOSE);
@@ -71,7 +71,7 @@ void served_close(struct served *served, const struct error *why)
 
 void server_verb_close(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query, SERVED_LEFT);
+    struct served_session *served = server_find(context, query, SERVED_LEFT);
     struct error why = ERROR_INIT;
     if (!served)
         return;
@@ -83,7 +83,7 @@ void server_verb_close(void *context, const struct query *query)
 /* ---- opening ---- */
 
 /* A driver waits for the answer until every link is there. */
-static void try_answer(struct served *served)
+static void try_answer(struct served_session *served)
 {
     const char *task;
     if (exchange_lacks(served->exchange, &task) ||
@@ -100,7 +100,7 @@ static void try_answer(struct served *served)
 
 static void too_late(void *context)
 {
-    struct served *served = context;
+    struct served_session *served = context;
     struct error why = ERROR_INIT;
     const char *task = "";
     if (served_react(served, SERVED_LATE) != SERVED_FAIL)
@@ -111,7 +111,7 @@ static void too_late(void *context)
     served_close(served, &why);
 }
 
-void served_linked(struct served *served, struct peer *peer)
+void served_linked(struct served_session *served, struct peer *peer)
 {
     if (served_react(served, SERVED_LINKED) != SERVED_GO_ON)
         return;
@@ -119,7 +119,7 @@ void served_linked(struct served *served, struct peer *peer)
     try_answer(served);
 }
 
-void served_not_linked(struct served *served, const char *task, const struct error *why)
+void served_not_linked(struct served_session *served, const char *task, const struct error *why)
 {
     if (served_react(served, SERVED_MISSED) == SERVED_FAIL &&
         exchange_is_without(served->exchange, task))
@@ -127,7 +127,7 @@ void served_not_linked(struct served *served, const char *task, const struct err
 }
 
 /* The graph comes as the bytes of a stream. */
-static int read_graph(struct served *served, struct error *err)
+static int read_graph(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
     const struct tensor *bytes = &served->stream;
@@ -145,7 +145,7 @@ static int read_graph(struct served *served, struct error *err)
     return code;
 }
 
-static int make(struct served *served, struct error *err)
+static int make(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
     struct session_options session = {.plan = {.kernels = options->kernels,
@@ -164,7 +164,7 @@ static int make(struct served *served, struct error *err)
 }
 
 /* The one of two tasks whose name comes first dials. */
-static int reach(struct served *served, const struct served_address *to, struct error *err)
+static int reach(struct served_session *served, const struct served_address *to, struct error *err)
 {
     const struct server_options *options = &served->server->options;
     struct peer *peer = hub_peer(options->hub, to->task);
@@ -177,7 +177,7 @@ static int reach(struct served *served, const struct served_address *to, struct 
     return code;
 }
 
-static int reach_all(struct served *served, struct error *err)
+static int reach_all(struct served_session *served, struct error *err)
 {
     int code = 0;
     exchange_route(served->exchange, peer_task(served->owner), served->owner);
@@ -190,7 +190,7 @@ static int reach_all(struct served *served, struct error *err)
 /* In the loop's thread again; the session is held for it. */
 static void go_on(void *argument)
 {
-    struct served *served = argument;
+    struct served_session *served = argument;
     struct server *server = served->server;
     int code = served->unread.code;
     bool goes_on = served_react(served, SERVED_READ) == SERVED_GO_ON;
@@ -209,7 +209,7 @@ static void go_on(void *argument)
 /* In the queue's. */
 static void read_and_make(void *argument)
 {
-    struct served *served = argument;
+    struct served_session *served = argument;
     if (!read_graph(served, &served->unread))
         make(served, &served->unread);
     loop_post(hub_loop(served->server->options.hub), go_on, served);
@@ -217,7 +217,8 @@ static void read_and_make(void *argument)
 
 /* ---- the request ---- */
 
-static int take_addresses(struct served *served, const struct record *record, struct error *err)
+static int take_addresses(struct served_session *served, const struct record *record,
+                          struct error *err)
 {
     const msgpack_object *map = record_field(&record->header, "addresses");
     uint32_t n = map && map->type == MSGPACK_OBJECT_MAP ? map->via.map.size : 0;
@@ -233,7 +234,8 @@ static int take_addresses(struct served *served, const struct record *record, st
     return 0;
 }
 
-static int take_request(struct served *served, const struct record *record, struct error *err)
+static int take_request(struct served_session *served, const struct record *record,
+                        struct error *err)
 {
     const struct server *server = served->server;
     if (!record_get_uint(&record->header, "session", &served->id) || !served->id)
@@ -250,7 +252,7 @@ void server_verb_open(void *context, const struct query *query)
 {
     struct server *server = context;
     struct error err = ERROR_INIT;
-    struct served *served = mem_alloc(sizeof *served);
+    struct served_session *served = mem_alloc(sizeof *served);
     served->server = server;
     served->owner = peer_retain(query->peer);
     served->open_query = query->id;

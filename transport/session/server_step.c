@@ -16,7 +16,7 @@ static void last_is_over(void *argument)
     served_free(argument);
 }
 
-void served_retain(struct served *served)
+void served_retain(struct served_session *served)
 {
     pthread_mutex_lock(&served->lock);
     served->n_holders++;
@@ -24,7 +24,7 @@ void served_retain(struct served *served)
 }
 
 /* One holder less: a step (NULL: another), whose memory the next one takes. */
-static void let_go(struct served *served, struct served_step *step)
+static void let_go(struct served_session *served, struct served_step *step)
 {
     struct loop *loop = hub_loop(served->server->options.hub);
     pthread_mutex_lock(&served->lock);
@@ -38,7 +38,7 @@ static void let_go(struct served *served, struct served_step *step)
         loop_post(loop, last_is_over, served);
 }
 
-void served_drop(struct served *served)
+void served_drop(struct served_session *served)
 {
     let_go(served, NULL);
 }
@@ -46,7 +46,7 @@ void served_drop(struct served *served)
 /* ---- a step ---- */
 
 /* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
-static int take_step(struct served *served, struct served_step **step, struct error *err)
+static int take_step(struct served_session *served, struct served_step **step, struct error *err)
 {
     pthread_mutex_lock(&served->lock);
     int n = served->n_holders;
@@ -77,7 +77,7 @@ static void step_release(struct served_step *step)
 
 static void leave(struct served_step *step)
 {
-    struct served *served = step->served;
+    struct served_session *served = step->served;
     pthread_mutex_lock(&served->lock);
     struct served_step **at = &served->steps;
     while (*at != step)
@@ -148,7 +148,7 @@ static int take_feeds(struct served_step *step, const struct query *query, struc
 static int read_step(struct served_step *step, const struct query *query, struct error *err)
 {
     const msgpack_object *header = &query->record->header;
-    struct served *served = step->served;
+    struct served_session *served = step->served;
     uint64_t handle, replica;
     if (!record_get_uint(header, "handle", &handle) || handle >= served->handles.n ||
         !record_get_uint(header, "step", &step->id) ||
@@ -188,7 +188,7 @@ static void plan_and_start(void *argument)
 /* A plan is not made in the loop's thread. */
 static void run(struct served_step *step)
 {
-    struct served *served = step->served;
+    struct served_session *served = step->served;
     struct session_call call = call_of(step);
     step->step.rendezvous = step->rendezvous;
     step->fetches = mem_array(step->handle->fetches.n + 1, sizeof *step->fetches);
@@ -204,7 +204,7 @@ static void run(struct served_step *step)
 
 void server_verb_step(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query, SERVED_ASKED);
+    struct served_session *served = server_find(context, query, SERVED_ASKED);
     struct error err = ERROR_INIT;
     if (!served)
         return;
@@ -230,7 +230,7 @@ void server_verb_step(void *context, const struct query *query)
 /* ---- cancel ---- */
 
 /* Held; NULL: it is over. */
-static struct served_step *hold_step(struct served *served, uint64_t id)
+static struct served_step *hold_step(struct served_session *served, uint64_t id)
 {
     pthread_mutex_lock(&served->lock);
     struct served_step *step = served->steps;
@@ -244,7 +244,7 @@ static struct served_step *hold_step(struct served *served, uint64_t id)
 
 void server_verb_cancel(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query, SERVED_ASKED);
+    struct served_session *served = server_find(context, query, SERVED_ASKED);
     struct error why = ERROR_INIT;
     const char *text = record_text(&query->record->header, "text");
     int64_t code = ERR_CANCELLED;
@@ -265,7 +265,7 @@ void server_verb_cancel(void *context, const struct query *query)
     answer_done(query->peer, query->id);
 }
 
-void served_cancel_all(struct served *served, const struct error *why)
+void served_cancel_all(struct served_session *served, const struct error *why)
 {
     VEC(struct served_step *) all = VEC_INIT;
     pthread_mutex_lock(&served->lock);

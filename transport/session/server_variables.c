@@ -12,8 +12,8 @@
 #include "transport/session/server_private.h"
 
 struct variable_access {
-    struct served *served; /* held */
-    struct peer *asker;    /* held */
+    struct served_session *served; /* held */
+    struct peer *asker;            /* held */
     uint64_t query;
     const struct node *node;
     struct device *device;
@@ -92,7 +92,7 @@ static int read_query(struct variable_access *access, const struct query *query,
 
 static void start_access(struct server *server, const struct query *query, bool writes)
 {
-    struct served *served = server_find(server, query, SERVED_ASKED);
+    struct served_session *served = server_find(server, query, SERVED_ASKED);
     struct error err = ERROR_INIT;
     pthread_t thread;
     if (!served)

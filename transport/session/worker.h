@@ -22,7 +22,7 @@ struct worker_options {
 };
 
 /* Those of the workers that leave meet those who stay (worker_leave.c). */
-struct worker_parting {
+struct worker_departure {
     int64_t step;       /* the first one without those who leave */
     int64_t n, n_stay;  /* who meets, and how many of them stay: */
     int64_t first, own; /* rank of the first of these; this one's place among them, -1: it leaves */
@@ -37,14 +37,14 @@ struct worker {
     struct member member;
     struct device_set devices;
     struct driver_session *session;
-    struct collective *collective;  /* of the job's workers; NULL: there is nothing they share */
-    VEC(const struct node *) own;   /* variables of which each worker has its own */
-    VEC(const struct node *) parts; /* and those of which each has a part */
-    const struct node *version;     /* that it computes from; NULL: there is no clock */
-    const struct node *asked;       /* whether it is to rest; NULL: it never is */
-    int64_t n_left;                 /* how many of them have left before the last step */
-    struct worker_parting parting;  /* in WORKER_PARTS */
-    saved_variables before;         /* what it had of its own before the step without another */
+    struct collective *collective;   /* of the job's workers; NULL: there is nothing they share */
+    VEC(const struct node *) own;    /* variables of which each worker has its own */
+    VEC(const struct node *) parts;  /* and those of which each has a part */
+    const struct node *version;      /* that it computes from; NULL: there is no clock */
+    const struct node *asked;        /* whether it is to rest; NULL: it never is */
+    int64_t n_left;                  /* how many of them have left before the last step */
+    struct worker_departure parting; /* in WORKER_PARTS */
+    saved_variables before;          /* what it had of its own before the step without another */
 };
 
 /* worker_close in any case. Errors as of member_open and driver_session_open. */

@@ -49,7 +49,7 @@ void worker_watch_leaving(struct worker *worker)
 {
     if (worker->collective && worker->own.n)
         collective_links_hear_of_leaving(worker->collective,
-                                         &(struct collective_leaving){heard_of_leaving, worker});
+                                         &(struct collective_leave){heard_of_leaving, worker});
 }
 
 void worker_forget_parting(struct worker *worker)
@@ -60,7 +60,7 @@ void worker_forget_parting(struct worker *worker)
 
 /* ---- who leaves ---- */
 
-static int read_members(const struct tensor *members, int rank, struct worker_parting *parting,
+static int read_members(const struct tensor *members, int rank, struct worker_departure *parting,
                         struct error *err)
 {
     parting->n = members->shape.dims[0];
@@ -85,7 +85,7 @@ static int read_members(const struct tensor *members, int rank, struct worker_pa
 }
 
 int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
-                struct worker_parting *parting, struct error *err)
+                struct worker_departure *parting, struct error *err)
 {
     const int rank = worker->collective->rank;
     const int64_t items[] = {rank, row->says};
@@ -133,7 +133,7 @@ static int put_sum(struct worker *worker, struct saved_variable *saved, const st
 }
 
 /* Those who leave bring a value, and so does the first who stays, who gets them all. */
-static int give_sum(struct worker *worker, const struct worker_parting *parting,
+static int give_sum(struct worker *worker, const struct worker_departure *parting,
                     struct saved_variable *saved, uint64_t which, struct error *err)
 {
     static const enum collective_kind kind = COLLECTIVE_ROWS;
@@ -167,7 +167,7 @@ static int put_part(struct worker *worker, const struct saved_variable *saved,
 }
 
 /* All bring what they have, and each of those who stay gets its part of the sum. */
-static int give_rows(struct worker *worker, const struct worker_parting *parting,
+static int give_rows(struct worker *worker, const struct worker_departure *parting,
                      struct saved_variable *saved, uint64_t which, struct error *err)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM_PART;
@@ -184,7 +184,7 @@ static int give_rows(struct worker *worker, const struct worker_parting *parting
     return code;
 }
 
-static int give(struct worker *worker, const struct worker_parting *parting, uint64_t which,
+static int give(struct worker *worker, const struct worker_departure *parting, uint64_t which,
                 struct error *err)
 {
     struct saved_variable saved = {.node = worker->own.items[which]};
@@ -201,8 +201,8 @@ static int give(struct worker *worker, const struct worker_parting *parting, uin
 }
 
 /* Its values after the last step of those who leave go to the one that saves. */
-static int give_before(struct worker *worker, const struct worker_parting *parting, uint64_t which,
-                       struct error *err)
+static int give_before(struct worker *worker, const struct worker_departure *parting,
+                       uint64_t which, struct error *err)
 {
     static const enum collective_kind kind = COLLECTIVE_ROWS;
     const struct collective_key key = {"=before", parting->step, which};
@@ -224,12 +224,12 @@ static int give_before(struct worker *worker, const struct worker_parting *parti
     return code;
 }
 
-static bool somebody_gives(const struct worker_parting *parting)
+static bool somebody_gives(const struct worker_departure *parting)
 {
     return parting->n_stay && parting->n_stay < parting->n;
 }
 
-static int begin_parting(struct worker *worker, int64_t says, struct worker_parting *parting,
+static int begin_parting(struct worker *worker, int64_t says, struct worker_departure *parting,
                          struct error *err)
 {
     const struct worker_row row = {
@@ -246,7 +246,7 @@ static int begin_parting(struct worker *worker, int64_t says, struct worker_part
 }
 
 /* The checkpoint of those who stay is to be the newer. */
-static int wait_for_saver(struct worker *worker, const struct worker_parting *parting,
+static int wait_for_saver(struct worker *worker, const struct worker_departure *parting,
                           struct error *err)
 {
     const int64_t nothing = 0;
@@ -257,7 +257,7 @@ static int wait_for_saver(struct worker *worker, const struct worker_parting *pa
     return code;
 }
 
-static int end_parting(struct worker *worker, const struct worker_parting *parting,
+static int end_parting(struct worker *worker, const struct worker_departure *parting,
                        struct error *err)
 {
     bool gives = somebody_gives(parting);
@@ -269,7 +269,7 @@ static int end_parting(struct worker *worker, const struct worker_parting *parti
 
 int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
-    worker->parting = (struct worker_parting){.step = step + 1};
+    worker->parting = (struct worker_departure){.step = step + 1};
     collective_links_announce_leave(worker->collective);
     int64_t says = WORKER_SAYS_LEAVE | (saves ? WORKER_SAYS_SAVE : 0);
     int code = begin_parting(worker, says, &worker->parting, err);
@@ -288,7 +288,7 @@ int worker_give_state(struct worker *worker, struct error *err)
 int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bool *left,
                       struct error *err)
 {
-    struct worker_parting parting = {.step = step};
+    struct worker_departure parting = {.step = step};
     int64_t n_left = worker->collective->size - n_members;
     *left = n_left > worker->n_left;
     worker->n_left = n_left;

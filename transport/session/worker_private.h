@@ -81,7 +81,7 @@ void worker_tell_journal(const struct worker *worker);
  * release, but where *met is false. */
 enum { WORKER_SAYS_LEAVE = 1, WORKER_SAYS_SAVE = 2 };
 int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
-                struct worker_parting *all, struct error *err);
+                struct worker_departure *all, struct error *err);
 /* After the last step, `step`, where others go on: tells them, and waits until they have run the
  * next one. If it `saves`, what they had before that is kept beside its own. */
 int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err);

@@ -130,7 +130,7 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
 
 /* `met`: of the last one, as of collective_links_run. */
 static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
-                struct worker_parting *all, struct error *err)
+                struct worker_departure *all, struct error *err)
 {
     const struct worker_row row = {.key = {met ? "=end" : "=saves", step, (uint64_t)worker->n_left},
                                    .says = saves ? WORKER_SAYS_SAVE : 0};
@@ -140,7 +140,7 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err)
 {
-    struct worker_parting all = {.step = step};
+    struct worker_departure all = {.step = step};
     int code = meet(worker, step, saves, NULL, &all, err);
     if (!code)
         code = worker_take_given(worker, step, all.n, again, err);
@@ -152,7 +152,7 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *a
 
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
-    struct worker_parting all = {.step = step};
+    struct worker_departure all = {.step = step};
     bool met = true;
     int code = meet(worker, step, true, &met, &all, err);
     if (!code && met)

@@ -89,7 +89,8 @@ static void expect(struct exchange *exchange, const struct node *recv, const cha
                    const struct node_output *output)
 {
     const char *name = arena_strdup(&exchange->arena, key);
-    struct expected e = {name, *output, add_route(exchange, node_string(recv, "send_device"))};
+    struct expected_value e = {name, *output,
+                               add_route(exchange, node_string(recv, "send_device"))};
     map_put(&exchange->names, name, (int64_t)exchange->expected.n);
     vec_push(&exchange->expected, e);
 }

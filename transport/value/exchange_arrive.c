@@ -25,7 +25,7 @@ static int find_target(struct exchange *exchange, const struct value_id *id,
     if (!map_get(&exchange->names, id->key, &index)) {
         code = error_set(err, ERR_PROTOCOL, "nothing receives '%.200s'", id->key);
     } else {
-        const struct expected *expected = &exchange->expected.items[index];
+        const struct expected_value *expected = &exchange->expected.items[index];
         arrival->key = expected->name;
         const struct node_output *output = &expected->output;
         if (arrival->value && (arrival->value->type != output->type ||

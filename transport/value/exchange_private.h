@@ -24,7 +24,7 @@ struct route {
 };
 
 /* A value that may come. */
-struct expected {
+struct expected_value {
     const char *name;
     struct node_output output;
     size_t route; /* where from */
@@ -37,7 +37,7 @@ struct exchange {
     const char *task;          /* this one */
     struct arena arena;        /* of the texts */
     struct map names, devices; /* of `expected`, of `routes` */
-    VEC(struct expected) expected;
+    VEC(struct expected_value) expected;
     struct exchange *next;
 
     pthread_mutex_t lock; /* guards what follows */

@@ -10,7 +10,7 @@
 #include "transport/value/flow_shared.h"
 
 /* A value that the receiver has not granted yet. */
-struct announced {
+struct announcement {
     struct value_id id;  /* the key is a copy */
     struct tensor value; /* zeroed: dead */
 };
@@ -25,8 +25,8 @@ struct peer {
     struct error why;             /* it is gone */
     uint64_t credit;              /* bytes that may be sent without a grant */
     uint64_t owed;                /* of these the peer may be told that they are free again */
-    VEC(struct announced) announced;
-    struct sharing sharing;
+    VEC(struct announcement) announced;
+    struct share_state sharing;
 };
 
 struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
@@ -49,7 +49,7 @@ struct peer *peer_retain(struct peer *peer)
     return peer;
 }
 
-static void announced_release(struct announced *a)
+static void announced_release(struct announcement *a)
 {
     mem_free((char *)(uintptr_t)a->id.key);
     tensor_release(&a->value);
@@ -188,7 +188,7 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
         peer->credit -= bytes;
         code = send_value(peer, id, value, false, err);
     } else {
-        struct announced a = {.id = *id};
+        struct announcement a = {.id = *id};
         msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
         value_id_pack(packer, id);
         pack_key_uint(packer, "bytes", value ? tensor_bytes(value) : 0);
@@ -210,7 +210,7 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
     pthread_mutex_lock(&peer->lock);
     size_t kept = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct announced *a = &peer->announced.items[i];
+        struct announcement *a = &peer->announced.items[i];
         if (a->id.session == session && (!step || a->id.step == step))
             announced_release(a);
         else
@@ -258,7 +258,7 @@ static int send_announced(struct peer *peer, const struct value_id *id, struct e
 {
     int code = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct announced a = peer->announced.items[i];
+        struct announcement a = peer->announced.items[i];
         if (a.id.session != id->session || a.id.step != id->step ||
             a.id.iteration != id->iteration || strcmp(a.id.key, id->key) != 0)
             continue;

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-void sharing_init(struct sharing *sharing, struct segments *segments, bool shares)
+void sharing_init(struct share_state *sharing, struct segments *segments, bool shares)
 {
     sharing->segments = segments;
     atomic_init(&sharing->on, segments && shares);
@@ -19,7 +19,7 @@ void shared_value_release(struct shared_value *shared)
     tensor_release(&shared->value);
 }
 
-void sharing_release(struct sharing *sharing)
+void sharing_release(struct share_state *sharing)
 {
     for (size_t i = 0; i < sharing->shared.n; i++)
         shared_value_release(&sharing->shared.items[i]);
@@ -28,7 +28,7 @@ void sharing_release(struct sharing *sharing)
 
 /* ---- as the side that sends ---- */
 
-bool sharing_copy(struct sharing *sharing, const struct tensor *value, struct tensor *copy)
+bool sharing_copy(struct share_state *sharing, const struct tensor *value, struct tensor *copy)
 {
     if (!atomic_load_explicit(&sharing->on, memory_order_relaxed) || value->layout ||
         !segment_suits(value->type, tensor_bytes(value)) || segment_has(value) ||
@@ -38,12 +38,12 @@ bool sharing_copy(struct sharing *sharing, const struct tensor *value, struct te
     return true;
 }
 
-bool sharing_can(const struct sharing *sharing, const struct tensor *value)
+bool sharing_can(const struct share_state *sharing, const struct tensor *value)
 {
     return atomic_load_explicit(&sharing->on, memory_order_relaxed) && segment_has(value);
 }
 
-int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
+int sharing_send(struct share_state *sharing, struct link *link, const struct value_id *id,
                  const struct tensor *value, bool granted, struct error *err)
 {
     struct segment_offer offer = segment_share(value);
@@ -70,7 +70,7 @@ int sharing_send(struct sharing *sharing, struct link *link, const struct value_
 }
 
 /* Answers come in the order of what was shared. */
-bool sharing_answered(struct sharing *sharing, struct link *link, const struct record *record,
+bool sharing_answered(struct share_state *sharing, struct link *link, const struct record *record,
                       struct shared_value *back)
 {
     uint64_t number, answer;

@@ -21,26 +21,26 @@ struct shared_value { /* which the peer has not answered yet */
     bool granted;
 };
 
-struct sharing {
+struct share_state {
     struct segments *segments;
     atomic_bool on; /* the peer has what was shared, as far as is known */
     VEC(struct shared_value) shared;
 };
 
 /* `shares`: the peer's link goes through shared memory. */
-void sharing_init(struct sharing *sharing, struct segments *segments, bool shares);
-void sharing_release(struct sharing *sharing);
+void sharing_init(struct share_state *sharing, struct segments *segments, bool shares);
+void sharing_release(struct share_state *sharing);
 
 /* A copy that can be shared, of a value that is worth it and cannot. Without the lock. */
-bool sharing_copy(struct sharing *sharing, const struct tensor *value, struct tensor *copy);
+bool sharing_copy(struct share_state *sharing, const struct tensor *value, struct tensor *copy);
 
 /* Returns whether the value can be shared as it is. */
-bool sharing_can(const struct sharing *sharing, const struct tensor *value);
-int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
+bool sharing_can(const struct share_state *sharing, const struct tensor *value);
+int sharing_send(struct share_state *sharing, struct link *link, const struct value_id *id,
                  const struct tensor *value, bool granted, struct error *err);
 
 /* The peer's answer: *back is what it does not have. False: it answers what was not asked. */
-bool sharing_answered(struct sharing *sharing, struct link *link, const struct record *record,
+bool sharing_answered(struct share_state *sharing, struct link *link, const struct record *record,
                       struct shared_value *back);
 void shared_value_release(struct shared_value *shared);
 

@@ -329,7 +329,7 @@ struct segments *hub_segments(struct hub *hub)
     return hub->segments;
 }
 
-struct outgoing *hub_outgoing(struct hub *hub)
+struct outgoing_memory *hub_outgoing(struct hub *hub)
 {
     return segments_outgoing(hub->segments);
 }

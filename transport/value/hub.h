@@ -41,7 +41,7 @@ struct segments *hub_segments(struct hub *hub);
  * that does not come again. Any thread. */
 void hub_trim(struct hub *hub);
 /* Memory from which peers of this host read what is sent to them. */
-struct outgoing *hub_outgoing(struct hub *hub);
+struct outgoing_memory *hub_outgoing(struct hub *hub);
 
 /* The peer of a task, held for the caller; NULL: there is no link. */
 struct peer *hub_peer(struct hub *hub, const char *task);

@@ -50,7 +50,8 @@ bool segments_add(struct segments *segments, struct segment *segment)
 
 /* ---- the interface ---- */
 
-static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type, size_t bytes)
+static struct buffer *alloc_outgoing(struct outgoing_memory *outgoing, enum dtype type,
+                                     size_t bytes)
 {
     struct segments *segments = (struct segments *)outgoing;
     bool suits = atomic_load_explicit(&segments->has_reader, memory_order_relaxed) &&
@@ -58,7 +59,7 @@ static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type,
     return suits ? segments_take(segments, bytes) : NULL;
 }
 
-static bool copies_to_lend(struct outgoing *outgoing, const struct tensor *value)
+static bool copies_to_lend(struct outgoing_memory *outgoing, const struct tensor *value)
 {
     const struct segments *segments = (struct segments *)outgoing;
     return atomic_load_explicit(&segments->has_reader, memory_order_relaxed) && !value->layout &&
@@ -75,7 +76,7 @@ struct segments *segments_new(size_t limit)
     struct segments *segments = mem_alloc(sizeof *segments);
     segments->keeper.give_back = relieve;
     mem_keeper_add(&segments->keeper);
-    segments->outgoing = (struct outgoing){alloc_outgoing, copies_to_lend};
+    segments->outgoing = (struct outgoing_memory){alloc_outgoing, copies_to_lend};
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;
     return segments;
@@ -107,7 +108,7 @@ bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type
     return buffer != NULL;
 }
 
-struct outgoing *segments_outgoing(struct segments *segments)
+struct outgoing_memory *segments_outgoing(struct segments *segments)
 {
     return &segments->outgoing;
 }

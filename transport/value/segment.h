@@ -37,7 +37,7 @@ bool segments_alloc(struct segments *segments, struct tensor *t, enum dtype type
 
 /* The same for values that an executor makes; there is none until some peer can map it. It lives as
  * long as the segments. */
-struct outgoing *segments_outgoing(struct segments *segments);
+struct outgoing_memory *segments_outgoing(struct segments *segments);
 void segments_have_reader(struct segments *segments);
 
 bool segment_has(const struct tensor *t);

@@ -11,7 +11,7 @@
 #include "transport/channel/memfd.h"
 #include "transport/value/segment_private.h"
 
-struct held { /* what a tensor has */
+struct segment_hold { /* what a tensor has */
     struct buffer buffer;
     struct segment *segment;
     int slot;
@@ -114,7 +114,7 @@ void segment_uncommit(const struct segment *segment, struct segment_span span)
 
 static void give_back(struct buffer *buffer)
 {
-    const struct held *held = (struct held *)buffer; /* its first member */
+    const struct segment_hold *held = (struct segment_hold *)buffer; /* its first member */
     struct segment *segment = held->segment;
     if (!segment->own)
         atomic_fetch_sub(&segment->in_use, buffer->bytes);
@@ -124,19 +124,19 @@ static void give_back(struct buffer *buffer)
     mem_free(buffer);
 }
 
-static bool is_own(const struct held *held)
+static bool is_own(const struct segment_hold *held)
 {
     return held->segment->own && atomic_load(segment_readers(held->segment, held->slot)) == 1;
 }
 
 static bool is_read(const struct buffer *buffer)
 {
-    return !is_own((const struct held *)buffer);
+    return !is_own((const struct segment_hold *)buffer);
 }
 
 struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_span span)
 {
-    struct held *held = mem_alloc(sizeof *held);
+    struct segment_hold *held = mem_alloc(sizeof *held);
     held->buffer = (struct buffer){.bytes = span.bytes,
                                    .data = segment_data_at(segment, span.offset),
                                    .free = give_back,
@@ -156,12 +156,12 @@ bool segment_has(const struct tensor *t)
 
 bool segment_is_own(const struct tensor *t)
 {
-    return segment_has(t) && is_own((const struct held *)t->buffer);
+    return segment_has(t) && is_own((const struct segment_hold *)t->buffer);
 }
 
 struct segment_offer segment_share(const struct tensor *t)
 {
-    const struct held *held = (const struct held *)t->buffer;
+    const struct segment_hold *held = (const struct segment_hold *)t->buffer;
     const struct segment *segment = held->segment;
     atomic_fetch_add(segment_readers(segment, held->slot), 1);
     return (struct segment_offer){{getpid(), segment->fd, segment->number},
@@ -171,6 +171,6 @@ struct segment_offer segment_share(const struct tensor *t)
 
 void segment_take_back(const struct tensor *t)
 {
-    const struct held *held = (const struct held *)t->buffer;
+    const struct segment_hold *held = (const struct segment_hold *)t->buffer;
     atomic_fetch_sub_explicit(segment_readers(held->segment, held->slot), 1, memory_order_release);
 }

@@ -56,7 +56,7 @@ struct segment {
 };
 
 struct segments {
-    struct outgoing outgoing; /* first */
+    struct outgoing_memory outgoing; /* first */
     struct mem_keeper keeper;
     atomic_bool has_reader;
     pthread_mutex_t lock;

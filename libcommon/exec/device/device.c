@@ -222,7 +222,7 @@ static int load_other(const char *type, void **module, struct error *err)
 
 #define DEVICES_MAX 64 /* more are told of nothing */
 
-struct pinned {
+struct pin {
     const void *data;
     size_t bytes;
     uint64_t by; /* devices, by place */
@@ -230,10 +230,10 @@ struct pinned {
 
 static pthread_mutex_t pinning = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct device *devices[DEVICES_MAX];
-static VEC(struct pinned) all;
+static VEC(struct pin) all;
 
 /* A device that cannot copies as from any memory. */
-static void pin(struct pinned *pinned, int place)
+static void pin(struct pin *pinned, int place)
 {
     struct error ignored = ERROR_INIT;
     struct device *device = devices[place];
@@ -241,7 +241,7 @@ static void pin(struct pinned *pinned, int place)
         pinned->by |= (uint64_t)1 << place;
 }
 
-static void unpin(struct pinned *pinned, int place)
+static void unpin(struct pin *pinned, int place)
 {
     if (pinned->by >> place & 1)
         devices[place]->memory->unpin(devices[place], pinned->data);
@@ -250,7 +250,7 @@ static void unpin(struct pinned *pinned, int place)
 
 void pinned_add(const void *data, size_t bytes)
 {
-    struct pinned pinned = {.data = data, .bytes = bytes};
+    struct pin pinned = {.data = data, .bytes = bytes};
     pthread_mutex_lock(&pinning);
     for (int i = 0; i < DEVICES_MAX; i++)
         pin(&pinned, i);

@@ -12,10 +12,10 @@
  * each step. */
 #define EXACT_BYTES ((size_t)1 << 20)
 
-struct pooled {
+struct pool_buffer {
     struct buffer buffer;  /* what is handed out */
     struct buffer *memory; /* of the device */
-    struct pooled *next;
+    struct pool_buffer *next;
     size_t capacity;
     int size_class;
 };
@@ -26,20 +26,20 @@ struct pool {
     bool on_device;
     bool is_host;         /* its memory is the host's */
     pthread_mutex_t lock; /* guards what follows */
-    struct pooled *idle[N_CLASSES];
+    struct pool_buffer *idle[N_CLASSES];
     size_t n_out; /* buffers that somebody holds */
     bool trimmed; /* nothing was taken since: what comes back is not kept either */
     bool closed;
 };
 
 /* One that is idle may be touched again. */
-static void unguard(const struct pool *pool, const struct pooled *p)
+static void unguard(const struct pool *pool, const struct pool_buffer *p)
 {
     if (pool->is_host)
         unguard_memory(p->memory->data, p->memory->bytes);
 }
 
-static void free_one(const struct pool *pool, struct pooled *p)
+static void free_one(const struct pool *pool, struct pool_buffer *p)
 {
     unguard(pool, p);
     p->memory->free(p->memory);
@@ -49,7 +49,7 @@ static void free_one(const struct pool *pool, struct pooled *p)
 static void free_idle(struct pool *pool)
 {
     for (int i = 0; i < N_CLASSES; i++) {
-        for (struct pooled *p = pool->idle[i], *next; p; p = next) {
+        for (struct pool_buffer *p = pool->idle[i], *next; p; p = next) {
             next = p->next;
             free_one(pool, p);
         }
@@ -117,7 +117,7 @@ static int size_class(size_t bytes, size_t *rounded)
 
 static void give_back(struct buffer *buffer)
 {
-    struct pooled *p = (struct pooled *)buffer;
+    struct pool_buffer *p = (struct pool_buffer *)buffer;
     struct pool *pool = buffer->owner;
     pthread_mutex_lock(&pool->lock);
     bool last = !--pool->n_out && pool->closed, keeps = !pool->closed && !pool->trimmed;
@@ -134,9 +134,9 @@ static void give_back(struct buffer *buffer)
         destroy(pool);
 }
 
-static struct pooled *take_off(struct pooled **at)
+static struct pool_buffer *take_off(struct pool_buffer **at)
 {
-    struct pooled *p = *at;
+    struct pool_buffer *p = *at;
     if (p)
         *at = p->next;
     return p;
@@ -148,13 +148,13 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     int class = size_class(bytes, &rounded);
     if (class >= N_CLASSES)
         return NULL;
-    struct pooled **at = &pool->idle[class];
+    struct pool_buffer **at = &pool->idle[class];
     pthread_mutex_lock(&pool->lock);
     while (*at && (*at)->capacity < bytes)
         at = &(*at)->next;
-    struct pooled *p = take_off(at);
+    struct pool_buffer *p = take_off(at);
     /* One that is too small goes for one that holds whatever the class does. */
-    struct pooled *smaller = p ? NULL : take_off(&pool->idle[class]);
+    struct pool_buffer *smaller = p ? NULL : take_off(&pool->idle[class]);
     pool->n_out++;
     pool->trimmed = false;
     pthread_mutex_unlock(&pool->lock);

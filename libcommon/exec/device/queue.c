@@ -84,7 +84,7 @@ int device_write(struct device *device, void *to, const void *from, size_t bytes
 
 /* ---- the end ---- */
 
-struct settling {
+struct settlement {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int left;
@@ -92,12 +92,12 @@ struct settling {
 
 struct settler {
     struct event_waiter waiter;
-    struct settling *all;
+    struct settlement *all;
 };
 
 static void settled(struct event_waiter *waiter, const struct error *failure)
 {
-    struct settling *all = CONTAINER_OF(waiter, struct settler, waiter)->all;
+    struct settlement *all = CONTAINER_OF(waiter, struct settler, waiter)->all;
     (void)failure;
     pthread_mutex_lock(&all->lock);
     all->left--;
@@ -108,7 +108,7 @@ static void settled(struct event_waiter *waiter, const struct error *failure)
 /* A queue's waiters are told in the order in which they asked. */
 void device_settle(struct device *device)
 {
-    struct settling all = {
+    struct settlement all = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = N_QUEUES};
     struct settler settlers[N_QUEUES];
     for (int i = 0; i < N_QUEUES; i++) {
@@ -123,14 +123,14 @@ void device_settle(struct device *device)
 
 /* ---- memory that a queue uses ---- */
 
-struct kept {
+struct queue_hold {
     struct event_waiter waiter;
     struct tensor tensor;
 };
 
 static void let_go(struct event_waiter *waiter, const struct error *failure)
 {
-    struct kept *kept = CONTAINER_OF(waiter, struct kept, waiter);
+    struct queue_hold *kept = CONTAINER_OF(waiter, struct queue_hold, waiter);
     (void)failure;
     tensor_release(&kept->tensor);
     mem_free(kept);
@@ -140,7 +140,7 @@ void queue_keep(struct device *device, enum queue_kind queue, const struct tenso
 {
     if (device->is_host || !t->buffer)
         return;
-    struct kept *kept = mem_alloc(sizeof *kept);
+    struct queue_hold *kept = mem_alloc(sizeof *kept);
     kept->waiter.done = let_go;
     tensor_share(&kept->tensor, t);
     queue_notify_end(device, queue, &kept->waiter);

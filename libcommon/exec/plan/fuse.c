@@ -27,18 +27,18 @@ int device_pass_find(const char *name)
     return -1;
 }
 
-void fused_release(struct fused *fused)
+void fused_release(struct fusion *fused)
 {
     graph_free(fused->graph);
     for (size_t i = 0; i < fused->before.n; i++)
         graph_free(fused->before.items[i]);
     vec_release(&fused->before);
     mem_free(fused->node_of);
-    *fused = (struct fused){0};
+    *fused = (struct fusion){0};
 }
 
 static void run_pass(const struct device_pass *pass, const struct graph *graph,
-                     const struct fuse_options *options, struct fused *fused)
+                     const struct fuse_options *options, struct fusion *fused)
 {
     struct fuse_groups groups;
     if (fuse_groups_init(&groups, graph, options, fused))
@@ -49,7 +49,7 @@ static void run_pass(const struct device_pass *pass, const struct graph *graph,
 }
 
 /* Takes the changes of one more pass. */
-static void follow(struct fused *fused, struct fused *next, size_t n_nodes)
+static void follow(struct fusion *fused, struct fusion *next, size_t n_nodes)
 {
     for (size_t i = 0; i < n_nodes; i++)
         if (fused->node_of[i] >= 0)
@@ -61,17 +61,17 @@ static void follow(struct fused *fused, struct fused *next, size_t n_nodes)
     next->graph = NULL;
 }
 
-void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fused *fused,
+void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES])
 {
     size_t n = graph->nodes.n, n_keep = (size_t)options->n_keep;
     struct edge *keep = mem_array(n_keep + 1, sizeof *keep);
     struct fuse_options now = *options;
-    *fused = (struct fused){.node_of = mem_array(n + 1, sizeof *fused->node_of)};
+    *fused = (struct fusion){.node_of = mem_array(n + 1, sizeof *fused->node_of)};
     for (size_t i = 0; i < n; i++)
         fused->node_of[i] = (int)i;
     for (int p = 0; p < N_DEVICE_PASSES; p++) {
-        struct fused next;
+        struct fusion next;
         if (n_gone)
             n_gone[p] = 0;
         if (options->without >> p & 1 || !device_passes[p].find)
@@ -93,7 +93,7 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
 
 typedef VEC(struct edge) edge_vec;
 
-static void copy_entry(const struct entry *entry, struct fused *fused)
+static void copy_entry(const struct entry *entry, struct fusion *fused)
 {
     struct edge *edges = mem_array((size_t)entry->n_edges + 1, sizeof *edges);
     for (int k = 0; k < entry->n_edges; k++)
@@ -102,7 +102,7 @@ static void copy_entry(const struct entry *entry, struct fused *fused)
     mem_free(edges);
 }
 
-static int copy_names(const struct graph *graph, struct fused *fused, struct error *err)
+static int copy_names(const struct graph *graph, struct fusion *fused, struct error *err)
 {
     int code = 0;
     graph_add_history(fused->graph, graph);
@@ -118,7 +118,7 @@ static int copy_names(const struct graph *graph, struct fused *fused, struct err
 }
 
 int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
-                     struct fused *fused, int n_gone[N_DEVICE_PASSES], struct error *err)
+                     struct fusion *fused, int n_gone[N_DEVICE_PASSES], struct error *err)
 {
     edge_vec keep = VEC_INIT;
     struct fuse_options all = *options;

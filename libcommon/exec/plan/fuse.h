@@ -21,7 +21,7 @@ struct fuse_options {
 
 typedef VEC(struct graph *) graph_vec;
 
-struct fused {
+struct fusion {
     struct graph *graph; /* borrows names and attributes of the old one; NULL: nothing was found */
     int *node_of;        /* by node of the old graph; -1: it is part of another */
     int n_gone;          /* nodes that are part of others, or are made another way */
@@ -50,12 +50,12 @@ int device_pass_find(const char *name);
 
 /* All of them, without the names that a graph has besides its nodes'; n_gone may be NULL: by pass.
  * The given graph outlives the result. */
-void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fused *fused,
+void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES]);
-void fused_release(struct fused *fused);
+void fused_release(struct fusion *fused);
 
 /* Where an edge of the old graph comes from in the new one, whose node it must have. */
-static inline struct edge fused_edge(const struct fused *fused, struct edge edge)
+static inline struct edge fused_edge(const struct fusion *fused, struct edge edge)
 {
     return (struct edge){fused->node_of[edge.node], edge.slot};
 }
@@ -63,6 +63,6 @@ static inline struct edge fused_edge(const struct fused *fused, struct edge edge
 /* The same of a graph with all its names: what entries and aliases stand for is kept, and what went
  * is said to have been removed. */
 int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
-                     struct fused *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
+                     struct fusion *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
 
 #endif

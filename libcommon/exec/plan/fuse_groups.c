@@ -49,11 +49,11 @@ static void look_at_all(struct fuse_groups *g)
 }
 
 bool fuse_groups_init(struct fuse_groups *g, const struct graph *graph,
-                      const struct fuse_options *options, struct fused *fused)
+                      const struct fuse_options *options, struct fusion *fused)
 {
     struct error ignored = ERROR_INIT;
     size_t n = graph->nodes.n + 1;
-    *fused = (struct fused){.node_of = mem_array(n, sizeof *fused->node_of)};
+    *fused = (struct fusion){.node_of = mem_array(n, sizeof *fused->node_of)};
     *g = (struct fuse_groups){
         .graph = graph, .options = options, .n_outputs = 1, .fused = fused, .memory = ARENA_INIT};
     g->order = arena_array(&g->memory, n, sizeof *g->order);

@@ -24,7 +24,7 @@ struct fuse_groups {
      * others. */
     const struct node_output *outputs;
     int n_outputs;
-    struct fused *fused;
+    struct fusion *fused;
     struct arena memory;
     void *own; /* of the pass */
 };
@@ -32,7 +32,7 @@ struct fuse_groups {
 /* Looks at all nodes, of which none is in a group yet, and empties `fused`. False: the graph has no
  * order, which is refused elsewhere. */
 bool fuse_groups_init(struct fuse_groups *groups, const struct graph *graph,
-                      const struct fuse_options *options, struct fused *fused);
+                      const struct fuse_options *options, struct fusion *fused);
 void fuse_groups_release(struct fuse_groups *groups);
 
 /* Returns whether the node is of one output, in a type in which several ops round as one by one, of

@@ -260,8 +260,7 @@ static void look_at_all(struct updates *u)
                 *waiters = arrival_set_with(&u->nodes, *waiters, node->id);
             }
     }
-    for (size_t i = 0; i < u->access.accesses.n; i++) {
-        const struct access *access = &u->access.accesses.items[i];
+    vec_each(access, &u->access.accesses) {
         u->updated[access->variable] |= access->write && is_update(graph_node(graph, access->node));
     }
 }

@@ -147,7 +147,7 @@ struct use {
 typedef VEC(struct use) use_vec;
 
 /* Facts of a value, where there are branches in an order. */
-struct merged {
+struct merge_facts {
     bool is_merged; /* a Merge brings its memory, or may */
     int beside;     /* a value of another branch, in whose memory it may be; -1: none */
 };

@@ -51,8 +51,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return code;
     plan_connect(plan);
     plan_find_segments(plan);
-    for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
+    vec_each(item, &plan->items) {
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;
         item->op = op_of(plan, item);
     }
@@ -90,8 +89,7 @@ void plan_release(struct plan *plan)
         return;
     if (plan->faults.n)
         fault_source_remove(&plan->faults);
-    for (size_t i = 0; i < plan->frames.n; i++) {
-        struct plan_frame *frame = &plan->frames.items[i];
+    vec_each(frame, &plan->frames) {
         vec_release(&frame->heads);
         vec_release(&frame->roots);
         vec_release(&frame->exits);
@@ -99,8 +97,7 @@ void plan_release(struct plan *plan)
         vec_release(&frame->order);
         vec_release(&frame->counted);
     }
-    for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
+    vec_each(item, &plan->items) {
         plan_release_state(item);
         vec_release(&item->after);
         vec_release(&item->locks);

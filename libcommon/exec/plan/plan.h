@@ -28,8 +28,8 @@ struct plan_options {
     const struct kernel_table *kernels;
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
-    struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
-    struct arenas *arenas;     /* a session's, which its plans share; NULL: the plan's own */
+    struct outgoing_memory *outgoing; /* for what other processes get; NULL: as for all else */
+    struct arenas *arenas;            /* a session's, which its plans share; NULL: the plan's own */
     int threads; /* that run expensive kernels of a dynamic plan at once, each with a team of one;
                   * 0, 1: one, with the device's team */
     enum plan_cut cut;

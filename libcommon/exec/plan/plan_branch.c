@@ -80,7 +80,7 @@ void plan_join_branches(struct plan *plan)
 {
     if (!plan->has_branches)
         return;
-    struct merged *merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *merged);
+    struct merge_facts *merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *merged);
     plan->merged = merged;
     for (size_t v = 0; v < plan->values.n; v++)
         merged[v].beside = -1;

@@ -73,8 +73,7 @@ void plan_find_segments(struct plan *plan)
     if (!device->capture || !plan->is_on_device || plan->options.check_numerics ||
         plan->keeps_reads)
         return;
-    for (size_t i = 0; i < plan->regions.n; i++) {
-        const struct region *region = &plan->regions.items[i];
+    vec_each(region, &plan->regions) {
         struct region_item *items = plan->frames.items[region->frame].order.items + region->first;
         for (int at = 0, n; at < region->n && region->frame == FRAME_ROOT; at += n ? n : 1) {
             struct plan_segment segment = {.items = &items[at], .first = region->first + at};

@@ -143,8 +143,7 @@ void plan_connect(struct plan *plan)
         find_gifts(plan, item);
     }
     mem_free(of);
-    for (size_t i = 0; i < plan->frames.n; i++) {
-        struct plan_frame *frame = &plan->frames.items[i];
+    vec_each(frame, &plan->frames) {
         frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
         for (size_t k = 0; k < frame->heads.n; k++) /* what an iteration begins with */
             frame->waits[k].pending = plan->items.items[frame->heads.items[k]].pending;

@@ -291,7 +291,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 /* ---- the device's passes over it ---- */
 
 /* The graph before is kept: it has the names and attributes. */
-static void take_fused(struct plan *plan, struct fused *fused, struct edge *fetch_edges)
+static void take_fused(struct plan *plan, struct fusion *fused, struct edge *fetch_edges)
 {
     for (int i = 0; i < plan->n_fetches; i++)
         fetch_edges[i] = fused_edge(fused, fetch_edges[i]);
@@ -313,7 +313,7 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
                                    .keep = fetch_edges,
                                    .n_keep = plan->n_fetches,
                                    .without = plan->options.without};
-    struct fused fused;
+    struct fusion fused;
     if (plan->options.cut == CUT_ITEMS || plan->options.check_numerics)
         return;
     options.without |= (unsigned)plan->options.device->exact << DEVICE_PASS_SUMS;

@@ -33,7 +33,7 @@ size_t plan_peak_bytes(const struct plan *plan)
 
 /* ---- items ---- */
 
-struct listed {
+struct list_entry {
     int n_ready, rank, item;
     bool is_point;
 };
@@ -41,7 +41,7 @@ struct listed {
 /* Regions that wait for less come first; regions before the points that may wait for them. */
 static int by_readiness(const void *a, const void *b)
 {
-    const struct listed *x = a, *y = b;
+    const struct list_entry *x = a, *y = b;
     if (x->n_ready != y->n_ready)
         return x->n_ready < y->n_ready ? -1 : 1;
     if (x->is_point != y->is_point)
@@ -63,17 +63,17 @@ static int list_item(const struct plan *plan, int id, int *list)
 
 static int list_all(const struct plan *plan, int *list)
 {
-    struct listed *all = mem_array(plan->items.n + 1, sizeof *all);
+    struct list_entry *all = mem_array(plan->items.n + 1, sizeof *all);
     int n = 0, n_listed = 0;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
         bool is_point = item->region < 0;
         if (!item->removed && !plan_is_repeated(plan, item))
-            all[n++] =
-                (struct listed){.n_ready = item->n_ready,
-                                .rank = is_point ? (int)i : plan->regions.items[item->region].rank,
-                                .item = (int)i,
-                                .is_point = is_point};
+            all[n++] = (struct list_entry){
+                .n_ready = item->n_ready,
+                .rank = is_point ? (int)i : plan->regions.items[item->region].rank,
+                .item = (int)i,
+                .is_point = is_point};
     }
     if (n)
         qsort(all, (size_t)n, sizeof *all, by_readiness);

@@ -306,8 +306,7 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
  * is not possible: NextIteration and Merge keep a value where it is. */
 static int bind_back_edges(struct plan *plan, struct error *err)
 {
-    for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
+    vec_each(item, &plan->items) {
         for (int k = 0; item->row && k < item->n_in; k++) {
             if (item->in[k] >= 0)
                 continue;

@@ -119,16 +119,14 @@ static void check_conditions(struct while_search *s)
     int *condition = mem_array(f->frames.n + 1, sizeof *condition);
     for (size_t i = 0; i < f->frames.n; i++)
         condition[i] = UNKNOWN;
-    for (size_t i = 0; i < f->variables.n; i++) {
-        const struct loop_variable *v = &f->variables.items[i];
+    vec_each(v, &f->variables) {
         int of = f->condition[v->enter], *known = &condition[v->frame];
         if (v->merge >= 0 && *known != UNKNOWN && *known != of)
             refuse(s, v->frame);
         if (v->merge >= 0)
             *known = of;
     }
-    for (size_t i = 0; i < f->variables.n; i++) {
-        const struct loop_variable *v = &f->variables.items[i];
+    vec_each(v, &f->variables) {
         if (condition[v->frame] == UNKNOWN ||
             !frames_implies(f, condition[v->frame], f->condition[v->enter]))
             refuse(s, v->frame);

@@ -100,8 +100,7 @@ static void find_key(struct region_find *f, int id, before_vec *befores)
         return;
     befores->n = 0;
     plan_collect_befores(f->plan, id, befores);
-    for (size_t i = 0; i < befores->n; i++) {
-        const struct before *before = &befores->items[i];
+    vec_each(before, befores) {
         if (before->is_after)
             wait_after(f, key, before->item, id);
         else
@@ -217,8 +216,7 @@ static void find_by_order(struct plan *plan)
         if (i != FRAME_ROOT && plan_has_order(plan, i))
             mark_condition(plan, &plan->frames.items[i]);
     }
-    for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
+    vec_each(item, &plan->items) {
         if (plan_has_order(plan, item->frame))
             item->region = first[item->frame] + (item->frame && !item->in_condition);
     }
@@ -265,8 +263,7 @@ static void fill_regions(struct plan *plan)
         vec_push(&frame->order, entry);
         item->head = frame->order.items[region->first].item;
     }
-    for (size_t i = 0; i < plan->regions.n; i++) {
-        struct region *region = &plan->regions.items[i];
+    vec_each(region, &plan->regions) {
         region->items = plan->frames.items[region->frame].order.items + region->first;
     }
 }

@@ -85,8 +85,7 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
 static void find_unplaced(const struct region_find *f)
 {
     struct plan *plan = f->plan;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
+    vec_each(item, &plan->items) {
         for (int k = 0; k < item->n_in && !item->removed; k++)
             if (item->in[k] >= 0)
                 plan->values.items[item->in[k]].n_uses++;
@@ -127,8 +126,7 @@ static void add_reuses(struct region_find *f)
     const struct reuse *last = NULL;
     if (f->reuses.n)
         qsort(f->reuses.items, f->reuses.n, sizeof *f->reuses.items, by_regions);
-    for (size_t i = 0; i < f->reuses.n; i++) {
-        const struct reuse *reuse = &f->reuses.items[i];
+    vec_each(reuse, &f->reuses) {
         if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
             continue;
         vec_push(&f->plan->items.items[reuse->item].after, reuse->before);

@@ -92,8 +92,7 @@ static void describe_region(struct plan *plan, struct region *region)
 static void find_relieved(struct plan *plan)
 {
     bool any = false;
-    for (size_t i = 0; i < plan->regions.n; i++) {
-        const struct region *region = &plan->regions.items[i];
+    vec_each(region, &plan->regions) {
         for (int k = 0; region->frees && k < region->n; k++)
             any |= region->items[k].makes_outgoing;
     }

@@ -49,7 +49,7 @@ static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
     struct device *device = call->device;
     const struct tensor *in = call->in[0];
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
+    struct device_timer *timing = item_start_copy(call, QUEUE_OUT);
     int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
     item_copied(call, timing);
     if (!call_host(call)->is_captured) /* for which the compute queue waits in the end */

@@ -30,7 +30,7 @@ struct kept_value {
 };
 typedef VEC(struct kept_value) kept_vec;
 
-struct captured {
+struct segment_capture {
     enum state state;
     bool by_item; /* in this step */
     struct device_graph *graph;
@@ -39,27 +39,27 @@ struct captured {
 };
 
 /* A segment that is to run. */
-struct capturing {
+struct capture_call {
     struct run *run;
     struct launch *launch;
     struct iteration *it;
     const struct plan_segment *segment;
-    struct captured *captured;
+    struct segment_capture *captured;
 };
 
-static struct region_call *call_of(const struct capturing *c, int at)
+static struct region_call *call_of(const struct capture_call *c, int at)
 {
     return &c->it->calls[c->segment->first + at];
 }
 
-static bool is_feed_copy(const struct capturing *c, int at)
+static bool is_feed_copy(const struct capture_call *c, int at)
 {
     return plan_is_feed_copy(c->run->plan, call_of(c, at)->host.item);
 }
 
 /* ---- memory that stays ---- */
 
-static void add_input(const struct capturing *c, int at, int i)
+static void add_input(const struct capture_call *c, int at, int i)
 {
     const struct plan *plan = c->run->plan;
     const struct item *items = plan->items.items, *item = call_of(c, at)->host.item;
@@ -77,7 +77,7 @@ static void add_input(const struct capturing *c, int at, int i)
     vec_push(&c->captured->inputs, kept);
 }
 
-static void add_output(const struct capturing *c, int at, int i)
+static void add_output(const struct capture_call *c, int at, int i)
 {
     struct region_call *call = call_of(c, at);
     int v = call->host.item->out[i];
@@ -92,7 +92,7 @@ static void add_output(const struct capturing *c, int at, int i)
 }
 
 /* Once. In an order all but fetches has its place. */
-static void find_kept(const struct capturing *c)
+static void find_kept(const struct capture_call *c)
 {
     if (c->captured->writes)
         return;
@@ -124,7 +124,7 @@ static bool is_elsewhere(const struct kept_value *k)
 }
 
 /* Returns whether what is kept may be written to, as far as it has to be. */
-static bool may_write(const struct captured *captured)
+static bool may_write(const struct segment_capture *captured)
 {
     bool may = true;
     for (size_t i = 0; i < captured->inputs.n && may; i++) {
@@ -137,7 +137,7 @@ static bool may_write(const struct captured *captured)
 }
 
 /* Inputs come to where they were when this began. */
-static int take_inputs(const struct capturing *c)
+static int take_inputs(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
     int code = 0;
@@ -158,11 +158,10 @@ static int take_inputs(const struct capturing *c)
 }
 
 /* While something is captured there is no other memory. */
-static int make_memory(const struct capturing *c, struct error *err)
+static int make_memory(const struct capture_call *c, struct error *err)
 {
     const struct plan *plan = c->run->plan;
-    for (size_t i = 0; i < c->captured->outputs.n; i++) {
-        const struct kept_value *k = &c->captured->outputs.items[i];
+    vec_each(k, &c->captured->outputs) {
         const struct value *value = k->value;
         struct pool *pool = k->at ? plan->pool : plan->host_pool;
         if (k->kept->buffer)
@@ -174,28 +173,26 @@ static int make_memory(const struct capturing *c, struct error *err)
     return 0;
 }
 
-static struct tensor *place_of(const struct capturing *c, const struct kept_value *k)
+static struct tensor *place_of(const struct capture_call *c, const struct kept_value *k)
 {
     return k->at ? k->at : &c->run->fetches[k->fetch];
 }
 
 /* To who gets it: before something is captured, what others bring there; when that is launched,
  * what it makes. */
-static void give(const struct capturing *c, bool captures)
+static void give(const struct capture_call *c, bool captures)
 {
-    for (size_t i = 0; i < c->captured->outputs.n; i++) {
-        const struct kept_value *k = &c->captured->outputs.items[i];
+    vec_each(k, &c->captured->outputs) {
         if (captures ? !k->at || k->is_fed : !k->is_fed)
             tensor_share(place_of(c, k), k->kept);
     }
 }
 
 /* False: something was made elsewhere, or somebody has it. */
-static bool take_back(const struct capturing *c)
+static bool take_back(const struct capture_call *c)
 {
     bool is_ours = true;
-    for (size_t i = 0; i < c->captured->outputs.n; i++) {
-        const struct kept_value *k = &c->captured->outputs.items[i];
+    vec_each(k, &c->captured->outputs) {
         is_ours &= place_of(c, k)->data == k->kept->data;
         tensor_release(place_of(c, k));
         is_ours &= is_free(k->kept);
@@ -216,7 +213,7 @@ static bool only_aliases(const struct plan *plan, const struct item *item)
     return only;
 }
 
-static int run_kernel(const struct capturing *c, int at)
+static int run_kernel(const struct capture_call *c, int at)
 {
     struct region_call *call = call_of(c, at);
     call->host.is_captured = true;
@@ -225,7 +222,7 @@ static int run_kernel(const struct capturing *c, int at)
     return result;
 }
 
-static int enqueue_item(const struct capturing *c, int at)
+static int enqueue_item(const struct capture_call *c, int at)
 {
     const struct item *item = call_of(c, at)->host.item;
     if (c->segment->items[at].looks &&
@@ -243,7 +240,7 @@ static int enqueue_item(const struct capturing *c, int at)
  * host. */
 static int enqueue(void *context)
 {
-    const struct capturing *c = context;
+    const struct capture_call *c = context;
     bool fetches = false;
     int code = 0;
     for (int at = 0; at < c->segment->n && !code; at++) {
@@ -258,7 +255,7 @@ static int enqueue(void *context)
 }
 
 /* Kernels count the updates of variables when they enqueue them. */
-static void note_writes(const struct capturing *c, bool is_over)
+static void note_writes(const struct capture_call *c, bool is_over)
 {
     for (size_t i = 0; i < c->segment->locks.n; i++) {
         struct variable *variable = c->segment->locks.items[i].variable;
@@ -273,7 +270,7 @@ static void note_writes(const struct capturing *c, bool is_over)
     }
 }
 
-static void drop_inputs(const struct capturing *c)
+static void drop_inputs(const struct capture_call *c)
 {
     for (int at = 0; at < c->segment->n; at++)
         if (c->segment->items[at].gathers)
@@ -282,10 +279,10 @@ static void drop_inputs(const struct capturing *c)
 
 /* A step that fails at it has done nothing yet. Tokens are dropped with what is seen of the region
  * in another shape. */
-static bool capture(const struct capturing *c)
+static bool capture(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
-    struct captured *captured = c->captured;
+    struct segment_capture *captured = c->captured;
     struct error err = ERROR_INIT;
     if (make_memory(c, &err))
         return false;
@@ -306,7 +303,7 @@ static bool capture(const struct capturing *c)
 
 /* ---- running ---- */
 
-static void forget(struct run *run, struct captured *captured)
+static void forget(struct run *run, struct segment_capture *captured)
 {
     struct device *device = run->plan->options.device;
     if (captured->graph)
@@ -314,11 +311,11 @@ static void forget(struct run *run, struct captured *captured)
     mem_free(captured->writes);
     vec_release(&captured->inputs);
     vec_release(&captured->outputs);
-    *captured = (struct captured){0};
+    *captured = (struct segment_capture){0};
 }
 
 /* They have been there since the first step, or since they were captured. */
-static bool are_there(const struct capturing *c)
+static bool are_there(const struct capture_call *c)
 {
     bool there = true;
     for (size_t i = 0; i < c->segment->locks.n && there; i++) {
@@ -329,7 +326,7 @@ static bool are_there(const struct capturing *c)
     return there;
 }
 
-static int launch(const struct capturing *c)
+static int launch(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
     int result = 0;
@@ -347,7 +344,7 @@ static int launch(const struct capturing *c)
 }
 
 /* With all locks. False: something is not where it was, or not yet free again. */
-static bool try_launch(const struct capturing *c, int *code)
+static bool try_launch(const struct capture_call *c, int *code)
 {
     if (!are_there(c)) {
         forget(c->run, c->captured);
@@ -375,8 +372,8 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     struct activation *a = launch->activation;
     int number = a->region->items[a->at].segment - 1;
     const struct plan_segment *segment = &run->plan->segments.items[number];
-    struct captured *captured = &run->captured[number];
-    struct capturing c = {run, launch, a->iteration, segment, captured};
+    struct segment_capture *captured = &run->captured[number];
+    struct capture_call c = {run, launch, a->iteration, segment, captured};
     captured->by_item |=
         captured->state == CAPTURE_NEW || captured->state == CAPTURE_REFUSED || run->step->trace;
     *code = KERNEL_PENDING;
@@ -406,7 +403,7 @@ void captured_open(struct run *run)
 void captured_over(struct run *run, bool is_good)
 {
     for (size_t i = 0; run->captured && i < run->plan->segments.n; i++) {
-        struct captured *captured = &run->captured[i];
+        struct segment_capture *captured = &run->captured[i];
         if (captured->by_item && is_good && captured->state == CAPTURE_NEW)
             captured->state = CAPTURE_DUE;
         captured->by_item = false;

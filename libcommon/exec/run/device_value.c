@@ -50,7 +50,7 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
     if (!out)
         return call->err->code;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    struct device_timing *timing = item_start_copy(call, QUEUE_IN);
+    struct device_timer *timing = item_start_copy(call, QUEUE_IN);
     int code =
         device->memory->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
     item_copied(call, timing);
@@ -98,7 +98,7 @@ int item_copy_out(struct kernel_call *call,
     int code = item_hand_over(call, l->copy.from, &l->copy.at);
     if (!code) /* before the time that the copies take */
         call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
-    struct device_timing *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
+    struct device_timer *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
     if (!code)
         code = copy_out_enqueue(&l->copy, call_host(call)->plan->host_pool, call->err);
     item_copied(call, timing);

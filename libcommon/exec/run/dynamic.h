@@ -54,11 +54,11 @@ struct run {
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
 
-    struct loop_run **loops;        /* by frame; NULL: not run yet */
-    struct shared_arena *arenas[2]; /* that the root borrows; NULL: none */
-    struct captured *captured;      /* by segment; NULL: there is none, as of the next */
-    struct tensor *kept_fetches;    /* where captured work has them */
-    struct launch own;              /* of a whole plan */
+    struct loop_run **loops;          /* by frame; NULL: not run yet */
+    struct shared_arena *arenas[2];   /* that the root borrows; NULL: none */
+    struct segment_capture *captured; /* by segment; NULL: there is none, as of the next */
+    struct tensor *kept_fetches;      /* where captured work has them */
+    struct launch own;                /* of a whole plan */
 
     struct device_step on_device;
     struct deferred_work deferred; /* goes on with a run that is started */

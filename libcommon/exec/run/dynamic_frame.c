@@ -18,8 +18,7 @@ static struct iteration *start_iteration(struct run *run, struct frame *frame, i
     for (size_t i = 0; i < frame->invariants.n; i++)
         ready_send(run, it, frame->invariants.items[i].item, &frame->invariants.items[i].value,
                    ready);
-    for (size_t i = 0; i < frame->deferred.n; i++) {
-        struct deferred *d = &frame->deferred.items[i];
+    vec_each(d, &frame->deferred) {
         ready_send(run, it, d->item, &d->value, ready);
         tensor_release(&d->value.tensor);
     }
@@ -41,9 +40,9 @@ static struct frame *find_child(struct run *run, struct iteration *it, int index
     return frame;
 }
 
-static struct deferred keep(int item, const struct token *value)
+static struct deferral keep(int item, const struct token *value)
 {
-    struct deferred kept = {.item = item, .value.is_live = value->is_live};
+    struct deferral kept = {.item = item, .value.is_live = value->is_live};
     share_value(&kept.value.tensor, &value->tensor);
     return kept;
 }

@@ -43,13 +43,13 @@ struct item_start item_start_traced(const struct kernel_call *call)
     return start;
 }
 
-struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
+struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
 {
     bool is_traced = call->step->trace && call->step_block;
     return is_traced ? device_timing_begin(call->device, queue) : NULL;
 }
 
-void item_copied(const struct kernel_call *call, struct device_timing *timing)
+void item_copied(const struct kernel_call *call, struct device_timer *timing)
 {
     const struct call_host *host = call_host(call);
     struct trace_run run = describe(host->item);

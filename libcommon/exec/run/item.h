@@ -33,7 +33,7 @@ struct plain_call {
 /* When a kernel begins to run, if there is a trace, which is told when it has run. */
 struct item_start {
     int64_t time;
-    struct device_timing *timing; /* of what is enqueued; NULL: of nothing */
+    struct device_timer *timing; /* of what is enqueued; NULL: of nothing */
 };
 struct item_start item_start_traced(const struct kernel_call *call);
 static inline struct item_start item_start(const struct kernel_call *call, const struct step *step)
@@ -41,8 +41,8 @@ static inline struct item_start item_start(const struct kernel_call *call, const
     return step->trace ? item_start_traced(call) : (struct item_start){0};
 }
 /* The same of a copy that the kernel of an item of the planner's own enqueues. */
-struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
-void item_copied(const struct kernel_call *call, struct device_timing *timing);
+struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
+void item_copied(const struct kernel_call *call, struct device_timer *timing);
 /* device_value.c: what kernels of items on a device with memory of their own do with values that
  * pass from plan to plan.
  *

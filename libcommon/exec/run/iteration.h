@@ -49,7 +49,7 @@ struct iteration {
     atomic_bool is_open;           /* calls and arenas are there; set under run->lock */
 };
 
-struct deferred {
+struct deferral {
     int item; /* the NextIteration */
     struct token value;
 };
@@ -62,9 +62,9 @@ struct frame {
     struct iteration *oldest, *newest;
     int enters_left;
     bool *exited;                  /* by position in def->exits: a live value left there */
-    VEC(struct deferred) deferred; /* values for the iteration after the newest */
+    VEC(struct deferral) deferred; /* values for the iteration after the newest */
     bool starts;                   /* one of them is alive: there will be one */
-    VEC(struct deferred) invariants;
+    VEC(struct deferral) invariants;
 };
 
 /* The memory that a kernel needs while it runs: the thread's, used for one kernel after the other,

@@ -184,8 +184,7 @@ static void take(const struct uncut *u, const struct access_graph *graph,
     bool *copied = mem_alloc(graph->accesses.n + 1);
     for (size_t i = 0; i < found->copies.n; i++)
         copied[found->copies.items[i].access] = true;
-    for (size_t i = 0; i < found->places.n; i++) {
-        const struct access_place *at = &found->places.items[i];
+    vec_each(at, &found->places) {
         const struct access *access = &graph->accesses.items[at->access];
         int node = access->node;
         bool is_fetch = u->source[node] < 0;

@@ -27,7 +27,7 @@ static int lacks(const struct driver *driver, const struct feeds *feeds, struct 
     return code;
 }
 
-struct step_feeding {
+struct step_feeds {
     struct feeds *feeds;   /* with the constant ones only */
     struct record *record; /* memory for those that are read */
     int64_t step;          /* that they are for */
@@ -36,7 +36,7 @@ struct step_feeding {
 
 /* As driver_next_feeds, of a driver that has a reader. Only the driver's reader changes: any
  * thread, one at a time. */
-static int read_feeds(const struct driver *driver, const struct step_feeding *feeding, bool *more,
+static int read_feeds(const struct driver *driver, const struct step_feeds *feeding, bool *more,
                       struct error *err)
 {
     struct feeds *feeds = feeding->feeds;
@@ -131,7 +131,7 @@ static void *read_ahead(void *context)
         pthread_mutex_unlock(&ahead->lock);
         if (is_stopped)
             return NULL;
-        struct step_feeding feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
+        struct step_feeds feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
         feeds_clear(&ahead->feeds);
         error_clear(&ahead->err);
         read_feeds(ahead->driver, &feeding, &ahead->more, &ahead->err);
@@ -240,7 +240,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 {
     int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
-    struct step_feeding feeding = {&driver->feeds, &driver->record, step, driver->step};
+    struct step_feeds feeding = {&driver->feeds, &driver->record, step, driver->step};
     *more = true;
     /* Once a device has asked for a feed there is something to be staged. */
     if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&

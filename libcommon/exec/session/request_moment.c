@@ -204,8 +204,7 @@ static void answer(struct moments *m, struct arena *memory)
             *(write->variable < 0 ? &commits : &of[write->variable]) |= own;
         }
         spread(m, mask, false);
-        for (size_t i = 0; i < m->questions.n; i++) {
-            const struct question *q = &m->questions.items[i];
+        vec_each(q, &m->questions) {
             bool own = is_own(graph_node(m->graph, q->variable));
             uint64_t all = of[q->variable] | (own ? 0 : commits);
             m->views[q->node] |= (mask[q->node] & all) != all ? VIEW_BEFORE : 0;

@@ -10,7 +10,7 @@
 #include "exec/run/plan_set.h"
 #include "exec/step/step.h"
 
-struct cached {
+struct plan_cache_entry {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
     struct plan_set *set;
     uint64_t last_used;
@@ -28,7 +28,7 @@ struct session {
     size_t plans_max;
     pthread_mutex_t making; /* a plan; taken before `lock` */
     pthread_mutex_t lock;   /* guards what follows */
-    VEC(struct cached *) plans;
+    VEC(struct plan_cache_entry *) plans;
     struct str key; /* of the call that is looked for */
     uint64_t clock;
     uint64_t last_miss; /* hash of the last key that had no plan while the cache was full */
@@ -50,7 +50,7 @@ struct session *session_new(const struct graph *graph, const struct session_opti
     return session;
 }
 
-static void cached_free(struct cached *c)
+static void cached_free(struct plan_cache_entry *c)
 {
     plan_set_free(c->set);
     str_release(&c->key);
@@ -107,7 +107,7 @@ static void make_key(struct str *key, const struct session *session,
         str_append_bytes(key, call->order->items, call->order->n * sizeof *call->order->items);
 }
 
-static struct cached *use(struct session *session, struct cached *c)
+static struct plan_cache_entry *use(struct session *session, struct plan_cache_entry *c)
 {
     c->users++;
     c->uses++;
@@ -120,7 +120,7 @@ static void drop_oldest(struct session *session)
 {
     size_t oldest = session->plans.n;
     for (size_t i = 0; i < session->plans.n; i++) {
-        const struct cached *c = session->plans.items[i];
+        const struct plan_cache_entry *c = session->plans.items[i];
         if (!c->users && !c->keep &&
             (oldest == session->plans.n || c->last_used < session->plans.items[oldest]->last_used))
             oldest = i;
@@ -136,7 +136,7 @@ static void drop_oldest(struct session *session)
  * plan goes away, and without `lock`. */
 static void trim_others(struct session *session)
 {
-    VEC(struct cached *) idle = VEC_INIT;
+    VEC(struct plan_cache_entry *) idle = VEC_INIT;
     pthread_mutex_lock(&session->lock);
     for (size_t i = 0; i < session->plans.n; i++)
         if (session->plans.items[i]->uses == 1 && !session->plans.items[i]->users)
@@ -151,10 +151,10 @@ static void trim_others(struct session *session)
 
 /* With one more user. `making` is held, under which nobody else adds one; `lock` is not, which
  * others take meanwhile to run what is there. */
-static struct cached *make(struct session *session, const struct session_call *call,
-                           const struct step *step, bool general, struct error *err)
+static struct plan_cache_entry *make(struct session *session, const struct session_call *call,
+                                     const struct step *step, bool general, struct error *err)
 {
-    struct cached *c = mem_alloc(sizeof *c);
+    struct plan_cache_entry *c = mem_alloc(sizeof *c);
     make_key(&c->key, session, call, general);
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
@@ -181,12 +181,12 @@ static struct cached *make(struct session *session, const struct session_call *c
 }
 
 /* With one more user; NULL: it would have to be made. */
-static struct cached *acquire_planned(struct session *session, const struct session_call *call,
-                                      bool general)
+static struct plan_cache_entry *acquire_planned(struct session *session,
+                                                const struct session_call *call, bool general)
 {
     pthread_mutex_lock(&session->lock);
     make_key(&session->key, session, call, general);
-    struct cached *c = NULL;
+    struct plan_cache_entry *c = NULL;
     for (size_t i = 0; i < session->plans.n && !c; i++) {
         const struct str *key = &session->plans.items[i]->key;
         if (key->n == session->key.n && !memcmp(key->data, session->key.data, key->n))
@@ -196,7 +196,7 @@ static struct cached *acquire_planned(struct session *session, const struct sess
     return c;
 }
 
-static void give_back(struct cached *c)
+static void give_back(struct plan_cache_entry *c)
 {
     atomic_fetch_sub(&c->users, 1);
 }
@@ -204,11 +204,11 @@ static void give_back(struct cached *c)
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. NULL
  * with the error set, ERR_CANCELLED if the step is while the plan is made. Step NULL: that of none.
  */
-static struct cached *acquire(struct session *session, const struct session_call *call,
-                              struct step *step, struct error *err)
+static struct plan_cache_entry *acquire(struct session *session, const struct session_call *call,
+                                        struct step *step, struct error *err)
 {
     struct error ignored = ERROR_INIT;
-    struct cached *c = acquire_planned(session, call, false);
+    struct plan_cache_entry *c = acquire_planned(session, call, false);
     if (c)
         return c;
     error_clear(err); /* what an earlier step failed for is no failure of this plan */
@@ -236,7 +236,7 @@ static struct cached *acquire(struct session *session, const struct session_call
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err)
 {
-    struct cached *c = acquire(session, call, step, err);
+    struct plan_cache_entry *c = acquire(session, call, step, err);
     if (!c)
         return err->code;
     int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
@@ -251,7 +251,7 @@ static void started_over(struct step_done *done, int code, const struct error *e
     d->over(d, code, err);
 }
 
-static void start(struct cached *c, const struct session_call *call, struct step *step,
+static void start(struct plan_cache_entry *c, const struct session_call *call, struct step *step,
                   struct tensor *fetches, struct session_done *done)
 {
     done->done.done = started_over;
@@ -263,7 +263,7 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    struct cached *c = acquire(session, call, step, &err);
+    struct plan_cache_entry *c = acquire(session, call, step, &err);
     if (c)
         start(c, call, step, fetches, done);
     else
@@ -273,7 +273,7 @@ void session_start(struct session *session, const struct session_call *call, str
 bool session_start_planned(struct session *session, const struct session_call *call,
                            struct step *step, struct tensor *fetches, struct session_done *done)
 {
-    struct cached *c = acquire_planned(session, call, false);
+    struct plan_cache_entry *c = acquire_planned(session, call, false);
     if (c)
         start(c, call, step, fetches, done);
     return c != NULL;
@@ -282,7 +282,7 @@ bool session_start_planned(struct session *session, const struct session_call *c
 int session_plans(struct session *session, const struct session_call *call,
                   struct plan *const **plans, int *n, struct error *err)
 {
-    struct cached *c = acquire(session, call, NULL, err);
+    struct plan_cache_entry *c = acquire(session, call, NULL, err);
     if (!c)
         return err->code;
     c->keep = true;
@@ -296,9 +296,9 @@ int session_plans(struct session *session, const struct session_call *call,
 struct session_handle {
     struct session *session;
     struct session_call call;
-    struct cached *plans; /* of the last step; NULL: none */
-    enum dtype *types;    /* of its feeds, */
-    struct shape *shapes; /* and theirs */
+    struct plan_cache_entry *plans; /* of the last step; NULL: none */
+    enum dtype *types;              /* of its feeds, */
+    struct shape *shapes;           /* and theirs */
 };
 
 static void *copy_of(const void *items, int n, size_t size)

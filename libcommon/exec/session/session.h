@@ -11,7 +11,7 @@
 
 struct session;
 struct session_handle;
-struct cached;
+struct plan_cache_entry;
 
 struct session_options {
     struct plan_options plan; /* variables NULL: the session has its own store */
@@ -71,7 +71,7 @@ void session_handle_free(struct session_handle *handle);
 struct session_done {
     void (*over)(struct session_done *done, int code, const struct error *err);
     struct step_done done; /* `computes` is the caller's; the rest is the session's */
-    struct cached *plans;
+    struct plan_cache_entry *plans;
 };
 
 /* As session_run, without waiting: see plan_start. */

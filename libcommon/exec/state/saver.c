@@ -176,7 +176,7 @@ static int read_all(struct stream_reader *reader, struct saved_stream *all, stru
     return code;
 }
 
-int variables_load(const struct variables_wanted *wanted, struct stream_reader *reader,
+int variables_load(const struct load_request *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err)
 {
     const struct graph *graph = wanted->graph;
@@ -242,7 +242,7 @@ int variables_restore(struct variable_store *store, const struct graph *graph,
                       const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err)
 {
-    const struct variables_wanted wanted = {.graph = graph};
+    const struct load_request wanted = {.graph = graph};
     saved_variables saved = VEC_INIT;
     int code = variables_load(&wanted, reader, &saved, step, err);
     for (size_t i = 0; !code && i < saved.n; i++) {

@@ -49,7 +49,7 @@ struct saved_variable {
 
 typedef VEC(struct saved_variable) saved_variables;
 
-struct variables_wanted {
+struct load_request {
     const struct graph *graph;
     /* Returns whether a variable may be missing in what was saved; NULL: none may. */
     bool (*may_lack)(void *context, const struct node *node);
@@ -61,7 +61,7 @@ struct variables_wanted {
 
 /* Reads a stream to its end; *saved gets what the graph has, in the order of its nodes. Errors as
  * of variables_restore. saved_release in any case. */
-int variables_load(const struct variables_wanted *wanted, struct stream_reader *reader,
+int variables_load(const struct load_request *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err);
 void saved_release(saved_variables *saved);
 

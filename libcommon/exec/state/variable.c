@@ -167,7 +167,7 @@ static void take_buffer(struct variable *variable, const struct shape *shape, st
 }
 
 /* NULL: its values are not sent, or are copied. */
-static struct outgoing *outgoing_of(const struct variable *variable)
+static struct outgoing_memory *outgoing_of(const struct variable *variable)
 {
     bool is_sent = atomic_load_explicit(&variable->is_sent, memory_order_relaxed);
     return is_sent && variable->store && variable_is_shared(variable)
@@ -229,7 +229,7 @@ static int move(struct variable *variable, enum variable_write how, struct error
     const struct tensor from = variable->value;
     size_t bytes = tensor_bytes(&from);
     bool must = !buffer_is_sole(from.buffer);
-    struct outgoing *outgoing = outgoing_of(variable);
+    struct outgoing_memory *outgoing = outgoing_of(variable);
     if (!must && !outgoing_copies(outgoing, &from))
         return 0;
     struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
@@ -419,8 +419,7 @@ static void collect_one(struct variable_mark *mark)
 
 int variable_marks_collect(struct variable_marks *marks, struct error *err)
 {
-    for (size_t i = 0; i < marks->n; i++) {
-        struct variable_mark *mark = &marks->items[i];
+    vec_each(mark, marks) {
         collect_one(mark);
         if (mark->err.code) {
             *err = mark->err;

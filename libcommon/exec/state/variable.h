@@ -27,7 +27,7 @@
 #include "tensor/tensor.h"
 
 struct device;
-struct outgoing;
+struct outgoing_memory;
 struct pool;
 struct variable_mark;
 struct variable_waiter;
@@ -169,8 +169,8 @@ void variable_store_free(struct variable_store *store);
 /* The memory from which values of its variables are sent; NULL, as at first: they are copied there.
  * A variable whose value is sent is there, or moves there when it is written next. To be set back
  * before the memory goes. */
-void variable_store_send_from(struct variable_store *store, struct outgoing *outgoing);
-struct outgoing *variable_store_outgoing(const struct variable_store *store);
+void variable_store_send_from(struct variable_store *store, struct outgoing_memory *outgoing);
+struct outgoing_memory *variable_store_outgoing(const struct variable_store *store);
 
 /* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape, and is
  * not withdrawn; one that is is replaced.

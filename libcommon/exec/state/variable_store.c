@@ -10,7 +10,7 @@
 
 struct variable_store {
     struct checkpoint_files *files;
-    _Atomic(struct outgoing *) outgoing;
+    _Atomic(struct outgoing_memory *) outgoing;
     pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
     struct variable *first, *last;
     struct map names; /* -> the newest variable of the name */
@@ -169,12 +169,12 @@ void variable_watch(struct variable_store *store, struct variable_watcher *watch
     pthread_mutex_unlock(&store->lock);
 }
 
-void variable_store_send_from(struct variable_store *store, struct outgoing *outgoing)
+void variable_store_send_from(struct variable_store *store, struct outgoing_memory *outgoing)
 {
     atomic_store(&store->outgoing, outgoing);
 }
 
-struct outgoing *variable_store_outgoing(const struct variable_store *store)
+struct outgoing_memory *variable_store_outgoing(const struct variable_store *store)
 {
     return atomic_load(&store->outgoing);
 }

@@ -106,8 +106,8 @@ bool collective_lacks(struct kernel_call *call, const struct collective_results 
     return true;
 }
 
-struct reducing {
-    struct pending pending; /* first */
+struct reduce_call {
+    struct pending_call pending; /* first */
     struct collective_waiter waiter;
     struct collective *collective;
     collective_take *take;
@@ -116,7 +116,7 @@ struct reducing {
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
-    struct reducing *r = CONTAINER_OF(waiter, struct reducing, waiter);
+    struct reduce_call *r = CONTAINER_OF(waiter, struct reduce_call, waiter);
     struct kernel_call *call = r->pending.call;
     int code = failure ? failure->code : 0;
     if (failure)
@@ -127,9 +127,9 @@ static void answered(struct collective_waiter *waiter, const struct collective_r
     pending_end(&r->pending, code ? code : r->take(call, results));
 }
 
-static bool withdraw(struct pending *pending)
+static bool withdraw(struct pending_call *pending)
 {
-    struct reducing *r = (struct reducing *)pending; /* the call may be over */
+    struct reduce_call *r = (struct reduce_call *)pending; /* the call may be over */
     return r->collective->cancel(r->collective, &r->waiter);
 }
 
@@ -182,7 +182,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     int code = check_group(call, options);
     struct collective *collective = call->step->collective;
     if (!code && collective) { /* the call may be over before this has returned */
-        struct reducing *r = mem_alloc(sizeof *r);
+        struct reduce_call *r = mem_alloc(sizeof *r);
         r->waiter.done = answered;
         r->collective = collective;
         r->take = take;

@@ -104,29 +104,29 @@ const struct fault *device_step_fault(const struct device_step *on_device)
 /* ---- when the device did what the step has enqueued ---- */
 
 /* Its events are kept until the step is over. */
-struct device_timing {
+struct device_timer {
     struct device *device;
     enum queue_kind queue;
     struct device_event *begin, *end;
     struct trace_run run;
-    struct device_timing *next;
+    struct device_timer *next;
 };
 
-struct device_timing *device_timing_begin(struct device *device, enum queue_kind queue)
+struct device_timer *device_timing_begin(struct device *device, enum queue_kind queue)
 {
-    struct device_timing *timing = mem_alloc(sizeof *timing);
+    struct device_timer *timing = mem_alloc(sizeof *timing);
     timing->device = device;
     timing->queue = queue;
     timing->begin = device->queue->record(device, queue, true);
     return timing;
 }
 
-void device_timing_stop(struct device_timing *timing)
+void device_timing_stop(struct device_timer *timing)
 {
     timing->end = timing->device->queue->record(timing->device, timing->queue, true);
 }
 
-void device_timing_end(struct device_timing *timing, struct device_step *on_device,
+void device_timing_end(struct device_timer *timing, struct device_step *on_device,
                        const struct trace_run *run)
 {
     timing->run = *run;
@@ -137,7 +137,7 @@ void device_timing_end(struct device_timing *timing, struct device_step *on_devi
         ;
 }
 
-void device_timing_drop(struct device_timing *timing)
+void device_timing_drop(struct device_timer *timing)
 {
     if (!timing)
         return;
@@ -151,16 +151,16 @@ void device_step_tell(struct device_step *on_device, const struct step *step, bo
 {
     static const char *const names[] = {
         [QUEUE_COMPUTE] = "compute", [QUEUE_IN] = "in", [QUEUE_OUT] = "out"};
-    struct device_timing *first = NULL, *next;
+    struct device_timer *first = NULL, *next;
     if (!atomic_load_explicit(&on_device->timings, memory_order_acquire))
         return;
-    for (struct device_timing *last = atomic_exchange(&on_device->timings, NULL); last;
+    for (struct device_timer *last = atomic_exchange(&on_device->timings, NULL); last;
          last = next) { /* in the order in which they were told */
         next = last->next;
         last->next = first;
         first = last;
     }
-    for (struct device_timing *timing = first; timing; timing = next) {
+    for (struct device_timer *timing = first; timing; timing = next) {
         const struct device_queue *queue = timing->device->queue;
         next = timing->next;
         if (!has_failed) {

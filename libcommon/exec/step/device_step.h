@@ -10,7 +10,7 @@
 #include "exec/device/fault.h"
 #include "exec/plan/plan.h"
 
-struct device_timing;
+struct device_timer;
 struct trace_run;
 
 struct device_step {
@@ -20,7 +20,7 @@ struct device_step {
     struct fault *found;   /* for who runs kernels of the host and asks for theirs; NULL: nobody */
     pthread_mutex_t lock;  /* guards `copied`; there with the block */
     struct device_event *copied; /* the step's last copy from the host; NULL: there was none yet */
-    _Atomic(struct device_timing *) timings; /* for the step's trace */
+    _Atomic(struct device_timer *) timings; /* for the step's trace */
 };
 
 /* Makes the block, unless it is there: its address stays. ERR_OS: no memory. */
@@ -51,14 +51,14 @@ const struct fault *device_step_fault(const struct device_step *on_device);
 /* ---- traces: when the device does what a queue gets between two moments ---- */
 
 /* For steps with a trace. */
-struct device_timing *device_timing_begin(struct device *device, enum queue_kind queue);
+struct device_timer *device_timing_begin(struct device *device, enum queue_kind queue);
 /* The end, if that is not the moment of device_timing_end. */
-void device_timing_stop(struct device_timing *timing);
+void device_timing_stop(struct device_timer *timing);
 /* The texts are borrowed, as by traces. Thread-safe. */
-void device_timing_end(struct device_timing *timing, struct device_step *on_device,
+void device_timing_end(struct device_timer *timing, struct device_step *on_device,
                        const struct trace_run *run);
 /* In place of the end: the queue got nothing. NULL: nothing to do. */
-void device_timing_drop(struct device_timing *timing);
+void device_timing_drop(struct device_timer *timing);
 /* When all is over: tells the step's trace, unless the device has failed. */
 void device_step_tell(struct device_step *on_device, const struct step *step, bool has_failed);
 

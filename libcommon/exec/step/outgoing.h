@@ -9,25 +9,25 @@
 
 #include "tensor/tensor.h"
 
-struct outgoing {
+struct outgoing_memory {
     /* Host memory, held once, for a value of that type and size; it may outlive `outgoing`. It
      * knows whether another process reads it. NULL: the value is to be kept as any other. Any
      * thread. */
-    struct buffer *(*alloc)(struct outgoing *outgoing, enum dtype type, size_t bytes);
+    struct buffer *(*alloc)(struct outgoing_memory *outgoing, enum dtype type, size_t bytes);
     /* Returns whether the value, which is about to be sent, may be copied to such memory first. Any
      * thread.
      */
-    bool (*copies)(struct outgoing *outgoing, const struct tensor *value);
+    bool (*copies)(struct outgoing_memory *outgoing, const struct tensor *value);
 };
 
 /* NULL is as one that has no memory. */
-static inline struct buffer *outgoing_alloc(struct outgoing *outgoing, enum dtype type,
+static inline struct buffer *outgoing_alloc(struct outgoing_memory *outgoing, enum dtype type,
                                             size_t bytes)
 {
     return outgoing ? outgoing->alloc(outgoing, type, bytes) : NULL;
 }
 
-static inline bool outgoing_copies(struct outgoing *outgoing, const struct tensor *value)
+static inline bool outgoing_copies(struct outgoing_memory *outgoing, const struct tensor *value)
 {
     return outgoing && outgoing->copies(outgoing, value);
 }

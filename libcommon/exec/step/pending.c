@@ -3,13 +3,13 @@
 
 #include "base/memory.h"
 
-static void leave(struct pending *pending)
+static void leave(struct pending_call *pending)
 {
     if (atomic_fetch_sub(&pending->users, 1) == 1)
         mem_free(pending);
 }
 
-void pending_end(struct pending *pending, int code)
+void pending_end(struct pending_call *pending, int code)
 {
     struct kernel_call *call = pending->call;
     step_off_cancel(call->step, &pending->cancel);
@@ -17,7 +17,7 @@ void pending_end(struct pending *pending, int code)
     kernel_done(call, code);
 }
 
-static void end_cancelled(struct pending *pending)
+static void end_cancelled(struct pending_call *pending)
 {
     *pending->call->err = pending->reason;
     pending_end(pending, pending->reason.code);
@@ -25,15 +25,15 @@ static void end_cancelled(struct pending *pending)
 
 static void cancelled(struct step_waiter *cancel, const struct error *reason)
 {
-    struct pending *pending = (struct pending *)cancel;
+    struct pending_call *pending = (struct pending_call *)cancel;
     pending->reason = *reason;
     atomic_store(&pending->told, true);
     if (pending->withdraw(pending))
         end_cancelled(pending);
 }
 
-int pending_begin(struct pending *pending, struct kernel_call *call,
-                  bool (*withdraw)(struct pending *pending))
+int pending_begin(struct pending_call *pending, struct kernel_call *call,
+                  bool (*withdraw)(struct pending_call *pending))
 {
     pending->cancel.cancelled = cancelled;
     pending->call = call;
@@ -46,7 +46,7 @@ int pending_begin(struct pending *pending, struct kernel_call *call,
 }
 
 /* The step may have stopped before the others knew of the call. */
-int pending_wait(struct pending *pending)
+int pending_wait(struct pending_call *pending)
 {
     if (atomic_load(&pending->told) && pending->withdraw(pending))
         end_cancelled(pending);

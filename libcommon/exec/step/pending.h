@@ -10,11 +10,11 @@
 #include "exec/step/step.h"
 
 /* The first member of what a kernel keeps for a call, from mem_alloc. */
-struct pending {
+struct pending_call {
     struct step_waiter cancel; /* first */
     struct kernel_call *call;
     /* Asks the others to forget the call. False: they are about to answer, or have. */
-    bool (*withdraw)(struct pending *pending);
+    bool (*withdraw)(struct pending_call *pending);
     struct error reason; /* of a step that stops; to be read once it was told */
     atomic_bool told;
     atomic_int users; /* run, and whoever ends the call */
@@ -23,13 +23,13 @@ struct pending {
 /* Before the others are asked, and after everything that `withdraw` reads is set: the step may stop
  * at once. The code of a step that has stopped; then nothing is to be done, and `pending` is gone.
  */
-int pending_begin(struct pending *pending, struct kernel_call *call,
-                  bool (*withdraw)(struct pending *pending));
+int pending_begin(struct pending_call *pending, struct kernel_call *call,
+                  bool (*withdraw)(struct pending_call *pending));
 
 /* After they were asked: what run returns. `pending` may be gone before and is afterwards. */
-int pending_wait(struct pending *pending);
+int pending_wait(struct pending_call *pending);
 
 /* They have answered: the call ends with 0, or a code with call->err set. */
-void pending_end(struct pending *pending, int code);
+void pending_end(struct pending_call *pending, int code);
 
 #endif

@@ -44,7 +44,7 @@ struct rendezvous *rendezvous_of(struct kernel_call *call)
     return rendezvous;
 }
 
-struct receiving {
+struct receive_call {
     struct rendezvous_waiter waiter;
     struct kernel_call *call;
     int (*take)(struct kernel_call *call, const struct rendezvous_value *value);
@@ -53,7 +53,7 @@ struct receiving {
 static void arrived(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure)
 {
-    struct receiving *r = CONTAINER_OF(waiter, struct receiving, waiter);
+    struct receive_call *r = CONTAINER_OF(waiter, struct receive_call, waiter);
     struct kernel_call *call = r->call;
     int code = failure ? failure->code : 0;
     if (failure)
@@ -73,8 +73,8 @@ int rendezvous_receive(struct kernel_call *call,
     struct rendezvous_key key = rendezvous_key_of(call);
     if (!rendezvous)
         return call->err->code;
-    struct receiving *r = mem_alloc(sizeof *r);
-    *r = (struct receiving){.waiter.arrived = arrived, .call = call, .take = take};
+    struct receive_call *r = mem_alloc(sizeof *r);
+    *r = (struct receive_call){.waiter.arrived = arrived, .call = call, .take = take};
     rendezvous->receive(rendezvous, &key, &r->waiter);
     return KERNEL_PENDING;
 }

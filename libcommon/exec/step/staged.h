@@ -57,9 +57,9 @@ void staged_end(struct staged_batch *staged);
 
 /* A feed that was staged. */
 struct staged_feed {
-    struct buffer *memory;        /* of the device: the feed's bytes */
-    struct device_event *ready;   /* after which they are there */
-    struct device_timing *timing; /* of the copy, for who takes it; NULL: it is not traced */
+    struct buffer *memory;       /* of the device: the feed's bytes */
+    struct device_event *ready;  /* after which they are there */
+    struct device_timer *timing; /* of the copy, for who takes it; NULL: it is not traced */
 };
 
 /* For executors: the feed in the device's memory, until staged_taken says that the compute queue

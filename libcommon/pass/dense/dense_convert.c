@@ -196,7 +196,7 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
         result = put_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
     else
         result = to_whole(c, reader, edge, from);
-    vec_push_in(&c->arena, &c->converted, ((struct converted){edge, result, layout}));
+    vec_push_in(&c->arena, &c->converted, ((struct conversion){edge, result, layout}));
     return result;
 }
 

@@ -28,7 +28,7 @@ enum dense_fact {
 };
 
 /* A value of the source in a form that is not its node's. */
-struct converted {
+struct conversion {
     struct edge edge, result;
     struct dense_layout layout;
 };
@@ -42,7 +42,7 @@ struct dense_cutter {
     unsigned *facts;              /* by node */
     int *cut;                     /* by variable: the axis along which it is cut; -1: it is whole */
     struct dense_layout *layouts; /* by node, of all outputs */
-    VEC(struct converted) converted;
+    VEC(struct conversion) converted;
     struct edge *rows; /* by pass, of the source: the first value whose rows came together */
     struct build b;
     int32_t priority; /* of exchanges that are built: that of the value which crosses */

@@ -43,7 +43,7 @@ bool dense_is_inner(const struct dense_cutter *c, const struct node *node)
 }
 
 /* What a node is given. */
-struct given {
+struct dense_inputs {
     bool own, dense, rows; /* each worker's own; the workers' together, and that of rows */
 };
 
@@ -85,8 +85,8 @@ static int rule_of_writer(struct dense_cutter *c, const struct node *node, int r
 
 /* ---- others ---- */
 
-static int rule_of_others(struct dense_cutter *c, const struct node *node, struct given given,
-                          struct dense_rule *rule)
+static int rule_of_others(struct dense_cutter *c, const struct node *node,
+                          struct dense_inputs given, struct dense_rule *rule)
 {
     bool inner = dense_is_inner(c, node);
     bool own = !inner && (given.own || given.rows);
@@ -106,7 +106,7 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node, struc
 
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
 {
-    struct given given = {false, false, false};
+    struct dense_inputs given = {false, false, false};
     for (int i = 0; i < node->n_inputs; i++) {
         if (!edge_exists(node->inputs[i]) || !c->r.after[node->inputs[i].node]) {
             given.own = true; /* comes back in a loop */

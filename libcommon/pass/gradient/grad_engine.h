@@ -40,7 +40,7 @@ struct grad_space {
 };
 
 /* Where a node that was made here lives. */
-struct grad_made {
+struct grad_origin {
     struct grad_space *space; /* NULL: in the base, or in the forward graph */
     int forward_frame;        /* of a node added to the forward graph; -1: it is backward */
     int condition;            /* of the latter: under what it runs; CONDITION_NONE */
@@ -58,7 +58,7 @@ struct grad_engine {
     struct frames *frames;                /* NULL: no control flow between */
     struct grad_space **spaces;           /* by frame */
     struct map loop_names;                /* of forward loops */
-    VEC(struct grad_made) made;           /* by id - n_forward */
+    VEC(struct grad_origin) made;         /* by id - n_forward */
     VEC(int) ancestors;                   /* of ys, and these themselves */
     VEC(int) cuts;                        /* nodes at which a gradient ended */
     struct arena arena;
@@ -108,13 +108,13 @@ struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct e
 /* The space of a loop's gradient; made at the first call. */
 struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame);
 
-/* Says of all nodes that were added since where they live (struct grad_made). */
+/* Says of all nodes that were added since where they live (struct grad_origin). */
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame);
 
 /* The same for nodes that were added to the forward graph beside a loop, in the frame around it:
  * they run when the loop does. */
 void grad_note_beside(struct grad_engine *e, int loop);
-struct grad_made grad_made_beside(const struct grad_engine *e, int loop);
+struct grad_origin grad_made_beside(const struct grad_engine *e, int loop);
 
 /* Node of the frame around a loop after which a node without inputs runs in that frame; -1: the
  * root, where none is needed. */

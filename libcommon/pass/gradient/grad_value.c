@@ -14,7 +14,7 @@
 
 #include "pass/gradient/grad_engine.h"
 
-static void note(struct grad_engine *e, struct grad_made made)
+static void note(struct grad_engine *e, struct grad_origin made)
 {
     while (e->made.n < e->graph->nodes.n - (size_t)e->n_forward)
         vec_push_in(&e->arena, &e->made, made);
@@ -22,13 +22,13 @@ static void note(struct grad_engine *e, struct grad_made made)
 
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame)
 {
-    note(e, (struct grad_made){space, forward_frame, CONDITION_NONE});
+    note(e, (struct grad_origin){space, forward_frame, CONDITION_NONE});
 }
 
-struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
+struct grad_origin grad_made_beside(const struct grad_engine *e, int loop)
 {
     const struct graph_frame *frame = &e->frames->frames.items[loop];
-    struct grad_made made = {NULL, frame->parent, CONDITION_NONE};
+    struct grad_origin made = {NULL, frame->parent, CONDITION_NONE};
     for (int i = 0; i < frame->n_enters && made.condition == CONDITION_NONE; i++)
         made.condition = e->frames->condition[grad_variable(e, loop, i)->enter];
     return made;
@@ -145,7 +145,7 @@ static struct grad_space *space_of_node(const struct grad_engine *e, int id, boo
         *frame = frames_output(e->frames, graph_node(e->graph, id));
         return NULL;
     }
-    const struct grad_made *made = &e->made.items[id - e->n_forward];
+    const struct grad_origin *made = &e->made.items[id - e->n_forward];
     *forward = made->forward_frame >= 0;
     *frame = made->forward_frame;
     return made->space;

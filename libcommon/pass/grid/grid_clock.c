@@ -24,7 +24,7 @@ struct device_nodes {
 };
 typedef VEC(struct device_nodes) device_nodes_vec;
 
-struct clocked {
+struct grid_clock {
     struct graph *graph;
     const struct entry *entry;
     double timeout;
@@ -40,14 +40,14 @@ struct clocked {
 
 /* ---- what the entry needs, and what of it writes ---- */
 
-static void need(struct clocked *c, const struct entry *entry)
+static void need(struct grid_clock *c, const struct entry *entry)
 {
     struct graph_walk walk = graph_walk_new(&c->arena, c->graph);
     graph_walk_entry(&walk, entry);
     c->is_needed = graph_walk_end(&walk, c->graph);
 }
 
-static int find_entry(struct clocked *c, const char *wanted)
+static int find_entry(struct grid_clock *c, const char *wanted)
 {
     vec_each(entry, &c->graph->entries) {
         if (wanted && strcmp(wanted, entry->name) != 0)
@@ -73,7 +73,7 @@ static int find_entry(struct clocked *c, const char *wanted)
     return 0;
 }
 
-static void meet(struct clocked *c, device_nodes_vec *list, const struct node *node)
+static void meet(struct grid_clock *c, device_nodes_vec *list, const struct node *node)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
     size_t i = 0;
@@ -85,7 +85,7 @@ static void meet(struct clocked *c, device_nodes_vec *list, const struct node *n
 }
 
 /* Nobody would push for another entry that writes. */
-static int check_entries(struct clocked *c)
+static int check_entries(struct grid_clock *c)
 {
     vec_each(entry, &c->graph->entries) {
         if (entry == c->entry)
@@ -103,7 +103,7 @@ static int check_entries(struct clocked *c)
 
 /* ---- the clock ---- */
 
-static int add(struct clocked *c, const char *device, const char *name, struct node_spec *spec)
+static int add(struct grid_clock *c, const char *device, const char *name, struct node_spec *spec)
 {
     if (c->err->code)
         return -1;
@@ -113,7 +113,7 @@ static int add(struct clocked *c, const char *device, const char *name, struct n
     return node ? node->id : -1;
 }
 
-static int add_clock(struct clocked *c, const char *op, const char *name, struct node_spec spec)
+static int add_clock(struct grid_clock *c, const char *op, const char *name, struct node_spec spec)
 {
     const struct op *declared = registry_find(c->graph->registry, op);
     struct attr attrs[CLOCK_ATTRS_MAX] = {{"clock", attr_string(c->entry->name)},
@@ -131,22 +131,22 @@ static int add_clock(struct clocked *c, const char *op, const char *name, struct
     return add(c, CLOCK_DEVICE, name, &spec);
 }
 
-static int set_version(struct clocked *c, const char *name, int from)
+static int set_version(struct grid_clock *c, const char *name, int from)
 {
     struct edge inputs[] = {{c->version, 0}, {from, 0}};
     struct node_spec spec = {.op = "Assign", .inputs = inputs, .n_inputs = 2};
     return add(c, DRIVER_DEVICE, name, &spec);
 }
 
-static int add_no_op(struct clocked *c, const char *device, const char *name, const int *controls,
-                     int n)
+static int add_no_op(struct grid_clock *c, const char *device, const char *name,
+                     const int *controls, int n)
 {
     struct node_spec spec = {.op = "NoOp", .controls = controls, .n_controls = n};
     return add(c, device, name, &spec);
 }
 
 /* On each device a node that comes after those there. */
-static int *add_after(struct clocked *c, const device_nodes_vec *list, const char *name)
+static int *add_after(struct grid_clock *c, const device_nodes_vec *list, const char *name)
 {
     int *nodes = arena_array(&c->arena, list->n + 1, sizeof *nodes);
     for (size_t i = 0; i < list->n; i++)
@@ -155,7 +155,7 @@ static int *add_after(struct clocked *c, const device_nodes_vec *list, const cha
     return nodes;
 }
 
-static int add_all(struct clocked *c)
+static int add_all(struct grid_clock *c)
 {
     c->join = add_clock(c, "ClockJoin", "clock/join", (struct node_spec){0});
     struct attr attrs[] = {{"dtype", attr_type(INT64)},
@@ -208,7 +208,7 @@ static int add_all(struct clocked *c)
 int grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
 {
     size_t n = graph->nodes.n;
-    struct clocked c = {.graph = graph, .timeout = timeout, .n_nodes = n, .err = err};
+    struct grid_clock c = {.graph = graph, .timeout = timeout, .n_nodes = n, .err = err};
     c.changes = arena_alloc(&c.arena, n + 1);
     c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
     int code = graph_order(graph, c.order, err);

@@ -190,7 +190,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
 
 /* ---- one after the other ---- */
 
-static void take(struct halved *result, struct graph *made)
+static void take(struct half_result *result, struct graph *made)
 {
     if (!made)
         return;
@@ -198,12 +198,12 @@ static void take(struct halved *result, struct graph *made)
     result->graph = made;
 }
 
-int half_rewrite(struct graph *source, const struct half_options *options, struct halved *result,
-                 struct error *err)
+int half_rewrite(struct graph *source, const struct half_options *options,
+                 struct half_result *result, struct error *err)
 {
     const struct pass *prune = pass_find("prune");
     struct graph *made = NULL;
-    *result = (struct halved){.graph = source};
+    *result = (struct half_result){.graph = source};
     if (pass_optimize(source, &prune, 1, options->pass, &result->pruned, err))
         return err->code;
     result->graph = result->pruned.graph;
@@ -215,7 +215,7 @@ int half_rewrite(struct graph *source, const struct half_options *options, struc
     return code;
 }
 
-void halved_release(struct halved *result)
+void halved_release(struct half_result *result)
 {
     while (result->graphs.n)
         graph_free(vec_pop(&result->graphs));

@@ -32,18 +32,18 @@ struct half_options {
 int half_parse(struct half_options *options, const char *type, const char *scale,
                struct error *err);
 
-struct halved {
+struct half_result {
     struct graph *graph;        /* the last of what follows, or the source: nothing changed */
-    struct optimized pruned;    /* of the source */
+    struct pass_result pruned;  /* of the source */
     VEC(struct graph *) graphs; /* each borrows from the one before */
     int n_halved, n_scaled;     /* nodes that are computed in 16 bits; gradients that are divided */
 };
 
 /* Leaves out what no entry needs, then half_graph, then half_scale. The source must outlive the
  * result; halved_release frees all but the source. */
-int half_rewrite(struct graph *source, const struct half_options *options, struct halved *result,
-                 struct error *err);
-void halved_release(struct halved *result);
+int half_rewrite(struct graph *source, const struct half_options *options,
+                 struct half_result *result, struct error *err);
+void halved_release(struct half_result *result);
 
 /* The graph with 16 bits in it, which borrows from `from`; NULL when there is nothing to compute
  * so. n: nodes that are computed in 16 bits. */

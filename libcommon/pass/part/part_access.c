@@ -33,10 +33,10 @@ int part_variable(const struct cutter *c, struct edge edge)
 
 /* A node has a variable from another one: their accesses, in which the second counts as a read,
  * too. */
-struct taking {
+struct read_source {
     int reader, from;
 };
-typedef VEC(struct taking) taking_vec;
+typedef VEC(struct read_source) taking_vec;
 
 static int add_read(struct access_graph *graph, int node, int variable)
 {
@@ -62,8 +62,8 @@ void part_find_late(struct cutter *c)
             int variable = part_variable(c, node->inputs[k]);
             if (variable < 0 || node_takes_ref(node, k))
                 continue;
-            struct taking taking = {add_read(&graph, node->id, variable),
-                                    add_read(&graph, node->inputs[k].node, variable)};
+            struct read_source taking = {add_read(&graph, node->id, variable),
+                                         add_read(&graph, node->inputs[k].node, variable)};
             vec_push_in(&c->arena, &takings, taking);
         }
     }

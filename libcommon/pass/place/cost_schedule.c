@@ -12,7 +12,7 @@
 #define PIECE_BYTES (64 << 10) /* that goes by itself */
 #define PIECES_MAX 96
 
-struct cost_summing {
+struct schedule_cost {
     const char *job;
     const struct cluster *cluster;
     int n;
@@ -25,7 +25,7 @@ struct cost_summing {
     double *messages;      /* and in how many messages one piece for each */
 };
 
-static double rounds_ns(struct cost_summing *s, const struct sum_schedule *schedule)
+static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)
 {
     double total = 0;
     size_t i = 0;
@@ -56,7 +56,7 @@ static double rounds_ns(struct cost_summing *s, const struct sum_schedule *sched
     return total;
 }
 
-static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule,
+static void sum_up(struct schedule_cost *s, const struct sum_schedule *schedule,
                    const struct sum_schedule *least, struct cost_sum *cost)
 {
     const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
@@ -82,7 +82,7 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
                   struct error *err)
 {
     size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
-    struct cost_summing s = {.job = query->job, .cluster = query->cluster, .n = query->n};
+    struct schedule_cost s = {.job = query->job, .cluster = query->cluster, .n = query->n};
     struct sum_schedule least = {0}, schedule = {0};
     struct schedule_request request = {.kind = query->kind, .n_members = query->n};
     s.ways = mem_array(n * n, sizeof *s.ways);

@@ -72,7 +72,7 @@ static int flush(struct replicator *r, struct pushed_values *exchange)
     if (!replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &exchange->plain)) {
         /* Sums of the step before's gradients are settled. */
         for (size_t i = 0; i < r->reduced.n && !r->err->code; i++) {
-            struct reduced *reduced = &r->reduced.items[i];
+            struct reduced_value *reduced = &r->reduced.items[i];
             if (reduced->use != FOR_DELAYED)
                 continue;
             reduced->value = replicate_settled(r, reduced->value);
@@ -177,7 +177,7 @@ int replicate_allreduce(struct replicator *r)
     if (replicate_sum_rows(r))
         return r->err->code;
     struct pushed_values exchange = {.plain.bytes = 0};
-    struct known *known;
+    struct known_value *known;
     int code = 0, n = replicate_list_known(r, &known);
     replicate_begin_delay(r);
     replicate_begin_warm_up(r);
@@ -193,7 +193,7 @@ int replicate_allreduce(struct replicator *r)
                 replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
             struct edge made = replicate_add_product(r, product, factors, NULL);
             replicate_note_reduced(
-                r, (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
+                r, (struct reduced_value){product->gradient, made, FOR_UPDATES, "mean", 0});
         }
     }
     replicate_keep_lost(r);

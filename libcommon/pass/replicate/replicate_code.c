@@ -134,7 +134,7 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
-                               const char *name, const struct coding *coding)
+                               const char *name, const struct code_edges *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
     return replicate_node(r, "QuantizeGradient", inputs, 3, coded->attrs, 5, "%s", name);
@@ -192,7 +192,7 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     const struct edge codes[] = {replicate_find_reduced(r, coded->gradient, FOR_CODES, "part"),
                                  members};
     const struct edge ranks[] = {members, r->rank};
-    struct coding *mean = &coded->mean;
+    struct code_edges *mean = &coded->mean;
     mean->value = replicate_decode(r, coded, "part/mean", codes, &some, NULL);
     mean->residual = add_residual(r, replicate_edge_text(r, coded->gradient, "part/residual"),
                                   PER_WORKER_ROWS, &all);
@@ -217,14 +217,14 @@ void replicate_take_codes(struct replicator *r, struct edge members)
             if (replicate_is_delayed(r, coded->gradient))
                 merged = replicate_settled(r, merged);
             replicate_note_reduced(
-                r, (struct reduced){coded->gradient, merged, FOR_UPDATES, "mean", 0});
+                r, (struct reduced_value){coded->gradient, merged, FOR_UPDATES, "mean", 0});
         }
         r->coded.items[i].is_taken = true;
     }
 }
 
 struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
-                           const struct coding *coding, const char *suffix)
+                           const struct code_edges *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
     return replicate_node(r, "ApplyResidual", inputs, 4, coded->attrs, 5, "%s/%s",
@@ -232,7 +232,7 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
 }
 
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
-                      const struct coding *coding, const char *suffix, int exchanged)
+                      const struct code_edges *coding, const char *suffix, int exchanged)
 {
     struct edge kept = replicate_keep(r, coded, coding, suffix);
     replicate_wait(r, kept, exchanged);

@@ -25,7 +25,7 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
                              const struct shape *shape, const char *variable);
 /* What of a value has been lost is kept: after the node. */
 struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
-                           const struct coding *coding, const char *suffix);
+                           const struct code_edges *coding, const char *suffix);
 /* The same for this worker's part of the mean, where that is shared out. */
 void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);

@@ -140,7 +140,7 @@ void replicate_lose_again(struct replicator *r, const struct own_state *state, i
         return;
     const char *name = replicate_text(r, name_of(r, state), "again");
     const struct coded_gradient *coded = replicate_find_coded(r, state->gradient);
-    struct coding again = coded->own;
+    struct code_edges again = coded->own;
     struct edge lost =
         replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
     struct edge steered = replicate_op(r, "Switch", add_nothing(r, state), lost, "%s/Switch", name);

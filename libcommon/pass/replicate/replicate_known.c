@@ -12,11 +12,11 @@
 
 static int by_time(const void *a, const void *b)
 {
-    const struct known *x = a, *y = b;
+    const struct known_value *x = a, *y = b;
     return x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns) : x->place - y->place;
 }
 
-int replicate_list_known(struct replicator *r, struct known **list)
+int replicate_list_known(struct replicator *r, struct known_value **list)
 {
     /* By node: when its values are there at the earliest. */
     size_t n_nodes = r->from->nodes.n;
@@ -28,13 +28,13 @@ int replicate_list_known(struct replicator *r, struct known **list)
         times[node->id] = begin + replicate_node_ns(r, node);
     }
 
-    VEC(struct known) known = VEC_INIT;
+    VEC(struct known_value) known = VEC_INIT;
     graph_each_ordered(node, r->from, r->order) {
         for (int slot = 0; slot < node->n_outputs; slot++) {
             struct edge edge = {node->id, slot};
             if (replicate_is_pushed(r, edge))
                 vec_push_in(&r->arena, &known,
-                            ((struct known){edge, times[node->id], (int)known.n}));
+                            ((struct known_value){edge, times[node->id], (int)known.n}));
         }
     }
     int n = (int)known.n;

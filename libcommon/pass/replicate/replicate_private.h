@@ -92,7 +92,7 @@ enum reduced_for {
     FOR_PIECES
 };
 
-struct reduced {
+struct reduced_value {
     struct edge edge;  /* of the source */
     struct edge value; /* of the result */
     enum reduced_for use;
@@ -110,16 +110,16 @@ struct gradient_product {
 
 /* What is coded, in the result: a value, what its codes have lost, of which its own begins with
  * group `first`, and the code. */
-struct coding {
+struct code_edges {
     struct edge value, residual, first, code;
 };
 
 /* A gradient that crosses in few bits. */
 struct coded_gradient {
-    struct edge gradient; /* of the source */
-    struct coding own;    /* the worker's gradient */
-    bool is_shared_out;   /* each worker adds its part of what all have, and codes the mean: */
-    struct coding mean;
+    struct edge gradient;  /* of the source */
+    struct code_edges own; /* the worker's gradient */
+    bool is_shared_out;    /* each worker adds its part of what all have, and codes the mean: */
+    struct code_edges mean;
     int64_t groups;
     struct shape shape;
     struct attr attrs[5];      /* of the code */
@@ -197,7 +197,7 @@ struct replicator {
     node_list held;             /* nodes that come after the answer to a push */
     VEC(struct own_state) states;
     VEC(struct local_copy) locals;
-    VEC(struct reduced) reduced;
+    VEC(struct reduced_value) reduced;
     VEC(struct gradient_product) products;
     VEC(struct coded_gradient) coded;
     struct edge coding;  /* whether gradients cross in code by now; EDGE_NONE: always */
@@ -286,7 +286,7 @@ int replicate_allreduce(struct replicator *r);
  * node then gets of an edge. */
 const char *replicate_reduction(const struct node *node, enum dtype type);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
-void replicate_note_reduced(struct replicator *r, struct reduced reduced);
+void replicate_note_reduced(struct replicator *r, struct reduced_value reduced);
 /* For that use, what came of all workers'; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
@@ -312,12 +312,12 @@ struct edge replicate_add_product(struct replicator *r, const struct gradient_pr
 
 /* replicate_known.c: what is pushed, in the order in which a step comes to know it; the numbers of
  * rows with the rows. How many these are; they are the arena's. */
-struct known {
+struct known_value {
     struct edge edge; /* of the source */
     double ns;        /* when, at the earliest */
     int place;        /* in the source's order */
 };
-int replicate_list_known(struct replicator *r, struct known **list);
+int replicate_list_known(struct replicator *r, struct known_value **list);
 
 /* replicate_auto.c: of REPLICATE_AUTO. */
 int replicate_auto(const struct graph *from, const struct replicate_options *options,

@@ -150,7 +150,7 @@ static int add_decoded(struct replicator *r, const struct push *push)
             mean = replicate_op_beside(
                 r, "Merge", take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean,
                 push->variable, "%s/mean/Merge", replicate_edge_name(r, gradient));
-        replicate_note_reduced(r, (struct reduced){gradient, mean, FOR_UPDATES, "mean", 0});
+        replicate_note_reduced(r, (struct reduced_value){gradient, mean, FOR_UPDATES, "mean", 0});
     }
     return r->err->code;
 }
@@ -163,8 +163,8 @@ int replicate_add_taken(struct replicator *r, const struct push *push)
         const struct edge factors[] = {{push->take, product->first},
                                        {push->take, product->first + 1}};
         struct edge made = replicate_add_product(r, product, factors, push->variable);
-        replicate_note_reduced(r,
-                               (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
+        replicate_note_reduced(
+            r, (struct reduced_value){product->gradient, made, FOR_UPDATES, "mean", 0});
     }
     return add_decoded(r, push);
 }
@@ -176,7 +176,7 @@ int replicate_keep_lost_pushes(struct replicator *r, struct edge counted)
     for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
         /* `counted`: whether the push is in the variables. */
         const struct coded_gradient *coded = &r->coded.items[i];
-        struct coding lost = coded->own;
+        struct code_edges lost = coded->own;
         struct edge value = replicate_op(r, "Switch", coded->own.value, counted, "%s/counted",
                                          replicate_edge_name(r, coded->gradient));
         lost.value = build_slot(value, 1);

@@ -36,7 +36,7 @@ int replicate_keep_lost_pushes(struct replicator *r, struct edge counted);
 
 /* replicate_code.c: the code of a value. */
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
-                               const char *name, const struct coding *coding);
+                               const char *name, const struct code_edges *coding);
 
 /* replicate_journal.c: a worker that is killed finds its own again. What the clock is told of the
  * worker's journal when it joins; EDGE_NONE: it has none, as no state is its own, or as a group's

@@ -27,7 +27,7 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 {
     int i = edge_exists(edge) ? replicate_at(r, BY_REDUCED, edge) : -1;
     for (; i >= 0; i = next_reduced(r, i)) {
-        const struct reduced *reduced = &r->reduced.items[i];
+        const struct reduced_value *reduced = &r->reduced.items[i];
         if (reduced->use == use && !strcmp(reduced->reduction, reduction))
             return reduced->value;
     }
@@ -35,7 +35,7 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 }
 
 /* The first of an edge for one use and reduction stays. */
-void replicate_note_reduced(struct replicator *r, struct reduced reduced)
+void replicate_note_reduced(struct replicator *r, struct reduced_value reduced)
 {
     int at = (int)r->reduced.n, last = -1;
     vec_push_in(&r->arena, &r->reduced, reduced);
@@ -104,8 +104,8 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     if (r->err->code)
         return r->err->code;
     for (size_t i = 0; i < n; i++)
-        replicate_note_reduced(r, (struct reduced){values[i].edge, build_slot(made, (int)i),
-                                                   values[i].use, values[i].reduction, 0});
+        replicate_note_reduced(r, (struct reduced_value){values[i].edge, build_slot(made, (int)i),
+                                                         values[i].use, values[i].reduction, 0});
     bool waits = waits_for_checks(r, values, n);
     for (size_t i = 0; i < r->from->nodes.n && waits; i++)
         if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))

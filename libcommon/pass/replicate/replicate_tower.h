@@ -16,7 +16,7 @@
 enum weights { WEIGHTS_FLOAT32, WEIGHTS_FLOAT64, WEIGHTS_SHARES, N_WEIGHTS };
 
 /* A feed that is parted. */
-struct parted {
+struct feed_parts {
     struct edge *parts;              /* of the result, by tower: its rows */
     struct edge *weights[N_WEIGHTS]; /* by tower, then of all; made when asked for */
     struct edge rows;                /* of the result: how many rows there are */
@@ -26,19 +26,19 @@ struct parted {
 struct towers {
     struct replicator *r;
     int n;
-    const char *prefix;        /* of all new names; no name of the source begins with it */
-    const char **devices;      /* by tower; of a pipeline the first stage's, by each */
-    const char *shard;         /* where variables are; "": anywhere */
-    struct frames *frames;     /* of the source */
-    bool *towered;             /* by node: it is in each tower */
-    int *feed;                 /* by node: a feed that is parted and that it depends on, or -1 */
-    struct parted **parted;    /* by node: of a feed; NULL: not yet */
-    int **copies;              /* by tower and node: node of the result */
-    int n_outputs;             /* of all nodes */
-    int *first;                /* by node: place of its output 0 in `whole` */
-    struct edge *whole;        /* by output of a towered node: what the towers' values become */
-    int *all;                  /* by towered node: a node after all its copies; -1: not yet */
-    struct pipeline *pipeline; /* towers are its micro-batches; NULL: each has a device */
+    const char *prefix;         /* of all new names; no name of the source begins with it */
+    const char **devices;       /* by tower; of a pipeline the first stage's, by each */
+    const char *shard;          /* where variables are; "": anywhere */
+    struct frames *frames;      /* of the source */
+    bool *towered;              /* by node: it is in each tower */
+    int *feed;                  /* by node: a feed that is parted and that it depends on, or -1 */
+    struct feed_parts **parted; /* by node: of a feed; NULL: not yet */
+    int **copies;               /* by tower and node: node of the result */
+    int n_outputs;              /* of all nodes */
+    int *first;                 /* by node: place of its output 0 in `whole` */
+    struct edge *whole;         /* by output of a towered node: what the towers' values become */
+    int *all;                   /* by towered node: a node after all its copies; -1: not yet */
+    struct pipeline *pipeline;  /* towers are its micro-batches; NULL: each has a device */
 };
 
 /* What an edge of the source is in the result. */

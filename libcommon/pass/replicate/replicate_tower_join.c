@@ -42,12 +42,12 @@ static struct edge rows_of(struct build *b, struct edge value)
     return build_op(b, "StridedSlice", inputs, 4, &shrink, 1);
 }
 
-static struct parted *parted_feed(struct towers *t, int feed)
+static struct feed_parts *parted_feed(struct towers *t, int feed)
 {
     if (t->parted[feed])
         return t->parted[feed];
     struct replicator *r = t->r;
-    struct parted *parted = arena_alloc(&r->arena, sizeof *parted);
+    struct feed_parts *parted = arena_alloc(&r->arena, sizeof *parted);
     struct build b = builder(t, "part", graph_node(r->from, feed)->name, 0);
     struct edge value = {r->copy[feed], 0};
     parted->rows = rows_of(&b, value);
@@ -81,7 +81,7 @@ struct edge towers_part(struct towers *t, int feed, int k)
 /* There is no mean of no rows. */
 static int check_rows(struct towers *t, int feed)
 {
-    struct parted *parted = parted_feed(t, feed);
+    struct feed_parts *parted = parted_feed(t, feed);
     struct build b = builder(t, "has_rows_for_all", graph_node(t->r->from, feed)->name, 0);
     struct edge n = build_scalar(&b, INT32, t->n);
     struct edge inputs[] = {build_binary(&b, "GreaterEqual", parted->rows, n), parted->rows, n};
@@ -98,7 +98,7 @@ static enum weights weights_for(enum dtype type)
 /* Of tower k, or, n, of all together. */
 static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
-    struct parted *parted = parted_feed(t, feed);
+    struct feed_parts *parted = parted_feed(t, feed);
     struct edge *made = &parted->weights[kind][k];
     if (edge_exists(*made))
         return *made;

@@ -15,7 +15,7 @@
 
 #define SMALL_BYTES 4096 /* always worth a constant */
 
-struct folding {
+struct folder {
     struct rewrite r;
     const struct graph *from;
     char *constant;        /* by node: its outputs can be computed now */
@@ -43,7 +43,7 @@ static bool is_worth(const struct graph *graph, const struct node *node, int64_t
 }
 
 /* A Const counts as itself; an Identity is left to arithmetic simplification, which drops it. */
-static bool may_fold(const struct folding *f, const struct node *node)
+static bool may_fold(const struct folder *f, const struct node *node)
 {
     if (f->r.flags[node->id] &
         (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
@@ -71,7 +71,7 @@ static bool fits(const struct shape *dims, enum dtype type)
 }
 
 /* Shape, Size or Rank of a known shape, where nothing depends on whether the node runs. */
-static void fold_shape(struct folding *f, const struct frames *frames, const struct node *node)
+static void fold_shape(struct folder *f, const struct frames *frames, const struct node *node)
 {
     bool asks = node_has(node, OP_SHAPE_ONLY) && node->op->def->value;
     if (!asks || node->n_controls || f->constant[node->id] ||
@@ -95,7 +95,7 @@ static void fold_shape(struct folding *f, const struct frames *frames, const str
 /* ---- evaluation ---- */
 
 /* Outputs of folded nodes that a node which is not folded, or a name, needs. */
-static void want(struct folding *f, char *wanted, struct edge edge)
+static void want(struct folder *f, char *wanted, struct edge edge)
 {
     const struct node *node = graph_node(f->from, edge.node);
     if (edge.slot == CONTROL_SLOT || !f->constant[edge.node] || node_is(node, "Const"))
@@ -108,7 +108,7 @@ static void want(struct folding *f, char *wanted, struct edge edge)
 }
 
 /* All at once; if that fails, one by one, to find those that do not. */
-static void evaluate(struct folding *f)
+static void evaluate(struct folder *f)
 {
     const struct fold_evaluator *e = f->r.options->evaluator;
     struct error err = ERROR_INIT;
@@ -158,7 +158,7 @@ static void evaluate(struct folding *f)
 int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
               int *n_changes, struct error *err)
 {
-    struct folding f = {.from = from};
+    struct folder f = {.from = from};
     size_t n_outputs = 0;
     if (rewrite_open(&f.r, from, options, err))
         return err->code;

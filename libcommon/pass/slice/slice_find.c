@@ -149,7 +149,7 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
     if (n < 2)
         return;
     table->slicing = (int)f->s->slicings.n;
-    vec_push_in(&f->s->arena, &f->s->slicings, ((struct slicing){rows, (int)n, axis}));
+    vec_push_in(&f->s->arena, &f->s->slicings, ((struct slice_cut){rows, (int)n, axis}));
 }
 
 /* What has the variable itself, directly or from what does, and could not have a slice. */

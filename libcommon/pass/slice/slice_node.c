@@ -105,7 +105,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
 /* It is large: not beside a slice, but with whom wants it. */
 struct edge slice_concat(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    struct slicing cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slicing_at(s, form->slicing);
     const struct node *node = graph_node(s->from, form->edge.node);
     struct slice_site site = {node, node, -1, form->parts[0]};
     struct build *b = slice_builder(s, &site);

@@ -145,7 +145,7 @@ static int visit_variable(struct slicer *s, const struct node *node)
 {
     const struct shape *whole = &node->outputs[0].shape;
     struct form form = slice_new_rows(s, node, 0);
-    struct slicing cut = slicing_at(s, form.slicing);
+    struct slice_cut cut = slicing_at(s, form.slicing);
     const char *shared = node_string(node, "shared_name");
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         struct shape shape = slice_shape(cut, whole, k);

@@ -8,7 +8,7 @@
 /* ---- rows by number ---- */
 
 /* In which slice a row is: the first rows % n slices have one row more. */
-static struct edge find_slice(struct build *b, struct slicing cut, struct edge row)
+static struct edge find_slice(struct build *b, struct slice_cut cut, struct edge row)
 {
     int64_t size = cut.rows / cut.n, extra = cut.rows % cut.n;
     struct edge number;
@@ -49,7 +49,7 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 
 static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct slicing cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slicing_at(s, form->slicing);
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
@@ -124,7 +124,7 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slicing cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slicing_at(s, form->slicing);
     bool *rows = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
     int slicing;

@@ -18,7 +18,7 @@
 #define SLICE_DEPTH_MAX 64
 
 /* How tables of one group are cut. What is said of rows holds of places along any axis. */
-struct slicing {
+struct slice_cut {
     int64_t rows;
     int n, axis;
 };
@@ -62,7 +62,7 @@ struct slicer {
     struct rewrite r;
     struct copy_rules rules;
     struct frames *frames;
-    VEC(struct slicing) slicings;
+    VEC(struct slice_cut) slicings;
     int *slicing; /* by node with a role: index into slicings */
     char *role;   /* by node: enum slice_role */
     const struct node **origin;
@@ -78,24 +78,24 @@ struct slicer {
     struct error *err;
 };
 
-static inline struct slicing slicing_at(const struct slicer *s, int slicing)
+static inline struct slice_cut slicing_at(const struct slicer *s, int slicing)
 {
     return s->slicings.items[slicing];
 }
 
-static inline int64_t slice_first(struct slicing cut, int k)
+static inline int64_t slice_first(struct slice_cut cut, int k)
 {
     int64_t extra = cut.rows % cut.n;
     return cut.rows / cut.n * k + (k < extra ? k : extra);
 }
 
-static inline int64_t slice_rows(struct slicing cut, int k)
+static inline int64_t slice_rows(struct slice_cut cut, int k)
 {
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
 /* Of slice k of a value of that shape. */
-static inline struct shape slice_shape(struct slicing cut, const struct shape *whole, int k)
+static inline struct shape slice_shape(struct slice_cut cut, const struct shape *whole, int k)
 {
     struct shape shape = *whole;
     shape.dims[cut.axis] = slice_rows(cut, k);
@@ -103,7 +103,7 @@ static inline struct shape slice_shape(struct slicing cut, const struct shape *w
 }
 
 /* Returns whether a value has the places that are cut. */
-static inline bool slice_fits(struct slicing cut, const struct shape *shape)
+static inline bool slice_fits(struct slice_cut cut, const struct shape *shape)
 {
     return shape->rank > cut.axis && shape->dims[cut.axis] == cut.rows;
 }

@@ -224,7 +224,7 @@ static void resources_are_saved_and_restored(void **state)
     struct variable *v[VARIABLES];
     struct error err = ERROR_INIT;
     struct graph *graph;
-    struct restored restored;
+    struct restore_result restored;
     int64_t value = 7, bytes, pushes;
     const struct push_id id = {.worker = 1, .incarnation = 2, .seq = 3};
     const struct tensor pushed = tensor_borrow(INT64, &SHAPE_SCALAR, &value);

@@ -110,7 +110,7 @@ static void push(struct job *job, int worker, int64_t step)
 static void update(struct job *job, int64_t number)
 {
     struct waiter round = {.waiter.done = answered};
-    struct staged staged[2];
+    struct staged_push staged[2];
     struct error err = ERROR_INIT;
     clock_round(job->clock, &round.waiter);
     assert_int_equal(round.answers, 1);
@@ -184,7 +184,7 @@ static void run_on(struct job *job)
 static void check_restored(const struct cut *cut)
 {
     struct job after;
-    struct staged staged;
+    struct staged_push staged;
     struct error err = ERROR_INIT;
     struct clock_worker workers[2];
     int64_t bytes, pushes;
@@ -260,7 +260,7 @@ static void *push_and_take(void *context)
     struct error err = ERROR_INIT;
     for (int64_t step = 1; !atomic_load(&enough); step++) {
         const struct push_list members = {&(struct push_id){0, 1, step}, 1}, none = {NULL, 0};
-        struct staged staged;
+        struct staged_push staged;
         stage(job, 0, step, step);
         assert_int_equal(aggregator_take(job->aggregator, members, none, 2, &staged, &err), 0);
         staged_release(&staged);

@@ -220,7 +220,7 @@ static void file_end(struct file *f)
 
 static int load(const struct file *f, const struct grid *g, struct error *err)
 {
-    const struct variables_wanted wanted = {.graph = g->graph};
+    const struct load_request wanted = {.graph = g->graph};
     saved_variables saved = VEC_INIT;
     int64_t step;
     int fd = open(f->path, O_RDONLY);

@@ -125,7 +125,7 @@ static void read_newest(void)
     source_close(&source);
 }
 
-static void fail_skipped(struct checkpoint_skipped *skipped, const char *why)
+static void fail_skipped(struct checkpoint_listener *skipped, const char *why)
 {
     (void)skipped;
     fail_msg("%s", why);
@@ -133,7 +133,7 @@ static void fail_skipped(struct checkpoint_skipped *skipped, const char *why)
 
 static void read_intact(void)
 {
-    struct checkpoint_skipped skipped = {fail_skipped};
+    struct checkpoint_listener skipped = {fail_skipped};
     struct error err = ERROR_INIT;
     struct store *store = stores_open(path, false);
     struct checkpoint *c;
@@ -171,7 +171,7 @@ static void restore(void)
     struct store *store = stores_open(path, false);
     struct graph *graph = graph_new(NULL);
     const struct restore_request request = {.graph = graph};
-    struct restored restored;
+    struct restore_result restored;
     store_restore(store, CHECKPOINT_NEWEST, &request, &restored, &err);
     well(&err);
     well(&restored.passed_over);

@@ -24,14 +24,14 @@ struct file {
     size_t n;
 };
 
-struct kept { /* of a store */
+struct queue_hold { /* of a store */
     struct file data, committed;
     char lock[NAME_BYTES];
 };
 
 static char path[NAME_BYTES], copy_path[NAME_BYTES], new_path[NAME_BYTES];
-static struct kept stores[2]; /* as they are before */
-static int64_t size;          /* floats of a checkpoint */
+static struct queue_hold stores[2]; /* as they are before */
+static int64_t size;                /* floats of a checkpoint */
 
 /* ---- what is done: each is run by a child of its own ---- */
 
@@ -135,7 +135,7 @@ static void put_file_back(const struct file *file)
     close(fd);
 }
 
-static void keep(struct kept *kept, const char *store)
+static void keep(struct queue_hold *kept, const char *store)
 {
     snprintf(kept->lock, sizeof kept->lock, "%.*s/lock.mdb", STORES_PATH_BYTES, store);
     keep_file(&kept->data, store, "data.mdb");
@@ -143,7 +143,7 @@ static void keep(struct kept *kept, const char *store)
 }
 
 /* With the table of readers that belongs to it, which is made anew. */
-static void put_back(const struct kept *kept)
+static void put_back(const struct queue_hold *kept)
 {
     unlink(kept->lock);
     put_file_back(&kept->data);

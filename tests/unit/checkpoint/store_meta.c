@@ -270,7 +270,7 @@ static void no_bit_of_a_meta_page_hides_the_newest(void **state)
 
 /* ---- what is noted, and what is there ---- */
 
-static void write_note(const struct committed *note)
+static void write_note(const struct commit_note *note)
 {
     struct error err = ERROR_INIT;
     int fd;
@@ -280,7 +280,7 @@ static void write_note(const struct committed *note)
     close(fd);
 }
 
-static void read_note(struct committed *note)
+static void read_note(struct commit_note *note)
 {
     struct error err = ERROR_INIT;
     int fd;
@@ -291,7 +291,7 @@ static void read_note(struct committed *note)
 
 static void a_note_that_is_behind_is_of_a_kill(void **state)
 {
-    struct committed note;
+    struct commit_note note;
     struct error err = ERROR_INIT;
     (void)state;
     make_store(3, false);

@@ -35,7 +35,7 @@ static int read_newest(void *context)
     return deed_tell(&err);
 }
 
-static void complain(struct checkpoint_skipped *skipped, const char *why)
+static void complain(struct checkpoint_listener *skipped, const char *why)
 {
     (void)skipped, (void)why;
     *found = -2;
@@ -43,7 +43,7 @@ static void complain(struct checkpoint_skipped *skipped, const char *why)
 
 static int read_intact(void *context)
 {
-    struct checkpoint_skipped skipped = {complain};
+    struct checkpoint_listener skipped = {complain};
     struct error err = ERROR_INIT;
     struct checkpoint *c;
     struct store *store;

@@ -101,20 +101,20 @@ static void keeping_the_newest_forgets_those_of_the_run_alone(void **state)
 
 /* ---- in random order ---- */
 
-struct kept {
+struct queue_hold {
     bool is_there;
     int run; /* RUNS: one that an import has made */
     int64_t value;
 };
 
-static struct kept model[STORES][STEPS];
+static struct queue_hold model[STORES][STEPS];
 
 static void check(int at)
 {
     struct store *store = stores_open(paths[at], false);
     struct error err = ERROR_INIT;
     for (int64_t step = 0; step < STEPS; step++) {
-        const struct kept *kept = &model[at][step];
+        const struct queue_hold *kept = &model[at][step];
         struct checkpoint *c;
         int code = checkpoint_open(store, step, &c, NULL, &err);
         assert_int_equal(code, kept->is_there ? 0 : ERR_NOINPUT);
@@ -131,12 +131,12 @@ static void check(int at)
 }
 
 /* What putting one there comes to. */
-static int put(struct kept *kept, int run, int64_t value, enum save_over over)
+static int put(struct queue_hold *kept, int run, int64_t value, enum save_over over)
 {
     bool is_own = over == SAVE_OVER_OWN && kept->run == run;
     if (kept->is_there && !is_own && over != SAVE_OVER_ANY)
         return kept->value == value ? 0 : ERR_CONFIG;
-    *kept = (struct kept){true, run, value};
+    *kept = (struct queue_hold){true, run, value};
     return 0;
 }
 
@@ -180,7 +180,7 @@ static int command(int (*verb)(struct command *, struct error *), const char *fr
 static void copy_one(int from, int64_t step, bool replace)
 {
     char name[STORES_PATH_BYTES + 40];
-    const struct kept *kept = &model[from][step];
+    const struct queue_hold *kept = &model[from][step];
     snprintf(name, sizeof name, "%s@%lld", paths[from], (long long)step);
     int code = command(command_copy, name, paths[!from], -1, replace);
     assert_int_equal(code, !kept->is_there ? ERR_NOINPUT

@@ -233,7 +233,7 @@ static void permutations(void **unused)
 }
 
 /* Rows of a table 0..n-1, collected over all shards; each row must come once an epoch. */
-static void check_epoch(int64_t n, const struct feeding *options)
+static void check_epoch(int64_t n, const struct batch_options *options)
 {
     struct error err = ERROR_INIT;
     struct named_tensor column = {.name = "x"};
@@ -243,7 +243,7 @@ static void check_epoch(int64_t n, const struct feeding *options)
     for (int64_t i = 0; i < n; i++)
         ((int64_t *)column.tensor.data)[i] = i;
     struct table table = {.source = "t", .columns = &column, .n = 1, .rows = n};
-    struct feeding f = *options;
+    struct batch_options f = *options;
     for (f.shard = 0; f.shard < f.n_shards; f.shard++) {
         struct batches *batches;
         struct batch batch;
@@ -270,7 +270,7 @@ static void every_row_once_an_epoch(void **unused)
     for (int64_t n = 5; n < 24; n++)
         for (int shards = 1; shards <= 3; shards++)
             for (int shuffle = 0; shuffle < 2; shuffle++) {
-                struct feeding f = {
+                struct batch_options f = {
                     .batch = 4, .epochs = 3, .n_shards = shards, .shuffle = shuffle};
                 check_epoch(n, &f);
             }

@@ -17,14 +17,14 @@ static struct device counting;
 static struct device_memory memory;
 static atomic_size_t live;
 
-struct counted {
+struct metered_function {
     struct buffer buffer; /* first */
     struct buffer *own;
 };
 
 static void counted_free(struct buffer *buffer)
 {
-    struct counted *counted = (struct counted *)buffer;
+    struct metered_function *counted = (struct metered_function *)buffer;
     atomic_fetch_sub(&live, buffer->bytes);
     counted->own->free(counted->own);
     mem_free(counted);
@@ -33,7 +33,7 @@ static void counted_free(struct buffer *buffer)
 static struct buffer *counted_alloc(struct device *device, size_t bytes)
 {
     struct buffer *own = device_alloc(fixture_device(), bytes);
-    struct counted *counted = mem_alloc(sizeof *counted);
+    struct metered_function *counted = mem_alloc(sizeof *counted);
     (void)device;
     counted->own = own;
     counted->buffer = *own;

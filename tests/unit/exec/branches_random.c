@@ -17,16 +17,17 @@
 #define NODES_MAX 40
 
 /* What has to hold for a value to be there, as far as it is told; 0: it may be either. */
-struct known {
+struct known_value {
     signed char is[PREDICATES]; /* 1: false, 2: true */
 };
 
 struct soup {
     uint64_t random;
     struct str text;
-    struct known known[NODES_MAX];
-    struct known ran[NODES_MAX]; /* that it is over: a Switch may be where what it brings is not */
-    char name[NODES_MAX][16];    /* of the values, the first of which always is there */
+    struct known_value known[NODES_MAX];
+    struct known_value
+        ran[NODES_MAX];       /* that it is over: a Switch may be where what it brings is not */
+    char name[NODES_MAX][16]; /* of the values, the first of which always is there */
     int n;
 };
 
@@ -35,21 +36,22 @@ static int below(struct soup *s, int n)
     return (int)(unit_random(&s->random) % (uint64_t)n);
 }
 
-static void add_value(struct soup *s, int id, int slot, struct known known, struct known ran)
+static void add_value(struct soup *s, int id, int slot, struct known_value known,
+                      struct known_value ran)
 {
     snprintf(s->name[s->n], sizeof s->name[0], slot ? "n%d:%d" : "n%d", id, slot);
     s->ran[s->n] = ran;
     s->known[s->n++] = known;
 }
 
-static struct known both(struct known a, struct known b)
+static struct known_value both(struct known_value a, struct known_value b)
 {
     for (int i = 0; i < PREDICATES; i++)
         a.is[i] |= b.is[i];
     return a;
 }
 
-static bool exclude(struct known a, struct known b)
+static bool exclude(struct known_value a, struct known_value b)
 {
     bool any = false;
     for (int i = 0; i < PREDICATES; i++)
@@ -57,7 +59,7 @@ static bool exclude(struct known a, struct known b)
     return any;
 }
 
-static struct known either(struct known a, struct known b)
+static struct known_value either(struct known_value a, struct known_value b)
 {
     for (int i = 0; i < PREDICATES; i++)
         a.is[i] &= b.is[i];
@@ -67,7 +69,7 @@ static struct known either(struct known a, struct known b)
 static void add_switch(struct soup *s, int id, int a)
 {
     int p = below(s, PREDICATES);
-    struct known no = s->known[a], yes = no;
+    struct known_value no = s->known[a], yes = no;
     str_printf(&s->text, "n%d = Switch(%s, p%d)\n", id, s->name[a], p);
     no.is[p] |= 1;
     yes.is[p] |= 2;
@@ -81,7 +83,7 @@ static bool add_merge(struct soup *s, int id, int a, int b)
     if (!exclude(s->known[a], s->known[b]))
         return false;
     str_printf(&s->text, "n%d = Merge(%s, %s)\n", id, s->name[a], s->name[b]);
-    struct known known = either(s->known[a], s->known[b]);
+    struct known_value known = either(s->known[a], s->known[b]);
     add_value(s, id, 0, known, known);
     return true;
 }
@@ -91,7 +93,7 @@ static void add_op(struct soup *s, int id, int a, int b)
     static const char *const unary[] = {"Neg", "Tanh", "Identity", "ZerosLike", "Softmax"};
     static const char *const binary[] = {"Add", "Mul", "Maximum"};
     int c = below(s, s->n), kind = below(s, 4);
-    struct known known = s->known[a];
+    struct known_value known = s->known[a];
     const char *colon = strchr(s->name[c], ':');
     str_printf(&s->text, "n%d = ", id);
     if (kind == 0) {
@@ -123,7 +125,7 @@ static void make_soup(struct soup *s)
                            "p1 = Greater(x, c1)\n"
                            "p2 = Greater(xx, c1)\n"
                            "n0 = Mul(row, x)\n");
-    add_value(s, 0, 0, (struct known){{0}}, (struct known){{0}});
+    add_value(s, 0, 0, (struct known_value){{0}}, (struct known_value){{0}});
     for (int id = 1; s->n < NODES_MAX - 2; id++) {
         int kind = below(s, 8), a = below(s, s->n), b = below(s, s->n);
         if (kind < 2)

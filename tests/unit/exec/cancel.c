@@ -110,14 +110,14 @@ static void taking_a_waiter_back_waits_until_it_was_told(void **state)
 /* ---- a kernel that waits until somebody lets it go on, or its step stops ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct held {
+static struct segment_hold {
     struct step_waiter waiter; /* first */
     struct kernel_call *call;
-    struct held *next, **at;
+    struct segment_hold *next, **at;
 } * all_held; /* in the order of a stack */
 
 /* Whoever takes it off the list calls kernel_done. */
-static bool take_off(struct held *held)
+static bool take_off(struct segment_hold *held)
 {
     pthread_mutex_lock(&lock);
     bool was_on = held->at != NULL;
@@ -133,7 +133,7 @@ static bool take_off(struct held *held)
 
 static void give_up(struct step_waiter *waiter, const struct error *reason)
 {
-    struct held *held = (struct held *)waiter;
+    struct segment_hold *held = (struct segment_hold *)waiter;
     if (!take_off(held))
         return;
     *held->call->err = *reason;
@@ -142,10 +142,10 @@ static void give_up(struct step_waiter *waiter, const struct error *reason)
 
 static int hold_run(struct kernel_call *call)
 {
-    struct held *held = kernel_temporary(call, sizeof *held);
+    struct segment_hold *held = kernel_temporary(call, sizeof *held);
     if (!held)
         return call->err->code;
-    *held = (struct held){.waiter.cancelled = give_up, .call = call};
+    *held = (struct segment_hold){.waiter.cancelled = give_up, .call = call};
     pthread_mutex_lock(&lock); /* nobody lets it go, and no reason comes, in between */
     int code = step_on_cancel(call->step, &held->waiter, call->err);
     if (!code) {
@@ -165,7 +165,7 @@ static const struct kernel_code hold_code = {.run = hold_run};
 static bool let_go(uint64_t *random)
 {
     pthread_mutex_lock(&lock);
-    struct held *held = all_held;
+    struct segment_hold *held = all_held;
     for (uint64_t skip = unit_random(random) % 16; held && held->next && skip; skip--)
         held = held->next;
     if (held) {

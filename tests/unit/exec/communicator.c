@@ -72,7 +72,7 @@ static void part(struct member *members, int come)
 }
 
 /* Each brings a number in the memory of its card, where the sum comes. */
-struct asked {
+struct inquiry_call {
     enum dtype type;
     bool mean;
     double brings[MEMBERS], wanted;
@@ -90,13 +90,13 @@ static void put(enum dtype type, void *at, double number)
         *(int64_t *)at = (int64_t)number;
 }
 
-static int add(struct member *m, const struct asked *asked, void *memory, struct error *err)
+static int add(struct member *m, const struct inquiry_call *asked, void *memory, struct error *err)
 {
     const struct communicator_sum sum = {memory, memory, 1, asked->type, asked->mean};
     return m->device->communicators->add(m->communicator, &sum, m->gives_up, err);
 }
 
-static void check_sum(struct member *members, const struct asked *asked)
+static void check_sum(struct member *members, const struct inquiry_call *asked)
 {
     struct buffer *memory[MEMBERS];
     struct error err = ERROR_INIT;
@@ -122,12 +122,12 @@ static void check_sum(struct member *members, const struct asked *asked)
 /* Floats are added from the last to the first, by which they are told from our own sums. */
 static void members_add_in_the_librarys_order(void **state)
 {
-    static const struct asked sums[] = {{FLOAT32, false, {1, 1e8, -1e8}, 1},
-                                        {FLOAT32, false, {1e8, -1e8, 1}, 0},
-                                        {FLOAT64, false, {1, 1e17, -1e17}, 1},
-                                        {FLOAT64, true, {1, 2, 6}, 3},
-                                        {INT32, false, {7, -9, 2147483640}, 2147483638},
-                                        {INT64, false, {1e15, 2, 3}, 1e15 + 5}};
+    static const struct inquiry_call sums[] = {{FLOAT32, false, {1, 1e8, -1e8}, 1},
+                                               {FLOAT32, false, {1e8, -1e8, 1}, 0},
+                                               {FLOAT64, false, {1, 1e17, -1e17}, 1},
+                                               {FLOAT64, true, {1, 2, 6}, 3},
+                                               {INT32, false, {7, -9, 2147483640}, 2147483638},
+                                               {INT64, false, {1e15, 2, 3}, 1e15 + 5}};
     struct member members[MEMBERS];
     atomic_bool gives_up;
     (void)state;
@@ -174,7 +174,7 @@ static void who_does_not_come_is_waited_for_until_it_is_given_up(void **state)
 
 static void an_abort_ends_what_waits_for_another_member(void **state)
 {
-    static const struct asked asked = {FLOAT32, false, {1}, 1};
+    static const struct inquiry_call asked = {FLOAT32, false, {1}, 1};
     struct member members[2];
     atomic_bool gives_up;
     struct error err = ERROR_INIT;

@@ -60,7 +60,7 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct fused fused;
+    struct fusion fused;
     fixture_open(&f, of->text, false);
     const struct graph *graph = fuse_by_pass("pools", f.graph, "y", of->kept, &fused);
     const struct node *y = graph_find(graph, "y"), *p = graph_find(graph, "p");

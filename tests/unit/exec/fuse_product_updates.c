@@ -54,7 +54,7 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct fused fused;
+    struct fusion fused;
     fixture_open(&f, of->text, false);
     const struct graph *graph = fuse_by_pass("sums", f.graph, "y", of->kept, &fused);
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulApply");
@@ -139,7 +139,7 @@ static void expect_equal(struct fixture *f, struct fixture *other, const char *n
 
 static bool is_in_plans(const struct graph *graph)
 {
-    struct fused fused;
+    struct fusion fused;
     fuse_by_pass("sums", graph, "done", NULL, &fused);
     bool is = fused.n_gone > 0;
     fused_release(&fused);

@@ -61,7 +61,7 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct fused fused;
+    struct fusion fused;
     fixture_open(&f, of->text, false);
     const struct graph *graph = fuse_by_pass("products", f.graph, "y", of->kept, &fused);
     if (fused.n_gone != of->n_gone || !node_is(graph_find(graph, "y"), of->op))
@@ -219,7 +219,7 @@ static void run(const struct graph *graph, const struct net *net, unsigned witho
 static int count_fused(const struct graph *graph, const struct net *net)
 {
     char name[16];
-    struct fused fused;
+    struct fusion fused;
     snprintf(name, sizeof name, "n%d", net->n);
     fuse_by_pass("products", graph, name, NULL, &fused);
     int n = fused.n_gone;

@@ -53,7 +53,7 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct fused fused;
+    struct fusion fused;
     fixture_open(&f, of->text, false);
     const struct graph *graph = fuse_by_pass("sums", f.graph, "y", of->kept, &fused);
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulSum");
@@ -206,7 +206,7 @@ static void they_are_sums_of_multiplications(void **state)
         struct sum sum;
         struct graph *graph;
         struct error err = ERROR_INIT;
-        struct fused fused;
+        struct fusion fused;
         make_sum(&sum, seed % 4 ? FLOAT32 : FLOAT64, &random);
         if (graph_parse_text(sum.text.data, sum.text.n, "test", ops_registry(), &graph, &err))
             fail_msg("SUMS_SEED=%llu: %s", (unsigned long long)seed, err.text);

@@ -114,7 +114,7 @@ static int joined(const struct graph *graph, const char *device, struct edge *ke
 {
     struct fuse_options options = {
         .kernels = ops_kernels(), .device = device, .keep = keep, .n_keep = n_keep};
-    struct fused fused;
+    struct fusion fused;
     int n_gone[N_DEVICE_PASSES], pass = device_pass_find("updates"), n = 0;
     fuse_graph(graph, &options, &fused, n_gone);
     for (size_t i = 0; fused.graph && i < fused.graph->nodes.n; i++)

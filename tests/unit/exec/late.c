@@ -51,7 +51,7 @@ static const char graph_text[] =
 /* clang-format on */
 
 struct memory {
-    struct outgoing outgoing; /* first */
+    struct outgoing_memory outgoing; /* first */
     size_t bytes, most;
 };
 
@@ -62,7 +62,7 @@ static void give_back(struct buffer *buffer)
     free(buffer);
 }
 
-static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t bytes)
+static struct buffer *alloc(struct outgoing_memory *outgoing, enum dtype type, size_t bytes)
 {
     struct memory *memory = (struct memory *)outgoing;
     if (type != FLOAT32 || bytes < LEAST)
@@ -76,7 +76,7 @@ static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t b
     return buffer;
 }
 
-static bool copies(struct outgoing *outgoing, const struct tensor *value)
+static bool copies(struct outgoing_memory *outgoing, const struct tensor *value)
 {
     return value->buffer && value->buffer->owner != outgoing;
 }
@@ -124,7 +124,7 @@ static void open_lab(struct lab *lab, bool by_item)
 {
     struct error err = ERROR_INIT;
     memset(lab, 0, sizeof *lab);
-    lab->memory.outgoing = (struct outgoing){alloc, copies};
+    lab->memory.outgoing = (struct outgoing_memory){alloc, copies};
     if (graph_parse_text(graph_text, strlen(graph_text), "test", ops_registry(), &lab->graph, &err))
         fail_msg("%s", err.text);
     struct session_options options = {.plan = {.kernels = ops_kernels(),

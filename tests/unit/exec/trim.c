@@ -19,14 +19,14 @@ static const char graph_text[] = "x = Placeholder() {dtype=float32, shape=[]}\n"
 static struct buffer *(*device_gives)(struct device *device, size_t bytes);
 static size_t given; /* bytes that were not given back */
 
-struct counted {
+struct metered_function {
     struct buffer buffer; /* first */
     struct buffer *memory;
 };
 
 static void give_back(struct buffer *buffer)
 {
-    struct counted *counted = (struct counted *)buffer;
+    struct metered_function *counted = (struct metered_function *)buffer;
     given -= buffer->bytes;
     counted->memory->free(counted->memory);
     free(counted);
@@ -35,7 +35,7 @@ static void give_back(struct buffer *buffer)
 static struct buffer *alloc(struct device *device, size_t bytes)
 {
     struct buffer *memory = device_gives(device, bytes);
-    struct counted *counted = calloc(1, sizeof *counted);
+    struct metered_function *counted = calloc(1, sizeof *counted);
     assert_non_null(memory);
     assert_non_null(counted);
     counted->memory = memory;

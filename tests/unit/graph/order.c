@@ -85,7 +85,7 @@ static int run_after_passes(struct graph *graph, const struct model *m, struct m
     struct fold_evaluator fold = {evaluator_run, &evaluator};
     struct pass_options options = {.evaluator = &fold};
     const struct pass *passes[16];
-    struct optimized optimized;
+    struct pass_result optimized;
     struct edge kept[3 * CALLS_MAX];
     int n_fetches, n_targets, n = 0;
     find_edges(graph, m, true, kept, &n_fetches);

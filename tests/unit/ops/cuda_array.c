@@ -65,7 +65,7 @@ static void check_transpose(enum dtype type, size_t k, bool at_end)
         fail_msg("%s", err.text);
     struct guarded x = beside_place(&in[0], at_end);
     struct guarded y = guarded_new(tensor_bytes(&expected.outputs[0]), at_end);
-    struct cuda_strided call = {
+    struct cuda_strided_copy call = {
         .element_bytes = (int)dtype_bytes(type), .rank = shape.rank, .from = x.data, .to = y.data};
     int64_t from[SHAPE_RANK_MAX];
     shape_strides(&shape, from);
@@ -98,7 +98,7 @@ static void test_transpose(void **state)
 static void check_random_block(int bytes)
 {
     int64_t from_dims[4], to_dims[4], from_count = 1, to_count = 1;
-    struct cuda_strided call = {.element_bytes = bytes, .rank = (int)below(5)};
+    struct cuda_strided_copy call = {.element_bytes = bytes, .rank = (int)below(5)};
     int64_t from_start = 0, to_start = 0;
     for (int d = call.rank - 1; d >= 0; d--) {
         int64_t dim = 1 + below(d == call.rank - 1 ? 40 : 5), step = 1 + below(2);

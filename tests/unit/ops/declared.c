@@ -144,7 +144,7 @@ static void test_simplification_follows_what_a_new_op_says(void **state)
                                      "d = Lazy(seven, x)\nend = Mirror(c)\nentry run = end, d\n");
     const struct pass *arith = pass_find("arith");
     struct pass_options options = {.n_keep = 0};
-    struct optimized result;
+    struct pass_result result;
     assert_int_equal(pass_optimize(graph, &arith, 1, &options, &result, &err), 0);
     const struct node *end = graph_find(result.graph, "end");
     assert_string_equal(graph_node(result.graph, end->inputs[0].node)->name, "x");

@@ -15,7 +15,7 @@ typedef void region(void *data);
 
 void GOMP_parallel(region *body, void *data, unsigned wanted, unsigned flags);
 
-struct counted {
+struct metered_function {
     region *body;
     void *data;
     atomic_int *members;
@@ -25,7 +25,7 @@ static atomic_int most; /* members of a region of our kernels since it was last 
 
 static void enter(void *data)
 {
-    const struct counted *counted = data;
+    const struct metered_function *counted = data;
     atomic_fetch_add(counted->members, 1);
     counted->body(counted->data);
 }
@@ -40,7 +40,7 @@ void GOMP_parallel(region *body, void *data, unsigned wanted, unsigned flags)
 {
     static void (*start)(region *, void *, unsigned, unsigned);
     atomic_int members = 0;
-    struct counted counted = {body, data, &members};
+    struct metered_function counted = {body, data, &members};
     if (!start) {
         void *symbol = dlsym(dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD), "GOMP_parallel");
         memcpy(&start, &symbol, sizeof start);

@@ -13,20 +13,20 @@
 
 #define N_VALUES 3 /* y, and its gradients */
 
-struct pinned {
+struct pin {
     uint64_t seed;
     int n_tasks;
     struct graph *graph;
     struct cut_graph cut;
 };
 
-static void fail_at(const struct pinned *p, const char *what)
+static void fail_at(const struct pin *p, const char *what)
 {
     fail_msg("GRADIENT_TASKS_SEED=%llu, on %d tasks: %s", (unsigned long long)p->seed, p->n_tasks,
              what);
 }
 
-static void make(struct pinned *p)
+static void make(struct pin *p)
 {
     struct error err = ERROR_INIT;
     struct script_options options = {.seed = (int64_t)p->seed};
@@ -41,7 +41,7 @@ static void make(struct pinned *p)
 }
 
 /* What is not pinned is anywhere, as far as it may be. */
-static void place(struct pinned *p)
+static void place(struct pin *p)
 {
     static const char *const devices[] = {
         "/job:worker/task:0/device:CPU:0", "/job:ps/task:0/device:CPU:0",
@@ -102,7 +102,7 @@ static struct session_call call_of(const struct graph *graph, const struct wante
                                  .n_fetches = N_VALUES};
 }
 
-static void run_whole(struct pinned *p, struct wanted *wanted)
+static void run_whole(struct pin *p, struct wanted *wanted)
 {
     static struct device *device;
     struct error err = ERROR_INIT;
@@ -119,7 +119,7 @@ static void run_whole(struct pinned *p, struct wanted *wanted)
     session_free(session);
 }
 
-static void run_parts(struct pinned *p, struct test_cluster *cluster, struct wanted *wanted)
+static void run_parts(struct pin *p, struct test_cluster *cluster, struct wanted *wanted)
 {
     struct error err = ERROR_INIT;
     struct named_edges edges;
@@ -141,7 +141,7 @@ static int count_stacks(const struct graph *graph)
 
 static int check_program(struct test_cluster *cluster, uint64_t seed)
 {
-    struct pinned p = {.seed = seed, .n_tasks = 2 + (int)(seed % 3)};
+    struct pin p = {.seed = seed, .n_tasks = 2 + (int)(seed % 3)};
     struct wanted whole, parts;
     make(&p);
     place(&p);

@@ -246,7 +246,7 @@ static bool check(uint64_t *random)
     struct error err = ERROR_INIT;
     const struct pass_options options = {0};
     const struct pass *passes[16];
-    struct optimized optimized;
+    struct pass_result optimized;
     for (int i = 0; i < pass_count; i++)
         passes[i] = &pass_list[i];
     if (pass_optimize(graph, passes, pass_count, &options, &optimized, &err))

@@ -11,7 +11,7 @@
 
 struct changed {
     struct graph *graph;
-    struct halved result;
+    struct half_result result;
     struct error err;
 };
 

@@ -74,7 +74,7 @@ static void check_types(const struct graph *from, struct graph *to)
 }
 
 /* Returns how many nodes are computed in 16 bits. */
-static int rewrite(struct graph *from, enum dtype type, struct halved *result)
+static int rewrite(struct graph *from, enum dtype type, struct half_result *result)
 {
     static const struct pass_options none;
     struct half_options options = {.type = type, .pass = &none};
@@ -88,7 +88,7 @@ static int rewrite(struct graph *from, enum dtype type, struct halved *result)
 static void test_types_of_all_ops(void **state)
 {
     (void)state;
-    struct halved result;
+    struct half_result result;
     int n = 0;
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         struct graph *graph = random_graph(ops_registry(), seed, 60, 0, seed % 2);
@@ -147,7 +147,7 @@ static void test_nests(void **state)
 {
     (void)state;
     static const char *const names[] = {"y", "gx"};
-    struct halved result;
+    struct half_result result;
     int n = 0, n_near = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct graph *graph = nest(seed);
@@ -252,7 +252,7 @@ static void compare(struct random_graph *r, struct graph *from, struct graph *to
 static void test_values(void **state)
 {
     (void)state;
-    struct halved result;
+    struct half_result result;
     int n = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct random_graph r = {.state = seed};

@@ -165,7 +165,7 @@ static void check_passes(struct graph *graph, const struct tensor wanted[2])
     struct fold_evaluator fold = {evaluator_run, &evaluator};
     struct pass_options options = {.evaluator = &fold};
     const struct pass *passes[8];
-    struct optimized result;
+    struct pass_result result;
     struct error err = ERROR_INIT;
     for (int i = 0; i < pass_count; i++)
         passes[i] = &pass_list[i];
@@ -179,7 +179,7 @@ static void check_half(struct graph *graph)
 {
     const struct pass_options pass = {0};
     struct half_options options = {.pass = &pass};
-    struct halved result;
+    struct half_result result;
     struct error err = ERROR_INIT;
     must(half_parse(&options, "bf16", NULL, &err), &err);
     must(half_rewrite(graph, &options, &result, &err), &err);

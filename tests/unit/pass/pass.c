@@ -11,7 +11,7 @@
 
 struct changed {
     struct graph *graph;
-    struct optimized result;
+    struct pass_result result;
     struct error err;
 };
 

@@ -90,7 +90,7 @@ static size_t compare(struct graph *graph, char (*names)[32], int n, const struc
     struct fold_evaluator fold = {evaluator_run, &evaluator};
     struct pass_options options = {.evaluator = &fold};
     const struct pass *passes[8];
-    struct optimized result;
+    struct pass_result result;
     struct values before = {.codes = {0}}, after = {.codes = {0}};
     struct error err = ERROR_INIT;
     for (int i = 0; i < pass_count; i++)

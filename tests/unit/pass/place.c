@@ -23,7 +23,7 @@ static const struct kernel_row rows[] = {
 };
 static const struct kernel_table kernels = {rows, sizeof rows / sizeof *rows};
 
-struct placed {
+struct fetch_place {
     struct graph *graph;
     struct placement placement;
     struct error err;
@@ -39,15 +39,15 @@ static void add_line(char lines[static 1024], const struct node *node, const cha
 
 static void note(void *context, const struct node *node, const char *reason)
 {
-    add_line(((struct placed *)context)->reasons, node, reason);
+    add_line(((struct fetch_place *)context)->reasons, node, reason);
 }
 
 static void note_moved(void *context, const struct node *node, const char *reason)
 {
-    add_line(((struct placed *)context)->moved, node, reason);
+    add_line(((struct fetch_place *)context)->moved, node, reason);
 }
 
-static void open_graph(struct placed *p, const char *devices, const char *text)
+static void open_graph(struct fetch_place *p, const char *devices, const char *text)
 {
     char *copy = strdup(devices), *rest = copy, *device;
     memset(p, 0, sizeof *p);
@@ -59,7 +59,7 @@ static void open_graph(struct placed *p, const char *devices, const char *text)
         fail_msg("%s", p->err.text);
 }
 
-static int place(struct placed *p)
+static int place(struct fetch_place *p)
 {
     struct place_options options = {.placement = &p->placement,
                                     .kernels = &kernels,
@@ -70,7 +70,7 @@ static int place(struct placed *p)
     return place_graph(p->graph, &options, &p->err);
 }
 
-static void finish(struct placed *p)
+static void finish(struct fetch_place *p)
 {
     placement_release(&p->placement);
     graph_free(p->graph);
@@ -83,7 +83,7 @@ static void finish(struct placed *p)
 #define PS1 "/job:ps/task:1/device:CPU:0"
 
 /* `want`: "name=DEVICE" of each node, in order, separated by blanks. */
-static void check_places(const struct placed *p, const char *want)
+static void check_places(const struct fetch_place *p, const char *want)
 {
     struct str got = STR_INIT;
     for (size_t i = 0; i < p->graph->nodes.n; i++) {
@@ -98,7 +98,7 @@ static void check_places(const struct placed *p, const char *want)
 
 static void check(const char *devices, const char *text, const char *want)
 {
-    struct placed p;
+    struct fetch_place p;
     open_graph(&p, devices, text);
     if (place(&p))
         fail_msg("%s", p.err.text);
@@ -110,7 +110,7 @@ static void check(const char *devices, const char *text, const char *want)
 /* The same, where requests may give way; `moved`: what is said of those that did. */
 static void check_soft(const char *devices, const char *text, const char *want, const char *moved)
 {
-    struct placed p;
+    struct fetch_place p;
     open_graph(&p, devices, text);
     p.soft = true;
     if (place(&p))
@@ -122,7 +122,7 @@ static void check_soft(const char *devices, const char *text, const char *want, 
 
 static void check_fails(const char *devices, const char *text, const char *message)
 {
-    struct placed p;
+    struct fetch_place p;
     open_graph(&p, devices, text);
     int code = place(&p);
     unit_assert_error(code, p.err, ERR_DATA, message);
@@ -189,7 +189,7 @@ static void test_places_are_kept(void **state)
 static void test_reasons(void **state)
 {
     (void)state;
-    struct placed p;
+    struct fetch_place p;
     open_graph(&p, "CPU:0,CPU:1,CUDA:0",
                V "\n" X "u = Assign(v, x)\ny = Neg(x) @?/device:CPU:1\nz = Abs(y)\n"
                  "w = Neg(x) @" HERE "CPU:0\n");
@@ -267,7 +267,7 @@ static void test_soft(void **state)
 /* What gives way is the device, not its task, and not what no device has a kernel for. */
 static void test_soft_has_limits(void **state)
 {
-    struct placed p;
+    struct fetch_place p;
     (void)state;
     open_graph(&p, "CPU:0,CUDA:0", X "y = Neg(x) @?/job:ps/device:GPU:0\n");
     p.soft = true;
@@ -296,7 +296,7 @@ static void test_bad_devices(void **state)
 static void test_every_op_has_a_place(void **state)
 {
     (void)state;
-    struct placed p;
+    struct fetch_place p;
     open_graph(&p, "CPU:0", X V "\nu = Assign(v, x)\n");
     struct place_options options = {.placement = &p.placement, .kernels = ops_kernels()};
     assert_int_equal(place_graph(p.graph, &options, &p.err), 0);

@@ -17,7 +17,7 @@ struct lab {
     char folder[32], lines[1024];
     struct hub *shard;
     struct watch watch;
-    struct watched task;
+    struct watched_task task;
     int64_t failed, step; /* what the shard answers; failed < 0: nothing of it */
     const char *why;
 };

@@ -55,7 +55,7 @@ static void take_and_check(struct bench *b, struct push_id id, float value)
     struct aggregator *a = resource_get(b->store, &aggregator_kind, "default", "w");
     struct push_list members = {&id, 1}, none = {NULL, 0};
     struct error err = ERROR_INIT;
-    struct staged staged;
+    struct staged_push staged;
     int64_t bytes, pushes;
     assert_int_equal(aggregator_take(a, members, none, 1, &staged, &err), 0);
     assert_true(tensor_get_float64(&staged.values[0], 0) == (double)value);

@@ -73,7 +73,7 @@ static void serve_for(struct lab *lab, double seconds)
 
 /* ---- those who ask, as they should ---- */
 
-struct asking {
+struct inquiry {
     const char *folder, *request;
     struct str answer;
     int code;
@@ -83,14 +83,14 @@ struct asking {
 
 static void *ask(void *argument)
 {
-    struct asking *asking = argument;
+    struct inquiry *asking = argument;
     asking->code = control_ask(asking->folder, asking->request,
                                &(struct control_patience){.seconds = -1}, &asking->answer);
     atomic_store(&asking->done, true);
     return NULL;
 }
 
-static void begin_asking(struct asking *asking, const struct lab *lab, const char *request)
+static void begin_asking(struct inquiry *asking, const struct lab *lab, const char *request)
 {
     memset(asking, 0, sizeof *asking);
     asking->folder = lab->folder;
@@ -98,7 +98,7 @@ static void begin_asking(struct asking *asking, const struct lab *lab, const cha
     assert_int_equal(pthread_create(&asking->thread, NULL, ask, asking), 0);
 }
 
-static void end_asking(struct asking *asking, int code, const char *text)
+static void end_asking(struct inquiry *asking, int code, const char *text)
 {
     pthread_join(asking->thread, NULL);
     assert_int_equal(asking->code, code);
@@ -108,7 +108,7 @@ static void end_asking(struct asking *asking, int code, const char *text)
 
 static void expect(struct lab *lab, const char *request, int code, const char *text)
 {
-    struct asking asking;
+    struct inquiry asking;
     begin_asking(&asking, lab, request);
     for (double until = time_now() + PATIENCE; !atomic_load(&asking.done) && time_now() < until;)
         serve_for(lab, 0.01);
@@ -160,7 +160,7 @@ static void test_requests_are_answered(void **state)
 
 static void test_who_waits_for_the_end_hears_of_it(void **state)
 {
-    struct asking first, second;
+    struct inquiry first, second;
     struct lab lab;
     (void)state;
     open_lab(&lab, 0);
@@ -226,7 +226,7 @@ static void test_nobody_holds_it_up(void **state)
 static void test_when_all_wait_for_the_end_others_wait_for_a_place(void **state)
 {
     int waiting[CONTROL_CLIENTS];
-    struct asking one;
+    struct inquiry one;
     struct lab lab;
     (void)state;
     open_lab(&lab, 0);

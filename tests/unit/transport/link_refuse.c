@@ -103,7 +103,7 @@ static void test_wrong_key(void **state)
             "/b is not the key of this cluster");
     refused(&server, options_of("worker:0", NULL), ERR_CONFIG, "a key is needed there");
     check_alive(&server, key_a);
-    struct peers_refused counts = peers_refused(server.peers);
+    struct peer_refusals counts = peers_refused(server.peers);
     assert_int_equal(counts.wrong_key, 1);
     assert_int_equal(counts.no_tls, 1);
     end_stop(&server);
@@ -204,7 +204,7 @@ static double close_after(const struct end *server, const void *bytes, size_t n)
     return time_now() - start;
 }
 
-static uint64_t all_refused(const struct peers_refused *r)
+static uint64_t all_refused(const struct peer_refusals *r)
 {
     return r->wrong_key + r->no_tls + r->http + r->garbage + r->wrong_job + r->wrong_version +
            r->timeout + r->too_many + r->old;
@@ -223,7 +223,7 @@ static void strangers(const char *key)
     assert_true(close_after(&server, limit, sizeof limit) < 0.2);
     double silent = close_after(&server, "", 0); /* says nothing */
     assert_true(silent > 0.25 && silent < 1);
-    struct peers_refused counts = peers_refused(server.peers);
+    struct peer_refusals counts = peers_refused(server.peers);
     assert_int_equal(counts.http, 1);
     assert_int_equal(counts.garbage, key ? 1 : 3);
     assert_int_equal(counts.no_tls, key ? 2 : 0);
@@ -286,7 +286,7 @@ static void test_random_bytes(void **state)
         close_after(&server, bytes, sizeof bytes);
     }
     check_alive(&server, NULL);
-    struct peers_refused counts = peers_refused(server.peers);
+    struct peer_refusals counts = peers_refused(server.peers);
     assert_int_equal(all_refused(&counts), 100);
     end_stop(&server);
 }
@@ -336,7 +336,7 @@ static void test_too_many(void **state)
     for (int i = 0; i < 300; i++)
         close(fds[i]);
     check_alive(&server, NULL);
-    struct peers_refused counts = peers_refused(server.peers);
+    struct peer_refusals counts = peers_refused(server.peers);
     assert_true(counts.too_many >= 44);
     assert_int_equal(counts.timeout, 0);
     end_stop(&server);

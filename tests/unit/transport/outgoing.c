@@ -18,7 +18,7 @@
 /* ---- the memory, and where values are sent ---- */
 
 struct memory {
-    struct outgoing outgoing; /* first */
+    struct outgoing_memory outgoing; /* first */
     bool is_full;
     int n_out;
 };
@@ -37,7 +37,7 @@ static bool is_read(const struct buffer *buffer)
     return is_mapped;
 }
 
-static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t bytes)
+static struct buffer *alloc(struct outgoing_memory *outgoing, enum dtype type, size_t bytes)
 {
     struct memory *memory = (struct memory *)outgoing;
     if (memory->is_full || type == STRING || bytes < LEAST)
@@ -53,7 +53,7 @@ static struct buffer *alloc(struct outgoing *outgoing, enum dtype type, size_t b
     return buffer;
 }
 
-static bool copies(struct outgoing *outgoing, const struct tensor *value)
+static bool copies(struct outgoing_memory *outgoing, const struct tensor *value)
 {
     return value->buffer->owner != outgoing;
 }
@@ -139,7 +139,7 @@ static void open_lab(struct lab *lab)
     struct error err = ERROR_INIT;
     struct sent none;
     memset(lab, 0, sizeof *lab);
-    lab->memory.outgoing = (struct outgoing){alloc, copies};
+    lab->memory.outgoing = (struct outgoing_memory){alloc, copies};
     if (graph_parse_text(graph_text, strlen(graph_text), "test", ops_registry(), &lab->graph, &err))
         fail_msg("%s", err.text);
     if (!device)

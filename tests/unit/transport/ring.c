@@ -22,9 +22,9 @@ static uint8_t byte_at(size_t at)
     return (uint8_t)(at * 2654435761u >> 13);
 }
 
-static struct ring_shared *make_shared(void)
+static struct ring_header *make_shared(void)
 {
-    struct ring_shared *shared = aligned_alloc(64, ring_bytes(SIZE));
+    struct ring_header *shared = aligned_alloc(64, ring_bytes(SIZE));
     memset(shared, 0, ring_bytes(SIZE));
     return shared;
 }
@@ -53,7 +53,7 @@ static void *write_all(void *argument)
 static void test_two_threads(void **state)
 {
     (void)state;
-    struct ring_shared *shared = make_shared();
+    struct ring_header *shared = make_shared();
     struct ring ring = {.shared = shared, .size = SIZE};
     pthread_t writer;
     uint8_t bytes[900];
@@ -80,7 +80,7 @@ static void test_two_threads(void **state)
 static void test_wakes(void **state)
 {
     (void)state;
-    struct ring_shared *shared = make_shared();
+    struct ring_header *shared = make_shared();
     struct ring in = {.shared = shared, .size = SIZE}, out = in;
     uint8_t bytes[SIZE] = {0};
     struct iovec one = {bytes, 1}, all = {bytes, SIZE};
@@ -130,7 +130,7 @@ static void take(struct ring *ring, int byte, size_t n)
 static void test_begins_again(void **state)
 {
     (void)state;
-    struct ring_shared *shared = make_shared();
+    struct ring_header *shared = make_shared();
     struct ring in = {.shared = shared, .size = SIZE}, out = in;
     for (int i = 1; i < 100; i++) {
         put(&out, i, 60);
@@ -188,7 +188,7 @@ static void test_gives_back(void **state)
 static void test_nonsense(void **state)
 {
     (void)state;
-    struct ring_shared *shared = make_shared();
+    struct ring_header *shared = make_shared();
     struct ring in = {.shared = shared, .size = SIZE}, out = in;
     uint8_t bytes[16] = {0};
     struct iovec vector = {bytes, sizeof bytes};

@@ -157,7 +157,7 @@ static void test_a_part_is_not_lent(void **state)
 static void test_what_is_made_to_be_lent(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
-    struct outgoing *outgoing = segments_outgoing(own);
+    struct outgoing_memory *outgoing = segments_outgoing(own);
     size_t bytes = N * sizeof(float);
     struct tensor there, more;
     (void)state;

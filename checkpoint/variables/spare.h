@@ -5,8 +5,8 @@
  * as many pages as the variable has, in the middle of a step. A thread of its own touches them
  * while steps go on, at a pace that leaves these nearly all of the machine.
  */
-#ifndef TF_EXEC_SPARE_H
-#define TF_EXEC_SPARE_H
+#ifndef TF_CHECKPOINT_SPARE_H
+#define TF_CHECKPOINT_SPARE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  *
  * Memory that variables move to when they are written while somebody has their value.
  */
-#include "exec/state/spare.h"
+#include "checkpoint/variables/spare.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/state/spare.h"
+#include "checkpoint/variables/spare.h"
 
 #include <time.h>
 

@@ -135,6 +135,7 @@ static int check_levels(const struct graph *graph, const struct frames *frames, 
 int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err)
 {
     bool is_part = false; /* branches that a Recv's value depends on are not seen in a part */
+    error_clear(err);
     for (size_t i = 0; i < graph->nodes.n; i++)
         is_part |= node_is(graph_node(graph, (int)i), "Recv");
     for (size_t i = 0; i < graph->nodes.n; i++) {

@@ -236,17 +236,23 @@ int replicate_find(struct replicator *r)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             keep(r, node_dependency(node, k).node);
     }
-    graph_each_ordered(node, r->from, r->order) {
-        if (has(r, node->id, FACT_WRITER))
-            continue;
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from = node_dependency(node, k).node;
-            if (has(r, from, FACT_AFTER) ||
-                (has(r, from, FACT_WRITER) && !changes_part(r, graph_node(r->from, from))))
+    bool found = true;
+    while (found) { /* once more where a loop brings it round */
+        found = false;
+        graph_each_ordered(node, r->from, r->order) {
+            if (has(r, node->id, FACT_WRITER) || has(r, node->id, FACT_AFTER))
+                continue;
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+                int from = node_dependency(node, k).node;
+                if (!has(r, from, FACT_AFTER) &&
+                    (!has(r, from, FACT_WRITER) || changes_part(r, graph_node(r->from, from))))
+                    continue;
                 r->facts[node->id] |= FACT_AFTER;
+                found = true;
+            }
         }
     }
-    bool found = true;
+    found = true;
     while (found) { /* until no group is joined any more */
         found = false;
         for (size_t i = 0; i < r->from->nodes.n; i++) {

@@ -146,6 +146,10 @@ begins_late() {
     is_whole 2
 }
 
+has_socket() { # PID
+    [ -n "$(find "/proc/$1/fd" -lname 'socket:*')" ]
+}
+
 @test "a signal ends who asks a shard that is frozen" {
     local job pid shard code signal began
     timeout -k 5 120 tf-run --timeout 60s --ps 1 --job job digits.tfg -- \
@@ -159,7 +163,7 @@ begins_late() {
         code=0
         tf-ckpt save backup --job job 2>"$signal.err" 3>&- &
         pid=$!
-        soon 30 eval "ls -l /proc/$pid/fd | grep -q socket:" # it has dialed
+        soon 30 has_socket "$pid" # it has dialed
         began=$SECONDS
         kill -"$signal" "$pid"
         wait "$pid" || code=$?

@@ -74,9 +74,9 @@ figures() { # NAME [FILE]
 
 @test "--prometheus: each figure has its type, counters go on, and the end is told" {
     job_runs sync
-    timeout 20 tf-top --job run --prometheus one.prom --count 1 >out
+    timeout 60 tf-top --job run --prometheus one.prom --count 1 >out
     [ ! -s out ]
-    [ "$(ls ./*.new 2>/dev/null | wc -l)" = 0 ]
+    [ -z "$(find . -name '*.new')" ]
     # each line is a figure whose name has a type before it
     awk '/^# TYPE/ { type[$3] = $4; next } /^# HELP/ { next }
         !match($0, /^[a-z_]+/) || !(substr($0, 1, RLENGTH) in type) || !/} [0-9.e+]+$/ { exit 1 }
@@ -105,13 +105,14 @@ figures() { # NAME [FILE]
 
 @test "tf-run logs: all tasks by time, one alone, and as they come until the job ends" {
     job_runs async
-    timeout 30 tf-run logs --job run --follow >followed 2>&1 &
+    timeout 120 tf-run logs --job run --follow >followed 2>&1 &
     local follower=$!
     soon 10 grep -q '^ps:0  *[0-9T:.-]*Z tf-ps: ps:0: ready on ' followed
     printf 'a feed said this\n\nand this\n' >>run/worker-1.err
     soon 10 grep -qx 'worker:1   and this' followed
     tf-run stop --job run
     wait "$follower"
+    # shellcheck disable=SC2094  # the word logs is a verb there
     tf-run logs --job run >logs
     sort followed | sed 's/ *$//' >a && sort logs | sed 's/ *$//' | diff a -
     grep -c '^worker:' logs

@@ -163,9 +163,9 @@ struct step_done {
     void (*done)(struct step_done *done, int code, const struct error *err);
     bool computes; /* the thread that starts the step may run expensive kernels before it returns;
                     * else they are left to the process's helper threads */
-    bool is_part;  /* the plan is one of several that make up the step, each on a device of its own:
-                    * what kernels keep for the step stays until the caller, when all are over, calls
-                    * step_end */
+    bool is_part;  /* the plan is one of several that make up the step, each on a device of its
+                    * own: what kernels keep for the step stays until the caller, when all are
+                    * over, calls step_end */
 };
 
 /* As plan_run, but returns when all that is left of the step waits: for a value of the rendezvous,

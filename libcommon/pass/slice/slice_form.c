@@ -92,7 +92,9 @@ const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bo
             inputs[(size_t)k * n + (size_t)i] = in ? in->parts[k] : whole;
     }
     for (int k = 0; k < cut.n; k++)
-        form->parts[k] = slice_add_copy(s, node, k, inputs + (size_t)k * n, (int)n, NULL, 0);
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){
+                   .node = node, .k = k, .inputs = inputs + (size_t)k * n, .n_inputs = (int)n});
     return slice_note(s, form);
 }
 
@@ -125,7 +127,12 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
         inputs[0] = build_ints(b, part.dims, part.rank);
-        form->parts[k] = slice_add_copy(s, node, k, inputs, node->n_inputs, &offset, counts);
+        form->parts[k] = slice_add_copy(s, (struct rewrite_copy){.node = node,
+                                                                 .k = k,
+                                                                 .inputs = inputs,
+                                                                 .n_inputs = node->n_inputs,
+                                                                 .more = &offset,
+                                                                 .n_more = counts});
     }
     return slice_note(s, form);
 }
@@ -141,7 +148,8 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
         struct tensor part = tensor_borrow(whole->type, &shape,
                                            (char *)whole->data + (size_t)slice_first(cut, k) * row);
         struct attr value = {"value", attr_tensor(&part)};
-        form->parts[k] = slice_add_copy(s, node, k, NULL, 0, &value, 1);
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){.node = node, .k = k, .more = &value, .n_more = 1});
     }
     return slice_note(s, form);
 }
@@ -174,7 +182,8 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
                 slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
             struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
             struct edge inputs[] = {values->parts[k], index->parts[k], n};
-            form->parts[k] = slice_add_copy(s, node, k, inputs, 3, NULL, 0);
+            form->parts[k] = slice_add_copy(
+                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
         }
         return slice_note(s, form);
     }

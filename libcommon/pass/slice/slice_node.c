@@ -27,20 +27,11 @@ bool slice_attr(void *context, const struct node *node, int k, struct attr *attr
     return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-struct edge slice_add_copy(struct slicer *s, const struct node *node, int k,
-                           const struct edge *inputs, int n_inputs, const struct attr *more,
-                           int n_more)
+struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
 {
-    if (s->err->code || (!node_is(node, "Variable") && slice_await(s, node)))
+    if (s->err->code || (!node_is(copy.node, "Variable") && slice_await(s, copy.node)))
         return EDGE_NONE;
-    const struct rewrite_copy copy = {.node = node,
-                                      .k = k,
-                                      .name =
-                                          k < 0 ? NULL : rewrite_part_name(&s->r, node->name, k),
-                                      .inputs = inputs,
-                                      .n_inputs = n_inputs,
-                                      .more = more,
-                                      .n_more = n_more};
+    copy.name = copy.k < 0 ? NULL : rewrite_part_name(&s->r, copy.node->name, copy.k);
     return rewrite_add_copy(&s->r, &s->rules, &copy, s->err);
 }
 
@@ -54,7 +45,12 @@ struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, s
         variable = graph_node(s->from, variable->inputs[0].node);
     const struct attr with = group_attr(&s->arena, s->names[variable->id][k]);
     bool free = !*node->device || !strcmp(node->device, variable->device);
-    return slice_add_copy(s, node, k, inputs, 2, &with, free && !node_attr(node, "_class"));
+    return slice_add_copy(s, (struct rewrite_copy){.node = node,
+                                                   .k = k,
+                                                   .inputs = inputs,
+                                                   .n_inputs = 2,
+                                                   .more = &with,
+                                                   .n_more = free && !node_attr(node, "_class")});
 }
 
 /* ---- new nodes ---- */

@@ -159,7 +159,8 @@ static int visit_variable(struct slicer *s, const struct node *node)
             {SLICE_OF, attr_string(*shared ? shared : node->name)},
             {SLICE_SHAPE, attr_shape(whole)},
             {SLICE_OFFSET, cut.axis ? attr_ints(begin, whole->rank) : attr_int(*begin)}};
-        form.parts[k] = slice_add_copy(s, node, k, NULL, 0, more, 5);
+        form.parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){.node = node, .k = k, .more = more, .n_more = 5});
     }
     if (!slice_note(s, &form))
         return s->err->code;
@@ -203,7 +204,9 @@ static int visit_writer(struct slicer *s, const struct node *node)
     for (int k = 0; k < n && !s->err->code; k++) {
         for (int i = 0; i < node->n_inputs; i++)
             mine[i] = inputs[i][k];
-        form.parts[k] = slice_add_copy(s, node, k, mine, node->n_inputs, NULL, 0);
+        form.parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){
+                   .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs});
     }
     if (!slice_note(s, &form))
         return s->err->code;

@@ -56,7 +56,9 @@ static const struct form *make_index(struct slicer *s, struct form *form)
         /* The different ones among row numbers: of each slice, its own. */
         const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
         for (int k = 0; in && k < cut.n; k++)
-            form->parts[k] = slice_add_copy(s, node, k, &in->parts[k], 1, NULL, 0);
+            form->parts[k] = slice_add_copy(
+                s, (struct rewrite_copy){
+                       .node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1});
         return slice_note(s, form);
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
@@ -140,7 +142,8 @@ static const struct form *make_part(struct slicer *s, struct form *form)
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
                                     build_unary(b, "Size", index->parts[k])};
-            form->parts[k] = slice_add_copy(s, node, k, inputs, 3, NULL, 0);
+            form->parts[k] = slice_add_copy(
+                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
         }
         return slice_note(s, form);
     }

@@ -137,9 +137,7 @@ bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 /* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
 
 /* One like the node for slice k, or, -1, the whole; its name is found here. */
-struct edge slice_add_copy(struct slicer *s, const struct node *node, int k,
-                           const struct edge *inputs, int n_inputs, const struct attr *more,
-                           int n_more);
+struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy);
 /* Of a Gather of a table: its rows of slice k. */
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows);

@@ -53,7 +53,10 @@ int slice_visit_push(struct slicer *s, const struct node *node)
             if (goes_with(slice_taken(s, take, i), k))
                 inputs[n++] = pushed(s, node, i, k);
         struct attr more = {"aggregator", attr_string(aggregator_of(s, node, k))};
-        form.parts[k] = slice_add_copy(s, node, k, inputs, n, &more, 1);
+        form.parts[k] = slice_add_copy(
+            s,
+            (struct rewrite_copy){
+                .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1});
     }
     if (!slice_note(s, &form))
         return s->err->code;
@@ -109,7 +112,10 @@ int slice_visit_take(struct slicer *s, const struct node *node)
             {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t.n, .shapes = t.shapes}},
             {"reductions", {.kind = ATTR_LIST_STRING, .n = t.n, .strings = t.reductions}},
             {"aggregator", attr_string(aggregator_of(s, node, k))}};
-        all[k] = slice_add_copy(s, node, k, inputs, 2, more, 4);
+        all[k] = slice_add_copy(
+            s,
+            (struct rewrite_copy){
+                .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4});
         for (int i = 0; i < node->n_outputs; i++)
             forms[i].parts[k] = (struct edge){all[k].node, t.slots[i]};
     }
@@ -136,7 +142,9 @@ int slice_visit_clock(struct slicer *s, const struct node *node)
         if (!tokens)
             vec_push_in(&s->arena, &inputs, slice_whole(s, node, node->inputs[i]));
     }
-    struct edge clock = slice_add_copy(s, node, -1, inputs.items, (int)inputs.n, NULL, 0);
+    struct edge clock = slice_add_copy(
+        s, (struct rewrite_copy){
+               .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n});
     if (edge_exists(clock))
         rewrite_stand_in(&s->r, node, clock.node);
     return s->err->code;

@@ -177,10 +177,11 @@ int store_tag(struct store *store, int64_t step, const char *tag, struct error *
     struct error damaged = ERROR_INIT;
     if (store_manifests(store, &all, &damaged, err))
         return err->code;
-    for (size_t i = 0; i < all.n && !err->code; i++) {
-        struct ckpt_manifest *m = &all.items[i];
+    for (size_t i = 0; i < 2 * all.n && !err->code; i++) { /* a kill leaves it twice, never lost */
+        struct ckpt_manifest *m = &all.items[i % all.n];
         size_t at = find_tag(m, tag);
-        if ((at > 0) == (m->step == step))
+        bool gives = i < all.n;
+        if (gives != (m->step == step) || gives == (at > 0))
             continue;
         struct manifest_blob blob = {arena_printf(&m->arena, TAG_BLOB "%s", tag), "", 0};
         if (at)

@@ -243,7 +243,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     bool is_verb = is_logs || (n && (!strcmp(operand, "status") || !strcmp(operand, "stop")));
     const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
     if (n > 1 && !is_logs)
-        return error_set(err, ERR_USAGE, "unexpected operand '%s'", operands[1]);
+        return error_set(err, ERR_USAGE, "extra operand '%s'", operands[1]);
     set_default(&options.mode, "sync");
     set_default(&options.run, "train");
     set_default(&options.max_restarts, "5");

@@ -166,7 +166,8 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
     struct error passed_over = ERROR_INIT;
     const char *path;
     int64_t step;
-    if (!restoring_from_store(s, &path, &step, err))
+    s->reads_store = restoring_from_store(s, &path, &step, err);
+    if (!s->reads_store)
         return err->code ? err->code : tool_open_reader(s->tool, save_options.restore, reader, err);
     if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
         tool_say(s->tool, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
@@ -175,10 +176,7 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
 
 void saving_close_reader(struct saving *s, struct stream_reader *reader)
 {
-    const char *path;
-    int64_t step;
-    struct error ignored;
-    if (restoring_from_store(s, &path, &step, &ignored))
+    if (s->reads_store)
         stream_reader_free(reader);
     else
         tool_close_reader(reader);

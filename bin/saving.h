@@ -28,6 +28,7 @@ struct saving {
     int64_t resumed;                  /* the step; 0: none */
     struct ckpt_run run;              /* that the process saves as */
     bool goes_on;                     /* with it: the store has checkpoints of it */
+    bool reads_store;                 /* what --restore names was one when its reader was opened */
     const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
     int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */

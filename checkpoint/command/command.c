@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "checkpoint/command/command_private.h"
+#include "checkpoint/store/best.h"
 #include "show/show.h"
 
 void command_release(struct command *command)
@@ -242,6 +243,9 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
             str_append(&c->out, " written\n");
         }
         ckpt_manifest_release(&saved);
+        const char *tag; /* which another one may have had there */
+        for (size_t i = 0; !err->code && (tag = next_tag(&checkpoint->manifest, &i));)
+            store_tag(to, checkpoint->manifest.step, tag, err);
     }
     checkpoint_close(checkpoint);
     return command_advise(err);

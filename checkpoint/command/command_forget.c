@@ -102,6 +102,7 @@ int command_tag(struct command *c, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     struct error none = ERROR_INIT;
+    struct checkpoint *newest = NULL;
     struct store *store;
     const char *path, *at = strrchr(c->operands[0], '@');
     const char *tag = c->n_operands > 1 ? c->operands[1] : at ? at + 1 : "";
@@ -119,8 +120,9 @@ int command_tag(struct command *c, struct error *err)
             step = STORE_NO_STEP;
         else if (step == CHECKPOINT_BEST)
             store_best(store, &step, err);
-        else if (step == CHECKPOINT_NEWEST && !store_next_step(store, &step, err))
-            step--;
+        else if (step == CHECKPOINT_NEWEST && !checkpoint_open(store, step, &newest, NULL, err))
+            step = newest->manifest.step;
+        checkpoint_close(newest);
         if (!err->code && step != STORE_NO_STEP && !store_manifest(store, step, &m, err))
             ckpt_manifest_release(&m);
         if (!err->code && c->n_operands > 1 && !c->replace &&

@@ -61,7 +61,8 @@ static void end_job(struct autosave *a, struct autosave_job *job)
         tell_failure(a, &job->err);
     if (!job->err.code || !job->is_best || a->waiting) {
         autosave_job_free(job);
-        spare_begin(&a->spare, a->options.variables); /* what variables had first has gone */
+        if (!a->candidate) /* what variables had first has gone */
+            spare_begin(&a->spare, a->options.variables);
         return;
     }
     atomic_store(&job->life, SAVE_LOCKING); /* once more: its values are there */
@@ -158,6 +159,7 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
 static struct autosave_job *take(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
+    spare_break(&a->spare);
     while (autosave_job_react(a->job, SAVE_CUT) == SAVE_WAIT)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     if (a->candidate)
@@ -225,7 +227,7 @@ static void look_for_spares(struct autosave *a, int64_t step)
 {
     int64_t run = step - a->options.step;
     bool saves = a->options.every.steps || a->options.every.seconds > 0 || a->options.best;
-    if (saves && !a->counts.begun && run > 1 && !(run & (run - 1)))
+    if (saves && !a->candidate && !a->counts.begun && run > 1 && !(run & (run - 1)))
         spare_begin(&a->spare, a->options.variables);
 }
 

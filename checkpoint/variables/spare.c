@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "base/time.h"
+#include "exec/device/device.h"
 
 #define LARGE_BYTES ((size_t)1 << 20) /* what is smaller costs no step anything */
 #define PIECE_BYTES ((size_t)2 << 20)
@@ -46,14 +47,20 @@ void spare_begin(struct spare *spare, struct variable_store *store)
         return;
     spare_end(spare);
     for (struct variable *v = NULL; (v = variable_store_next(store, v));)
-        if (v->updates > 1 && tensor_bytes(&v->value) >= LARGE_BYTES)
+        if (v->updates > 1 && v->device && v->device->is_host &&
+            tensor_bytes(&v->value) >= LARGE_BYTES)
             vec_push(&spare->variables, v);
     spare->is_started = spare->variables.n && !thread_start(&spare->thread, work, spare);
 }
 
-void spare_end(struct spare *spare)
+void spare_break(struct spare *spare)
 {
     atomic_store(&spare->is_stopped, true);
+}
+
+void spare_end(struct spare *spare)
+{
+    spare_break(spare);
     if (spare->is_started)
         pthread_join(spare->thread, NULL);
     vec_release(&spare->variables);

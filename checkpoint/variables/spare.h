@@ -25,7 +25,10 @@ struct spare { /* zero at first */
  * out. Between steps. The store lives longer than the spare. */
 void spare_begin(struct spare *spare, struct variable_store *store);
 
-/* Breaks off, and waits until the thread is gone; harmless on a zero struct. */
+/* Breaks off: values are about to be shared, and a variable that moves takes what there is. */
+void spare_break(struct spare *spare);
+
+/* The same, and waits until the thread is gone; harmless on a zero struct. */
 void spare_end(struct spare *spare);
 
 #endif

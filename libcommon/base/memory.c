@@ -127,6 +127,11 @@ static bool take(size_t bytes)
     return false;
 }
 
+bool mem_is_limited(void)
+{
+    return limit.bytes;
+}
+
 bool mem_charge(size_t bytes)
 {
     was_refused = false;

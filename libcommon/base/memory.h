@@ -48,6 +48,8 @@ void mem_share_heap(void);
  * threads. */
 void mem_set_limit(size_t bytes, const char *whose);
 
+bool mem_is_limited(void);
+
 /* The same for memory from elsewhere that counts: false, it would be too much. */
 bool mem_charge(size_t bytes);
 void mem_discharge(size_t bytes);

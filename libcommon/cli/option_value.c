@@ -26,7 +26,7 @@ static int wrong(const char *name, const char *value, const char *wanted, struct
 static int wrong_number(const char *name, const char *value, const char *units, const char *wanted,
                         struct error *err)
 {
-    const char *digits = value + (!*units && *value == '-'); /* no size is negative */
+    const char *digits = value + (*value == '+' || (!*units && *value == '-'));
     size_t n = strspn(digits, "0123456789");
     if (n && (!digits[n] || (strchr(units, digits[n]) && !digits[n + 1])))
         return error_set(err, ERR_USAGE, "%s: %s is too large", name, value);

@@ -92,8 +92,11 @@ static int check_steering(const struct graph *graph, const struct frames *frames
         return error_set(err, ERR_DATA, "must take output 0 of a Switch of its loop's LoopCond");
     if (!node_is(node, "NextIteration") && !node_is(node, "LoopCond"))
         return 0;
-    int enter = frames->variables.items[frame->first_variable].enter;
-    if (!frames_implies(frames, frames->condition[enter], frames->condition[node->id]))
+    bool runs = false; /* whenever some variable has entered */
+    for (int i = frame->first_variable; !runs && i < frame->first_variable + frame->n_enters; i++)
+        runs = frames_implies(frames, frames->condition[frames->variables.items[i].enter],
+                              frames->condition[node->id]);
+    if (!runs)
         return error_set(err, ERR_DATA,
                          "has no value in rounds that do not take a branch which it depends on");
     return 0;

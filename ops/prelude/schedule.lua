@@ -85,8 +85,10 @@ end)
 define("one_cycle", "rate steps pct_start div_factor final_div_factor", function(o, step)
   tf.within_bounds("schedule.one_cycle: pct_start", o.pct_start, 0, 1)
   local first, top = o.rate / (o.div_factor or 25), (o.pct_start or 0.3) * o.steps - 1
-  local up = top > 0 and wave(first, o.rate, step / top) or step * 0 + o.rate
-  if top >= o.steps - 1 then return up end -- there is no way down
+  local known = type(top) == "number" -- else a tensor, of the graph
+  local up = step * 0 + o.rate
+  if not known or top > 0 then up = wave(first, o.rate, step / top) end
+  if known and top >= o.steps - 1 then return up end -- there is no way down
   local down = wave(o.rate, first / (o.final_div_factor or 1e4), (step - top) / (o.steps - 1 - top))
   return Select(Less(step, top), up, down)
 end)

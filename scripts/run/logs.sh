@@ -46,9 +46,11 @@ followed_logs() { # PID FILE...
 show_logs() { # TASK, or an empty text
     asked=$1
     [ -d "$opt_job" ] || die 66 "job directory $opt_job: No such file or directory"
-    set -- "$opt_job"/*-*.err
+    folder=$opt_job
+    case $folder in /*) ;; *) folder=./$folder ;; esac # awk takes a=b/c.err for an assignment
+    set -- "$folder"/*-*.err
     [ -f "$1" ] || die 66 "job directory $opt_job: no task has a log there"
-    log=$opt_job/$(printf '%s' "$asked" | tr : -).err
+    log=$folder/$(printf '%s' "$asked" | tr : -).err
     if [ -n "$asked" ]; then
         [ -f "$log" ] ||
             die 66 "$asked: no task of $opt_job; it has $(printf '%s\n' "$@" | awk "$of_file"'
@@ -58,7 +60,10 @@ show_logs() { # TASK, or an empty text
     if [ -n "$opt_follow" ]; then
         state=$(tf-supervise --status --job "$opt_job") || exit
         pid=${state#*:}
-        followed_logs "${pid%%,*}" "$@"
+        case $state in
+        *'"state":"over"'*) sorted_logs "$@" ;; # the number may be another process's now
+        *) followed_logs "${pid%%,*}" "$@" ;;
+        esac
     else
         sorted_logs "$@"
     fi

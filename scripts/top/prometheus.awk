@@ -2,10 +2,11 @@
 # A sample (sample.awk) in the text form of Prometheus. What only grows ends in _total: how fast it
 # does is for rate() to say.
 
-function text(value) {
-    gsub(/\\/, "\\\\", value)
-    gsub(/"/, "\\\"", value)
-    return value
+function text(raw) {
+    gsub(/\\/, "\\\\&", raw)
+    gsub(/"/, "\\\"", raw)
+    gsub(/\n/, "\\n", raw)
+    return raw
 }
 
 function metric(name, help) {
@@ -14,7 +15,7 @@ function metric(name, help) {
 }
 
 function value(name, labels, is) {
-    if (is != "") printf "%s{job_dir=\"%s\"%s} %.15g\n", name, text(job), labels, is
+    if (is != "") printf "%s{job_dir=\"%s\"%s} %.15g\n", name, text(ENVIRON["TF_JOB"]), labels, is
 }
 
 # A row for each task that has one.
@@ -36,9 +37,9 @@ END {
     metric("tf_job_restarts_total", "Tasks that were started again.")
     value("tf_job_restarts_total", "", restarts)
     metric("tf_job_saves_total", "Checkpoints that shards have made.")
-    value("tf_job_saves_total", "", saves + 0)
+    value("tf_job_saves_total", "", unanswered == "" ? saves + 0 : "")
     metric("tf_job_saves_failed_total", "Checkpoints that could not be made.")
-    value("tf_job_saves_failed_total", "", failed + 0)
+    value("tf_job_saves_failed_total", "", unanswered == "" ? failed + 0 : "")
     metric("tf_job_answered", "Whether the shards have answered.")
     value("tf_job_answered", "", (unanswered == "") + 0)
     tasks_have("tf_task_ready", "Whether it works.", ready)

@@ -121,7 +121,7 @@ EOF
     tf-show --json "$work/trace" | grep '"queue":"compute"' > "$work/compute"
     grep -q '"ns":1000,.*"op":"MatMul"' "$work/compute" # a microsecond each, by its clock
     [ "$(tf-show --costs "$work/trace" | grep -c '^op copy_in 1000$')" -eq 1 ]
-    [[ $(tf-show "$work/trace") == "trace   1 steps "* ]]
+    [[ $(tf-show "$work/trace") == "trace   1 step "* ]]
 }
 
 @test "a plan shows what is copied and what is in host memory" {

@@ -272,7 +272,8 @@ LUA
 
 @test "tf-top" {
     job_runs
-    types tf-top 2 'tf-top'
+    types tf-top 3 'tf-top --job run( --interval|$)'
+    grep -q '^tf_job_running.* 1$' run.prom
     run -124 timeout 3 bash -c "$(examples tf-top | head -n 1)"
     [[ $output == *worker:1* ]]
     timeout 30 bash -c "$(example tf-top count | sed 's/10s/0.1s/')"

@@ -127,7 +127,7 @@ figures() { # NAME [FILE]
     run --separate-stderr tf-run logs
     [[ $status -eq 64 && $stderr == 'tf-run: logs: which job? --job DIR'* ]]
     run --separate-stderr tf-run status worker:1 --job run
-    [[ $status -eq 64 && $stderr == "tf-run: unexpected operand 'worker:1'"* ]]
+    [[ $status -eq 64 && $stderr == "tf-run: extra operand 'worker:1'"* ]]
 }
 
 @test "wrong use, and a job that is not there" {

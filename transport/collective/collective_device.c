@@ -368,6 +368,8 @@ void device_sums_free(struct device_sums *sums)
     pthread_mutex_lock(&sums->group->lock);
     sums->closing = true;
     atomic_store(&sums->gives_up, true);
+    if (!sums->failed.code)
+        error_set(&sums->failed, ERR_CANCELLED, "the group of the devices ends");
     pthread_cond_broadcast(&sums->changed);
     pthread_mutex_unlock(&sums->group->lock);
     pthread_join(sums->thread, NULL);

@@ -142,6 +142,16 @@ static struct pool_buffer *take_off(struct pool_buffer **at)
     return p;
 }
 
+bool pool_has(struct pool *pool, size_t bytes)
+{
+    size_t rounded;
+    int class = size_class(bytes, &rounded);
+    pthread_mutex_lock(&pool->lock);
+    bool has = class < N_CLASSES && pool->idle[class];
+    pthread_mutex_unlock(&pool->lock);
+    return has;
+}
+
 struct buffer *pool_alloc(struct pool *pool, size_t bytes)
 {
     size_t rounded;

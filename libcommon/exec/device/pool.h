@@ -21,6 +21,9 @@ void pool_free(struct pool *pool);
  * is taken again: a value of a plan that is not run any more may be kept for long. */
 void pool_trim(struct pool *pool);
 
+/* Returns whether the next pool_alloc of so many bytes would take what came back. */
+bool pool_has(struct pool *pool, size_t bytes);
+
 /* One holder; NULL without memory. */
 struct buffer *pool_alloc(struct pool *pool, size_t bytes);
 

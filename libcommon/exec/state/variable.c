@@ -211,9 +211,10 @@ bool variable_other_memory(struct variable *variable, struct tensor *other)
 {
     *other = (struct tensor)TENSOR_INIT;
     variable_lock_wait(variable, true);
-    if (variable->value.data && variable->device && variable->device->is_host &&
-        !outgoing_of(variable))
-        other->buffer = take_from_pool(variable, tensor_bytes(&variable->value));
+    size_t bytes = variable->value.data ? tensor_bytes(&variable->value) : 0;
+    if (bytes && variable->device && variable->device->is_host && !outgoing_of(variable) &&
+        !mem_is_limited() && (!variable->pool || !pool_has(variable->pool, bytes)))
+        other->buffer = take_from_pool(variable, bytes);
     if (other->buffer) {
         other->type = variable->type;
         other->shape = variable->value.shape;

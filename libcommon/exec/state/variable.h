@@ -110,8 +110,9 @@ int variable_get_value(const struct variable *variable, struct tensor *value, st
  * shared until one of its holders writes, or is copied. ERR_DATA when the shape does not fit. */
 int variable_put_in(struct variable *variable, const struct tensor *value, struct error *err);
 
-/* Without the lock: memory that the variable will move to, once it is released, should somebody
- * have its value when it is written next. False when it would not move, or there is no memory. */
+/* Without the lock: new memory that the variable will move to, once it is released, should somebody
+ * have its value when it is written next. False when it would not move, has such memory, or may
+ * have to do without, as memory is limited. */
 bool variable_other_memory(struct variable *variable, struct tensor *other);
 
 /* With the lock of a writer: as before the first assignment, but for the count of updates. Gives

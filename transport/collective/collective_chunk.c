@@ -225,10 +225,14 @@ static void give(struct process_group *group, const struct collective_round *r,
 }
 
 /* Returns the member's present part of the chunk. */
-static struct tensor held(const struct collective_round *r, const struct chunk *chunk)
+static struct tensor held(struct process_group *group, const struct collective_round *r,
+                          const struct chunk *chunk)
 {
-    return chunk->has_sum ? tensor_piece(&r->results[chunk->value], chunk->at, chunk->count)
-                          : tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
+    pthread_mutex_lock(&group->lock); /* the sum may come while an action is at work */
+    bool has_sum = chunk->has_sum;
+    pthread_mutex_unlock(&group->lock);
+    return has_sum ? tensor_piece(&r->results[chunk->value], chunk->at, chunk->count)
+                   : tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
 }
 
 /* ---- actions ---- */
@@ -237,7 +241,7 @@ static void do_send(struct process_group *group, struct collective_round *r, str
                     const struct chunk_action *action)
 {
     int peer = end_of(r, chunk, action);
-    struct tensor piece = held(r, chunk);
+    struct tensor piece = held(group, r, chunk);
     struct reduce reduce = {.what = action->whole ? REDUCE_SUM : REDUCE_PART,
                             .round = r,
                             .index = chunk->index,
@@ -259,7 +263,7 @@ static void do_send(struct process_group *group, struct collective_round *r, str
 static void do_add(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                    const struct chunk_action *action)
 {
-    struct tensor *part = &chunk->parts[r->members[action->member]], own = held(r, chunk);
+    struct tensor *part = &chunk->parts[r->members[action->member]], own = held(group, r, chunk);
     struct tensor sum = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
     const void *data[2] = {part->data, own.data};
     bool divides = action->whole && collective_divides(r->kinds[chunk->value]);

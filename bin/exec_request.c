@@ -30,7 +30,7 @@ int exec_request_read(struct exec_request *request, struct error *err)
     const char *path = request_options.graph;
     bool from_file = path && strcmp(path, "-");
     if (tool_open_reader(request->tool, path, &request->graph_reader, err) ||
-        joined_read(request->graph_reader, ops_registry(), &request->joined, err))
+        stream_graph_read(request->graph_reader, ops_registry(), &request->joined, err))
         return err->code;
     driver_init(request->driver, request->joined.graph, from_file ? path : "stdin");
     if (from_file) {

@@ -99,7 +99,7 @@ static int read_categories(struct fit *fitted, const json_t *lists, struct error
     size_t n = json_array_size(lists);
     if (!n || (fitted->n_columns && fitted->n_columns != n))
         return refuse(prep, "a list of categories is wanted of each column", err);
-    fitted_add_categories(fitted, n);
+    fit_add_categories(fitted, n);
     fitted->width = (int64_t)n;
     for (size_t k = 0; k < n; k++) {
         const json_t *list = json_array_get(lists, k);

@@ -54,7 +54,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     struct stream_graph joined = {.graph = NULL};
     if (tool_open_reader(tool, n_operands ? operands[0] : NULL, &reader, err))
         return err->code;
-    if (!joined_read(reader, ops_registry(), &joined, err)) {
+    if (!stream_graph_read(reader, ops_registry(), &joined, err)) {
         const struct node *one;
         const enum holders holders = holders_of(joined.graph, &one);
         struct str stray = STR_INIT, quoted = STR_INIT;
@@ -69,7 +69,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
             str_release(&quoted);
         }
     }
-    joined_release(&joined);
+    stream_graph_release(&joined);
     tool_close_reader(reader);
     return err->code;
 }

@@ -112,7 +112,7 @@ static int add_part(struct array_gather *g, enum record_kind kind, const struct 
     return 0;
 }
 
-int gathering_add(struct array_gather *g, const struct record *record, struct error *err)
+int array_gather_add(struct array_gather *g, const struct record *record, struct error *err)
 {
     int code = 0;
     for (int i = 0; i < record->n_tensors && !code; i++) {
@@ -148,7 +148,7 @@ static struct tensor join(const struct array_gather *g, struct error *err)
     return all;
 }
 
-int gathering_write(struct array_gather *g, FILE *out, struct error *err)
+int array_gather_write(struct array_gather *g, FILE *out, struct error *err)
 {
     struct str names = STR_INIT;
     /* "x, y" */
@@ -176,7 +176,7 @@ int gathering_write(struct array_gather *g, FILE *out, struct error *err)
     return err->code;
 }
 
-void gathering_release(struct array_gather *g)
+void array_gather_release(struct array_gather *g)
 {
     for (size_t i = 0; i < g->parts.n; i++)
         tensor_release(&g->parts.items[i]);

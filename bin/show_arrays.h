@@ -34,13 +34,14 @@ struct array_gather {
 };
 
 /* ERR_DATA when rows do not go together, or tensors that are no rows have the same name. */
-int gathering_add(struct array_gather *gathering, const struct record *record, struct error *err);
+int array_gather_add(struct array_gather *gathering, const struct record *record,
+                     struct error *err);
 
 /* In NumPy's format: one tensor as it is, those of several feeds or fetches with their rows one
  * behind the other, numbers as a vector. ERR_DATA when there is none, ERR_USAGE when there are
  * several and no name was given. */
-int gathering_write(struct array_gather *gathering, FILE *out, struct error *err);
+int array_gather_write(struct array_gather *gathering, FILE *out, struct error *err);
 
-void gathering_release(struct array_gather *gathering);
+void array_gather_release(struct array_gather *gathering);
 
 #endif

@@ -408,7 +408,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     driver_release(&job.driver);
     runner_close(job.runner);
     exec_life_go(&job.life, LIFE_GONE);
-    joined_release(&job.request.joined);
+    stream_graph_release(&job.request.joined);
     return code;
 }
 

@@ -139,7 +139,7 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
                          device_passes[i].verb);
     if (!code)
         code = write_graph(tool, fused.graph ? fused.graph : graph, err);
-    fused_release(&fused);
+    fusion_release(&fused);
     mem_free(kept);
     return code;
 }
@@ -175,10 +175,10 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
             }
             code = device ? write_fused(tool, result.graph, choice, err)
                           : write_graph(tool, result.graph, err);
-            optimized_release(&result);
+            pass_result_release(&result);
         }
     }
-    halved_release(&halved);
+    half_result_release(&halved);
     evaluator_release(&evaluator);
     return code;
 }

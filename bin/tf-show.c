@@ -113,10 +113,10 @@ static int write_npy(struct shown_source *from, struct record *record, const cha
     bool more = true;
     int code = 0;
     while (!code && !(code = next_record(from, record, &more, err)) && more)
-        code = gathering_add(&gathering, record, err);
+        code = array_gather_add(&gathering, record, err);
     if (!code)
-        code = gathering_write(&gathering, show.out, err);
-    gathering_release(&gathering);
+        code = array_gather_write(&gathering, show.out, err);
+    array_gather_release(&gathering);
     return code;
 }
 

@@ -242,8 +242,8 @@ static int ask(struct client *client, const char *const *tasks, size_t n,
     own.cancelled = client->options.cancelled;
     if (FAILPOINT("client.ask"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
-    struct inquiry *asking = asking_start(client->hub, tasks, (int)n, &own);
-    return asking_finish(asking, true, client->options.timeout, err);
+    struct inquiry *inquiry = inquiry_start(client->hub, tasks, (int)n, &own);
+    return inquiry_finish(inquiry, true, client->options.timeout, err);
 }
 
 int client_ask(struct client *client, const struct task_request *request, struct error *err)

@@ -6,7 +6,7 @@
 #define TF_PS_CLIENT_H
 
 #include "graph/cluster.h"
-#include "ps/asking.h"
+#include "ps/inquiry.h"
 #include "transport/job/job.h"
 
 struct client_options {
@@ -41,7 +41,7 @@ struct client {
 int client_open(struct client *client, const struct client_options *options, struct error *err);
 void client_close(struct client *client);
 
-/* Asks all tasks, or one of them, and waits. Errors as of asking_finish. */
+/* Asks all tasks, or one of them, and waits. Errors as of inquiry_finish. */
 int client_ask(struct client *client, const struct task_request *request, struct error *err);
 int client_ask_one(struct client *client, int task, const struct task_request *request,
                    struct error *err);

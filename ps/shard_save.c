@@ -17,8 +17,8 @@
 #include "base/memory.h"
 #include "checkpoint/store/best.h"
 #include "checkpoint/store/maintain.h"
-#include "ps/asking.h"
 #include "ps/containers.h"
+#include "ps/inquiry.h"
 #include "ps/shard_private.h"
 
 void shard_name(const char *task, char name[SHARD_NAME_BYTES])
@@ -116,11 +116,11 @@ static int write_parts(struct leading_save *save, struct error *err)
                                    .cancelled = &save->shard->ends,
                                    .about = "its part of a checkpoint",
                                    .context = save};
-    struct inquiry *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
-                                          (int)save->others.tasks.n, &request);
+    struct inquiry *inquiry = inquiry_start(save->shard->options.hub, save->others.tasks.items,
+                                            (int)save->others.tasks.n, &request);
     struct error other = ERROR_INIT;
     int code = write_part(save->shard, save->name, save->seconds, err);
-    int failed = asking_finish(asking, false, SHARD_WAIT_MAX, &other);
+    int failed = inquiry_finish(inquiry, false, SHARD_WAIT_MAX, &other);
     if (!code && failed)
         *err = other;
     return err->code;
@@ -261,9 +261,9 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     if (!code)
         code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
-        code = asking_finish(asking_start(save->shard->options.hub, save->others.tasks.items,
-                                          (int)save->others.tasks.n, &request),
-                             false, save->seconds + 1, err);
+        code = inquiry_finish(inquiry_start(save->shard->options.hub, save->others.tasks.items,
+                                            (int)save->others.tasks.n, &request),
+                              false, save->seconds + 1, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
     return code;

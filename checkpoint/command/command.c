@@ -244,7 +244,7 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
         }
         ckpt_manifest_release(&saved);
         const char *tag; /* which another one may have had there */
-        for (size_t i = 0; !err->code && (tag = next_tag(&checkpoint->manifest, &i));)
+        for (size_t i = 0; !err->code && (tag = ckpt_manifest_next_tag(&checkpoint->manifest, &i));)
             store_tag(to, checkpoint->manifest.step, tag, err);
     }
     checkpoint_close(checkpoint);

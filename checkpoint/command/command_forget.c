@@ -35,7 +35,7 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
         retain(&c->policy, items, all.n);
         for (size_t i = 0; i < all.n; i++) {
             size_t tag = 0;
-            if (!items[i].kept_by && next_tag(&all.items[i], &tag))
+            if (!items[i].kept_by && ckpt_manifest_next_tag(&all.items[i], &tag))
                 items[i].kept_by = "tag";
             if (!items[i].kept_by)
                 vec_push(&steps, items[i].step);
@@ -73,11 +73,12 @@ int command_forget(struct command *c, struct error *err)
     struct store *store;
     const char *path;
     int64_t step;
-    int code = source_split(c->operands[0], &arena, &path, &step, err);
+    if (source_split(c->operands[0], &arena, &path, &step, err)) {
+        arena_release(&arena);
+        return err->code;
+    }
     bool is_one = step != CHECKPOINT_NEWEST;
-    if (code)
-        ; /* no such tag */
-    else if (is_one && retain_has_rules(&c->policy))
+    if (is_one && retain_has_rules(&c->policy))
         error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
     else if (!is_one && !retain_has_rules(&c->policy))
         error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
@@ -111,7 +112,7 @@ int command_tag(struct command *c, struct error *err)
         arena_release(&arena);
         return err->code;
     }
-    if (!is_tag(tag))
+    if (!ckpt_tag_fits(tag))
         error_set(err, ERR_USAGE, "'%s' is no tag: letters, digits, '.', '_' and '-', no number",
                   tag);
     else if (!command_open_writing(c, path, &store, err)) {

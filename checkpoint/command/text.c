@@ -48,7 +48,7 @@ static void json_manifest(struct str *out, const struct ckpt_manifest *m)
     }
     str_append(out, "},\"tags\":[");
     const char *tag;
-    for (size_t i = 0, n = 0; (tag = next_tag(m, &i)); n++) {
+    for (size_t i = 0, n = 0; (tag = ckpt_manifest_next_tag(m, &i)); n++) {
         str_append(out, n ? "," : "");
         show_json_text(out, tag, strlen(tag));
     }
@@ -81,7 +81,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
         }
     bool with_tags = false;
     for (size_t i = 0, at = 0; i < all->n && !with_tags; i++, at = 0)
-        with_tags = next_tag(&all->items[i], &at) != NULL;
+        with_tags = ckpt_manifest_next_tag(&all->items[i], &at) != NULL;
     struct columns columns = {.n = (int)(n_heads + names.n + with_tags)};
     for (size_t i = 0; i < n_heads; i++)
         columns_add(&columns, "%s", heads[i]);
@@ -112,7 +112,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
         }
         struct str tags = STR_INIT;
         const char *tag;
-        for (size_t at = 0; (tag = next_tag(m, &at));)
+        for (size_t at = 0; (tag = ckpt_manifest_next_tag(m, &at));)
             str_printf(&tags, tags.n ? ",%s" : "%s", tag);
         if (with_tags)
             columns_add(&columns, "%s", tags.n ? tags.data : "-");

@@ -27,7 +27,7 @@ int source_split(const char *text, struct arena *arena, const char **path, int64
         *step = CHECKPOINT_BEST;
     else if (!str_to_int64(at + 1, step) || *step < 0)
         *step = CHECKPOINT_NEWEST;
-    if (is_tag(at + 1) && store_exists(folder)) {
+    if (ckpt_tag_fits(at + 1) && store_exists(folder)) {
         if (!store_open(folder, NULL, &store, err)) {
             store_tagged(store, at + 1, step, err);
             store_close(store);

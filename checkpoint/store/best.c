@@ -127,14 +127,14 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
 
 /* ---- tags: each is a blob without bytes ---- */
 
-bool is_tag(const char *text)
+bool ckpt_tag_fits(const char *text)
 {
     int64_t number;
     return *text && !text[strspn(text, TAG_LETTERS)] && !str_to_int64(text, &number) &&
            strcmp(text, "best") != 0;
 }
 
-const char *next_tag(const struct ckpt_manifest *m, size_t *i)
+const char *ckpt_manifest_next_tag(const struct ckpt_manifest *m, size_t *i)
 {
     while (*i < m->blobs.n) {
         const char *name = m->blobs.items[(*i)++].name;
@@ -149,7 +149,7 @@ static size_t find_tag(const struct ckpt_manifest *m, const char *tag)
 {
     const char *name;
     size_t i = 0;
-    while ((name = next_tag(m, &i)) && strcmp(name, tag) != 0)
+    while ((name = ckpt_manifest_next_tag(m, &i)) && strcmp(name, tag) != 0)
         continue;
     return name ? i : 0;
 }

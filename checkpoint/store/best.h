@@ -24,10 +24,10 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
                       const struct manifest_scalar *scalars, size_t n, struct error *err);
 
 /* Texts that can be one: no numbers, not "best". */
-bool is_tag(const char *text);
+bool ckpt_tag_fits(const char *text);
 
 /* The next tag of a checkpoint, from *i on; NULL: no more. */
-const char *next_tag(const struct ckpt_manifest *manifest, size_t *i);
+const char *ckpt_manifest_next_tag(const struct ckpt_manifest *manifest, size_t *i);
 
 /* *step: of the checkpoint that has the tag; ERR_NOINPUT when none has it. */
 int store_tagged(struct store *store, const char *tag, int64_t *step, struct error *err);

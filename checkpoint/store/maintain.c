@@ -77,7 +77,7 @@ int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, 
         if (!run_equal(&all.items[i].run, run))
             continue;
         size_t tag = 0;
-        if (&all.items[i] != best && !next_tag(&all.items[i], &tag))
+        if (&all.items[i] != best && !ckpt_manifest_next_tag(&all.items[i], &tag))
             vec_push(&steps, all.items[i].step);
         n_own--;
     }

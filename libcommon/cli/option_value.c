@@ -30,7 +30,7 @@ static int wrong_number(const char *name, const char *value, const char *units, 
     size_t n = strspn(digits, "0123456789");
     if (n && (!digits[n] || (strchr(units, digits[n]) && !digits[n + 1])))
         return error_set(err, ERR_USAGE, "%s: %s is too large", name, value);
-    return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
+    return wrong(name, value, wanted, err);
 }
 
 int option_set(const struct option_row *row, const char *name, const char *value, bool on,

@@ -80,7 +80,7 @@ int fields_start(struct column_fields *fields, int64_t width, struct error *err)
         categories_release(&listed);
         return code;
     }
-    fitted_add_categories(column->fitted, (size_t)fields->width);
+    fit_add_categories(column->fitted, (size_t)fields->width);
     for (int64_t k = 0; k < fields->width && !err->code; k++)
         list_categories(column, &column->fitted->categories[k], err);
     return err->code;

@@ -24,7 +24,7 @@ struct fit *prep_add(struct prep *prep, const char *name)
     return fitted;
 }
 
-void fitted_add_categories(struct fit *fitted, size_t n)
+void fit_add_categories(struct fit *fitted, size_t n)
 {
     fitted->n_columns = n;
     fitted->categories = arena_array(&fitted->prep->arena, n, sizeof *fitted->categories);

@@ -50,7 +50,7 @@ void prep_release(struct prep *prep);
 struct fit *prep_add(struct prep *prep, const char *name); /* empty */
 
 /* Its categories, empty ones, for n columns. */
-void fitted_add_categories(struct fit *fitted, size_t n);
+void fit_add_categories(struct fit *fitted, size_t n);
 
 /* NULL if nothing was fitted to the name. */
 struct fit *prep_get(const struct prep *prep, const char *name);

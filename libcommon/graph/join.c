@@ -142,8 +142,8 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
 
 /* ---- reading ---- */
 
-int joined_read(struct stream_reader *reader, const struct registry *registry,
-                struct stream_graph *joined, struct error *err)
+int stream_graph_read(struct stream_reader *reader, const struct registry *registry,
+                      struct stream_graph *joined, struct error *err)
 {
     int64_t expected = 1, open = 0; /* Sends without a Recv, or the reverse */
     do {
@@ -167,7 +167,7 @@ int joined_read(struct stream_reader *reader, const struct registry *registry,
                           : 0;
 }
 
-void joined_release(struct stream_graph *joined)
+void stream_graph_release(struct stream_graph *joined)
 {
     if (joined->is_cut)
         graph_free(joined->graph);

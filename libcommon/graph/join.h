@@ -24,11 +24,12 @@ struct stream_graph {
 };
 
 /* Reads graphs as long as a Send or a Recv lacks the other, and as many as the stream says there
- * are if the first is a part. Errors as of graph_read and graph_join. joined_release in any case.
+ * are if the first is a part. Errors as of graph_read and graph_join. stream_graph_release in any
+ * case.
  */
-int joined_read(struct stream_reader *reader, const struct registry *registry,
-                struct stream_graph *joined, struct error *err);
-void joined_release(struct stream_graph *joined);
+int stream_graph_read(struct stream_reader *reader, const struct registry *registry,
+                      struct stream_graph *joined, struct error *err);
+void stream_graph_release(struct stream_graph *joined);
 
 /* The Send of a Recv; NULL for other nodes, and where the graph does not have it. */
 const struct node *join_send_of(const struct graph *graph, const struct node *node);

@@ -37,7 +37,7 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
         result->n_rounds = turn / n_passes + 1;
     }
     if (code)
-        optimized_release(result);
+        pass_result_release(result);
     else if (result->graph != source) {
         /* Names that a user may ask for: the constants that stand for numbers in a script are
          * none. */
@@ -52,7 +52,7 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
     return code;
 }
 
-void optimized_release(struct pass_result *result)
+void pass_result_release(struct pass_result *result)
 {
     while (result->graphs.n)
         graph_free(vec_pop(&result->graphs));

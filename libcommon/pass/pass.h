@@ -57,10 +57,10 @@ struct pass_result {
 
 /* Runs the passes in turn until none changes anything, at most PASS_ROUNDS_MAX rounds. The source
  * must outlive the result, and is not changed unless the caller changes result->graph when it is
- * the source. optimized_release frees all but the source. */
+ * the source. pass_result_release frees all but the source. */
 int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
                   const struct pass_options *options, struct pass_result *result,
                   struct error *err);
-void optimized_release(struct pass_result *result);
+void pass_result_release(struct pass_result *result);
 
 #endif

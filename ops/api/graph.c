@@ -25,7 +25,7 @@ static tf_graph *read_graph(struct stream_reader *reader, struct tf_error *error
     atomic_store(&any, true);
     pthread_mutex_init(&graph->lock, NULL);
     graph->name = mem_strdup(stream_reader_name(reader));
-    int code = joined_read(reader, ops_registry(), &graph->joined, &err);
+    int code = stream_graph_read(reader, ops_registry(), &graph->joined, &err);
     stream_reader_free(reader);
     if (!code)
         return graph;
@@ -55,7 +55,7 @@ tf_graph *api_graph_read(const void *bytes, size_t n, struct tf_error *error)
 
 void api_graph_free(tf_graph *graph)
 {
-    joined_release(&graph->joined);
+    stream_graph_release(&graph->joined);
     pthread_mutex_destroy(&graph->lock);
     mem_free((char *)(uintptr_t)graph->name);
     mem_free(graph);

@@ -76,7 +76,7 @@ static int find_steps(struct kernel_setup *setup, struct fused_product *state)
     return 0;
 }
 
-static void fused_release(void *pointer)
+static void fusion_release(void *pointer)
 {
     struct fused_product *state = pointer;
     if (state->product->release && state->product_state)
@@ -179,6 +179,6 @@ static int fused_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_fused_matmul = {
-    .prepare = matmul_prepare, .run = fused_run, .release = fused_release};
+    .prepare = matmul_prepare, .run = fused_run, .release = fusion_release};
 const struct kernel_code kernel_fused_conv = {
-    .prepare = conv_prepare, .run = fused_run, .release = fused_release};
+    .prepare = conv_prepare, .run = fused_run, .release = fusion_release};

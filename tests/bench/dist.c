@@ -181,7 +181,7 @@ static void run(char **arguments, const char *key_file)
     struct error err = ERROR_INIT;
     int fd = open(arguments[0], O_RDONLY | O_CLOEXEC);
     struct stream_reader *reader = stream_reader_new(fd, arguments[0]);
-    if (joined_read(reader, ops_registry(), &joined, &err))
+    if (stream_graph_read(reader, ops_registry(), &joined, &err))
         fail(&err);
     stream_reader_free(reader);
     close(fd);
@@ -203,7 +203,7 @@ static void run(char **arguments, const char *key_file)
     measure(&worker, &driver, atof(arguments[4]));
     worker_close(&worker);
     driver_release(&driver);
-    joined_release(&joined);
+    stream_graph_release(&joined);
 }
 
 int main(int n, char **arguments)

@@ -27,7 +27,7 @@ int device_pass_find(const char *name)
     return -1;
 }
 
-void fused_release(struct fusion *fused)
+void fusion_release(struct fusion *fused)
 {
     graph_free(fused->graph);
     for (size_t i = 0; i < fused->before.n; i++)
@@ -77,14 +77,14 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
         if (options->without >> p & 1 || !device_passes[p].find)
             continue;
         for (size_t i = 0; i < n_keep; i++)
-            keep[i] = fused_edge(fused, options->keep[i]);
+            keep[i] = fusion_edge(fused, options->keep[i]);
         now.keep = keep;
         run_pass(&device_passes[p], fused->graph ? fused->graph : graph, &now, &next);
         if (n_gone)
             n_gone[p] = next.n_gone;
         if (next.graph)
             follow(fused, &next, n);
-        fused_release(&next);
+        fusion_release(&next);
     }
     mem_free(keep);
 }
@@ -97,7 +97,7 @@ static void copy_entry(const struct entry *entry, struct fusion *fused)
 {
     struct edge *edges = mem_array((size_t)entry->n_edges + 1, sizeof *edges);
     for (int k = 0; k < entry->n_edges; k++)
-        edges[k] = fused_edge(fused, entry->edges[k]);
+        edges[k] = fusion_edge(fused, entry->edges[k]);
     graph_add_entry(fused->graph, entry->name, edges, entry->n_edges);
     mem_free(edges);
 }
@@ -110,7 +110,7 @@ static int copy_names(const struct graph *graph, struct fusion *fused, struct er
         copy_entry(&graph->entries.items[i], fused);
     for (size_t i = 0; i < graph->aliases.n && !code; i++)
         code = graph_add_alias(fused->graph, graph->aliases.items[i].name,
-                               fused_edge(fused, graph->aliases.items[i].edge), err);
+                               fusion_edge(fused, graph->aliases.items[i].edge), err);
     for (size_t i = 0; i < graph->nodes.n && !code; i++)
         if (fused->node_of[i] < 0)
             code = graph_add_removed(fused->graph, graph_node(graph, (int)i)->name, err);

@@ -52,10 +52,10 @@ int device_pass_find(const char *name);
  * The given graph outlives the result. */
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES]);
-void fused_release(struct fusion *fused);
+void fusion_release(struct fusion *fused);
 
 /* Where an edge of the old graph comes from in the new one, whose node it must have. */
-static inline struct edge fused_edge(const struct fusion *fused, struct edge edge)
+static inline struct edge fusion_edge(const struct fusion *fused, struct edge edge)
 {
     return (struct edge){fused->node_of[edge.node], edge.slot};
 }

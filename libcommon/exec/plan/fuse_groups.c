@@ -138,7 +138,7 @@ static void connect(const struct fuse_groups *g, const struct node *node)
     struct node *copy = graph_node(g->to, standing_for(g, node->id));
     bool is_end = g->fused->node_of[node->id] >= 0;
     for (int i = 0; is_end && i < copy->n_inputs; i++)
-        copy->inputs[i] = fused_edge(g->fused, copy->inputs[i]);
+        copy->inputs[i] = fusion_edge(g->fused, copy->inputs[i]);
     for (int i = 0; i < node->n_controls; i++)
         graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
 }

@@ -294,7 +294,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 static void take_fused(struct plan *plan, struct fusion *fused, struct edge *fetch_edges)
 {
     for (int i = 0; i < plan->n_fetches; i++)
-        fetch_edges[i] = fused_edge(fused, fetch_edges[i]);
+        fetch_edges[i] = fusion_edge(fused, fetch_edges[i]);
     for (int i = 0; i < plan->n_feeds; i++)
         if (plan->feed_nodes[i] >= 0)
             plan->feed_nodes[i] = fused->node_of[plan->feed_nodes[i]];
@@ -320,5 +320,5 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
     fuse_graph(plan->graph, &options, &fused, NULL);
     if (fused.graph)
         take_fused(plan, &fused, fetch_edges);
-    fused_release(&fused);
+    fusion_release(&fused);
 }

@@ -39,14 +39,14 @@ struct item_start item_start_traced(const struct kernel_call *call)
     const struct call_host *host = call_host(call);
     struct item_start start = {.time = time_now_ns()};
     if (call->step_block && !tells_itself(host->plan, host->item))
-        start.timing = device_timing_begin(call->device, QUEUE_COMPUTE);
+        start.timing = device_timer_begin(call->device, QUEUE_COMPUTE);
     return start;
 }
 
 struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
 {
     bool is_traced = call->step->trace && call->step_block;
-    return is_traced ? device_timing_begin(call->device, queue) : NULL;
+    return is_traced ? device_timer_begin(call->device, queue) : NULL;
 }
 
 void item_copied(const struct kernel_call *call, struct device_timer *timing)
@@ -54,7 +54,7 @@ void item_copied(const struct kernel_call *call, struct device_timer *timing)
     const struct call_host *host = call_host(call);
     struct trace_run run = describe(host->item);
     if (timing)
-        device_timing_end(timing, host->on_device, &run);
+        device_timer_end(timing, host->on_device, &run);
 }
 
 static void tell_trace(const struct plan *plan, const struct item *item,
@@ -65,10 +65,10 @@ static void tell_trace(const struct plan *plan, const struct item *item,
     run.start = start.time;
     run.end = time_now_ns();
     if (start.timing && result == KERNEL_ENQUEUED) {
-        device_timing_end(start.timing, host->on_device, &run);
+        device_timer_end(start.timing, host->on_device, &run);
         return;
     }
-    device_timing_drop(start.timing);
+    device_timer_drop(start.timing);
     if (!call->step_block || !tells_itself(plan, item))
         trace_kernel(call->step->trace, call->step->number, &run);
 }

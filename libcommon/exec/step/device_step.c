@@ -112,7 +112,7 @@ struct device_timer {
     struct device_timer *next;
 };
 
-struct device_timer *device_timing_begin(struct device *device, enum queue_kind queue)
+struct device_timer *device_timer_begin(struct device *device, enum queue_kind queue)
 {
     struct device_timer *timing = mem_alloc(sizeof *timing);
     timing->device = device;
@@ -121,23 +121,23 @@ struct device_timer *device_timing_begin(struct device *device, enum queue_kind 
     return timing;
 }
 
-void device_timing_stop(struct device_timer *timing)
+void device_timer_stop(struct device_timer *timing)
 {
     timing->end = timing->device->queue->record(timing->device, timing->queue, true);
 }
 
-void device_timing_end(struct device_timer *timing, struct device_step *on_device,
-                       const struct trace_run *run)
+void device_timer_end(struct device_timer *timing, struct device_step *on_device,
+                      const struct trace_run *run)
 {
     timing->run = *run;
     if (!timing->end)
-        device_timing_stop(timing);
+        device_timer_stop(timing);
     timing->next = atomic_load(&on_device->timings);
     while (!atomic_compare_exchange_weak(&on_device->timings, &timing->next, timing))
         ;
 }
 
-void device_timing_drop(struct device_timer *timing)
+void device_timer_drop(struct device_timer *timing)
 {
     if (!timing)
         return;
@@ -169,6 +169,6 @@ void device_step_tell(struct device_step *on_device, const struct step *step, bo
             timing->run.end = queue->time(timing->device, timing->end);
             trace_kernel(step->trace, step->number, &timing->run);
         }
-        device_timing_drop(timing);
+        device_timer_drop(timing);
     }
 }

@@ -59,7 +59,7 @@ static void settle(struct staged_slot *slot)
     slot->data = NULL;
     if (ready && !device->queue->query(device, ready))
         device->queue->block(device, ready, &ignored);
-    device_timing_drop(slot->feed.timing);
+    device_timer_drop(slot->feed.timing);
     slot->feed.timing = NULL;
     if (ready)
         device->queue->event_free(device, ready);
@@ -225,11 +225,11 @@ static void fill(struct stage *stage, struct staged_slot *slot, const struct ten
         return;
     memcpy(slot->host->data, value->data, tensor_bytes(value));
     if (stage->is_traced)
-        slot->feed.timing = device_timing_begin(device, QUEUE_IN);
+        slot->feed.timing = device_timer_begin(device, QUEUE_IN);
     int code = device->memory->copy_in(device, slot->feed.memory->data, slot->host->data,
                                        tensor_bytes(value), &ignored);
     if (stage->is_traced)
-        device_timing_stop(slot->feed.timing);
+        device_timer_stop(slot->feed.timing);
     slot->feed.ready = device->queue->record(device, QUEUE_IN, false);
     pthread_mutex_lock(&stage->lock);
     slot->is_copied_to = false;

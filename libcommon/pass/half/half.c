@@ -215,10 +215,10 @@ int half_rewrite(struct graph *source, const struct half_options *options,
     return code;
 }
 
-void halved_release(struct half_result *result)
+void half_result_release(struct half_result *result)
 {
     while (result->graphs.n)
         graph_free(vec_pop(&result->graphs));
     vec_release(&result->graphs);
-    optimized_release(&result->pruned);
+    pass_result_release(&result->pruned);
 }

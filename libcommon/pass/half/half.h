@@ -40,10 +40,10 @@ struct half_result {
 };
 
 /* Leaves out what no entry needs, then half_graph, then half_scale. The source must outlive the
- * result; halved_release frees all but the source. */
+ * result; half_result_release frees all but the source. */
 int half_rewrite(struct graph *source, const struct half_options *options,
                  struct half_result *result, struct error *err);
-void halved_release(struct half_result *result);
+void half_result_release(struct half_result *result);
 
 /* The graph with 16 bits in it, which borrows from `from`; NULL when there is nothing to compute
  * so. n: nodes that are computed in 16 bits. */

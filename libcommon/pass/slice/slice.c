@@ -32,7 +32,7 @@ static int build(struct slicer *s, struct graph **to)
         slice_find_updates(s);
         s->scope = free_scope(s);
         for (size_t i = 0; i < n; i++) {
-            int n_slices = s->role[i] == SLICE_VARIABLE ? slicing_at(s, s->slicing[i]).n : 0;
+            int n_slices = s->role[i] == SLICE_VARIABLE ? slice_cut_at(s, s->slicing[i]).n : 0;
             if (n_slices)
                 s->names[i] = arena_array(&s->arena, (size_t)n_slices, sizeof **s->names);
             for (int k = 0; k < n_slices; k++)

@@ -254,7 +254,7 @@ static int find_tables(struct slicing_finder *f)
                     node_text(node), axis);
         }
         if (!can_be_cut(node) || table->slicing < 0 ||
-            !slice_fits(slicing_at(s, table->slicing), &node->outputs[0].shape))
+            !slice_fits(slice_cut_at(s, table->slicing), &node->outputs[0].shape))
             continue;
         s->role[node->id] = SLICE_VARIABLE;
         s->slicing[node->id] = table->slicing;

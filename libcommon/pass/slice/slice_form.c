@@ -78,7 +78,7 @@ static bool find_row_inputs(const struct slicer *s, const struct node *node, int
 const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     size_t n = (size_t)node->n_inputs;
     struct edge *inputs = arena_array(&s->arena, n * (size_t)cut.n + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
@@ -100,7 +100,7 @@ const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bo
 
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge)
 {
-    size_t n = (size_t)slicing_at(s, slicing).n;
+    size_t n = (size_t)slice_cut_at(s, slicing).n;
     return (struct form){.kind = kind,
                          .edge = edge,
                          .index = EDGE_NONE,
@@ -115,7 +115,7 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     bool counts = op_find_attr(node->op, "offset") >= 0;
     int64_t row = shape_count_of(shape, 1, shape->rank);
     int64_t first = counts ? node_int(node, "offset") : 0;
@@ -141,7 +141,7 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     size_t row = tensor_bytes(whole) / (size_t)cut.rows;
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         struct shape shape = slice_shape(cut, &whole->shape, k);
@@ -158,7 +158,7 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     int table;
     bool fits = slice_fits(cut, shape) &&
                 (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));

@@ -16,7 +16,7 @@ const char *slice_leader(void *context, const struct node *leader, int k)
     const struct slicer *s = context;
     if (s->role[leader->id] != SLICE_VARIABLE)
         return leader->name;
-    bool has_own = k >= 0 && k < slicing_at(s, s->slicing[leader->id]).n;
+    bool has_own = k >= 0 && k < slice_cut_at(s, s->slicing[leader->id]).n;
     return s->names[leader->id][has_own ? k : 0];
 }
 
@@ -101,7 +101,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
 /* It is large: not beside a slice, but with whom wants it. */
 struct edge slice_concat(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     const struct node *node = graph_node(s->from, form->edge.node);
     struct slice_site site = {node, node, -1, form->parts[0]};
     struct build *b = slice_builder(s, &site);

@@ -21,7 +21,7 @@ struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole
 static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
 {
     struct edge ids = node->inputs[1];
-    int n = slicing_at(s, slicing).n;
+    int n = slice_cut_at(s, slicing).n;
     const struct form *index = slice_index_of(s, slicing, ids);
     const struct form *table = index ? slice_rows_of(s, slicing, node->inputs[0]) : NULL;
     struct edge *inputs = arena_array(&s->arena, (size_t)n * 2 + 1, sizeof *inputs);
@@ -127,7 +127,7 @@ int slice_await(struct slicer *s, const struct node *node)
         const struct form *rows =
             slice_is_table(s, edge, &slicing) ? slice_rows_of(s, slicing, edge) : NULL;
         if (rows)
-            rewrite_await_parts(&s->r, before, rows->parts, slicing_at(s, slicing).n);
+            rewrite_await_parts(&s->r, before, rows->parts, slice_cut_at(s, slicing).n);
         else if (!s->err->code)
             copy_whole(s, before);
     }
@@ -145,7 +145,7 @@ static int visit_variable(struct slicer *s, const struct node *node)
 {
     const struct shape *whole = &node->outputs[0].shape;
     struct form form = slice_new_rows(s, node, 0);
-    struct slice_cut cut = slicing_at(s, form.slicing);
+    struct slice_cut cut = slice_cut_at(s, form.slicing);
     const char *shared = node_string(node, "shared_name");
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         struct shape shape = slice_shape(cut, whole, k);

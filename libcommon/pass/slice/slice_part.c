@@ -26,7 +26,7 @@ static const struct form *make_number(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
-    form->parts[0] = build_cast(b, find_slice(b, slicing_at(s, form->slicing), row), INT32);
+    form->parts[0] = build_cast(b, find_slice(b, slice_cut_at(s, form->slicing), row), INT32);
     return slice_note(s, form);
 }
 
@@ -41,7 +41,7 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge inputs[] = {slice_whole(s, node, form->edge), number};
-    struct attr n = {"num_partitions", attr_int(slicing_at(s, form->slicing).n)};
+    struct attr n = {"num_partitions", attr_int(slice_cut_at(s, form->slicing).n)};
     struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
     struct slice_site site = {node, graph_node(s->from, numbers.node), -1, EDGE_NONE};
     return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
@@ -49,7 +49,7 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 
 static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
@@ -126,7 +126,7 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slice_cut cut = slicing_at(s, form->slicing);
+    struct slice_cut cut = slice_cut_at(s, form->slicing);
     bool *rows = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
     int slicing;
@@ -137,7 +137,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *values =
             index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
-        for (int k = 0; values && k < slicing_at(s, form->slicing).n && !s->err->code; k++) {
+        for (int k = 0; values && k < slice_cut_at(s, form->slicing).n && !s->err->code; k++) {
             struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
@@ -152,7 +152,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         /* Rows of a slot that is cut alike, by the same numbers. */
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
-        for (int k = 0; table && k < slicing_at(s, form->slicing).n; k++)
+        for (int k = 0; table && k < slice_cut_at(s, form->slicing).n; k++)
             form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
         return slice_note(s, form);
     }

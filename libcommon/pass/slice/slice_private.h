@@ -78,7 +78,7 @@ struct slicer {
     struct error *err;
 };
 
-static inline struct slice_cut slicing_at(const struct slicer *s, int slicing)
+static inline struct slice_cut slice_cut_at(const struct slicer *s, int slicing)
 {
     return s->slicings.items[slicing];
 }
@@ -199,7 +199,7 @@ int slice_end(struct slicer *s); /* what entries name is there */
  * what its output is as a whole; the parts in which that is known. */
 static inline int slice_n_slices(const struct slicer *s, const struct node *node)
 {
-    return slicing_at(s, s->slicing[node->id]).n;
+    return slice_cut_at(s, s->slicing[node->id]).n;
 }
 struct form slice_new_rows(struct slicer *s, const struct node *node, int slot);
 struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole);

@@ -101,7 +101,8 @@ int slice_visit_take(struct slicer *s, const struct node *node)
             t.types[t.n] = node->outputs[i].type;
             t.shapes[t.n] = node_attr(node, "shapes")->shapes[i];
             if (what == TAKEN_DENSE)
-                t.shapes[t.n] = slice_shape(slicing_at(s, s->slicing[node->id]), &t.shapes[t.n], k);
+                t.shapes[t.n] =
+                    slice_shape(slice_cut_at(s, s->slicing[node->id]), &t.shapes[t.n], k);
             t.reductions[t.n] = node_attr(node, "reductions")->strings[i];
             t.slots[i] = t.n++;
         }

@@ -42,7 +42,7 @@ static int find_writer(struct slicer *s, const struct node *node)
             return error_set(s->err, ERR_DATA,
                              "%s: %s: needs '%s' whole, which is to be cut into %d slices",
                              node_text(node), node->op->def->name, graph_node(s->from, from)->name,
-                             slicing_at(s, s->slicing[from]).n);
+                             slice_cut_at(s, s->slicing[from]).n);
         s->role[node->id] = SLICE_WRITER;
         s->slicing[node->id] = s->slicing[from];
         return 0;

@@ -66,7 +66,7 @@ static void expect(const struct which *of)
     const struct node *y = graph_find(graph, "y"), *p = graph_find(graph, "p");
     if (!node_is(y, of->op) || !node_is(p, of->pool))
         fail_msg("%sy is %s, p %s", of->text, y->op->def->name, p->op->def->name);
-    fused_release(&fused);
+    fusion_release(&fused);
     fixture_close(&f);
 }
 

@@ -60,7 +60,7 @@ static void expect(const struct which *of)
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulApply");
     if (is_one != (of->n_gone > 0))
         fail_msg("%sy is %s", of->text, graph_find(graph, "y")->op->def->name);
-    fused_release(&fused);
+    fusion_release(&fused);
     fixture_close(&f);
 }
 
@@ -142,7 +142,7 @@ static bool is_in_plans(const struct graph *graph)
     struct fusion fused;
     fuse_by_pass("sums", graph, "done", NULL, &fused);
     bool is = fused.n_gone > 0;
-    fused_release(&fused);
+    fusion_release(&fused);
     return is;
 }
 

@@ -67,7 +67,7 @@ static void expect(const struct which *of)
     if (fused.n_gone != of->n_gone || !node_is(graph_find(graph, "y"), of->op))
         fail_msg("%s%d went, y is %s", of->text, fused.n_gone,
                  graph_find(graph, "y")->op->def->name);
-    fused_release(&fused);
+    fusion_release(&fused);
     fixture_close(&f);
 }
 
@@ -223,7 +223,7 @@ static int count_fused(const struct graph *graph, const struct net *net)
     snprintf(name, sizeof name, "n%d", net->n);
     fuse_by_pass("products", graph, name, NULL, &fused);
     int n = fused.n_gone;
-    fused_release(&fused);
+    fusion_release(&fused);
     return n;
 }
 

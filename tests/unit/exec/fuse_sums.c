@@ -60,7 +60,7 @@ static void expect(const struct which *of)
     if (fused.n_gone != of->n_gone || is_one != (of->n_gone > 0))
         fail_msg("%s%d went, y is %s", of->text, fused.n_gone,
                  graph_find(graph, "y")->op->def->name);
-    fused_release(&fused);
+    fusion_release(&fused);
     fixture_close(&f);
 }
 
@@ -212,7 +212,7 @@ static void they_are_sums_of_multiplications(void **state)
             fail_msg("SUMS_SEED=%llu: %s", (unsigned long long)seed, err.text);
         fuse_by_pass("sums", graph, "y", NULL, &fused);
         n_fused += fused.n_gone > 0;
-        fused_release(&fused);
+        fusion_release(&fused);
         for (int way = 0; way < 3; way++) {
             struct tensor result;
             run(&sum, graph, way == 1, way == 2, &result);

@@ -121,7 +121,7 @@ static int joined(const struct graph *graph, const char *device, struct edge *ke
         if (node_is(graph_node(fused.graph, (int)i), "FusedApply"))
             n += (int)node_int(graph_node(fused.graph, (int)i), "N") - 1;
     assert_int_equal(n, n_gone[pass]);
-    fused_release(&fused);
+    fusion_release(&fused);
     return n;
 }
 

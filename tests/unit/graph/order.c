@@ -105,7 +105,7 @@ static int run_after_passes(struct graph *graph, const struct model *m, struct m
     if (pass_optimize(graph, passes, pass_count, &options, &optimized, err))
         fail_msg("%s", err->text);
     int code = run_graph(optimized.graph, m, PASSES, result, err);
-    optimized_release(&optimized);
+    pass_result_release(&optimized);
     return code;
 }
 

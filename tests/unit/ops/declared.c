@@ -149,7 +149,7 @@ static void test_simplification_follows_what_a_new_op_says(void **state)
     const struct node *end = graph_find(result.graph, "end");
     assert_string_equal(graph_node(result.graph, end->inputs[0].node)->name, "x");
     assert_non_null(graph_find(result.graph, "d"));
-    optimized_release(&result);
+    pass_result_release(&result);
     graph_free(graph);
     registry_free(registry);
 }

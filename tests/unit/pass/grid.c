@@ -252,7 +252,7 @@ static bool check(uint64_t *random)
     if (pass_optimize(graph, passes, pass_count, &options, &optimized, &err))
         fail_msg("%s", err.text);
     bool is_cut = compare(up_to(random, 3) ? optimized.graph : graph, &net);
-    optimized_release(&optimized);
+    pass_result_release(&optimized);
     graph_free(graph);
     str_release(&net.text);
     return is_cut;

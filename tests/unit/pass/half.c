@@ -33,7 +33,7 @@ static void parse(struct changed *c, const char *text)
 
 static void finish(struct changed *c)
 {
-    halved_release(&c->result);
+    half_result_release(&c->result);
     graph_free(c->graph);
 }
 
@@ -242,7 +242,7 @@ static void test_what_cannot_be_scaled(void **state)
     assert_int_equal(change(&c, "fp16", NULL, NULL), ERR_DATA);
     assert_string_equal(c.err.text, "the graph trains by 2 losses, which cannot share a dynamic "
                                     "scale: give a number, or none");
-    halved_release(&c.result);
+    half_result_release(&c.result);
     error_clear(&c.err);
     assert_int_equal(change(&c, "fp16", "64", NULL), 0);
     finish(&c);

@@ -93,7 +93,7 @@ static void test_types_of_all_ops(void **state)
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         struct graph *graph = random_graph(ops_registry(), seed, 60, 0, seed % 2);
         n += rewrite(graph, types[seed % 2], &result);
-        halved_release(&result);
+        half_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 0);
@@ -159,7 +159,7 @@ static void test_nests(void **state)
             assert_true(isfinite(rounded));
             n_near += fabsf(exact - rounded) < 0.05f * (1 + fabsf(exact));
         }
-        halved_release(&result);
+        half_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 100);
@@ -261,7 +261,7 @@ static void test_values(void **state)
         graph_add_entry(graph, "e", &end, 1);
         n += rewrite(graph, types[seed % 2], &result);
         compare(&r, graph, result.graph);
-        halved_release(&result);
+        half_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 2 * SEEDS);

@@ -172,7 +172,7 @@ static void check_passes(struct graph *graph, const struct tensor wanted[2])
     must(pass_optimize(graph, passes, pass_count, &options, &result, &err), &err);
     must(graph_check(result.graph, &err), &err);
     compare(result.graph, 0, wanted);
-    optimized_release(&result);
+    pass_result_release(&result);
 }
 
 static void check_half(struct graph *graph)
@@ -184,7 +184,7 @@ static void check_half(struct graph *graph)
     must(half_parse(&options, "bf16", NULL, &err), &err);
     must(half_rewrite(graph, &options, &result, &err), &err);
     must(graph_check(result.graph, &err), &err);
-    halved_release(&result);
+    half_result_release(&result);
 }
 
 static void place_over_devices(struct graph *graph)

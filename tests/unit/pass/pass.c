@@ -40,7 +40,7 @@ static int optimize(struct changed *c, const char *pass, const char *keep)
 
 static void finish(struct changed *c)
 {
-    optimized_release(&c->result);
+    pass_result_release(&c->result);
     graph_free(c->graph);
 }
 
@@ -441,7 +441,7 @@ static void test_idempotent(void **state)
         fail_msg("%s", twice.err.text);
     assert_true(once.result.graphs.n > 0);
     assert_int_equal(twice.result.graphs.n, 0);
-    optimized_release(&twice.result);
+    pass_result_release(&twice.result);
     finish(&once);
 }
 

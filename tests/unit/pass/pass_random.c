@@ -113,7 +113,7 @@ static size_t compare(struct graph *graph, char (*names)[32], int n, const struc
         tensor_release(&after.tensors[i]);
     }
     size_t gone = graph->nodes.n - result.graph->nodes.n;
-    optimized_release(&result);
+    pass_result_release(&result);
     return gone;
 }
 

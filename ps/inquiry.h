@@ -2,8 +2,8 @@
  *
  * Asking several tasks at once, and waiting for all of them with a deadline.
  */
-#ifndef TF_PS_ASKING_H
-#define TF_PS_ASKING_H
+#ifndef TF_PS_INQUIRY_H
+#define TF_PS_INQUIRY_H
 
 #include <stdatomic.h>
 
@@ -26,14 +26,14 @@ struct task_request {
 };
 
 /* Asks each task that `tasks` names; links to them are open. */
-struct inquiry *asking_start(struct hub *hub, const char *const *tasks, int n,
-                             const struct task_request *request);
+struct inquiry *inquiry_start(struct hub *hub, const char *const *tasks, int n,
+                              const struct task_request *request);
 
 /* Waits until all have answered. The first that failed is the error; one that says nothing within
  * `seconds` ERR_UNAVAILABLE: "ps:1 at ..., incarnation 2: no answer in 30 s, waiting for ..."; if
  * it was cancelled ERR_CANCELLED.
- * Frees the asking: `answered` is not called after this has returned. Runs the loop if nobody does
+ * Frees the inquiry: `answered` is not called after this has returned. Runs the loop if nobody does
  * (`pumps`), else must not be called by the loop's thread. */
-int asking_finish(struct inquiry *asking, bool pumps, double seconds, struct error *err);
+int inquiry_finish(struct inquiry *inquiry, bool pumps, double seconds, struct error *err);
 
 #endif

@@ -14,7 +14,7 @@ struct stream_cutter {
     int64_t n_cut;
 };
 
-static int take(struct stream_cutter *c, struct record *record, struct error *err)
+static int cut_record(struct stream_cutter *c, struct record *record, struct error *err)
 {
     int64_t step = c->last + 1;
     if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH)
@@ -43,7 +43,7 @@ int data_cut(struct tool *tool, const char *list, const char *path, struct error
         bool more = true;
         while (!err->code && more && c.before + c.last <= ranges_last(&c.steps))
             if (!stream_read(c.reader, &record, &more, err) && more)
-                take(&c, &record, err);
+                cut_record(&c, &record, err);
         record_release(&record);
         if (!err->code && !c.n_cut)
             error_set(err, ERR_DATA, "%s: has no such step; its last is %" PRId64,

@@ -152,7 +152,7 @@ static int run_feed(struct evaluation *e, struct error *err)
 /* ---- an evaluation ---- */
 
 /* Tells checkpoints, and whoever looks on, what was measured. */
-static void tell(struct evaluation *e)
+static void publish(struct evaluation *e)
 {
     struct str line = STR_INIT;
     double value;
@@ -179,7 +179,7 @@ static void tell(struct evaluation *e)
 }
 
 /* When its rule says so, which then waits anew. */
-static int reduce(struct evaluation *e, struct error *err)
+static int reduce_rate(struct evaluation *e, struct error *err)
 {
     struct saved_variable saved = {.node = e->reduced}, reduced;
     struct variable_store *variables = e->saving->variables;
@@ -214,7 +214,7 @@ static char *history_path(const struct evaluation *e)
 }
 
 /* How it stands, for a process that goes on. */
-static int keep(struct evaluation *e, struct error *err)
+static int save_history(struct evaluation *e, struct error *err)
 {
     struct str line = STR_INIT;
     char *path = history_path(e);
@@ -232,7 +232,7 @@ static int keep(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-static int go_on(struct evaluation *e, struct error *err)
+static int read_history(struct evaluation *e, struct error *err)
 {
     struct str lines = STR_INIT;
     char *path = history_path(e);
@@ -261,7 +261,7 @@ static int evaluate(struct evaluation *e, struct error *err)
         return err->code;
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
-    tell(e);
+    publish(e);
     /* Between the records of the steps; the shards of a job keep what was measured of their
      * variables. */
     const struct driver *training = e->training;
@@ -269,7 +269,7 @@ static int evaluate(struct evaluation *e, struct error *err)
     if (training->writer && (scores_write(&e->scores, training->writer, e->last, version, err) ||
                              stream_flush(training->writer, err)))
         return err->code;
-    return reduce(e, err) ? err->code : keep(e, err);
+    return reduce_rate(e, err) ? err->code : save_history(e, err);
 }
 
 /* ---- while another entry trains ---- */
@@ -303,7 +303,7 @@ int evaluation_begin(struct evaluation *e, struct error *err)
     e->fetched_context = e->training->fetched_context;
     e->training->fetched = add_to_mean;
     e->training->fetched_context = e;
-    return go_on(e, err);
+    return read_history(e, err);
 }
 
 int evaluation_step(struct evaluation *e, bool *stops, struct error *err)

@@ -31,7 +31,7 @@ struct served_shard {
     struct ckpt_run run; /* of what is saved, until it resumes */
 };
 
-static void say(void *context, const char *line)
+static void print_line(void *context, const char *line)
 {
     const struct served_shard *serving = context;
     tool_say(serving->tool, "%s: %s", cluster_options.task, line);
@@ -51,7 +51,7 @@ static int find_cluster(void *context, struct cluster *cluster, struct error *er
     return code;
 }
 
-static void say_waiting(void *context, const char *text)
+static void print_waiting(void *context, const char *text)
 {
     tool_say_waiting(context, text);
 }
@@ -80,7 +80,7 @@ static int ask_first(struct served_shard *serving, struct shard_origin *origin, 
                                            .producer = serving->tool->table->tool,
                                            .timeout = cluster_options.timeout,
                                            .awaits_start = true,
-                                           .waiting = say_waiting,
+                                           .waiting = print_waiting,
                                            .cancelled = cluster_cancelled(),
                                            .context = serving->tool};
     if (!client_open(&client, &options, err))
@@ -98,7 +98,7 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .variables = variables,
                                     .context = serving,
                                     .find_cluster = find_cluster,
-                                    .tell = say,
+                                    .tell = print_line,
                                     .fail = fail,
                                     .save_folder = ps_serving.save,
                                     .claims = serving->claims,

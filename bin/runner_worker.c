@@ -114,12 +114,12 @@ static int start_worker(struct runner *r, const struct runner_origin *begin, str
     return code ? code : worker_rest(worker_of(r), r->options.driver, false, err);
 }
 
-static bool begins(struct runner *r)
+static bool worker_may_begin(struct runner *r)
 {
     return worker_begins(worker_of(r), r->options.driver, tool_signal(), r->ends);
 }
 
-static bool is_over(struct runner *r)
+static bool job_is_over(struct runner *r)
 {
     bool ends = r->ends && !worker_of(r)->collective; /* else a step later, with all others */
     return worker_is_over(worker_of(r), r->options.driver, tool_signal() || ends);
@@ -130,7 +130,7 @@ static bool shares_state(const struct runner *r)
     return worker_shares_state(worker_of(r));
 }
 
-static int gather(struct runner *r, bool saves, bool *again, struct error *err)
+static int gather_state(struct runner *r, bool saves, bool *again, struct error *err)
 {
     return worker_gather_state(worker_of(r), r->options.driver->step, saves, again, err);
 }
@@ -194,11 +194,11 @@ struct runner *runner_worker_new(const struct runner_options *options)
     static const struct runner_kind kind = {.has_all_variables = worker_has_all,
                                             .open = open_worker,
                                             .start = start_worker,
-                                            .begins = begins,
+                                            .begins = worker_may_begin,
                                             .stepped = stepped,
-                                            .is_over = is_over,
+                                            .is_over = job_is_over,
                                             .saves_together = shares_state,
-                                            .gather = gather,
+                                            .gather = gather_state,
                                             .gather_last = gather_last,
                                             .saves_first = saves_first,
                                             .saved = saved,

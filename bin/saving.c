@@ -208,7 +208,7 @@ const char *saving_producer(struct saving *s)
 }
 
 /* The store is taken over first: what another process has saved by then is found. */
-static int resume(struct saving *s, struct restore_result *restored, struct error *err)
+static int resume_store(struct saving *s, struct restore_result *restored, struct error *err)
 {
     const struct store_options options = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = s->tool->table->tool};
@@ -223,7 +223,7 @@ int saving_restore(struct saving *s, bool *done, struct error *err)
     const char *path;
     int64_t step;
     *done = true;
-    if (save_options.resume && !resume(s, &restored, err)) {
+    if (save_options.resume && !resume_store(s, &restored, err)) {
         s->resumed = restored.step;
         return go_on_with(s, &restored.run, err);
     }

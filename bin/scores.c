@@ -86,8 +86,8 @@ static int add_score(struct scores *s, struct edge edge, const char *name, struc
 /* ---- a step ---- */
 
 /* Room for `count` elements in all; the first ones stay. */
-static int make_room(struct score_total *total, const struct tensor *part, int64_t count,
-                     struct error *err)
+static int grow_total(struct score_total *total, const struct tensor *part, int64_t count,
+                      struct error *err)
 {
     struct tensor larger;
     struct shape shape = {.rank = 1, .dims = {2 * count}};
@@ -111,7 +111,7 @@ static int add_rows(struct score_total *total, const struct tensor *part, struct
     int64_t more = tensor_count(part);
     if (part->shape.rank < 1 || part->type == STRING)
         return error_set(err, ERR_DATA, "metric.rows: a scalar, or texts, are not kept");
-    if (make_room(total, part, before + more + 1, err))
+    if (grow_total(total, part, before + more + 1, err))
         return err->code;
     struct shape *shape = &total->value.shape;
     for (int i = 1; i < shape->rank; i++)
@@ -140,8 +140,8 @@ static int add_sum(struct score_total *total, const struct tensor *part, double 
     return 0;
 }
 
-static void take(void *context, const char *name, const struct tensor *value,
-                 const struct request_view *view)
+static void take_score(void *context, const char *name, const struct tensor *value,
+                       const struct request_view *view)
 {
     struct scores *s = context;
     struct score_total *total = &s->totals.items[s->next];
@@ -174,7 +174,7 @@ int scores_begin(struct scores *s, struct driver *driver, struct error *err)
         vec_push(&request->fetches, s->totals.items[i].edge);
         vec_push(&request->names, graph_node(driver->graph, s->totals.items[i].edge.node)->name);
     }
-    driver->fetched = take;
+    driver->fetched = take_score;
     driver->fetched_context = s;
     return err->code;
 }

@@ -84,8 +84,8 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
 
 /* ---- gathering ---- */
 
-static int add_part(struct array_gather *g, enum record_kind kind, const struct named_tensor *named,
-                    struct error *err)
+static int gather_part(struct array_gather *g, enum record_kind kind,
+                       const struct named_tensor *named, struct error *err)
 {
     struct tensor part = TENSOR_INIT;
     const struct tensor *t = &named->tensor;
@@ -123,7 +123,7 @@ int array_gather_add(struct array_gather *g, const struct record *record, struct
         if (known == g->names.n)
             vec_push(&g->names, arena_strdup(&g->arena, named->name));
         if (g->wanted ? !strcmp(g->wanted, named->name) : g->names.n == 1)
-            code = add_part(g, record->kind, named, err);
+            code = gather_part(g, record->kind, named, err);
     }
     return code;
 }

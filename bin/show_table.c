@@ -20,8 +20,8 @@ static const struct tensor *find_tensor(const struct record *record, const char 
     return NULL;
 }
 
-static int add_tensor(struct show_table *table, const struct record *record, const char *text,
-                      struct error *err)
+static int add_tensor_columns(struct show_table *table, const struct record *record,
+                              const char *text, struct error *err)
 {
     size_t n = strcspn(text, "=");
     const struct tensor *t = find_tensor(record, text, n);
@@ -73,9 +73,9 @@ static int start(struct show_table *table, const struct record *record, struct e
         for (int i = 0; i < record->n_tensors && !err->code; i++)
             if (is_fed ? !table->n_wanted && *record->tensors[i].name != KEPT_MARK
                        : *record->tensors[i].name == KEPT_MARK)
-                add_tensor(table, record, record->tensors[i].name, err);
+                add_tensor_columns(table, record, record->tensors[i].name, err);
     for (int i = 0; i < table->n_wanted && !err->code; i++)
-        add_tensor(table, record, table->wanted[i], err);
+        add_tensor_columns(table, record, table->wanted[i], err);
     for (size_t i = 0; i < table->tensors.n; i++)
         all_scalars = all_scalars && table->tensors.items[i].is_scalar;
     if (all_scalars)

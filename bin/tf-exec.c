@@ -316,7 +316,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
     return code;
 }
 
-static const char *name_of(const struct graph_execution *job)
+static const char *graph_name(const struct graph_execution *job)
 {
     return job->driver.name        ? job->driver.name
            : request_options.graph ? request_options.graph
@@ -326,7 +326,7 @@ static const char *name_of(const struct graph_execution *job)
 /* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
 static int interrupted(const struct graph_execution *job, struct error *err)
 {
-    const char *name = name_of(job);
+    const char *name = graph_name(job);
     if (job->runner && runner_has_run(job->runner))
         return error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, name,
                          job->driver.step);
@@ -378,7 +378,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         snprintf(step, sizeof step, "step %" PRId64, job.driver.step + dump_plan);
         if (err->code == ERR_CANCELLED)
             error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
-                      name_of(&job), doing ? doing : step, grace, tool_signal());
+                      graph_name(&job), doing ? doing : step, grace, tool_signal());
         error_append(err, "%s%s",
                      job.saving.autosave ? "; this step is not saved"
                      : save_options.path ? "; nothing saved"

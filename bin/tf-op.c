@@ -160,7 +160,7 @@ static int take_operand(struct tool *tool, char *text, struct arguments *args, s
 
 /* ---- the verbs ---- */
 
-static int print(struct tool *tool, struct str *text, struct error *err)
+static int print_outputs(struct tool *tool, struct str *text, struct error *err)
 {
     FILE *out;
     int code = tool_open_text(tool, &out, err);
@@ -217,7 +217,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             reference_list(&text);
         for (size_t i = 0; json && i < registry_count(ops_registry()); i++)
             reference_json(&text, registry_at(ops_registry(), i));
-        return print(tool, &text, err);
+        return print_outputs(tool, &text, err);
     }
     if (strcmp(operands[0], "show") == 0 && n == 2) {
         const struct op *op = eager_find(operands[1], err);
@@ -228,7 +228,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             reference_json(&text, op);
         else
             reference_show(&text, op);
-        return print(tool, &text, err);
+        return print_outputs(tool, &text, err);
     }
     if (strcmp(operands[0], "list") == 0 || strcmp(operands[0], "show") == 0)
         return error_set(err, ERR_USAGE, "expected 'list' or 'show OP'");

@@ -109,7 +109,7 @@ struct chosen_passes {
     unsigned without; /* fuse_options */
 };
 
-static void note(void *tool, const char *node, const char *what)
+static void print_note(void *tool, const char *node, const char *what)
 {
     tool_say(tool, "'%s': %s", node, what);
 }
@@ -152,7 +152,7 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
     struct pass_options options = {.keep = keep.items,
                                    .n_keep = (int)keep.n,
                                    .evaluator = &fold,
-                                   .note = report && tool->verbose ? note : NULL,
+                                   .note = report && tool->verbose ? print_note : NULL,
                                    .context = tool};
     struct half_options wanted = {.pass = &options};
     struct half_result halved = {.graph = graph};

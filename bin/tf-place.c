@@ -103,7 +103,7 @@ struct report {
     VEC(struct move) moved;
 };
 
-static void note(void *context, const struct node *node, const char *reason)
+static void print_note(void *context, const struct node *node, const char *reason)
 {
     struct report *r = context;
     vec_push(&r->lines, ((struct line){node, arena_strdup(&r->arena, reason)}));
@@ -154,8 +154,8 @@ static int find_devices(struct world *world, struct error *err)
     return 0;
 }
 
-static int place(struct tool *tool, struct stream_reader *reader, struct world *world,
-                 struct error *err)
+static int place_stream(struct tool *tool, struct stream_reader *reader, struct world *world,
+                        struct error *err)
 {
     struct report r = {.arena = ARENA_INIT};
     bool reports = report && !tool->quiet, simulates = cluster_file || costs_file;
@@ -167,7 +167,7 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
                                     .result = &result,
                                     .soft = soft,
                                     .moved = note_moved,
-                                    .note = reports ? note : NULL,
+                                    .note = reports ? print_note : NULL,
                                     .context = &r};
     struct graph *whole = NULL, *sliced = NULL;
     int code = graph_read_whole(reader, ops_registry(), &whole, err);
@@ -255,7 +255,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!code)
         code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
     if (!code) {
-        code = place(tool, reader, &world, err);
+        code = place_stream(tool, reader, &world, err);
         tool_close_reader(reader);
     }
     placement_release(&world.placement);

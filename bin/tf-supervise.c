@@ -81,7 +81,7 @@ static void relay_pass(int milliseconds)
 /* ---- a job ---- */
 
 /* A task's own lines have their time already. */
-static void say(void *context, const char *text)
+static void print_task_line(void *context, const char *text)
 {
     char stamp[TIME_STAMP_BYTES] = "";
     (void)context;
@@ -110,7 +110,7 @@ static int run_job(struct tool *tool, const char *path, struct error *err)
     struct progress progress;
     struct supervise_options options = {.path = path,
                                         .program = tool->argv[0],
-                                        .say = say,
+                                        .say = print_task_line,
                                         .tick = tick,
                                         .progress = draw,
                                         .context = &progress,

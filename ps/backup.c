@@ -87,7 +87,7 @@ static void pack_part(void *context, msgpack_packer *packer)
     pack_key_int(packer, "index", f->index);
 }
 
-static void take_part(void *context, const char *task, const struct record *reply)
+static void receive_part(void *context, const char *task, const struct record *reply)
 {
     struct backup_fetch *f = context;
     struct save_tensor tensor = {.container = DEFAULT_CONTAINER};
@@ -124,7 +124,7 @@ static int fetch_part(struct backup_fetch *f, int task, struct error *err)
                                    .n_fields = 2,
                                    .pack = pack_part,
                                    .about = about,
-                                   .answered = take_part,
+                                   .answered = receive_part,
                                    .context = f};
     snprintf(about, sizeof about, "'%.200s'",
              (size_t)f->index < f->names.n ? f->names.items[f->index] : "what it aggregates");

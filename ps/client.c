@@ -153,7 +153,7 @@ static const char *find_awaited(const struct client *client)
 }
 
 /* A task that stands still may let a dial wait for as long as the timeout. */
-static void look(void *context)
+static void check_limit(void *context)
 {
     struct client *client = context;
     if (is_cancelled(client) && give_up(find_awaited(client), &client->died))
@@ -174,8 +174,8 @@ static int dial_all(struct client *client, struct error *err)
                           client->options.timeout, err))
             return err->code;
     }
-    client->look = loop_timer_new(hub_loop(client->hub), look, client);
-    look(client);
+    client->look = loop_timer_new(hub_loop(client->hub), check_limit, client);
+    check_limit(client);
     int code = peers_wait(hub_peers(client->hub), err);
     loop_timer_free(client->look);
     if (client->died.code)

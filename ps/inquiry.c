@@ -116,7 +116,7 @@ struct inquiry *inquiry_start(struct hub *hub, const char *const *tasks, int n,
     return inquiry;
 }
 
-static bool is_over(void *context)
+static bool is_answered(void *context)
 {
     struct inquiry *inquiry = context;
     pthread_mutex_lock(&inquiry->lock);
@@ -152,7 +152,7 @@ int inquiry_finish(struct inquiry *inquiry, bool pumps, double seconds, struct e
 {
     double end = time_now() + seconds, left = seconds;
     while (pumps && left > 0 && !is_cancelled(inquiry) && /* looks every now and then */
-           !loop_run_until(hub_loop(inquiry->hub), is_over, inquiry, fmin(left, LOOK_SECONDS)))
+           !loop_run_until(hub_loop(inquiry->hub), is_answered, inquiry, fmin(left, LOOK_SECONDS)))
         left = end - time_now();
     pthread_mutex_lock(&inquiry->lock);
     while (!pumps && inquiry->n_done < inquiry->n && time_now() < end && !is_cancelled(inquiry)) {

@@ -65,7 +65,7 @@ struct errand {
     shard_work *work;
 };
 
-static void work(void *argument)
+static void run_errand(void *argument)
 {
     struct errand *errand = argument;
     errand->work(errand->query);
@@ -85,7 +85,7 @@ static void verb(void *context, const struct query *from)
     struct errand *errand = mem_alloc(sizeof *errand);
     *errand = (struct errand){query_new(shard, from), registered->row->work};
     struct serial_queue *const queues[] = {shard->quick, shard->slow, shard->writer};
-    if (!serial_queue_add(queues[registered->row->queue], work, errand)) {
+    if (!serial_queue_add(queues[registered->row->queue], run_errand, errand)) {
         shard_query_free(errand->query); /* the links have ended, too */
         mem_free(errand);
     }
@@ -137,7 +137,7 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
 
 /* A store that cannot be made is told by shard_check_store; without the file of pushes a restore
  * cannot say what it undoes, which is no reason not to serve. */
-static void open_folder(struct shard *shard)
+static void open_files(struct shard *shard)
 {
     struct error err = ERROR_INIT;
     const struct shard_options *options = &shard->options;
@@ -153,7 +153,7 @@ static void open_folder(struct shard *shard)
         options->tell(options->context, err.text);
 }
 
-static void forget(void *context)
+static void forget_pushes(void *context)
 {
     struct shard *shard = context;
     shard_cuts_forget(shard);
@@ -181,13 +181,13 @@ struct shard *shard_new(const struct shard_options *options)
     pthread_mutex_init(&shard->claims_lock, NULL);
     if (options->fetches)
         tail_init(&shard->measure.fetches, options->fetches);
-    open_folder(shard);
+    open_files(shard);
     shard->watcher.made = resource_made;
     resource_watch(options->variables, &shard->watcher);
     shard_claims_watch(shard);
     shard->sums =
         sum_server_new(&(struct sum_server_options){options->hub, options->tell, options->context});
-    shard->forget = loop_timer_new(hub_loop(options->hub), forget, shard);
+    shard->forget = loop_timer_new(hub_loop(options->hub), forget_pushes, shard);
     loop_timer_set(shard->forget, FORGET_SECONDS);
     shard->quick = serial_queue_new();
     shard->slow = serial_queue_new();

@@ -69,7 +69,7 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
 /* ---- by itself ---- */
 
 /* For the log, and for whoever asks for statistics: training goes on, and could for days. */
-static void tell(struct shard *shard, int64_t step, const struct error *err)
+static void report_failure(struct shard *shard, int64_t step, const struct error *err)
 {
     char line[ERROR_TEXT_BYTES + 64];
     pthread_mutex_lock(&shard->lock);
@@ -105,7 +105,7 @@ static void save_paused(struct shard *shard, struct clock *clock, int64_t versio
     int64_t step;
     if (shard_save_all(shard, &wanted, &step, &err) &&
         shard_react(shard, SHARD_TURN) != SHARD_LET_GO)
-        tell(shard, step, &err);
+        report_failure(shard, step, &err);
 }
 
 /* So long after the last one, after the update that comes then. Nothing is saved where there was no

@@ -54,7 +54,7 @@ static bool measure(struct shard *shard)
 }
 
 /* An errand among others, until the worker has come so far. */
-static void look(void *argument)
+static void measure_later(void *argument)
 {
     struct shard *shard = argument;
     if (measure(shard) || atomic_load(&shard->ends)) {
@@ -62,7 +62,7 @@ static void look(void *argument)
         return;
     }
     nanosleep(&look_again, NULL);
-    serial_queue_add(shard->slow, look, shard);
+    serial_queue_add(shard->slow, measure_later, shard);
 }
 
 void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
@@ -75,7 +75,7 @@ void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
     m->step = step;
     m->run = *run;
     if (!m->is_looking)
-        m->is_looking = serial_queue_add(shard->slow, look, shard);
+        m->is_looking = serial_queue_add(shard->slow, measure_later, shard);
 }
 
 void shard_measure_forget(struct shard *shard)

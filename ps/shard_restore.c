@@ -138,7 +138,7 @@ struct restorer {
     uint64_t *updates;
 };
 
-static bool is_own(const struct restorer *r)
+static bool is_of_shard(const struct restorer *r)
 {
     const struct ckpt_manifest *m = &r->checkpoint->manifest;
     const struct shard_options *options = &r->shard->options;
@@ -205,7 +205,7 @@ static int restore_variables(struct restorer *r, double seconds, struct error *e
 static int restore_open(struct restorer *r, double seconds, struct error *err)
 {
     shard_name(r->shard->options.task, r->name);
-    r->is_own = is_own(r);
+    r->is_own = is_of_shard(r);
     const struct checkpoint *c = r->checkpoint;
     struct variable_store *store = r->shard->options.variables;
     struct resource *resource = NULL;

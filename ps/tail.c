@@ -90,7 +90,7 @@ static void take_wanted(struct tail *tail, bool is_step)
     tail->has_all |= is_step && least >= tail->version && tail->version >= 0;
 }
 
-static void take_record(struct tail *tail)
+static void add_record(struct tail *tail)
 {
     bool sums = true;
     int64_t total;
@@ -135,7 +135,7 @@ void tail_read(struct tail *tail)
         if (tail->damaged)
             return;
         if (decoder_done(&tail->decoder)) {
-            take_record(tail);
+            add_record(tail);
             tail->begun = false;
         }
     }

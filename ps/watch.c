@@ -122,7 +122,7 @@ static struct watched_task *watched_of(struct watch *watch, const struct cluster
     return task;
 }
 
-static void look_at_all(struct watch *watch)
+static void watch_tasks(struct watch *watch)
 {
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
     for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
@@ -320,7 +320,7 @@ int watch_job(const struct watch_options *options, struct error *err)
         watch.cluster = (struct cluster){0};
         if (job_cluster(&watch.job, &watch.cluster, &ignored))
             break; /* the job's directory has no cluster file any more */
-        look_at_all(&watch);
+        watch_tasks(&watch);
         let_links_move(&watch);
         speak(&watch);
         bool is_over = watch.anyone; /* whoever was there has ended well */

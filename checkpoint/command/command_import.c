@@ -32,7 +32,7 @@ static int save(struct command *c, struct store *store, const struct save_tensor
 
 /* The variable in which TensorFlow's programs count steps, or else the number that its Saver puts
  * behind the name: "model.ckpt-1200.index". -1: neither. */
-static int64_t step_of(const char *path, const struct archive *archive)
+static int64_t imported_step(const char *path, const struct archive *archive)
 {
     const char *dash = strrchr(path, '-');
     int64_t step = -1;
@@ -67,7 +67,7 @@ static int import_archive(struct command *c, struct store *store, struct error *
         tensors[i].name = colon ? colon + 1 : name;
         tensors[i].value = archive.tensors.items[i].tensor;
     }
-    save(c, store, tensors, n, step_of(c->operands[0], &archive), err);
+    save(c, store, tensors, n, imported_step(c->operands[0], &archive), err);
     mem_free(tensors);
     archive_release(&archive);
     return err->code;

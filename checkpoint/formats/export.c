@@ -22,7 +22,7 @@ struct exporter {
     bool unread; /* the error is of what is read, and names it; else of what is written */
 };
 
-static int read_entry(void *context, size_t i, struct tensor *value, struct error *err)
+static int export_entry(void *context, size_t i, struct tensor *value, struct error *err)
 {
     struct exporter *exporting = context;
     int code = source_read(exporting->source, i, value, err);
@@ -64,7 +64,7 @@ int source_export(struct source *s, enum export_form form, const struct export_f
         entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
     }
     struct exporter exporting = {s, false};
-    const struct archive_input input = {entries, n, read_entry, &exporting};
+    const struct archive_input input = {entries, n, export_entry, &exporting};
     if (form == EXPORT_NPZ)
         npz_write(files->file, &input, err);
     else if (form == EXPORT_SAFETENSORS)

@@ -29,7 +29,7 @@ static const struct {
              {UINT32, "U32"}, {FLOAT32, "F32"},  {FLOAT64, "F64"},   {INT64, "I64"},
              {UINT64, "U64"}, {COMPLEX64, "C64"}};
 
-static const char *name_of(enum dtype type)
+static const char *dtype_text(enum dtype type)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].type == type)
@@ -64,12 +64,12 @@ static int print_header(struct str *text, const struct archive_input *input, str
     str_append_char(text, '{');
     for (size_t i = 0; i < input->n; i++) {
         const struct archive_entry *e = &input->entries[i];
-        if (!name_of(e->type))
+        if (!dtype_text(e->type))
             return error_set(err, ERR_DATA, "'%s': safetensors has no type %s", e->name,
                              dtype_name(e->type));
         str_append(text, i ? "," : "");
         show_json_text(text, e->name, strlen(e->name));
-        str_printf(text, ":{\"dtype\":\"%s\",\"shape\":[", name_of(e->type));
+        str_printf(text, ":{\"dtype\":\"%s\",\"shape\":[", dtype_text(e->type));
         for (int k = 0; k < e->shape.rank; k++)
             str_printf(text, "%s%" PRId64, k ? "," : "", e->shape.dims[k]);
         str_printf(text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + e->bytes);

@@ -66,7 +66,7 @@ static int open_store(struct source *s, const char *path, int64_t step, struct e
 
 /* ---- files ---- */
 
-static int read_file(struct source *s, const char *path, struct error *err)
+static int read_source(struct source *s, const char *path, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -116,7 +116,7 @@ int source_open(const char *name, struct source *s, struct error *err)
     bool is_file = step == CHECKPOINT_NEWEST &&
                    (is_there ? !S_ISDIR(status.st_mode) : str_ends(path, ".ckpt"));
     int code = err->code ? err->code
-               : is_file ? read_file(s, path, err)
+               : is_file ? read_source(s, path, err)
                          : open_store(s, path, step, err);
     if (code)
         source_close(s);

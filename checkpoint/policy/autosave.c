@@ -24,7 +24,7 @@ static const struct measurement *metric_of(const struct autosave *a)
 
 /* ---- in the background ---- */
 
-static void tell(const struct autosave *a, const char *what, const struct error *why)
+static void report_failure(const struct autosave *a, const char *what, const struct error *why)
 {
     struct error err = *why;
     if (!err.code || !a->options.say)
@@ -36,10 +36,10 @@ static void tell(const struct autosave *a, const char *what, const struct error 
 static void tell_failure(struct autosave *a, const struct error *why)
 {
     a->counts.failed++;
-    tell(a, "not saved", why);
+    report_failure(a, "not saved", why);
 }
 
-static void *work(void *context)
+static void *save_jobs(void *context)
 {
     struct autosave_job *job = context;
     LIFE_BEGINS("save.marked");
@@ -52,7 +52,7 @@ static void *work(void *context)
 static void end_job(struct autosave *a, struct autosave_job *job)
 {
     a->is_alone |= job->is_alone;
-    tell(a, "not forgotten", &job->left);
+    report_failure(a, "not forgotten", &job->left);
     if (job->is_succeeded)
         a->succeeded = job->err;
     if (!job->err.code)
@@ -103,7 +103,7 @@ static void start(struct autosave *a, struct autosave_job *job)
     a->last_time = time_now();
     a->counts.begun++;
     a->job = job;
-    if (!thread_start(&a->thread, work, job))
+    if (!thread_start(&a->thread, save_jobs, job))
         return;
     a->job = NULL; /* there will be a thread another time */
     error_set(&job->err, ERR_OS, "cannot start a thread");
@@ -156,7 +156,7 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
 }
 
 /* A cut is taken when all before it are collected: a variable has one mark at a time. */
-static struct autosave_job *take(struct autosave *a, int64_t step)
+static struct autosave_job *take_cut(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
     spare_break(&a->spare);
@@ -248,7 +248,7 @@ void autosave_step(struct autosave *a, int64_t step)
     if (metric && !metric->is_before && autosave_is_better(a, metric->value)) {
         a->best = metric->value;
         count_left_out(a, step);
-        queue_best(a, take(a, step));
+        queue_best(a, take_cut(a, step));
         a->unmeasured = measures_before(a) ? step : -1;
     } else if (due && autosave_job_react(a->job, SAVE_DUE) == SAVE_GO_ON) {
         struct error err = ERROR_INIT;
@@ -256,12 +256,12 @@ void autosave_step(struct autosave *a, int64_t step)
             tell_failure(a, &err);
         } else {
             count_left_out(a, step);
-            start(a, take(a, step));
+            start(a, take_cut(a, step));
             a->unmeasured = measures_before(a) ? step : -1;
         }
     }
     if (metric && metric->is_before)
-        a->candidate = take(a, step);
+        a->candidate = take_cut(a, step);
     look_for_spares(a, step);
 }
 
@@ -286,7 +286,7 @@ void autosave_count(const struct autosave *a, struct autosave_counts *counts)
 void autosave_begin(struct autosave *a)
 {
     if (a->options.best)
-        a->candidate = take(a, a->options.step);
+        a->candidate = take_cut(a, a->options.step);
 }
 
 /* Saves that are under way or wait are written: nobody else will. */
@@ -313,11 +313,11 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
     if (check_variables(a, err))
         return err->code;
     a->last_begun = step;
-    struct autosave_job *job = take(a, step);
+    struct autosave_job *job = take_cut(a, step);
     give_late(a, job);
     if (!autosave_job_run(job, err))
         a->saved = step;
-    tell(a, "not forgotten", &job->left);
+    report_failure(a, "not forgotten", &job->left);
     autosave_job_free(job);
     return err->code;
 }

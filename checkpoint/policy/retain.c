@@ -55,8 +55,8 @@ static void keep_periods(struct retain_item *items, size_t n, int64_t count, con
 }
 
 /* How many are better, or as good and newer. */
-static int64_t rank_of(const struct retain_policy *p, const struct retain_item *items, size_t n,
-                       size_t at)
+static int64_t scalar_rank(const struct retain_policy *p, const struct retain_item *items, size_t n,
+                           size_t at)
 {
     int64_t rank = 0;
     for (size_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ void retain(const struct retain_policy *p, struct retain_item *items, size_t n)
     keep_periods(items, n, p->monthly, "%Y-%m", "monthly");
     for (size_t i = 0; i < n; i++)
         if (items[i].has_metric && !isnan(items[i].metric) && !items[i].kept_by &&
-            rank_of(p, items, n, i) < p->best)
+            scalar_rank(p, items, n, i) < p->best)
             items[i].kept_by = "best";
     for (size_t i = 0; i < n; i++)
         if (p->every > 0 && items[i].step % p->every == 0 && !items[i].kept_by)

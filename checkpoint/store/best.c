@@ -75,7 +75,7 @@ int store_best(struct store *store, int64_t *step, struct error *err)
 
 /* ---- what it is worth ---- */
 
-static int rewrite(struct store *store, struct ckpt_manifest *m, struct error *err)
+static int rewrite_best(struct store *store, struct ckpt_manifest *m, struct error *err)
 {
     MDB_txn *txn;
     uint8_t bytes[STEP_KEY_BYTES];
@@ -118,7 +118,7 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
             vec_push(&m.scalars, scalars[i]);
     }
     if (run_equal(&m.run, run))
-        rewrite(store, &m, err);
+        rewrite_best(store, &m, err);
     else
         error_set(err, ERR_NOINPUT, "%s@%" PRId64 ": is of another run", store->name, step);
     ckpt_manifest_release(&m);
@@ -188,7 +188,7 @@ int store_tag(struct store *store, int64_t step, const char *tag, struct error *
             m->blobs.items[at - 1] = m->blobs.items[--m->blobs.n];
         else
             vec_push(&m->blobs, blob);
-        rewrite(store, m, err);
+        rewrite_best(store, m, err);
     }
     manifests_release(&all);
     return err->code;

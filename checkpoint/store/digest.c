@@ -86,7 +86,7 @@ struct digest_pool {
     int n_threads;
 };
 
-static void *work(void *context)
+static void *digest_groups(void *context)
 {
     struct digest_pool *pool = context;
     size_t first, m;
@@ -122,7 +122,7 @@ struct digest_pool *digest_pool_new(struct digest_item *items, size_t n, int thr
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->progress, NULL);
     while (pool->n_threads < wanted && (size_t)pool->n_threads * DIGEST_GROUP < n &&
-           !thread_start(&pool->threads[pool->n_threads], work, pool))
+           !thread_start(&pool->threads[pool->n_threads], digest_groups, pool))
         pool->n_threads++;
     return pool;
 }

@@ -31,7 +31,7 @@ static MDB_val key_of(void)
     return (MDB_val){1, (void *)"g"};
 }
 
-static int look(struct store *store, struct generation *g, struct error *err)
+static int read_generation(struct store *store, struct generation *g, struct error *err)
 {
     MDB_txn *txn;
     error_clear(err);
@@ -60,7 +60,7 @@ static int look(struct store *store, struct generation *g, struct error *err)
 int store_generation(struct store *store, int64_t *generation, struct error *err)
 {
     struct generation g;
-    if (!look(store, &g, err))
+    if (!read_generation(store, &g, err))
         *generation = g.number;
     return err->code;
 }
@@ -74,7 +74,7 @@ static int refuse(const struct store *store, const struct generation *g, struct 
 int store_check_generation(struct store *store, int64_t generation, struct error *err)
 {
     struct generation g;
-    if (look(store, &g, err) || g.number == generation)
+    if (read_generation(store, &g, err) || g.number == generation)
         return err->code;
     return refuse(store, &g, err);
 }
@@ -111,12 +111,12 @@ static int note_claim(const struct ckpt_run *claim, const char *path, struct err
     return err->code;
 }
 
-static int claim(struct store *store, const struct store_options *options, const char *claims,
-                 int64_t *generation, struct error *err)
+static int claim_store(struct store *store, const struct store_options *options, const char *claims,
+                       int64_t *generation, struct error *err)
 {
     struct generation g;
     MDB_txn *txn;
-    if (look(store, &g, err) || (claims && check_claims(store, &g, claims, err)) ||
+    if (read_generation(store, &g, err) || (claims && check_claims(store, &g, claims, err)) ||
         run_make(&g.claim, NULL, err) || (claims && note_claim(&g.claim, claims, err)) ||
         store_reserve(store, SLACK_BYTES, false, err) || store_begin(store, true, &txn, err))
         return err->code;
@@ -140,7 +140,7 @@ int store_take_over(const char *path, const struct store_options *options, const
     struct store *store;
     if (store_open(path, options, &store, err))
         return err->code;
-    claim(store, options, claims, generation, err);
+    claim_store(store, options, claims, generation, err);
     store_close(store);
     return err->code;
 }

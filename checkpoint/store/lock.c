@@ -17,8 +17,8 @@
 #define OWNER_BYTES 128
 
 /* One of the two. */
-static int take(int fd, const struct lock_request *request, struct patience *patience, int text_fd,
-                struct error *err)
+static int wait_lock(int fd, const struct lock_request *request, struct patience *patience,
+                     int text_fd, struct error *err)
 {
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
@@ -57,13 +57,13 @@ int lock_take(const struct lock_request *request, int *fd, struct error *err)
     *fd = open(request->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return error_set_errno(err, file_write_error_code(), "cannot be written to");
-    if (take(*fd, request, &patience, *fd, err)) {
+    if (wait_lock(*fd, request, &patience, *fd, err)) {
         close(*fd);
         *fd = -1;
         return err->code;
     }
     /* what a process that was killed left there says nothing of who has the data */
-    if (ftruncate(*fd, 0) || take(request->data_fd, request, &patience, *fd, err)) {
+    if (ftruncate(*fd, 0) || wait_lock(request->data_fd, request, &patience, *fd, err)) {
         if (!err->code)
             error_set_errno(err, ERR_IO, "locking");
         lock_release(*fd);

@@ -15,7 +15,7 @@ struct newest {
 };
 
 /* One that is damaged cannot be the newest. */
-static int look_at(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+static int check_newest(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
     struct newest *newest = context;
     struct ckpt_manifest m;
@@ -53,7 +53,7 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
     struct newest newest = {&head, -1};
     if (!err->code && !store_read_head(store, txn, &head, err)) {
         head.step = -1;
-        if (!store_walk(store, txn, &store_step_keys, look_at, &newest, err))
+        if (!store_walk(store, txn, &store_step_keys, check_newest, &newest, err))
             store_write_head(store, txn, &head, err);
     }
     if (!err->code)

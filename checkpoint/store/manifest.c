@@ -105,7 +105,7 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 
 /* ---- decoding ---- */
 
-static int malformed(struct error *err, const char *what)
+static int bad_manifest(struct error *err, const char *what)
 {
     return error_set(err, ERR_DATA, "malformed manifest: %s", what);
 }
@@ -128,29 +128,29 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     const msgpack_object *chunks = record_field(map, "chunks");
     if (!record_get_text(map, "name", &m->arena, &t.name) || !ckpt_name_fits(t.name) ||
         !record_get_text(map, "container", &m->arena, &t.container) || !ckpt_name_fits(t.container))
-        return malformed(err, "a tensor without a name");
+        return bad_manifest(err, "a tensor without a name");
     const msgpack_object *dims = record_field(map, "shape");
     if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type))
-        return malformed(err, t.name);
+        return bad_manifest(err, t.name);
     if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
-        return malformed(err, t.name);
+        return bad_manifest(err, t.name);
     t.shape = (struct shape){.rank = (int)dims->via.array.size};
     for (int i = 0; i < t.shape.rank; i++) {
         const msgpack_object *dim = &dims->via.array.ptr[i];
         if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
-            return malformed(err, t.name);
+            return bad_manifest(err, t.name);
         t.shape.dims[i] = dim->via.i64;
     }
     if (!record_get_int(map, "bytes", &bytes) || bytes < 0 ||
         !record_get_int(map, "updates", &updates) || updates < 0)
-        return malformed(err, t.name);
+        return bad_manifest(err, t.name);
     t.bytes = (uint64_t)bytes;
     t.updates = (uint64_t)updates;
     if (!size_fits(&t) || !chunks || chunks->type != MSGPACK_OBJECT_BIN ||
         chunks->via.bin.size != chunk_count(t.bytes) * DIGEST_BYTES)
-        return malformed(err, t.name);
+        return bad_manifest(err, t.name);
     if (!record_get_slice(map, &m->arena, &t.shape, &t.slice))
-        return malformed(err, t.name);
+        return bad_manifest(err, t.name);
     t.chunks = arena_copy(&m->arena, chunks->via.bin.ptr, chunks->via.bin.size);
     vec_push(&m->tensors, t);
     return 0;
@@ -192,14 +192,14 @@ static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const 
 {
     const msgpack_object *map = record_field(top, key);
     if (!map || map->type != MSGPACK_OBJECT_MAP)
-        return malformed(err, key);
+        return bad_manifest(err, key);
     for (uint32_t i = 0; i < map->via.map.size; i++) {
         const msgpack_object *text = &map->via.map.ptr[i].key;
         if (text->type != MSGPACK_OBJECT_STR)
-            return malformed(err, key);
+            return bad_manifest(err, key);
         const char *name = arena_strndup(&m->arena, text->via.str.ptr, text->via.str.size);
         if (!ckpt_name_fits(name) || take(m, name, &map->via.map.ptr[i].val))
-            return malformed(err, key);
+            return bad_manifest(err, key);
     }
     return 0;
 }
@@ -211,19 +211,19 @@ static int decode_run(struct ckpt_manifest *m, const msgpack_object *top, struct
     if (!id)
         return 0;
     if (id->type != MSGPACK_OBJECT_BIN || id->via.bin.size != RUN_BYTES)
-        return malformed(err, "run");
+        return bad_manifest(err, "run");
     memcpy(m->run.id, id->via.bin.ptr, RUN_BYTES);
     if (!record_get_text(top, "run_name", &m->arena, &name))
-        return malformed(err, "run_name");
+        return bad_manifest(err, "run_name");
     struct error ignored = ERROR_INIT;
-    return *name && run_set_name(&m->run, name, &ignored) ? malformed(err, "run_name") : 0;
+    return *name && run_set_name(&m->run, name, &ignored) ? bad_manifest(err, "run_name") : 0;
 }
 
 static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct error *err)
 {
     int64_t format, bytes, new_bytes, n_tensors;
     if (!record_get_int(top, "format", &format))
-        return malformed(err, "format");
+        return bad_manifest(err, "format");
     if (format != FORMAT)
         return error_set(err, ERR_PROTOCOL, "format %lld is newer than this program",
                          (long long)format);
@@ -232,9 +232,9 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
         !record_get_text(top, "producer", &m->arena, &m->producer) ||
         !record_get_int(top, "n_tensors", &n_tensors) || !record_get_int(top, "bytes", &bytes) ||
         !record_get_int(top, "new_bytes", &new_bytes))
-        return malformed(err, "a field is missing");
+        return bad_manifest(err, "a field is missing");
     if (m->sequence < 0 || n_tensors < 0 || bytes < 0 || new_bytes < 0)
-        return malformed(err, "a number is below 0");
+        return bad_manifest(err, "a number is below 0");
     m->n_tensors = (uint64_t)n_tensors;
     m->bytes = (uint64_t)bytes;
     m->new_bytes = (uint64_t)new_bytes;
@@ -242,7 +242,7 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
         return err->code;
     const msgpack_object *tensors = record_field(top, "tensors");
     if (!tensors || tensors->type != MSGPACK_OBJECT_ARRAY)
-        return malformed(err, "tensors");
+        return bad_manifest(err, "tensors");
     for (uint32_t i = 0; i < tensors->via.array.size; i++)
         if (decode_tensor(&tensors->via.array.ptr[i], m, err))
             return err->code;
@@ -266,7 +266,7 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, s
     const char *body = (const char *)value + HEAD_BYTES;
     *m = (struct ckpt_manifest){0};
     if (!ckpt_manifest_begins(value, n))
-        return malformed(err, "wrong magic number");
+        return bad_manifest(err, "wrong magic number");
     memcpy(&m->digest, (const char *)value + MAGIC_BYTES, DIGEST_BYTES);
     struct digest found = digest_of(body, n - HEAD_BYTES);
     if (!digest_equal(&found, &m->digest))
@@ -277,7 +277,7 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, s
         mem_exhausted(0);
     int code = msgpack_unpack(body, n - HEAD_BYTES, &offset, &zone, &top) == MSGPACK_UNPACK_SUCCESS
                    ? decode_top(m, &top, err)
-                   : malformed(err, "no map");
+                   : bad_manifest(err, "no map");
     msgpack_zone_destroy(&zone);
     if (code)
         ckpt_manifest_release(m);

@@ -27,7 +27,8 @@ static int defect(struct error *err, uint64_t page, const char *what)
 }
 
 /* Marks a run of pages as used; each may be used once. */
-static int take(struct pages_walk *w, uint64_t first, uint64_t n, uint64_t from, struct error *err)
+static int use_pages(struct pages_walk *w, uint64_t first, uint64_t n, uint64_t from,
+                     struct error *err)
 {
     if (first < FIRST_PAGE || first > w->meta->last_page || n > w->meta->last_page - first + 1)
         return defect(err, from, "refers to a page outside the file");
@@ -147,7 +148,7 @@ static int check_free_list(struct pages_walk *w, const uint8_t *list, uint64_t b
         if (number >= before)
             return defect(err, page, "a list of free pages out of order");
         before = number;
-        if (take(w, number, 1, page, err))
+        if (use_pages(w, number, 1, page, err))
             return err->code;
     }
     w->count->free += n;
@@ -159,7 +160,7 @@ static int check_overflow(struct pages_walk *w, const struct pages_node *node, u
 {
     uint8_t header[PAGES_HEADER_BYTES];
     uint64_t first = node->overflow_page, page_bytes = w->meta->page_bytes;
-    if (take(w, first, node->overflow_pages, page, err) ||
+    if (use_pages(w, first, node->overflow_pages, page, err) ||
         pages_read(w->fd, header, sizeof header, first * page_bytes, err))
         return err->code;
     if (page_u64(header + PAGE_NUMBER) != first || page_u16(header + PAGE_FLAGS) != FLAG_OVERFLOW ||
@@ -233,7 +234,7 @@ static int check_page(struct pages_walk *w, uint64_t number, int level, uint64_t
     uint32_t page_bytes = w->meta->page_bytes;
     uint8_t *page = w->pages + (size_t)level * page_bytes;
     bool is_leaf = level + 1 == w->db->depth;
-    if (take(w, number, 1, from, err) ||
+    if (use_pages(w, number, 1, from, err) ||
         pages_read(w->fd, page, page_bytes, number * page_bytes, err))
         return err->code;
     w->count->tree++;

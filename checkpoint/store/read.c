@@ -53,7 +53,7 @@ static int decode(struct store *store, int64_t step, const MDB_val *value,
     return err->code ? error_prefix(err, "%s@%" PRId64 ": ", store->name, step) : 0;
 }
 
-static int64_t step_of(const MDB_val *key)
+static int64_t key_step(const MDB_val *key)
 {
     const uint8_t *p = key->mv_data;
     uint64_t step = 0;
@@ -89,15 +89,15 @@ static void add_damage(damage_vec *damages, int64_t step, const struct error *er
     vec_push(damages, damage);
 }
 
-static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+static int add_manifest(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
     const struct manifest_reader *taking = context;
     struct ckpt_manifest manifest;
     struct error failed = ERROR_INIT;
-    if (!decode(taking->store, step_of(key), value, &manifest, &failed))
+    if (!decode(taking->store, key_step(key), value, &manifest, &failed))
         vec_push(taking->manifests, manifest);
     else if (failed.code == ERR_DATA)
-        add_damage(taking->damages, step_of(key), &failed);
+        add_damage(taking->damages, key_step(key), &failed);
     else
         *err = failed;
     return err->code;
@@ -123,7 +123,7 @@ int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *dam
         add_damage(damages, STORE_NO_STEP, &store->rolled_back);
     if (store_begin(store, false, &txn, err))
         return err->code;
-    store_walk(store, txn, &store_step_keys, take, &taking, err);
+    store_walk(store, txn, &store_step_keys, add_manifest, &taking, err);
     if (!err->code && check_head(store, txn, manifests, &lost)) {
         bool is_known = false;
         if (!store_read_head(store, txn, &head, &lost))

@@ -53,7 +53,7 @@ int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *
     return err->code;
 }
 
-static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
+static int add_replaced(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
     digest_vec *digests = context;
     struct digest digest;
@@ -69,7 +69,7 @@ int store_replaced(struct store *store, digest_vec *digests, struct error *err)
     *digests = (digest_vec)VEC_INIT;
     if (store_begin(store, false, &txn, err))
         return err->code;
-    store_walk(store, txn, &store_replaced_keys, take, digests, err);
+    store_walk(store, txn, &store_replaced_keys, add_replaced, digests, err);
     store_abort(store, txn);
     if (err->code)
         vec_release(digests);

@@ -198,7 +198,7 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct commit_n
     return 0;
 }
 
-static void destroy(struct store *store)
+static void close_store(struct store *store)
 {
     if (store->env && !store->lost_map.code) /* it would unmap what is somebody else's by now */
         mdb_env_close(store->env);
@@ -241,7 +241,7 @@ static int open_new(struct store *store, struct store **result, struct error *er
     if (other) {
         other->holders++;
         *result = other;
-        destroy(store);
+        close_store(store);
         return 0;
     }
     struct pages_meta meta;
@@ -318,7 +318,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
         store_create(store->folder, err);
     if (err->code || store_open_files(store, err) ||
         (store->writes && take_lock(store, options, err))) {
-        destroy(store);
+        close_store(store);
         return err->code;
     }
     if (store->writes && options->make_way)
@@ -327,7 +327,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     int code = open_new(store, result, err);
     pthread_mutex_unlock(&opened_lock);
     if (code)
-        destroy(store);
+        close_store(store);
     return code;
 }
 
@@ -342,7 +342,7 @@ void store_close(struct store *store)
         link = &(*link)->next;
     if (last) {
         *link = store->next;
-        destroy(store);
+        close_store(store);
     }
     pthread_mutex_unlock(&opened_lock);
 }

@@ -23,8 +23,8 @@ struct part_writer {
     struct cut *cut;
 };
 
-static int take_part(struct resource_writer *writer, const char *container, const char *name,
-                     const struct tensor *value, struct error *err)
+static int cut_part(struct resource_writer *writer, const char *container, const char *name,
+                    const struct tensor *value, struct error *err)
 {
     struct part_writer *parts = (struct part_writer *)writer;
     struct cut *cut = parts->cut;
@@ -46,7 +46,7 @@ static void drop_parts(struct cut *cut)
 
 int cut_collect(struct cut *cut, struct error *err)
 {
-    struct part_writer parts = {{take_part}, cut};
+    struct part_writer parts = {{cut_part}, cut};
     error_clear(err);
     if (variable_marks_collect(&cut->marks, err))
         return err->code;

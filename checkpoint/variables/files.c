@@ -42,8 +42,8 @@ static int save(struct checkpoint_files *files, const char *path, int64_t step,
     return err->code;
 }
 
-static int restore(struct checkpoint_files *files, const char *path, const char *name,
-                   struct tensor *value, struct error *err)
+static int restore_variable(struct checkpoint_files *files, const char *path, const char *name,
+                            struct tensor *value, struct error *err)
 {
     struct source source;
     if (source_open(path, &source, err))
@@ -62,7 +62,8 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
 
 struct checkpoint_files *checkpoint_files(const char *producer)
 {
-    static struct files files = {.files = {save, restore}, .lock = PTHREAD_MUTEX_INITIALIZER};
+    static struct files files = {.files = {save, restore_variable},
+                                 .lock = PTHREAD_MUTEX_INITIALIZER};
     files.producer = producer;
     return &files.files;
 }

@@ -81,7 +81,8 @@ struct variable_loader {
 };
 
 /* All that the graph wants of the checkpoint, or, with `saved` NULL, whether it fits. */
-static int load(const struct variable_loader *loading, saved_variables *saved, struct error *err)
+static int load_variables(const struct variable_loader *loading, saved_variables *saved,
+                          struct error *err)
 {
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < loading->graph->nodes.n && !err->code; i++) {
@@ -139,8 +140,8 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
     const struct variable_loader loading = {c, request->graph, &request->names, false};
-    restored->fits = !load(&loading, NULL, err);
-    if (restored->fits && !load(&loading, &saved, err) &&
+    restored->fits = !load_variables(&loading, NULL, err);
+    if (restored->fits && !load_variables(&loading, &saved, err) &&
         !checkpoint_load_resources(c, NULL, request->variables, err))
         for (size_t i = 0; i < saved.n && !err->code; i++)
             variable_put(request->variables, &saved.items[i], request->device, err);
@@ -205,7 +206,7 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
         return err->code;
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
         const struct variable_loader loading = {c, graph, &same, true};
-        if (!load(&loading, &saved, err)) {
+        if (!load_variables(&loading, &saved, err)) {
             /* In memory: who reads it gives all of it to others. */
             int fd = memfd_create("checkpoint", MFD_CLOEXEC);
             if (fd < 0) {

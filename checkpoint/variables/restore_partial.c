@@ -18,7 +18,7 @@ struct partial {
     struct arena arena;
 };
 
-static void leave(const struct partial *p, const char *line)
+static void omit(const struct partial *p, const char *line)
 {
     if (p->request->left)
         p->request->left(p->request->context, line);
@@ -73,7 +73,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
                 map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
             if (saved_parts_have(&p.parts, &like, err)) {
                 if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it fits not */
-                    leave(&p, err->text);
+                    omit(&p, err->text);
                     error_clear(err);
                 }
             } else if (!saved_parts_read(&p.parts, &like, &one.value, &updates, err)) {
@@ -89,8 +89,8 @@ int restore_partial(const char *name, const struct restore_request *request, str
             const struct source_tensor *t = &p.source.tensors.items[i];
             if (!map_get(&p.wanted, key(&p, t->container, t->name), NULL) &&
                 (!t->slice.of || !map_get(&p.wanted, key(&p, t->container, t->slice.of), NULL)))
-                leave(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", p.parts.from,
-                                       source_outer_name(&p.source, i)));
+                omit(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", p.parts.from,
+                                      source_outer_name(&p.source, i)));
         }
     }
     if (!err->code && !p.saved.n)

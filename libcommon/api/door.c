@@ -16,11 +16,11 @@ static const struct tf_core *core;
 static char why_none[TF_ERROR_BYTES];
 
 /* Beside this library, and for it alone: none of its names is seen by anybody else. */
-static void load(void)
+static void load_library(void)
 {
     Dl_info info;
     char path[PATH_MAX];
-    if (!dladdr((void *)(uintptr_t)&load, &info) || !info.dli_fname) {
+    if (!dladdr((void *)(uintptr_t)&load_library, &info) || !info.dli_fname) {
         snprintf(why_none, sizeof why_none, "cannot find where libtf-tools was loaded from");
         return;
     }
@@ -42,7 +42,7 @@ static void load(void)
 static const struct tf_core *find_core(struct tf_error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    pthread_once(&once, load_library);
     if (!core && error) {
         error->code = TF_CONFIG;
         memcpy(error->text, why_none, sizeof why_none);

@@ -117,7 +117,7 @@ void mem_relieve(void)
     pthread_mutex_unlock(&limit.lock);
 }
 
-static bool take(size_t bytes)
+static bool take_bytes(size_t bytes)
 {
     int64_t n = (int64_t)bytes;
     if (bytes <= (size_t)limit.bytes && atomic_fetch_add(&limit.used, n) + n <= limit.bytes)
@@ -135,10 +135,10 @@ bool mem_is_limited(void)
 bool mem_charge(size_t bytes)
 {
     was_refused = false;
-    if (!limit.bytes || take(bytes))
+    if (!limit.bytes || take_bytes(bytes))
         return true;
     mem_relieve();
-    was_refused = !take(bytes);
+    was_refused = !take_bytes(bytes);
     return !was_refused;
 }
 

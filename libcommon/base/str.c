@@ -97,7 +97,7 @@ static locale_t get_locale(void)
     return c_locale;
 }
 
-static void print_float(char *text, size_t n, int digits, double value)
+static void print_double(char *text, size_t n, int digits, double value)
 {
     locale_t old = uselocale(get_locale());
     snprintf(text, n, "%.*g", digits, value);
@@ -119,7 +119,7 @@ void str_append_float32(struct str *s, float value)
         return;
     }
     for (int digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
-        print_float(text, sizeof text, digits, value);
+        print_double(text, sizeof text, digits, value);
         if (strtof_l(text, NULL, get_locale()) == value)
             break;
     }
@@ -151,7 +151,7 @@ void str_append_float64(struct str *s, double value)
         return;
     }
     for (int digits = fabs(value) < DBL_MIN ? 1 : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
-        print_float(text, sizeof text, digits, value);
+        print_double(text, sizeof text, digits, value);
         if (strtod_l(text, NULL, get_locale()) == value)
             break;
     }

@@ -21,7 +21,7 @@ bool lifeline_has_ended(void)
     return atomic_load(&has_ended);
 }
 
-static void *watch(void *argument)
+static void *watch_lifeline(void *argument)
 {
     char bytes[64];
     ssize_t n;
@@ -49,7 +49,7 @@ int lifeline_hold(int fd, double grace, struct error *err)
     fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
     lifeline = fd;
     seconds_left = grace;
-    int code = thread_start(&thread, watch, NULL);
+    int code = thread_start(&thread, watch_lifeline, NULL);
     if (code)
         return error_set(err, ERR_OS, "cannot start a thread for the lifeline");
     pthread_detach(thread);

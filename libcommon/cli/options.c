@@ -74,8 +74,8 @@ static struct match find_long(const struct option_table *table, const char *text
 }
 
 /* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
-static int take(struct option_parser *parse, const struct option_row *row, const char *shown,
-                const char *value, bool on)
+static int set_option(struct option_parser *parse, const struct option_row *row, const char *shown,
+                      const char *value, bool on)
 {
     if (!value && option_needs_value(row)) {
         if (parse->next >= parse->argc)
@@ -122,7 +122,7 @@ static int parse_long(struct option_parser *parse, const char *text)
     snprintf(shown, sizeof shown, "--%s%s", match.off ? "no-" : "", match.row->name);
     if (value && (match.row->type == OPTION_FLAG || match.row->type == OPTION_COUNT))
         return error_set(parse->err, ERR_USAGE, "%s takes no value", shown);
-    return take(parse, match.row, shown, value, !match.off);
+    return set_option(parse, match.row, shown, value, !match.off);
 }
 
 static int parse_letters(struct option_parser *parse, const char *text)
@@ -140,7 +140,7 @@ static int parse_letters(struct option_parser *parse, const char *text)
                              parse->table->tool);
         char shown[3] = {'-', *text++, '\0'};
         bool rest = option_needs_value(row) && *text;
-        if (take(parse, row, shown, rest ? text : NULL, true))
+        if (set_option(parse, row, shown, rest ? text : NULL, true))
             return parse->err->code;
         if (rest)
             return 0;

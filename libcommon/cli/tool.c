@@ -132,7 +132,7 @@ static void print_log(enum log_level level, const char *text, void *context)
     str_release(&line);
 }
 
-static void say_waiting(void *context, const char *line)
+static void print_waiting(void *context, const char *line)
 {
     tool_say(context, "%s", line);
 }
@@ -174,7 +174,7 @@ int tool_main(const struct option_table *table,
     int code = options_parse(table, argc, argv, &n_operands, &shown, &err);
     tool.verbose = tool_verbose;
     tool.quiet = tool_quiet;
-    patience_set_handler(&(struct patience_handler){say_waiting, is_asked, &tool});
+    patience_set_handler(&(struct patience_handler){print_waiting, is_asked, &tool});
     if (!code && !shown)
         code = run(&tool, n_operands, argv, &err);
     code = tool_finish(&tool, code, &err);

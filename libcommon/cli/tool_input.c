@@ -81,7 +81,7 @@ static int open_stdin(const struct tool *tool, int *fd, struct error *err)
     return 0;
 }
 
-static int flush(struct tool *tool, struct error *err)
+static int flush_output(struct tool *tool, struct error *err)
 {
     if (tool_flush_output(tool, &output_failure))
         *err = output_failure;
@@ -111,14 +111,14 @@ static int until_readable(int fd, struct error *err)
 
 int tool_await_input(struct tool *tool, int fd, struct error *err)
 {
-    return flush(tool, err) ? err->code : until_readable(fd, err);
+    return flush_output(tool, err) ? err->code : until_readable(fd, err);
 }
 
 /* Before a wait for input: what the next stage could work on goes out. */
 static int before_wait(void *context, struct error *err)
 {
     struct tool_input *input = context;
-    if (flush(input->tool, err))
+    if (flush_output(input->tool, err))
         return err->code;
     return tool_signal_fd < 0 ? 0 : until_readable(input->fd, err);
 }

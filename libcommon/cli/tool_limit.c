@@ -20,7 +20,7 @@ static struct limit_watch {
     atomic_int state;
 } watch;
 
-static bool decide(int outcome)
+static bool set_outcome(int outcome)
 {
     int expected = WATCHING;
     return atomic_compare_exchange_strong(&watch.state, &expected, outcome);
@@ -29,7 +29,7 @@ static bool decide(int outcome)
 static void *watch_thread(void *unused)
 {
     (void)unused;
-    if (!clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, 0, &watch.time, NULL) && decide(EXPIRED))
+    if (!clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, 0, &watch.time, NULL) && set_outcome(EXPIRED))
         _exit(tool_finish(watch.tool, watch.reason.code, &watch.reason));
     return NULL;
 }
@@ -51,6 +51,6 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
 
 void tool_end_limit(void)
 {
-    while (!decide(ENDED)) /* the other one ends the process */
+    while (!set_outcome(ENDED)) /* the other one ends the process */
         pause();
 }

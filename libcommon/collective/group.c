@@ -2,7 +2,7 @@
  */
 #include "collective/group.h"
 
-static bool is_whole(const struct collective_group *group)
+static bool has_all_members(const struct collective_group *group)
 {
     return group->size < 1;
 }
@@ -10,7 +10,7 @@ static bool is_whole(const struct collective_group *group)
 int collective_check_group(const struct collective_group *group, int n, struct error *err)
 {
     int64_t span = (int64_t)group->size * group->stride;
-    if (is_whole(group))
+    if (has_all_members(group))
         return 0;
     if (group->stride < 1 || n % span)
         return error_set(err, ERR_DATA, "%d workers are not parted into groups of %d, %d apart", n,
@@ -20,7 +20,7 @@ int collective_check_group(const struct collective_group *group, int n, struct e
 
 int64_t collective_group_rank(const struct collective_group *group, int rank, int64_t place)
 {
-    if (is_whole(group))
+    if (has_all_members(group))
         return place;
     int own = collective_group_place(group, rank);
     return rank + (place - own) * group->stride;
@@ -28,17 +28,17 @@ int64_t collective_group_rank(const struct collective_group *group, int rank, in
 
 int collective_group_place(const struct collective_group *group, int rank)
 {
-    return is_whole(group) ? rank : rank / group->stride % group->size;
+    return has_all_members(group) ? rank : rank / group->stride % group->size;
 }
 
 int collective_group_size(const struct collective_group *group, int n)
 {
-    return is_whole(group) ? n : group->size;
+    return has_all_members(group) ? n : group->size;
 }
 
 bool collective_group_has(const struct collective_group *group, int rank, int other)
 {
-    if (is_whole(group))
+    if (has_all_members(group))
         return true;
     int64_t span = (int64_t)group->size * group->stride;
     return rank / span == other / span && rank % group->stride == other % group->stride;

@@ -6,20 +6,20 @@
 
 #include "collective/sum.h"
 
-static bool is_whole(enum collective_kind kind)
+static bool takes_all_rows(enum collective_kind kind)
 {
     return collective_adds(kind) && !collective_parts(kind);
 }
 
 int64_t collective_rows(enum collective_kind kind, const struct shape *shape)
 {
-    return is_whole(kind) || shape->rank < 1 ? 1 : shape->dims[0];
+    return takes_all_rows(kind) || shape->rank < 1 ? 1 : shape->dims[0];
 }
 
 int64_t collective_row_elements(enum collective_kind kind, const struct shape *shape)
 {
     struct shape row = *shape;
-    if (!is_whole(kind) && row.rank > 0)
+    if (!takes_all_rows(kind) && row.rank > 0)
         row.dims[0] = 1;
     return shape_count(&row);
 }
@@ -59,7 +59,7 @@ struct shape collective_result_shape(const struct row_routes *routing, const str
 {
     struct shape shape = *own;
     bool zeros = collective_gets_zeros(routing, to);
-    if (is_whole(routing->kind) || shape.rank < 1)
+    if (takes_all_rows(routing->kind) || shape.rank < 1)
         return shape;
     shape.dims[0] = zeros && routing->wanted ? routing->wanted[to] : 0;
     if (collective_adds(routing->kind))

@@ -136,7 +136,7 @@ static bool has_names(const struct csv_columns *columns)
     return all;
 }
 
-static void say(const struct csv_columns *columns, const char *text)
+static void warn(const struct csv_columns *columns, const char *text)
 {
     if (columns->format.say)
         columns->format.say(columns->format.say_context, text);
@@ -163,7 +163,7 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
             for (; i < columns->header.n && line.n < SAID_BYTES; i++)
                 str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
             str_append(&line, i < columns->header.n ? ",..." : "");
-            say(columns, line.data);
+            warn(columns, line.data);
             str_release(&line);
             return true;
         }
@@ -254,7 +254,7 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
                        ": taken as data, though column %zu is a word there and a number "
                        "in line %" PRIu64 "; if it names the columns, say --header yes",
                        row_source_file(columns->source), columns->first_line, at + 1, row->line);
-            say(columns, line.data);
+            warn(columns, line.data);
             str_release(&line);
             break;
         }

@@ -111,7 +111,7 @@ static int add_category(struct column_fields *fields, int64_t k, const char *tex
     return cells_add_bytes(&fields->cells, &id, sizeof id, err);
 }
 
-static int add_value(struct column_fields *fields, int64_t k, const char *text, size_t n,
+static int add_field(struct column_fields *fields, int64_t k, const char *text, size_t n,
                      struct error *err)
 {
     double seconds;
@@ -165,7 +165,7 @@ int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t
                       (cell_is_missing(text, n) ||
                        (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));
     if (!is_missing)
-        return add_value(fields, k, text, n, err);
+        return add_field(fields, k, text, n, err);
     /* A part of the column, or an option, fills a field that says nothing. */
     static const double nothing; /* of any type */
     const struct data_column *column = &fields->column;
@@ -179,7 +179,7 @@ int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t
     if (is_found)
         return cells_add_bytes(&fields->cells, &nothing, dtype_bytes(fields->cells.type), err);
     if (column->impute || strcmp(value, FIELD_MEAN) != 0)
-        return add_value(fields, k, value, strlen(value), err)
+        return add_field(fields, k, value, strlen(value), err)
                    ? error_prefix(err,
                                   column->impute ? "missing; impute: " : "missing; --missing: ")
                    : 0;

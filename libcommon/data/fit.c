@@ -60,7 +60,7 @@ static int add_value(struct fit_rows *fit, int64_t i, double value, struct error
 }
 
 /* `row` is room for one. */
-static int add_rows(struct fit_rows *fit, bool is_second, double *row, struct error *err)
+static int fit_row(struct fit_rows *fit, bool is_second, double *row, struct error *err)
 {
     const struct fit *f = fit->fitted;
     for (int64_t r = 0; r < f->rows; r++) {
@@ -96,9 +96,9 @@ static int find_moments(struct fit_rows *fit, struct error *err)
         add_figure(f, FIGURE_MAX, -INFINITY);
     }
     double *row = mem_array((size_t)f->width, sizeof *row);
-    int code = add_rows(fit, false, row, err);
+    int code = fit_row(fit, false, row, err);
     if (!code && f->figures[FIGURE_DEVIATION])
-        code = add_rows(fit, true, row, err);
+        code = fit_row(fit, true, row, err);
     mem_free(row);
     for (int64_t i = 0; f->figures[FIGURE_DEVIATION] && i < f->width; i++) {
         double *deviation = &f->figures[FIGURE_DEVIATION][i];

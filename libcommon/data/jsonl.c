@@ -108,7 +108,8 @@ static int bad(const struct jsonl_reader *reader, const char *what, struct error
 }
 
 /* All that is in a value: its columns, if `names`, or its fields. */
-static int take(struct jsonl_reader *reader, const json_t *value, bool names, struct error *err)
+static int read_members(struct jsonl_reader *reader, const json_t *value, bool names,
+                        struct error *err)
 {
     size_t before = reader->path.n, i;
     const char *key;
@@ -145,14 +146,14 @@ static int take(struct jsonl_reader *reader, const json_t *value, bool names, st
     json_object_foreach((json_t *)value, key, item)
     {
         str_printf(&reader->path, "%s%s", before ? "." : "", key);
-        if (take(reader, item, names, err))
+        if (read_members(reader, item, names, err))
             return err->code;
         reader->path.data[reader->path.n = before] = '\0';
     }
     json_array_foreach(value, i, item)
     {
         str_printf(&reader->path, "[%zu]", i);
-        if (take(reader, item, names, err))
+        if (read_members(reader, item, names, err))
             return err->code;
         reader->path.data[reader->path.n = before] = '\0';
     }
@@ -191,7 +192,7 @@ int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, str
         return err->code;
     str_clear(&reader->path);
     str_clear(&reader->text);
-    if (names && !take(reader, object, true, err) && !reader->columns->names.n)
+    if (names && !read_members(reader, object, true, err) && !reader->columns->names.n)
         bad(reader, "has no columns", err);
     size_t n = reader->columns->names.n;
     vec_reserve(&reader->fields, n);
@@ -203,7 +204,7 @@ int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, str
     }
     if (names)
         reader->first = object;
-    else if (!take(reader, object, false, err))
+    else if (!read_members(reader, object, false, err))
         for (size_t i = 0; i < n; i++)
             reader->fields.items[i].text = str_text(&reader->text) + reader->begins.items[i];
     if (!names)

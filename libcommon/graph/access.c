@@ -85,7 +85,7 @@ static void find_around(const struct adder *a, const struct access_family *famil
 
 /* Adds an edge between a write and another node, whichever is first. A loop is told once in a row
  * of what all of it comes after, or before. */
-static void tell(struct adder *a, access_edge_vec *edges, int from, int to, int write)
+static void order_with_write(struct adder *a, access_edge_vec *edges, int from, int to, int write)
 {
     int other = write == from ? to : from, v = vertex_of(a, other);
     int *told = &a->told[other == to][v];
@@ -176,7 +176,7 @@ static void fix_family(struct adder *a, const struct access_family *family)
     qsort_r(writes, (size_t)family->n_writes, sizeof *writes, by_position, a);
     for (int w = family->first_write + 1; w < family->first_write + family->n_writes; w++) {
         int from = write_node(a, w - 1), to = write_node(a, w);
-        tell(a, &a->order->follows, from, to, from);
+        order_with_write(a, &a->order->follows, from, to, from);
         if (vertex_of(a, from) != vertex_of(a, to))
             fix(a, vertex_of(a, from), vertex_of(a, to));
     }
@@ -259,13 +259,13 @@ static void add_family(struct adder *a, const struct access_family *family)
             continue;
         }
         if (prev >= 0)
-            tell(a, &a->order->follows, prev, read->node, prev);
+            order_with_write(a, &a->order->follows, prev, read->node, prev);
         if (next < 0)
             continue;
-        tell(a, &a->order->edges, read->node, next, next);
+        order_with_write(a, &a->order->edges, read->node, next, next);
         for (int i = a->users[access]; i < a->users[access + 1]; i++)
             if (vertex_of(a, a->user[i]) >= 0)
-                tell(a, &a->order->edges, a->user[i], next, next);
+                order_with_write(a, &a->order->edges, a->user[i], next, next);
     }
     for (int i = 0; hidden && i < family->n_writes + family->n_reads; i++) {
         int r = family->first_read + i - family->n_writes;

@@ -23,7 +23,7 @@ int access_frame_below(const int *parent, int outer, int frame)
 }
 
 /* The frame below the level's that the node is in, or the level's own; -1: it is outside. */
-static int place_of(const struct access_level *level, int node)
+static int child_frame(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;
     int of = graph->frame ? graph->frame[node] : 0;
@@ -39,7 +39,7 @@ static int place_of(const struct access_level *level, int node)
 int access_level_condition(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;
-    int place = place_of(level, node);
+    int place = child_frame(level, node);
     if (!graph->condition)
         return -1;
     return place == level->frame ? graph->condition[node] : graph->frame_condition[place];
@@ -91,7 +91,7 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
     level->node = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->node);
     memset(loop, -1, (size_t)n_frames * sizeof *loop);
     for (int i = 0; i < graph->n; i++) {
-        int place = place_of(level, i);
+        int place = child_frame(level, i);
         if (place < 0) {
             level->vertex[i] = -1;
         } else if (place == level->frame) {

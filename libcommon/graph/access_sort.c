@@ -25,7 +25,7 @@ struct sorter {
 
 /* ---- the order ---- */
 
-static int by_name(const void *a, const void *b, void *context)
+static int compare_node_names(const void *a, const void *b, void *context)
 {
     const struct sorter *s = context;
     return strcmp(s->name[*(const int *)a], s->name[*(const int *)b]);
@@ -126,7 +126,7 @@ int access_sort(struct access_rule *rule, struct error *err)
         if (!s.name[v] || strcmp(name, s.name[v]) < 0)
             s.name[v] = name;
     }
-    qsort_r(s.by_rank, (size_t)s.n_writes, sizeof *s.by_rank, by_name, &s);
+    qsort_r(s.by_rank, (size_t)s.n_writes, sizeof *s.by_rank, compare_node_names, &s);
     for (int i = 0; i < s.n_writes; i++)
         s.rank[s.by_rank[i]] = i;
     s.lowest = s.n_writes;

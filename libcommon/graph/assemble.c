@@ -161,7 +161,7 @@ static int visit_from(struct assembly *a, struct visit *v, int root)
     return 0;
 }
 
-static int find_order(struct assembly *a)
+static int order_nodes(struct assembly *a)
 {
     size_t n = a->raw->nodes.n;
     bool is_ordered = true;
@@ -326,7 +326,7 @@ int graph_assemble(const struct registry *registry, struct raw_graph *raw, struc
     struct assembly a = {.raw = raw, .graph = graph_new(registry), .err = err};
     raw->failed_line = 0;
     int code = resolve_inputs(&a);
-    code = code ? code : find_order(&a);
+    code = code ? code : order_nodes(&a);
     code = code ? code : add_nodes(&a);
     code = code ? code : close_back_edges(&a);
     code = code ? code : add_names(&a);

@@ -95,7 +95,7 @@ void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
 
 /* ---- parsing ---- */
 
-static const char *skip(const char *text)
+static const char *skip_blanks(const char *text)
 {
     while (*text == ' ' || *text == '\t')
         text++;
@@ -198,12 +198,12 @@ static const char *parse_list(struct arena *arena, const char *text, enum attr_k
 {
     if (*text != '[')
         return expected("a list", text, err);
-    text = skip(text + 1);
+    text = skip_blanks(text + 1);
     while (*text != ']') {
         struct attr_value item = {.kind = (enum attr_kind)(kind - ATTR_LIST_INT + ATTR_INT)};
         if (v->n && *text++ != ',')
             return expected("',' or ']'", text - 1, err);
-        text = parse_item(arena, skip(text), item.kind, &item, err);
+        text = parse_item(arena, skip_blanks(text), item.kind, &item, err);
         if (!text)
             return NULL;
         /* Adds an item to a list whose memory is grown in the arena by doubling. */
@@ -221,7 +221,7 @@ static const char *parse_list(struct arena *arena, const char *text, enum attr_k
         const void *from =
             item.kind == ATTR_SHAPE ? (const void *)item.shape : (const void *)&item.i;
         memcpy((char *)(uintptr_t)v->ints + (size_t)v->n++ * bytes, from, bytes);
-        text = skip(text);
+        text = skip_blanks(text);
     }
     return text + 1;
 }
@@ -230,7 +230,7 @@ const char *attr_parse(struct arena *arena, const char *text, enum attr_kind kin
                        struct attr_value *value, struct error *err)
 {
     struct attr_value v = {.kind = kind};
-    text = skip(text);
+    text = skip_blanks(text);
     if (kind == ATTR_TENSOR) {
         struct tensor t = TENSOR_INIT;
         text = tensor_parse(&t, text, type, err);

@@ -243,7 +243,7 @@ static int read_link(struct cluster *cluster, struct words *words, struct error 
 
 /* ---- the whole ---- */
 
-static int take(void *context, struct words *words, struct error *err)
+static int read_words(void *context, struct words *words, struct error *err)
 {
     static const struct {
         const char *word;
@@ -319,10 +319,11 @@ static int finish(struct cluster *cluster, const char *name, int code, struct er
 
 int cluster_read(struct cluster *cluster, const char *path, struct error *err)
 {
-    return finish(cluster, path, words_read(path, take, cluster, err), err);
+    return finish(cluster, path, words_read(path, read_words, cluster, err), err);
 }
 
 int cluster_parse(struct cluster *cluster, const char *text, const char *name, struct error *err)
 {
-    return finish(cluster, name, words_parse(text, strlen(text), name, take, cluster, err), err);
+    return finish(cluster, name, words_parse(text, strlen(text), name, read_words, cluster, err),
+                  err);
 }

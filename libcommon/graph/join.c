@@ -15,7 +15,7 @@ const struct node *join_send_of(const struct graph *graph, const struct node *no
     return send && node_is(send, "Send") ? send : NULL;
 }
 
-static int add_part(struct graph *to, const struct graph *part, struct error *err)
+static int join_part(struct graph *to, const struct graph *part, struct error *err)
 {
     int first = (int)to->nodes.n;
     for (size_t i = 0; i < part->nodes.n; i++) {
@@ -93,7 +93,7 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
     struct graph *graph = graph_new(parts[0]->registry);
     int code = 0;
     for (int i = 0; !code && i < n; i++)
-        code = add_part(graph, parts[i], err);
+        code = join_part(graph, parts[i], err);
     graph_add_history(graph, parts[0]);
     for (size_t i = 0; !code && i < graph->entries.n; i++) {
         struct entry *entry = &graph->entries.items[i];

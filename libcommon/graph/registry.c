@@ -28,7 +28,7 @@ void registry_free(struct registry *registry)
     mem_free(registry);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_ops(const void *a, const void *b)
 {
     return strcmp((*(const struct op *const *)a)->def->name,
                   (*(const struct op *const *)b)->def->name);
@@ -48,7 +48,7 @@ int registry_add(struct registry *registry, const struct op_def *const *ops, siz
         vec_push(&registry->ops, op);
     }
     if (registry->ops.n)
-        qsort(registry->ops.items, registry->ops.n, sizeof *registry->ops.items, by_name);
+        qsort(registry->ops.items, registry->ops.n, sizeof *registry->ops.items, compare_ops);
     return 0;
 }
 

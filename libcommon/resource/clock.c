@@ -112,8 +112,8 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
 /* ---- the end of waits ---- */
 
 /* While it is paused no worker with a state goes on: it would give another one. */
-static bool is_over(const struct clock *clock, const struct clock_waiter *waiter,
-                    const struct clock_member *member)
+static bool has_ended(const struct clock *clock, const struct clock_waiter *waiter,
+                      const struct clock_member *member)
 {
     if (clock->keeps && clock->pauses)
         return false;
@@ -143,7 +143,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     }
     if (waiter->what != WAIT_ROUND) {
         struct clock_member *member = clock_member(clock, waiter->id.worker, true);
-        bool over = is_over(clock, waiter, member);
+        bool over = has_ended(clock, waiter, member);
         if (over) {
             /* A push that was pending when its worker was replaced has another incarnation than the
              * waiter. */
@@ -291,14 +291,14 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
 }
 
 /* Never to count: the shards forget it with the next round. */
-static void give_up(struct clock *clock, const struct push_id *id)
+static void void_push(struct clock *clock, const struct push_id *id)
 {
     vec_push(&clock->dropped, *id);
 }
 
 void clock_decide_late(struct clock *clock, struct clock_member *member)
 {
-    give_up(clock, &member->push);
+    void_push(clock, &member->push);
     member->state = PUSH_NONE;
     member->last_seq = member->push.seq;
     member->last_counted = false;
@@ -313,7 +313,7 @@ static int check_push(struct clock *clock, const struct push_id *id, int64_t ver
         return error_set(err, ERR_UNAVAILABLE, "worker:%" PRId64 " did not join the clock '%s'",
                          id->worker, clock->name);
     if (member->incarnation != id->incarnation) {
-        give_up(clock, id);
+        void_push(clock, id);
         member->dropped++;
         return replaced(id, member->incarnation, err);
     }
@@ -341,7 +341,7 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
         if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
             member->duplicate++;
             if (id->seq <= member->last_seq)
-                give_up(clock, id);
+                void_push(clock, id);
         } else {
             member->push = *id;
             member->version = version;

@@ -10,7 +10,7 @@
 
 #define LOOK_SECONDS 0.1
 
-static void *look(void *argument)
+static void *watch_waiters(void *argument)
 {
     struct clock *clock = argument;
     pthread_mutex_lock(&clock->lock);
@@ -53,7 +53,7 @@ void clock_timer_start(struct clock *clock)
 {
     if (clock->has_timer)
         return;
-    clock->has_timer = !thread_start(&clock->timer, look, clock);
+    clock->has_timer = !thread_start(&clock->timer, watch_waiters, clock);
 }
 
 void clock_timer_end(struct clock *clock)

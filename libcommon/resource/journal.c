@@ -91,7 +91,7 @@ void journal_remove(struct journal *journal)
 
 /* ---- which copies there are ---- */
 
-static int64_t step_of(const struct journal *journal, int copy)
+static int64_t copy_step(const struct journal *journal, int copy)
 {
     return atomic_load(&journal->file.page->heads[copy].step);
 }
@@ -106,9 +106,9 @@ int journal_heads(struct journal *journal, struct journal_head heads[JOURNAL_COP
         code =
             journal_file_open(&journal->file, journal->path, journal->owner, &journal->damage, err);
     for (int copy = 0; !code && journal->file.page && copy < JOURNAL_COPIES; copy++)
-        if (step_of(journal, copy) > 0)
+        if (copy_step(journal, copy) > 0)
             heads[(*n)++] = (struct journal_head){journal->file.page->heads[copy].incarnation,
-                                                  step_of(journal, copy)};
+                                                  copy_step(journal, copy)};
     pthread_mutex_unlock(&journal->lock);
     return code;
 }
@@ -118,7 +118,7 @@ int journal_begin(struct journal *journal, const struct journal_head *head, stru
     int code = 0, found = -1;
     pthread_mutex_lock(&journal->lock);
     for (int copy = 0; journal->file.page && copy < JOURNAL_COPIES; copy++)
-        if (step_of(journal, copy) == head->step &&
+        if (copy_step(journal, copy) == head->step &&
             journal->file.page->heads[copy].incarnation == head->incarnation)
             found = copy;
     if (journal->file.page && head->step <= 0) {
@@ -143,7 +143,7 @@ int journal_read(struct journal *journal, const char *name, struct tensor *value
     struct journal_value *from =
         journal->file.page ? journal_file_find(&journal->file, name, value) : NULL;
     int copy = journal->copy;
-    bool is_there = from && atomic_load(&from->copies[copy].step) == step_of(journal, copy);
+    bool is_there = from && atomic_load(&from->copies[copy].step) == copy_step(journal, copy);
     pthread_mutex_unlock(&journal->lock);
     if (!is_there)
         return error_set(err, ERR_DATA, "the worker's journal lacks '%s', %s", name,
@@ -164,7 +164,7 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     if (is_open) {
         /* The copy that is not the newest begins to be of the step. */
         if (journal->writes != step) {
-            int newest = step_of(journal, 1) > step_of(journal, 0);
+            int newest = copy_step(journal, 1) > copy_step(journal, 0);
             journal->copy = !newest;
             atomic_store(&journal->file.page->heads[journal->copy].step, 0);
             journal->writes = step;

@@ -18,7 +18,7 @@ static int fails(const struct journal_file *file, const char *what, struct error
     return error_set_errno(err, file_write_error_code(), "%s%s", file->path, what);
 }
 
-static void *map(const struct journal_file *file, uint64_t from, uint64_t bytes)
+static void *map_file(const struct journal_file *file, uint64_t from, uint64_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, (off_t)from);
     return at == MAP_FAILED ? NULL : at;
@@ -30,7 +30,7 @@ static uint64_t extent_bytes(const struct journal_value *value)
 }
 
 /* Room for so many bytes more, which are zeros. */
-static int grow(struct journal_file *file, uint64_t bytes, struct error *err)
+static int grow_file(struct journal_file *file, uint64_t bytes, struct error *err)
 {
     do
         errno = posix_fallocate(file->fd, (off_t)file->bytes, (off_t)bytes);
@@ -72,9 +72,9 @@ int journal_file_clear(struct journal_file *file, struct error *err)
     file->bytes = 0;
     if (ftruncate(file->fd, 0))
         return fails(file, "", err);
-    if (grow(file, JOURNAL_PAGE, err))
+    if (grow_file(file, JOURNAL_PAGE, err))
         return err->code;
-    file->page = map(file, 0, JOURNAL_PAGE);
+    file->page = map_file(file, 0, JOURNAL_PAGE);
     if (!file->page)
         return fails(file, "", err);
     strcpy(file->page->magic, JOURNAL_MAGIC);
@@ -135,7 +135,7 @@ static bool is_whole(const struct journal_file *file, int copy)
 /* Returns what is wrong with the file as a whole; NULL: nothing. It is mapped then. */
 static const char *find_defect(struct journal_file *file)
 {
-    file->page = map(file, 0, JOURNAL_PAGE);
+    file->page = map_file(file, 0, JOURNAL_PAGE);
     if (!file->page || memcmp(file->page->magic, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) != 0)
         return "is no journal of this version";
     if (file->page->owner != file->owner)
@@ -143,11 +143,11 @@ static const char *find_defect(struct journal_file *file)
     uint64_t at = JOURNAL_PAGE, bytes = 1;
     for (; bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE; at += bytes) {
         /* The extent at that place; 0 bytes: there is none. */
-        struct journal_value *value = map(file, at, JOURNAL_PAGE);
+        struct journal_value *value = map_file(file, at, JOURNAL_PAGE);
         bytes = value && is_one(value, file->bytes - at) ? extent_bytes(value) : 0;
         if (value)
             munmap(value, JOURNAL_PAGE);
-        value = bytes ? map(file, at, bytes) : NULL;
+        value = bytes ? map_file(file, at, bytes) : NULL;
         if (value)
             vec_push(&file->extents, ((struct journal_extent){value, bytes}));
         else
@@ -225,9 +225,9 @@ struct journal_value *journal_file_add(struct journal_file *file, const char *na
         error_set(err, ERR_DATA, "%s: the name '%.40s...' is too long", file->path, name);
         return NULL;
     }
-    if (grow(file, JOURNAL_PAGE + JOURNAL_COPIES * bytes, err))
+    if (grow_file(file, JOURNAL_PAGE + JOURNAL_COPIES * bytes, err))
         return NULL;
-    struct journal_value *value = map(file, at, file->bytes - at);
+    struct journal_value *value = map_file(file, at, file->bytes - at);
     if (!value) {
         fails(file, "", err);
         return NULL;

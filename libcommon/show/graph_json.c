@@ -86,8 +86,8 @@ static void print_field(struct str *out, const char *key, const char *value)
     print_text(out, value);
 }
 
-static void print_node(struct str *out, const struct graph *graph, const struct node *node,
-                       int64_t elide)
+static void print_json_node(struct str *out, const struct graph *graph, const struct node *node,
+                            int64_t elide)
 {
     struct str types = STR_INIT;
     str_append(out, "{\"name\":");
@@ -128,7 +128,7 @@ int show_graph_json(struct str *out, const struct graph *graph, int64_t elide, s
     int *order = mem_array(graph->nodes.n + 1, sizeof *order);
     int code = graph_order(graph, order, err);
     for (size_t i = 0; i < graph->nodes.n && !code; i++)
-        print_node(out, graph, graph_node(graph, order[i]), elide);
+        print_json_node(out, graph, graph_node(graph, order[i]), elide);
     mem_free(order);
     return code;
 }

@@ -75,7 +75,7 @@ void control_remove(const char *folder)
 
 /* ---- one client: it is read from (POLLIN), waits for an answer (0), or gets it (POLLOUT) ---- */
 
-static void end(struct control *control, int i)
+static void close_client(struct control *control, int i)
 {
     close(control->polls[i].fd);
     control->polls[i].fd = -1;
@@ -91,10 +91,10 @@ static void write_answer(struct control *control, int i)
         return;
     client->n += n > 0 ? (size_t)n : 0;
     if (n < 0 || client->n == client->answer.n)
-        end(control, i);
+        close_client(control, i);
 }
 
-static void give(struct control *control, int i, const char *text)
+static void answer_client(struct control *control, int i, const char *text)
 {
     struct control_client *client = &control->clients[i];
     str_append(&client->answer, text);
@@ -118,9 +118,9 @@ static void read_request(struct control *control, int i, answer_function *answer
         control->polls[i].events = 0;
         const char *text = answer(context, client->request);
         if (text)
-            give(control, i, text);
+            answer_client(control, i, text);
     } else if (n <= 0 || client->n == sizeof client->request) {
-        end(control, i);
+        close_client(control, i);
     }
 }
 
@@ -132,9 +132,9 @@ static void serve_client(struct control *control, int i, answer_function *answer
     else if (poll->events == POLLOUT)
         write_answer(control, i);
     else if (poll->revents & (POLLHUP | POLLERR))
-        end(control, i);
+        close_client(control, i);
     if (poll->fd >= 0 && poll->events && time_now() > control->clients[i].since + CONTROL_SECONDS)
-        end(control, i);
+        close_client(control, i);
 }
 
 /* ---- all of them ---- */
@@ -175,7 +175,7 @@ void control_serve(struct control *control, answer_function *answer, void *conte
         if (fd < 0)
             return;
         if (control->polls[place].fd >= 0)
-            end(control, place);
+            close_client(control, place);
         control->polls[place] = (struct pollfd){.fd = fd, .events = POLLIN};
         control->clients[place] = (struct control_client){.since = time_now()};
         read_request(control, place, answer, context);
@@ -187,7 +187,7 @@ void control_close(struct control *control, const char *text)
     double until = time_now() + CONTROL_SECONDS;
     for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
         if (control->polls[i].fd >= 0 && !control->polls[i].events)
-            give(control, i, text);
+            answer_client(control, i, text);
     for (int i = CONTROL_LISTENER; i < CONTROL_END; i++) {
         struct pollfd *poll_of = &control->polls[i];
         while (poll_of->fd >= 0 && poll_of->events == POLLOUT && time_now() < until) {
@@ -195,7 +195,7 @@ void control_close(struct control *control, const char *text)
             write_answer(control, i);
         }
         if (poll_of->fd >= 0)
-            end(control, i);
+            close_client(control, i);
     }
 }
 

@@ -59,7 +59,7 @@ struct stop_request {
     double answered;          /* when it last did */
 };
 
-static void tell(struct stop_request *stopping)
+static void report_waiting(struct stop_request *stopping)
 {
     if (patience_look(&stopping->patience) == PATIENCE_TELL)
         patience_tell(&stopping->patience, "waiting for the job in %s to end", stopping->folder);
@@ -74,7 +74,7 @@ static bool still_ends(void *context)
     if (!control_ask(stopping->folder, "status", &patience, &state))
         stopping->answered = time_now();
     str_release(&state);
-    tell(stopping);
+    report_waiting(stopping);
     return time_now() < stopping->answered + FROZEN_SECONDS;
 }
 
@@ -86,7 +86,7 @@ static bool stop_by_signal(struct stop_request *stopping, int owner)
     if (pidfd_kill(owner, SIGTERM))
         return true;
     while (poll(&wait, 1, (int)(STOP_SECONDS * 1000)) <= 0) {
-        tell(stopping);
+        report_waiting(stopping);
         if (time_now() >= stopping->answered + FROZEN_SECONDS)
             return false;
     }

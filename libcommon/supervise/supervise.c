@@ -157,7 +157,7 @@ void enter(struct supervisor *s, enum phase phase)
             task_tell_to_end(task);
 }
 
-static bool is_over(struct supervisor *s)
+static bool has_ended(struct supervisor *s)
 {
     const struct phase_rule *rule = &rules[s->phase];
     if (s->killed_at && time_now() > s->killed_at + KILLED_SECONDS)
@@ -193,7 +193,7 @@ static void advance(struct supervisor *s)
 {
     if (s->phase == PHASE_RUN || s->phase == PHASE_END)
         settle_deaths(s);
-    while (s->phase != PHASE_GONE && is_over(s))
+    while (s->phase != PHASE_GONE && has_ended(s))
         enter(s, s->why ? rules[s->phase].asked : rules[s->phase].next);
     for (struct task *task = s->tasks; task; task = task->next)
         task_tick(s, task);
@@ -243,7 +243,7 @@ static void look_at_guard(struct supervisor *s, struct error *err)
 }
 
 /* Another `stop` waits, too, and kills nothing. */
-static const char *answer(void *context, const char *request)
+static const char *answer_request(void *context, const char *request)
 {
     struct supervisor *s = context;
     bool stop = !strcmp(request, "stop");
@@ -310,7 +310,7 @@ static void run(struct supervisor *s)
             if (signal.ssi_signo != SIGCHLD)
                 ask_to_stop(s, (int)signal.ssi_signo,
                             signal.ssi_code == SI_USER ? (pid_t)signal.ssi_pid : 0);
-        control_serve(&s->control, answer, s);
+        control_serve(&s->control, answer_request, s);
         reap(s);
     }
     watch_end(s);

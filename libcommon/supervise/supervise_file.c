@@ -98,7 +98,7 @@ static int begin_task(struct supervisor *s, const char *name, struct error *err)
     return 0;
 }
 
-static int take(void *context, const struct setting *setting, struct error *err)
+static int read_setting(void *context, const struct setting *setting, struct error *err)
 {
     struct supervisor *s = context;
     const struct setting kept = {setting->word, arena_strdup(&s->arena, setting->text), 0};
@@ -111,7 +111,7 @@ static int take(void *context, const struct setting *setting, struct error *err)
 int supervise_read(struct supervisor *s, struct error *err)
 {
     const char *path = s->options.path;
-    int code = settings_read(path, take, s, err);
+    int code = settings_read(path, read_setting, s, err);
     if (!code && !s->tasks)
         code = error_set(err, ERR_DATA, "%s: there is no task", path);
     for (const struct task *task = s->tasks; task && !code; task = task->next)

@@ -26,14 +26,14 @@ struct scan {
     size_t text_bytes; /* of all strings */
 };
 
-static const char *skip_space(const char *p)
+static const char *after_space(const char *p)
 {
     while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')
         p++;
     return p;
 }
 
-static bool is_word(char c)
+static bool is_word_char(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '.';
@@ -42,10 +42,10 @@ static bool is_word(char c)
 static const char *skip_word(const char *p, const char *word)
 {
     size_t n = strlen(word);
-    return !strncmp(p, word, n) && !is_word(p[n]) ? p + n : NULL;
+    return !strncmp(p, word, n) && !is_word_char(p[n]) ? p + n : NULL;
 }
 
-static int expected(const char *what, const char *at, struct error *err)
+static int expected_at(const char *what, const char *at, struct error *err)
 {
     size_t n = strcspn(at, "\n");
     if (!*at)
@@ -66,7 +66,7 @@ static const char *classify(struct scan *s, enum kind *kind, struct error *err)
         *kind = KIND_STRING;
         s->text_bytes += length;
         if (!end)
-            expected("a well-formed string", p, err);
+            expected_at("a well-formed string", p, err);
         return end;
     }
     *kind = KIND_BOOL;
@@ -78,8 +78,8 @@ static const char *classify(struct scan *s, enum kind *kind, struct error *err)
         end = literal_complex(p, &imaginary, parts);
         *kind = KIND_COMPLEX;
     }
-    if (!end || is_word(*end) || end - p >= LITERAL_BYTES) {
-        expected("a value", p, err);
+    if (!end || is_word_char(*end) || end - p >= LITERAL_BYTES) {
+        expected_at("a value", p, err);
         return NULL;
     }
     return end;
@@ -97,7 +97,7 @@ static int add_element(struct scan *s, struct error *err)
     s->rank = s->depth;
     bool numbers = kind <= KIND_COMPLEX && s->kind <= KIND_COMPLEX;
     if (s->kind != KIND_NONE && s->kind != kind && !numbers)
-        return expected("elements of one kind", s->at, err);
+        return expected_at("elements of one kind", s->at, err);
     s->kind = kind > s->kind ? kind : s->kind;
     s->at = end;
     return 0;
@@ -125,13 +125,13 @@ static int after_value(struct scan *s, struct error *err)
 {
     while (s->depth) {
         s->counts[s->depth - 1]++;
-        s->at = skip_space(s->at);
+        s->at = after_space(s->at);
         if (*s->at == ',') {
-            s->at = skip_space(s->at + 1);
+            s->at = after_space(s->at + 1);
             return 0;
         }
         if (*s->at != ']')
-            return expected("',' or ']'", s->at, err);
+            return expected_at("',' or ']'", s->at, err);
         if (close_list(s, err))
             return err->code;
     }
@@ -146,7 +146,7 @@ static int scan_all(struct scan *s, struct error *err)
             if (s->depth == SHAPE_RANK_MAX)
                 return error_set(err, ERR_DATA, "more than %d nested lists", SHAPE_RANK_MAX);
             s->counts[s->depth++] = 0;
-            s->at = skip_space(s->at + 1);
+            s->at = after_space(s->at + 1);
             empty = *s->at == ']';
         }
         if (empty ? close_list(s, err) : add_element(s, err))
@@ -220,8 +220,8 @@ static const char *fill_bool(struct tensor *t, int64_t i, const char *text, stru
         end = text + (value ? 4 : 5);
     else if (*text != '0' && *text != '1')
         end = NULL;
-    if (!end || is_word(*end)) {
-        expected("true or false", text, err);
+    if (!end || is_word_char(*end)) {
+        expected_at("true or false", text, err);
         return NULL;
     }
     ((uint8_t *)t->data)[i] = value;
@@ -273,7 +273,7 @@ static int choose_type(enum kind kind, enum dtype type, enum dtype *chosen, stru
 
 const char *tensor_parse(struct tensor *t, const char *text, enum dtype type, struct error *err)
 {
-    struct scan s = {.at = skip_space(text), .rank = SHAPE_UNKNOWN};
+    struct scan s = {.at = after_space(text), .rank = SHAPE_UNKNOWN};
     struct tensor result;
     enum dtype chosen;
     int failed;

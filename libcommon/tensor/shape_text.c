@@ -67,7 +67,7 @@ const char *shape_text_typed(enum dtype type, const struct shape *shape)
     return text;
 }
 
-static const char *skip_space(const char *text)
+static const char *after_space(const char *text)
 {
     return text + strspn(text, " \t");
 }
@@ -96,16 +96,16 @@ bool shape_parse(const char *text, struct shape *shape)
     }
     if (*text++ != '[')
         return false;
-    text = skip_space(text);
+    text = after_space(text);
     while (*text != ']') {
         if (result.rank == SHAPE_RANK_MAX)
             return false;
         text = parse_dim(text, &result.dims[result.rank++]);
         if (!text)
             return false;
-        text = skip_space(text);
-        if (*text == ',' && *skip_space(text + 1) != ']')
-            text = skip_space(text + 1);
+        text = after_space(text);
+        if (*text == ',' && *after_space(text + 1) != ']')
+            text = after_space(text + 1);
         else if (*text != ']')
             return false;
     }

@@ -214,7 +214,7 @@ static int find_separator(struct csv_reader *reader, struct error *err)
 }
 
 /* Waits for the whole row at `row`, its end at `seen`. */
-static int find_row(struct csv_reader *reader, struct error *err)
+static int await_row(struct csv_reader *reader, struct error *err)
 {
     int code = 0;
     while (reader->behind_cr && !code && reader->row == reader->n && !reader->ended)
@@ -340,7 +340,7 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
 {
     int code = reader->started ? 0 : start(reader, err);
     *more = false;
-    while (!code && !(code = find_row(reader, err))) {
+    while (!code && !(code = await_row(reader, err))) {
         if (reader->ended && reader->row == reader->n)
             return 0;
         char *at = reader->buffer + reader->row, *end = reader->buffer + reader->seen;

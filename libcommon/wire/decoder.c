@@ -13,7 +13,7 @@
 
 #define BIG ((size_t)1 << 20) /* worth asking whether it can come */
 
-static void enter(struct decoder *d, enum decoder_stage stage, void *out, size_t need)
+static void enter_stage(struct decoder *d, enum decoder_stage stage, void *out, size_t need)
 {
     d->stage = stage;
     d->out = out;
@@ -29,7 +29,7 @@ void decoder_start(struct decoder *d, struct record *record)
     d->list = NULL;
     d->total = 0;
     d->any = false;
-    enter(d, DECODER_PREFIX, d->small, HEADER_PREFIX_BYTES);
+    enter_stage(d, DECODER_PREFIX, d->small, HEADER_PREFIX_BYTES);
 }
 
 void decoder_want(const struct decoder *d, void **out, size_t *n)
@@ -73,7 +73,7 @@ void decoder_nest(struct decoder *inner, const struct decoder *outer, struct rec
 void decoder_resume(struct decoder *outer, const struct decoder *inner)
 {
     outer->offset = inner->offset;
-    enter(outer, DECODER_BIN_TAG, outer->small, 1);
+    enter_stage(outer, DECODER_BIN_TAG, outer->small, 1);
 }
 
 bool decoder_wants_data(const struct decoder *d)
@@ -112,7 +112,7 @@ static int take_prefix(struct decoder *d, struct error *err)
         return cut(err);
     if (header_reserve(d->record, (size_t)length, err))
         return err->code;
-    enter(d, DECODER_HEADER, d->record->bytes, (size_t)length);
+    enter_stage(d, DECODER_HEADER, d->record->bytes, (size_t)length);
     return length ? 0 : header_parse(d->record, 0, err);
 }
 
@@ -147,7 +147,7 @@ static int begin_tensor(struct decoder *d, struct error *err)
     return 0;
 }
 
-static struct named_tensor *current(const struct decoder *d)
+static struct named_tensor *current_tensor(const struct decoder *d)
 {
     return &d->record->tensors[d->record->n_tensors - 1];
 }
@@ -158,15 +158,15 @@ static int next_bin(struct decoder *d, struct error *err)
     uint32_t n = d->list ? d->list->via.array.size : 0;
     for (;;) {
         if (d->record->n_tensors && d->bin < d->n_bins) {
-            enter(d, DECODER_BIN_TAG, d->small, 1);
+            enter_stage(d, DECODER_BIN_TAG, d->small, 1);
             return 0;
         }
         if (d->record->n_tensors) {
             /* Where the record goes on behind a tensor's last bin. */
             if (d->got != d->bytes)
                 return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
-                                 current(d)->name);
-            if (body_check(current(d), d->bytes, err))
+                                 current_tensor(d)->name);
+            if (body_check(current_tensor(d), d->bytes, err))
                 return err->code;
         }
         if ((uint32_t)d->record->n_tensors == n)
@@ -175,9 +175,9 @@ static int next_bin(struct decoder *d, struct error *err)
             return err->code;
     }
     if (d->any)
-        enter(d, DECODER_SUM, d->small, SUM_BYTES);
+        enter_stage(d, DECODER_SUM, d->small, SUM_BYTES);
     else
-        enter(d, DECODER_DONE, NULL, 0);
+        enter_stage(d, DECODER_DONE, NULL, 0);
     return 0;
 }
 
@@ -202,14 +202,14 @@ static int take_tag(struct decoder *d, struct error *err)
 {
     uint8_t tag = d->small[0];
     if (tag == RECORD_TAG && d->options.nests) {
-        enter(d, DECODER_INTERRUPTED, NULL, 0);
+        enter_stage(d, DECODER_INTERRUPTED, NULL, 0);
         return 0;
     }
     if (tag < 0xc4 || tag > 0xc6)
         return error_set(err, ERR_DATA, "damaged: no tensor data at byte %llu",
                          (unsigned long long)d->offset - 1);
     d->any = true;
-    enter(d, DECODER_BIN_LENGTH, d->small, (size_t)1 << (tag - 0xc4));
+    enter_stage(d, DECODER_BIN_LENGTH, d->small, (size_t)1 << (tag - 0xc4));
     return 0;
 }
 
@@ -220,11 +220,11 @@ static int take_length(struct decoder *d, struct error *err)
         length = length << 8 | d->small[i];
     if (length > d->bytes - d->got || length > LIMIT_BIN_BYTES)
         return error_set(err, ERR_DATA, "tensor '%s' has more data than its list says",
-                         current(d)->name);
+                         current_tensor(d)->name);
     d->bin++;
     if (!length)
         return next_bin(d, err);
-    enter(d, DECODER_DATA, (uint8_t *)current(d)->tensor.data + d->got, length);
+    enter_stage(d, DECODER_DATA, (uint8_t *)current_tensor(d)->tensor.data + d->got, length);
     return 0;
 }
 
@@ -235,7 +235,7 @@ static int take_sum(struct decoder *d, struct error *err)
         return error_set(err, ERR_DATA,
                          "damaged: the checksum of the tensor data that ends at byte %llu is wrong",
                          (unsigned long long)d->offset - SUM_BYTES);
-    enter(d, DECODER_DONE, NULL, 0);
+    enter_stage(d, DECODER_DONE, NULL, 0);
     return 0;
 }
 

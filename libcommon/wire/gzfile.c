@@ -150,7 +150,7 @@ static int refill(struct gzfile *file, struct error *err)
 }
 
 /* Waits for as many bytes as say whether they are packed. */
-static int decide(struct gzfile *file, struct error *err)
+static int detect_format(struct gzfile *file, struct error *err)
 {
     bool may_be = true;
     const struct codec *codec = NULL;
@@ -174,7 +174,7 @@ static int decide(struct gzfile *file, struct error *err)
     return 0;
 }
 
-static int take(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+static int take_bytes(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
 {
     if (file->codec) {
         /* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
@@ -227,10 +227,10 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
     *got = 0;
     if (n == 0)
         return 0;
-    int code = file->decided ? 0 : decide(file, err);
+    int code = file->decided ? 0 : detect_format(file, err);
     while (!code) {
         bool was_in_member = file->in_member;
-        code = take(file, bytes, n, got, err);
+        code = take_bytes(file, bytes, n, got, err);
         if (code || *got)
             break;
         if (was_in_member != file->in_member)

@@ -44,7 +44,7 @@ struct npz_array {
     struct zip_member member;
 };
 
-static uint64_t get(const uint8_t *p, int n)
+static uint64_t read_le(const uint8_t *p, int n)
 {
     uint64_t value = 0;
     for (int i = n - 1; i >= 0; i--)
@@ -55,12 +55,12 @@ static uint64_t get(const uint8_t *p, int n)
 /* The n bytes at offset, if they are there and begin with the signature. */
 static const uint8_t *at(const struct npz *a, uint64_t offset, uint64_t n, uint32_t signature)
 {
-    if (offset > a->n_data || n > a->n_data - offset || get(a->data + offset, 4) != signature)
+    if (offset > a->n_data || n > a->n_data - offset || read_le(a->data + offset, 4) != signature)
         return NULL;
     return a->data + offset;
 }
 
-static int malformed(const struct npz *a, const char *what, struct error *err)
+static int bad_archive(const struct npz *a, const char *what, struct error *err)
 {
     return error_set(err, ERR_DATA, "%s: malformed zip archive: %s", a->name, what);
 }
@@ -75,17 +75,18 @@ static int find_directory(const struct npz *a, struct directory *d, struct error
     if (!end)
         return error_set(err, ERR_DATA, "%s: not a .npz file, or truncated", a->name);
     i = (size_t)(end - a->data);
-    *d = (struct directory){.at = get(end + 16, 4), .end = i, .n_entries = get(end + 10, 2)};
+    *d =
+        (struct directory){.at = read_le(end + 16, 4), .end = i, .n_entries = read_le(end + 10, 2)};
     bool is_short = d->n_entries != 0xffff && d->at != 0xffffffff;
     if (i < LOCATOR64_BYTES || !(end = at(a, i - LOCATOR64_BYTES, LOCATOR64_BYTES, 0x07064b50)))
         return 0; /* 65,535 members are possible without ZIP64 */
-    end = at(a, d->end = get(end + 8, 8), END64_BYTES, 0x06064b50);
+    end = at(a, d->end = read_le(end + 8, 8), END64_BYTES, 0x06064b50);
     if (!end)
-        return malformed(a, "no end of the directory", err);
+        return bad_archive(a, "no end of the directory", err);
     if (is_short) /* it is told twice */
         return 0;
-    d->n_entries = get(end + 32, 8);
-    d->at = get(end + 48, 8);
+    d->n_entries = read_le(end + 32, 8);
+    d->at = read_le(end + 48, 8);
     return 0;
 }
 
@@ -94,16 +95,16 @@ static bool read_zip64(const uint8_t *extra, size_t n, struct zip_member *m)
 {
     uint64_t *const fields[] = {&m->bytes, &m->packed, &m->offset};
     while (n >= 4) {
-        size_t size = get(extra + 2, 2);
+        size_t size = read_le(extra + 2, 2);
         if (size > n - 4)
             return false;
-        if (get(extra, 2) == 1) {
+        if (read_le(extra, 2) == 1) {
             for (int i = 0, used = 0; i < 3; i++) {
                 if (*fields[i] != 0xffffffff)
                     continue;
                 if (size < (size_t)used + 8)
                     return false;
-                *fields[i] = get(extra + 4 + used, 8);
+                *fields[i] = read_le(extra + 4 + used, 8);
                 used += 8;
             }
             return true;
@@ -120,23 +121,23 @@ static int read_entry(const struct npz *a, struct directory *d, struct zip_membe
 {
     const uint8_t *p = at(a, d->at, CENTRAL_BYTES, 0x02014b50);
     if (!p)
-        return malformed(a, "no entry where the directory says", err);
-    size_t extra_n = get(p + 30, 2), total;
+        return bad_archive(a, "no entry where the directory says", err);
+    size_t extra_n = read_le(p + 30, 2), total;
     *m = (struct zip_member){
         .name = (const char *)p + CENTRAL_BYTES,
-        .name_n = get(p + 28, 2),
-        .flags = (unsigned)get(p + 8, 2),
-        .method = (unsigned)get(p + 10, 2),
-        .crc = (uint32_t)get(p + 16, 4),
-        .packed = get(p + 20, 4),
-        .bytes = get(p + 24, 4),
-        .offset = get(p + 42, 4),
+        .name_n = read_le(p + 28, 2),
+        .flags = (unsigned)read_le(p + 8, 2),
+        .method = (unsigned)read_le(p + 10, 2),
+        .crc = (uint32_t)read_le(p + 16, 4),
+        .packed = read_le(p + 20, 4),
+        .bytes = read_le(p + 24, 4),
+        .offset = read_le(p + 42, 4),
     };
-    total = CENTRAL_BYTES + m->name_n + extra_n + get(p + 32, 2);
+    total = CENTRAL_BYTES + m->name_n + extra_n + read_le(p + 32, 2);
     if (!at(a, d->at, total, 0x02014b50) || !read_zip64(p + CENTRAL_BYTES + m->name_n, extra_n, m))
-        return malformed(a, "an entry is cut", err);
+        return bad_archive(a, "an entry is cut", err);
     if (memchr(m->name, 0, m->name_n))
-        return malformed(a, "a name with a NUL", err);
+        return bad_archive(a, "a name with a NUL", err);
     d->at += total;
     return 0;
 }
@@ -145,20 +146,20 @@ static int read_entry(const struct npz *a, struct directory *d, struct zip_membe
 static const uint8_t *find_data(struct npz *a, const struct zip_member *m, struct error *err)
 {
     const uint8_t *p = at(a, m->offset, LOCAL_BYTES, 0x04034b50);
-    uint64_t start = p ? m->offset + LOCAL_BYTES + get(p + 26, 2) + get(p + 28, 2) : 0;
+    uint64_t start = p ? m->offset + LOCAL_BYTES + read_le(p + 26, 2) + read_le(p + 28, 2) : 0;
     if (!p || start > a->n_data || m->packed > a->n_data - start) {
-        malformed(a, "a member lies outside", err);
+        bad_archive(a, "a member lies outside", err);
         return NULL;
     }
-    if (get(p + 26, 2) != m->name_n || memcmp(p + LOCAL_BYTES, m->name, m->name_n) != 0 ||
-        get(p + 8, 2) != m->method) {
-        malformed(a, "the member is another one than the directory says", err);
+    if (read_le(p + 26, 2) != m->name_n || memcmp(p + LOCAL_BYTES, m->name, m->name_n) != 0 ||
+        read_le(p + 8, 2) != m->method) {
+        bad_archive(a, "the member is another one than the directory says", err);
         return NULL;
     }
     a->unpacked += m->bytes < UINT64_MAX / 2 - a->unpacked ? m->bytes : UINT64_MAX / 2;
     bool bomb = a->unpacked / DEFLATE_RATIO_MAX > a->n_data;
     if (bomb || (!m->method && m->packed != m->bytes)) {
-        malformed(a, "a member's size is wrong", err);
+        bad_archive(a, "a member's size is wrong", err);
         return NULL;
     }
     return a->data + start;
@@ -199,19 +200,19 @@ static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const ui
     if (good)
         return bytes;
     mem_free(bytes);
-    malformed(a, "a deflated member is damaged", err);
+    bad_archive(a, "a deflated member is damaged", err);
     return NULL;
 }
 
 static int wrong_sum(const struct npz *a, struct error *err)
 {
-    return malformed(a, "the checksum of a member is wrong", err);
+    return bad_archive(a, "the checksum of a member is wrong", err);
 }
 
 /* Returns the sum of the n bytes of the file at offset. They are read with pread, as pages of a
  * mapping would stay in memory. */
-static int sum_of(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
-                  struct error *err)
+static int check_sum(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
+                     struct error *err)
 {
     char *piece = mem_alloc(PIECE_BYTES);
     ssize_t got = 1;
@@ -224,7 +225,7 @@ static int sum_of(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *cr
     mem_free(piece);
     if (got < 0)
         return error_set_errno(err, ERR_IO, "%s", a->name);
-    return got ? 0 : malformed(a, "a member was cut short", err);
+    return got ? 0 : bad_archive(a, "a member was cut short", err);
 }
 
 static int read_array(struct npz *a, const struct zip_member *m, struct tensor *t,
@@ -243,7 +244,7 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
         /* From the file into the tensor's memory. */
         uint64_t offset = (uint64_t)(data - a->data);
         uint32_t crc;
-        if (sum_of(a, offset, m->bytes, &crc, err))
+        if (check_sum(a, offset, m->bytes, &crc, err))
             return err->code;
         if (crc != m->crc)
             return wrong_sum(a, err);
@@ -257,7 +258,7 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
         struct gzfile *file = gzfile_open_fd(fd, a->name);
         if (!npy_read_file(file, t, err) && gzfile_offset(file) > m->bytes) {
             tensor_release(t);
-            malformed(a, "a member is shorter than its array", err);
+            bad_archive(a, "a member is shorter than its array", err);
         }
         gzfile_close(file);
         return err->code;
@@ -291,7 +292,7 @@ static int read_directory(struct npz *npz, struct error *err)
     if (find_directory(npz, &d, err))
         return err->code;
     if (d.n_entries > npz->n_data / CENTRAL_BYTES)
-        return malformed(npz, "more members than bytes for them", err);
+        return bad_archive(npz, "more members than bytes for them", err);
     npz->arrays = arena_array(&npz->arena, d.n_entries + 1, sizeof *npz->arrays);
     for (uint64_t i = 0; i < d.n_entries; i++) {
         struct npz_array *array = &npz->arrays[npz->n];
@@ -307,7 +308,7 @@ static int read_directory(struct npz *npz, struct error *err)
                              array->name);
         map_put(&npz->places, array->name, npz->n++);
     }
-    return d.at == d.end ? 0 : malformed(npz, "the number of its members is wrong", err);
+    return d.at == d.end ? 0 : bad_archive(npz, "the number of its members is wrong", err);
 }
 
 int npz_open_memory(const void *data, size_t n, const char *name, struct npz *npz,

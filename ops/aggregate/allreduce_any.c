@@ -7,7 +7,7 @@
 #include "exec/step/collective_kernel.h"
 
 /* The call lets go of what it was given. */
-static int take(struct kernel_call *call, const struct collective_results *results)
+static int take_results(struct kernel_call *call, const struct collective_results *results)
 {
     const struct device *device = results->at.device;
     if (device)
@@ -33,7 +33,8 @@ static int run(struct kernel_call *call)
         code = kernel_take_input(call, i, &values[i]);
     if (!code)
         code = collective_ask(call, values,
-                              (struct collective_call){.kinds = reduction->kinds, .n = n}, take);
+                              (struct collective_call){.kinds = reduction->kinds, .n = n},
+                              take_results);
     else
         for (int i = 0; i < n; i++)
             tensor_release(&values[i]);

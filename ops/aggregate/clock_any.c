@@ -50,8 +50,8 @@ struct clock_call {
     int (*answer)(struct clock_call *waiting, const struct clock_result *result);
 };
 
-static void answered(struct clock_waiter *waiter, const struct clock_result *result,
-                     const struct error *failure)
+static void result_arrived(struct clock_waiter *waiter, const struct clock_result *result,
+                           const struct error *failure)
 {
     struct clock_call *w = CONTAINER_OF(waiter, struct clock_call, waiter);
     if (failure)
@@ -71,7 +71,7 @@ static struct clock_call *begin(struct kernel_call *call,
 {
     const struct clock_use *state = call->state;
     struct clock_call *w = mem_alloc(sizeof *w);
-    w->waiter.done = answered;
+    w->waiter.done = result_arrived;
     w->waiter.timeout = state->timeout;
     w->clock = state->clock;
     w->answer = answer;
@@ -187,7 +187,7 @@ struct debt {
     int64_t version;
 };
 
-static void settle(void *object)
+static void close_debt(void *object)
 {
     struct debt *debt = object;
     struct error reason = ERROR_INIT;
@@ -219,7 +219,7 @@ static int round_answer(struct clock_call *w, const struct clock_result *result)
 {
     struct debt *debt = mem_alloc(sizeof *debt);
     *debt = (struct debt){w->clock, w->pending.call->step, result->version};
-    step_resource_add(w->pending.call->step, debt, settle);
+    step_resource_add(w->pending.call->step, debt, close_debt);
     int code = put_scalar(w->pending.call, 0, result->version);
     if (!code)
         code = put_ids(w->pending.call, 1, result->members);

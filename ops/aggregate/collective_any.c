@@ -53,7 +53,7 @@ static int prepare(struct kernel_setup *setup)
 }
 
 /* The call lets go of what it was given. */
-static int take(struct kernel_call *call, const struct collective_results *results)
+static int take_results(struct kernel_call *call, const struct collective_results *results)
 {
     if (collective_lacks(call, results))
         return call->err->code;
@@ -77,7 +77,7 @@ static int run(struct kernel_call *call)
                                          .has_root = route->has_root,
                                          .root = route->root,
                                          .rows = shape ? &rows : NULL};
-    return code ? code : collective_ask(call, &value, what, take);
+    return code ? code : collective_ask(call, &value, what, take_results);
 }
 
 const struct kernel_code kernel_collective = {.prepare = prepare, .run = run};

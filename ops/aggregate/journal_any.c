@@ -64,7 +64,7 @@ static int write_run(struct kernel_call *call)
     return journal_write(use->journal, call->step->number, use->of, call->in[0], call->err);
 }
 
-static int add_run(struct kernel_call *call)
+static int journal_add_run(struct kernel_call *call)
 {
     const struct journal_use *use = call->state;
     return journal_add(use->journal, call->step->number, use->of, call->in[0], call->err);
@@ -80,5 +80,5 @@ const struct kernel_code kernel_journal_heads = {.prepare = prepare, .run = head
 const struct kernel_code kernel_journal_begin = {.prepare = prepare, .run = begin_run};
 const struct kernel_code kernel_journal_read = {.prepare = prepare, .run = read_run};
 const struct kernel_code kernel_journal_write = {.prepare = prepare, .run = write_run};
-const struct kernel_code kernel_journal_add = {.prepare = prepare, .run = add_run};
+const struct kernel_code kernel_journal_add = {.prepare = prepare, .run = journal_add_run};
 const struct kernel_code kernel_journal_commit = {.prepare = prepare, .run = commit_run};

@@ -18,7 +18,7 @@ bool api_graph_exists(void)
 }
 
 /* Takes the reader. */
-static tf_graph *read_graph(struct stream_reader *reader, struct tf_error *error)
+static tf_graph *read_tf_graph(struct stream_reader *reader, struct tf_error *error)
 {
     tf_graph *graph = mem_alloc(sizeof *graph);
     struct error err = ERROR_INIT;
@@ -43,14 +43,14 @@ tf_graph *api_graph_open(const char *file, struct tf_error *error)
         api_fail(&err, error);
         return NULL;
     }
-    tf_graph *graph = read_graph(stream_reader_new(fd, file), error);
+    tf_graph *graph = read_tf_graph(stream_reader_new(fd, file), error);
     close(fd);
     return graph;
 }
 
 tf_graph *api_graph_read(const void *bytes, size_t n, struct tf_error *error)
 {
-    return read_graph(stream_reader_new_memory(bytes, n, "graph"), error);
+    return read_tf_graph(stream_reader_new_memory(bytes, n, "graph"), error);
 }
 
 void api_graph_free(tf_graph *graph)

@@ -29,8 +29,8 @@ static int take_options(const struct tf_session_options *given, struct tf_sessio
     return 0;
 }
 
-static int open_session(tf_session *session, const struct tf_session_options *options,
-                        struct error *err)
+static int open_tf_session(tf_session *session, const struct tf_session_options *options,
+                           struct error *err)
 {
     const struct stream_graph *joined = &session->graph->joined;
     struct device_options device = {.threads = options->threads,
@@ -56,7 +56,7 @@ tf_session *api_session_new(tf_graph *graph, const struct tf_session_options *op
     session->graph = graph;
     if (!graph)
         error_set(&err, ERR_USAGE, "there is no graph");
-    else if (!take_options(options, &own, &err) && open_session(session, &own, &err))
+    else if (!take_options(options, &own, &err) && open_tf_session(session, &own, &err))
         error_prefix(&err, "%s: ", graph->name);
     if (!err.code)
         return session;

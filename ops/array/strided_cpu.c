@@ -178,7 +178,7 @@ struct strided_cut {
     const char *from;
 };
 
-static void copy_part(void *context, int number, int parts)
+static void copy_strided(void *context, int number, int parts)
 {
     const struct strided_cut *cut = context;
     const struct strided *s = cut->whole;
@@ -209,7 +209,7 @@ void strided_copy(struct strided *s, void *to, const void *from, int threads)
         for (int i = 1; i < s->rank; i++)
             if (s->dims[i] > s->dims[cut.dim])
                 cut.dim = i;
-        team_run(threads, copy_part, &cut);
+        team_run(threads, copy_strided, &cut);
     } else
         copy_block(s, matrix, to, from);
 }

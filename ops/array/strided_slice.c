@@ -41,7 +41,7 @@ static int add_out(struct resolve *r, int64_t dim)
     return 0;
 }
 
-static int take(struct resolve *r, int64_t start, int64_t step, int64_t count)
+static int add_range(struct resolve *r, int64_t start, int64_t step, int64_t count)
 {
     struct strided_range *range = r->range;
     range->start[range->rank] = start;
@@ -54,7 +54,7 @@ static int take(struct resolve *r, int64_t start, int64_t step, int64_t count)
 static int take_all(struct resolve *r)
 {
     int64_t dim = r->in->dims[r->range->rank];
-    take(r, 0, 1, dim);
+    add_range(r, 0, 1, dim);
     return add_out(r, dim);
 }
 
@@ -63,7 +63,7 @@ static int take_index(struct resolve *r, int k)
 {
     int64_t dim = r->in->dims[r->range->rank];
     if (!r->spec->begin)
-        return take(r, 0, 1, 1);
+        return add_range(r, 0, 1, 1);
     int64_t index = r->spec->begin[k];
     if (r->spec->strides && r->spec->strides[k] <= 0)
         return error_set(r->err, ERR_DATA,
@@ -71,12 +71,12 @@ static int take_index(struct resolve *r, int k)
                          ": only a positive one can shrink an axis",
                          r->spec->strides[k], index);
     if (dim == SHAPE_UNKNOWN)
-        return take(r, 0, 1, 1);
+        return add_range(r, 0, 1, 1);
     if (index < -dim || index >= dim)
         return error_set(r->err, ERR_DATA,
                          "index %" PRId64 " of dimension %d is outside [%" PRId64 ", %" PRId64 ")",
                          index, r->range->rank, -dim, dim);
-    return take(r, index < 0 ? index + dim : index, 1, 1);
+    return add_range(r, index < 0 ? index + dim : index, 1, 1);
 }
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -94,7 +94,7 @@ static int take_range(struct resolve *r, int k)
     if (r->spec->strides && bit(r->spec->masks.begin, k) && bit(r->spec->masks.end, k) && step == 1)
         return take_all(r);
     if (!r->spec->strides || !r->spec->begin || !r->spec->end || dim == SHAPE_UNKNOWN) {
-        take(r, 0, 1, SHAPE_UNKNOWN);
+        add_range(r, 0, 1, SHAPE_UNKNOWN);
         return add_out(r, SHAPE_UNKNOWN);
     }
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
@@ -105,7 +105,7 @@ static int take_range(struct resolve *r, int k)
     int64_t distance = step > 0 ? to - from : from - to;
     uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
     count = distance <= 0 ? 0 : (int64_t)(((uint64_t)distance - 1) / stride) + 1;
-    take(r, count ? from : 0, count > 1 ? step : 1, count);
+    add_range(r, count ? from : 0, count > 1 ? step : 1, count);
     return add_out(r, count);
 }
 

@@ -21,7 +21,7 @@ static int send_run(struct kernel_call *call)
 
 const struct kernel_code kernel_send = {.prepare = rendezvous_prepare, .run = send_run};
 
-static int take(struct kernel_call *call, const struct rendezvous_value *value)
+static int take_received(struct kernel_call *call, const struct rendezvous_value *value)
 {
     const struct device *device = value->at.device;
     if (device)
@@ -32,7 +32,7 @@ static int take(struct kernel_call *call, const struct rendezvous_value *value)
 
 static int recv_run(struct kernel_call *call)
 {
-    return rendezvous_receive(call, take);
+    return rendezvous_receive(call, take_received);
 }
 
 const struct kernel_code kernel_recv = {.prepare = rendezvous_prepare, .run = recv_run};

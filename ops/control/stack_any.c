@@ -53,7 +53,7 @@ static int push_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-static int push_run(struct kernel_call *call)
+static int stack_push_run(struct kernel_call *call)
 {
     struct stack *stack = find_stack(call);
     struct tensor element = TENSOR_INIT;
@@ -67,7 +67,7 @@ static int push_run(struct kernel_call *call)
     return kernel_alias_output(call, 0, 1, NULL) ? KERNEL_DONE : call->err->code;
 }
 
-const struct kernel_code kernel_stack_push = {.prepare = push_prepare, .run = push_run};
+const struct kernel_code kernel_stack_push = {.prepare = push_prepare, .run = stack_push_run};
 
 static int pop_run(struct kernel_call *call)
 {

@@ -105,7 +105,7 @@ bool gemm_rows(const struct gemm *g, const void *a, const void *b, int64_t row, 
     return true;
 }
 
-static int64_t at_most(int64_t a, int64_t b)
+static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -127,8 +127,8 @@ static void run_blocks(void *context, int member, int members)
         /* Blocks of C are counted by rows of blocks. */
         int64_t row = i / across * BLOCK_ROWS, column = i % across * BLOCK_COLUMNS;
         struct gemm block = *g;
-        block.m = at_most(BLOCK_ROWS, g->m - row);
-        block.n = at_most(BLOCK_COLUMNS, g->n - column);
+        block.m = smaller(BLOCK_ROWS, g->m - row);
+        block.n = smaller(BLOCK_COLUMNS, g->n - column);
         struct operands part = *all->operands;
         part.a += (g->transpose_a ? row : row * part.lda) * size;
         part.b += (g->transpose_b ? column * part.ldb : column) * size;

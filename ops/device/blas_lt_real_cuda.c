@@ -40,7 +40,7 @@ CUDA_LIBRARY(lt, FUNCTIONS, "chosen matrix products",
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((struct cuda_lt_algorithm){0}.code),
                "an algorithm is kept as it is");
 
-static int version(void)
+static int lt_version(void)
 {
     return (int)lt.get_version();
 }
@@ -133,8 +133,8 @@ static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
 }
 
 /* False: the algorithm cannot be used, or is none of those that were asked for. */
-static bool take(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask, size_t limit,
-                 struct cuda_lt_algorithm *taken)
+static bool take_heuristic(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask,
+                           size_t limit, struct cuda_lt_algorithm *taken)
 {
     int32_t id = 0;
     uint32_t scheme = 0;
@@ -179,7 +179,7 @@ static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums,
         status = lt.heuristic(handle, s.product, s.a, s.b, s.c, s.c, preference, CUDA_LT_ALGORITHMS,
                               all, &there);
     for (int i = 0; i < there && !status; i++)
-        *n += take(&all[i], scheme_mask, limit, &found[*n]);
+        *n += take_heuristic(&all[i], scheme_mask, limit, &found[*n]);
     if (preference)
         lt.preference_free(preference);
     undescribe(&s);
@@ -283,7 +283,7 @@ static const char *error_text(int status)
 }
 
 const struct cuda_lt cuda_lt_real = {.load = load,
-                                     .version = version,
+                                     .version = lt_version,
                                      .handle_new = handle_new,
                                      .handle_free = handle_free,
                                      .find = find,

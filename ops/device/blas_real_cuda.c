@@ -26,7 +26,7 @@ CUDA_LIBRARY(blas, FUNCTIONS, "matrix products", CUDA_LIBRARY_FILE("cublas", CUB
 
 CUDA_LIBRARY_HANDLES(blas, cublasHandle_t)
 
-static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
+static int use_stream(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
 {
     cublasStatus_t status = blas.set_stream(handle, stream); /* which takes its memory from it */
     return (int)(status ? status : blas.set_workspace(handle, workspace, bytes));
@@ -82,7 +82,7 @@ const struct cuda_blas cuda_blas_real = {.load = load,
                                          .workspace_bytes = WORKSPACE_BYTES,
                                          .handle_new = handle_new,
                                          .handle_free = handle_free,
-                                         .use = use,
+                                         .use = use_stream,
                                          .gemm = gemm,
                                          .trsm = trsm,
                                          .error_text = error_text};

@@ -47,7 +47,7 @@ struct description {
     const void *one, *zero;
 };
 
-static void undescribe(void *description)
+static void destroy_descriptor(void *description)
 {
     struct description *s = description;
     if (s->image)
@@ -104,7 +104,7 @@ static int describe(const struct cuda_dnn_op *op, void **description)
     if (!status && is_lrn)
         status = dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias);
     if (status)
-        undescribe(s);
+        destroy_descriptor(s);
     *description = status ? NULL : s;
     return (int)status;
 }
@@ -151,7 +151,7 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
 }
 
 const struct cuda_dnn_ops cuda_dnn_ops_real = {
-    .load = load, .describe = describe, .free = undescribe, .run = run};
+    .load = load, .describe = describe, .free = destroy_descriptor, .run = run};
 #else
 CUDA_LIBRARY_ABSENT(cuda_dnn_ops, "cuDNN", "cudnn.h");
 #endif

@@ -52,7 +52,7 @@ static int version(void)
 
 CUDA_LIBRARY_HANDLES(dnn, cudnnHandle_t)
 
-static int use(void *handle, struct CUstream_st *stream)
+static int use_stream(void *handle, struct CUstream_st *stream)
 {
     return (int)dnn.set_stream(handle, stream);
 }
@@ -236,7 +236,7 @@ const struct cuda_dnn cuda_dnn_real = {.load = load,
                                        .version = version,
                                        .handle_new = handle_new,
                                        .handle_free = handle_free,
-                                       .use = use,
+                                       .use = use_stream,
                                        .find = find,
                                        .conv = conv,
                                        .spreads = spreads,

@@ -30,7 +30,8 @@ int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, str
 }
 
 /* Ends it whatever has happened, as the thread could do nothing else. */
-static int end(struct cuda_device *d, int code, struct cuda_graph **graph, struct error *err)
+static int end_capture(struct cuda_device *d, int code, struct cuda_graph **graph,
+                       struct error *err)
 {
     struct error failure = capturing.failure;
     int result = d->driver->capture_end(capturing.streams[QUEUE_COMPUTE], graph);
@@ -66,7 +67,7 @@ static int capture(struct device *device, int (*enqueue)(void *context), void *c
         code = error_set(err, ERR_OS, "nothing can be captured: %s", d->driver->error_text(result));
     else {
         capturing.device = d;
-        code = end(d, enqueue(context), &graph, err);
+        code = end_capture(d, enqueue(context), &graph, err);
     }
     for (int i = 0; i < N_QUEUES; i++) {
         if (capturing.streams[i])

@@ -29,8 +29,8 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
 }
 
 /* Until the call is over that has returned this. */
-static int settle(struct communicator *c, int status, const atomic_bool *gives_up, const char *what,
-                  struct error *err)
+static int await_communicator(struct communicator *c, int status, const atomic_bool *gives_up,
+                              const char *what, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     struct cuda_device *d = c->d;
@@ -83,7 +83,7 @@ static struct communicator *join(struct device *device, const struct communicato
     c = mem_alloc(sizeof *c);
     *c = (struct communicator){.d = d};
     int status = d->nccl->open(&c->handle, place);
-    if (!settle(c, status, gives_up, "members meet", err))
+    if (!await_communicator(c, status, gives_up, "members meet", err))
         return c;
     end(c);
     mem_free(c);
@@ -102,7 +102,7 @@ static int add(struct communicator *c, const struct communicator_sum *sum,
                                        .mean = sum->mean};
     if (cuda_enter(d, err))
         return err->code;
-    return settle(c, d->nccl->add(c->handle, &call, stream), gives_up, "a sum", err);
+    return await_communicator(c, d->nccl->add(c->handle, &call, stream), gives_up, "a sum", err);
 }
 
 static int state(struct communicator *c, struct error *err)

@@ -103,7 +103,7 @@ static struct device_event *record(struct device *device, enum queue_kind queue,
 }
 
 /* An event may be of another device, which had failed. */
-static void wait_for(struct device *device, enum queue_kind queue, struct device_event *event)
+static void wait_event(struct device *device, enum queue_kind queue, struct device_event *event)
 {
     struct cuda_device *d = cuda_device(device);
     struct error ignored = ERROR_INIT;
@@ -257,7 +257,7 @@ const struct device_queue cuda_queue = {
     .record = record,
     .event_free = event_free,
     .time = event_time,
-    .wait = wait_for,
+    .wait = wait_event,
     .query = query,
     .notify = notify,
     .block = block,

@@ -30,7 +30,7 @@ CUDA_LIBRARY(solver, FUNCTIONS, "factors of matrices",
 
 CUDA_LIBRARY_HANDLES(solver, cusolverDnHandle_t)
 
-static int use(void *handle, struct CUstream_st *stream)
+static int bind_stream(void *handle, struct CUstream_st *stream)
 {
     return (int)solver.set_stream(handle, stream);
 }
@@ -108,7 +108,7 @@ static const char *error_text(int status)
 const struct cuda_solver cuda_solver_real = {.load = load,
                                              .handle_new = handle_new,
                                              .handle_free = handle_free,
-                                             .use = use,
+                                             .use = bind_stream,
                                              .workspace = workspace,
                                              .factor = factor,
                                              .solve = solve,

@@ -11,7 +11,7 @@ struct parallel_loop {
     int chunks, flags;
 };
 
-static void run_chunks(void *context, int member, int members)
+static void run_member(void *context, int member, int members)
 {
     struct parallel_loop *loop = context;
     int flags = 0;
@@ -36,6 +36,6 @@ int parallel_for(int threads, int64_t n, int64_t grain, parallel_body *body, voi
         chunk = (chunk + PARALLEL_ALIGN - 1) / PARALLEL_ALIGN * PARALLEL_ALIGN;
     struct parallel_loop loop = {.body = body, .context = context, .n = n, .chunk = chunk};
     loop.chunks = threads;
-    team_run(threads, run_chunks, &loop);
+    team_run(threads, run_member, &loop);
     return loop.flags;
 }

@@ -76,7 +76,8 @@ static struct reduction_shapes reduction_of(struct grad *g)
                                      build_ints(&g->b, repeats, shape->rank)};
 }
 
-static struct edge spread(struct grad *g, struct edge x, const struct reduction_shapes *reduction)
+static struct edge broadcast_back(struct grad *g, struct edge x,
+                                  const struct reduction_shapes *reduction)
 {
     struct edge kept = build_binary(&g->b, "Reshape", x, reduction->kept);
     return build_binary(&g->b, "Tile", kept, reduction->repeats);
@@ -85,7 +86,7 @@ static struct edge spread(struct grad *g, struct edge x, const struct reduction_
 void reduce_sum_gradient(struct grad *g)
 {
     struct reduction_shapes reduction = reduction_of(g);
-    g->in[0] = spread(g, g->out[0], &reduction);
+    g->in[0] = broadcast_back(g, g->out[0], &reduction);
 }
 
 void reduce_mean_gradient(struct grad *g)
@@ -103,7 +104,7 @@ void reduce_mean_gradient(struct grad *g)
             build_binary(b, "Maximum", build_unary(b, "Size", grad_output(g, 0)), one);
         each = grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
     }
-    g->in[0] = spread(g, grad_by_count(g, "Div", g->out[0], each), &reduction);
+    g->in[0] = broadcast_back(g, grad_by_count(g, "Div", g->out[0], each), &reduction);
 }
 
 void reduce_extremum_gradient(struct grad *g)
@@ -192,5 +193,5 @@ void reduce_prod_gradient(struct grad *g)
         grad_mul(g, exclusive_product(g, matrix, false), exclusive_product(g, matrix, true));
     struct edge unflat = build_binary(b, "Reshape", others, build_unary(b, "Shape", moved));
     struct edge back = build_binary(b, "Transpose", unflat, moves.back);
-    g->in[0] = grad_mul(g, back, spread(g, g->out[0], &reduction));
+    g->in[0] = grad_mul(g, back, broadcast_back(g, g->out[0], &reduction));
 }

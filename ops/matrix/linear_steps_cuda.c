@@ -190,7 +190,7 @@ static int run_triangular(const struct linear_job *job)
 }
 
 /* to = l^T g: to the library the product of the transpose of g and of l. */
-static int multiply(const struct linear_job *job, const void *l, const void *g, void *to)
+static int multiply_transposed(const struct linear_job *job, const void *l, const void *g, void *to)
 {
     int64_t n = job->sizes.n;
     struct cuda_gemm gemm = {.type = job->type,
@@ -221,7 +221,7 @@ static int run_cholesky_grad(const struct linear_job *job)
     if (!code)
         code = square(job, CUDA_LOWER, job->b, job->out);
     if (!code)
-        code = multiply(job, l, job->out, m);
+        code = multiply_transposed(job, l, job->out, m);
     if (!code)
         code = square(job, CUDA_LOWER_HALVED, m, m);
     if (!code)

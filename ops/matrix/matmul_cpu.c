@@ -89,7 +89,7 @@ struct side_by_side {
     bool failed;
 };
 
-static void run_part(void *context, int part, int parts)
+static void multiply_part(void *context, int part, int parts)
 {
     struct side_by_side *all = context;
     int64_t end = all->n * (part + 1) / parts;
@@ -119,7 +119,7 @@ static int batch_matmul_run(struct kernel_call *call)
     struct side_by_side all = {.batch = &batch, .n = n};
     bool is_done = call->threads > 1 && n >= call->threads;
     if (is_done) {
-        team_run(call->threads, run_part, &all);
+        team_run(call->threads, multiply_part, &all);
         is_done = !all.failed;
     }
     int code = 0;

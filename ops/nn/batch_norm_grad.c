@@ -60,14 +60,14 @@ struct edge norm_reduce(struct grad *g, const char *op, struct edge image)
                         build_ints(&g->b, format_is_nchw(g->node) ? nchw : nhwc, 3));
 }
 
-static struct edge size_of(struct grad *g, struct edge x)
+static struct edge element_count(struct grad *g, struct edge x)
 {
     return grad_cast(g, build_unary(&g->b, "Size", x), grad_count_type(g, x));
 }
 
 struct edge norm_count(struct grad *g, struct edge image, struct edge vector)
 {
-    return grad_div(g, size_of(g, image), size_of(g, vector));
+    return grad_div(g, element_count(g, image), element_count(g, vector));
 }
 
 static struct edge by_count(struct grad *g, struct edge x, struct edge n)

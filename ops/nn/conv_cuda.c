@@ -50,7 +50,7 @@ static bool is_plain_axis(const struct window_axis *a)
     return a->size == 1 && a->stride == 1 && !a->before && a->in == a->out;
 }
 
-static size_t take(struct conv_steps *s, bool wanted, int64_t count, size_t size)
+static size_t take_scratch(struct conv_steps *s, bool wanted, int64_t count, size_t size)
 {
     size_t at = s->bytes, bytes = wanted ? (size_t)count * size : 0;
     s->bytes += (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
@@ -73,11 +73,11 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
     int64_t each = s->positions * s->row * (int64_t)element;
     s->chunk = s->is_plain ? c->batch : MATRIX_BYTES / each;
     s->chunk = s->chunk < 1 ? 1 : s->chunk < c->batch ? s->chunk : c->batch;
-    s->image = take(s, w->nchw, c->batch * s->image_count, size);
-    s->output = take(s, w->nchw, c->batch * s->output_count, size);
-    s->matrix = take(s, !s->is_plain, s->chunk * s->positions * s->row, element);
-    s->filter =
-        take(s, s->is_wide && c->direction == CONV_FILTER, shape_count(&c->filter), sizeof(float));
+    s->image = take_scratch(s, w->nchw, c->batch * s->image_count, size);
+    s->output = take_scratch(s, w->nchw, c->batch * s->output_count, size);
+    s->matrix = take_scratch(s, !s->is_plain, s->chunk * s->positions * s->row, element);
+    s->filter = take_scratch(s, s->is_wide && c->direction == CONV_FILTER, shape_count(&c->filter),
+                             sizeof(float));
 }
 
 /* ---- sizes of products ---- */
@@ -139,7 +139,8 @@ static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_st
         gemm = gemm_of(s, rest);
         cuda_gemm_plan(d, &gemm, &of_rest);
     }
-    s->work = take(s, true, (int64_t)(plan.bytes > of_rest.bytes ? plan.bytes : of_rest.bytes), 1);
+    s->work = take_scratch(s, true,
+                           (int64_t)(plan.bytes > of_rest.bytes ? plan.bytes : of_rest.bytes), 1);
     return plan;
 }
 

@@ -26,8 +26,8 @@ int conv_init(struct conv *c, const struct node *node, struct error *err)
     return window_init(&c->window, node, err);
 }
 
-static int solve(struct conv *c, const struct shape *image, const struct shape *filter,
-                 struct error *err)
+static int solve_shapes(struct conv *c, const struct shape *image, const struct shape *filter,
+                        struct error *err)
 {
     if (check_rank("image", image, 4, err) || check_rank("filter", filter, c->local ? 6 : 4, err))
         return err->code;
@@ -59,7 +59,7 @@ int conv_plan(struct kernel_setup *setup, struct conv *c)
     const struct shape *in[] = {&setup->in_types[0].shape, &setup->in_types[1].shape};
     if (c->direction != CONV_FORWARD)
         in[c->direction == CONV_FILTER] = &setup->out_types[0].shape;
-    return solve(c, in[0], in[1], setup->err);
+    return solve_shapes(c, in[0], in[1], setup->err);
 }
 
 bool conv_is_empty(const struct conv *c)
@@ -96,7 +96,7 @@ int conv_describe(struct kernel_call *call, const struct conv *form, struct conv
     *conv = *form;
     if ((direction == CONV_IMAGE && read_sizes(call, 0, 4, &image)) ||
         (direction == CONV_FILTER && read_sizes(call, 1, form->local ? 6 : 4, &filter)) ||
-        solve(conv, &image, &filter, call->err))
+        solve_shapes(conv, &image, &filter, call->err))
         return call->err->code;
     if (direction != CONV_FORWARD && !shape_equal(&conv->output, &call->in[2]->shape))
         return kernel_fail(call, "out_backprop must be %s, not %s", shape_text(&conv->output),

@@ -110,7 +110,7 @@ static int fused_prepare(struct kernel_setup *setup, const struct kernel_code *p
     return code;
 }
 
-static int matmul_prepare(struct kernel_setup *setup)
+static int product_prepare(struct kernel_setup *setup)
 {
     return fused_prepare(setup, &kernel_matmul);
 }
@@ -179,6 +179,6 @@ static int fused_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_fused_matmul = {
-    .prepare = matmul_prepare, .run = fused_run, .release = fusion_release};
+    .prepare = product_prepare, .run = fused_run, .release = fusion_release};
 const struct kernel_code kernel_fused_conv = {
     .prepare = conv_prepare, .run = fused_run, .release = fusion_release};

@@ -158,7 +158,7 @@ struct softmax_work {
     row_loop *loop;
 };
 
-static int run_part(void *context, int64_t begin, int64_t end)
+static int softmax_part(void *context, int64_t begin, int64_t end)
 {
     const struct softmax_work *part = context;
     for (int64_t i = begin; i < end; i++)
@@ -171,7 +171,7 @@ static int run_rows(struct kernel_call *call, const struct softmax_rows *rows, i
     const struct softmax_state *state = call->state;
     struct softmax_work part = {rows, state->loop};
     int64_t grain = PARALLEL_GRAIN_COMPUTE / (rows->n > 0 ? rows->n : 1) + 1;
-    parallel_for(call->threads, n, grain, run_part, &part);
+    parallel_for(call->threads, n, grain, softmax_part, &part);
     return KERNEL_DONE;
 }
 

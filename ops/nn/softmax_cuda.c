@@ -108,8 +108,8 @@ static size_t matrix_bytes(const struct shape *shape, enum dtype type)
 }
 
 /* Returns the scratch memory that `shape` needs for inputs of these shapes. */
-static size_t scratch_for(const struct shape *features, const struct shape *labels,
-                          const struct shape *shape, enum dtype type)
+static size_t broadcast_scratch(const struct shape *features, const struct shape *labels,
+                                const struct shape *shape, enum dtype type)
 {
     int n = is_repeated(features, shape) + is_repeated(labels, shape);
     return n ? (size_t)n * matrix_bytes(shape, type) : 0;
@@ -120,7 +120,7 @@ static int entropy_prepare(struct kernel_setup *setup)
     const struct node_output *in = setup->in_types;
     if (setup->shapes_known)
         setup->scratch_bytes =
-            scratch_for(&in[0].shape, &in[1].shape, &setup->out_types[1].shape, in[0].type);
+            broadcast_scratch(&in[0].shape, &in[1].shape, &setup->out_types[1].shape, in[0].type);
     return 0;
 }
 
@@ -177,7 +177,7 @@ static int entropy_run(struct kernel_call *call)
     if (!launch.rows)
         return KERNEL_DONE;
     const struct tensor *x = call->in[0], *labels = call->in[1];
-    size_t bytes = scratch_for(&x->shape, &labels->shape, &shape, x->type);
+    size_t bytes = broadcast_scratch(&x->shape, &labels->shape, &shape, x->type);
     char *scratch = cuda_scratch(call, bytes);
     if (bytes && !scratch)
         return call->err->code;

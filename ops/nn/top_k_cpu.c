@@ -74,7 +74,7 @@ struct top_k_work {
     row_loop *loop;
 };
 
-static int run_part(void *context, int64_t begin, int64_t end)
+static int top_k_part(void *context, int64_t begin, int64_t end)
 {
     const struct top_k_work *part = context;
     for (int64_t i = begin; i < end; i++)
@@ -98,7 +98,7 @@ static int top_k_run(struct kernel_call *call)
     w.indices = indices->data;
     struct top_k_work part = {&w, loops[in->type]};
     parallel_for(call->threads, w.k ? tensor_count(values) / w.k : 0,
-                 PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, run_part, &part);
+                 PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, top_k_part, &part);
     return KERNEL_DONE;
 }
 

@@ -67,7 +67,7 @@ static int64_t find_all(const struct hits *hits)
     return n;
 }
 
-static const struct sampled_place *sort(struct kernel_call *call, int64_t n)
+static const struct sampled_place *sort_places(struct kernel_call *call, int64_t n)
 {
     const int64_t *classes = call->in[1]->data;
     struct sampled_place *sorted = kernel_temporary(call, (size_t)(n + 1) * sizeof *sorted);
@@ -104,7 +104,7 @@ static int run(struct kernel_call *call)
                         .n_rows = classes->dims[0],
                         .n_true = n_true,
                         .n_sampled = sampled->dims[0]};
-    hits.sampled = sort(call, hits.n_sampled);
+    hits.sampled = sort_places(call, hits.n_sampled);
     if (!hits.sampled)
         return call->err->code;
     struct shape shape = shape_vector(find_all(&hits));

@@ -92,8 +92,8 @@ static int64_t draw(struct kernel_call *call, const struct candidate_law *law, i
     return 0;
 }
 
-static void expect(const struct kernel_call *call, const struct candidate_law *law,
-                   const struct tensor *classes, struct tensor *expected, int64_t tries)
+static void expected_counts(const struct kernel_call *call, const struct candidate_law *law,
+                            const struct tensor *classes, struct tensor *expected, int64_t tries)
 {
     const struct candidate_sampler *sampler = call->state;
     const int64_t *class = classes->data;
@@ -137,8 +137,8 @@ int candidate_sample(struct kernel_call *call, int input, const struct candidate
     int64_t tries = draw(call, law, call->out[0]->data);
     if (!tries)
         return call->err->code;
-    expect(call, law, call->in[input], call->out[1], tries);
-    expect(call, law, call->out[0], call->out[2], tries);
+    expected_counts(call, law, call->in[input], call->out[1], tries);
+    expected_counts(call, law, call->out[0], call->out[2], tries);
     return 0;
 }
 

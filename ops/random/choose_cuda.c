@@ -20,7 +20,7 @@ static int prepare(struct kernel_setup *setup, size_t scratch)
 
 /* ---- RandomShuffle ---- */
 
-static int64_t rows_of(const struct shape *shape)
+static int64_t row_count(const struct shape *shape)
 {
     return shape->rank ? shape->dims[0] : 1;
 }
@@ -28,7 +28,7 @@ static int64_t rows_of(const struct shape *shape)
 /* An order, and where each place goes. */
 static size_t shuffle_scratch(const struct shape *shape)
 {
-    return 2 * (size_t)rows_of(shape) * sizeof(int64_t);
+    return 2 * (size_t)row_count(shape) * sizeof(int64_t);
 }
 
 static int shuffle_prepare(struct kernel_setup *setup)
@@ -43,7 +43,7 @@ static int shuffle_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    int64_t n = rows_of(&in->shape);
+    int64_t n = row_count(&in->shape);
     int64_t *order = cuda_scratch(call, shuffle_scratch(&in->shape));
     if (!order)
         return call->err->code;

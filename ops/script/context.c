@@ -40,7 +40,7 @@ static void check_visible(lua_State *L, int context, int node)
                     node_text(graph_node(s->graph, node)), context_text(s, made_in));
 }
 
-static struct edge capture(lua_State *L, int context, struct edge outer)
+static struct edge capture_edge(lua_State *L, int context, struct edge outer)
 {
     struct script *s = script_of(L);
     const struct context *c = &s->contexts.items[context];
@@ -80,7 +80,7 @@ struct edge context_route(lua_State *L, int context, struct edge edge)
     int leader = s->leader;
     s->controls.n = 0;
     s->leader = -1;
-    struct edge inner = capture(L, context, outer);
+    struct edge inner = capture_edge(L, context, outer);
     s->controls.n = n_controls;
     s->leader = leader;
     map_put(&s->contexts.items[context].captured, arena_strdup(&s->arena, key),

@@ -116,7 +116,7 @@ void handle_collect(lua_State *L, int index, const char *what)
     collect(L, index, what, 0);
 }
 
-static const struct node_output *output_of(lua_State *L, struct edge edge)
+static const struct node_output *handle_output(lua_State *L, struct edge edge)
 {
     const struct node *node = graph_node(script_of(L)->graph, edge.node);
     if (edge.slot == CONTROL_SLOT)
@@ -222,11 +222,11 @@ static int push_field(lua_State *L, struct edge edge, const char *key)
     } else if (!strcmp(key, "n_outputs")) {
         lua_pushinteger(L, node->n_outputs);
     } else if (!strcmp(key, "dtype")) {
-        lua_pushstring(L, dtype_name(output_of(L, edge)->type));
+        lua_pushstring(L, dtype_name(handle_output(L, edge)->type));
     } else if (!strcmp(key, "shape")) {
-        push_shape(L, &output_of(L, edge)->shape);
+        push_shape(L, &handle_output(L, edge)->shape);
     } else if (!strcmp(key, "rank")) {
-        int rank = output_of(L, edge)->shape.rank;
+        int rank = handle_output(L, edge)->shape.rank;
         if (rank == SHAPE_UNKNOWN)
             lua_pushnil(L);
         else

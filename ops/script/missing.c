@@ -31,7 +31,7 @@ static void add_name(struct suggestions *names, const char *name)
     names->items[names->n] = NULL;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -48,7 +48,7 @@ static void add_keys(lua_State *L, int table, struct suggestions *names)
         lua_pop(L, 1);
     }
     if (names->n > first)
-        qsort(names->items + first, names->n - first, sizeof *names->items, compare_names);
+        qsort(names->items + first, names->n - first, sizeof *names->items, compare_strings);
 }
 
 static const char *hint(const char *key, const struct suggestions *names)

@@ -11,7 +11,7 @@
 #include "ops/script/internal.h"
 #include "ops/script/load.h"
 
-static int open_all(lua_State *L)
+static int open_libraries(lua_State *L)
 {
     sandbox_open(L);
     missing_open(L);
@@ -82,7 +82,7 @@ struct script *script_new(struct graph *graph, const struct script_options *opti
     }
     *(struct script **)lua_getextraspace(s->L) = s;
     lua_atpanic(s->L, panic);
-    if (call(s, open_all, 0, err)) {
+    if (call(s, open_libraries, 0, err)) {
         script_free(s);
         return NULL;
     }

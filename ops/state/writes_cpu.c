@@ -30,7 +30,7 @@ static int copy_part(void *context, int64_t begin, int64_t end)
 
 /* A value becomes the variable's without a copy: others who have it only read it, and a writer of
  * the variable leaves it to them. False: it is to be copied. */
-static bool take_value(struct kernel_call *call, enum variable_write how, int *code)
+static bool move_value(struct kernel_call *call, enum variable_write how, int *code)
 {
     struct variable *variable = call->refs[0];
     struct tensor value;
@@ -50,7 +50,7 @@ static int assign_run(struct kernel_call *call)
     int code;
     if (assign_itself(call))
         return assign_finish(call, KERNEL_DONE);
-    if (take_value(call, how, &code))
+    if (move_value(call, how, &code))
         return code ? code : assign_finish(call, KERNEL_DONE);
     if (variable_prepare_write(variable, &value->shape, how, call->err))
         return call->err->code;

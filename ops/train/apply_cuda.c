@@ -17,7 +17,7 @@ struct cuda_apply_state {
     struct apply_batch batch; /* of several */
 };
 
-static struct cuda_apply_part part_of(const struct apply_arguments *arguments)
+static struct cuda_apply_part apply_part(const struct apply_arguments *arguments)
 {
     struct cuda_apply_part part = {.w = arguments->w, .g = arguments->g, .n = arguments->n};
     for (int i = 0; i < CUDA_APPLY_SLOTS; i++)
@@ -53,7 +53,7 @@ static int run(struct kernel_call *call)
     struct apply_arguments arguments;
     if (apply_collect(call, &state->form, &arguments))
         return call->err->code;
-    struct cuda_apply_part part = part_of(&arguments);
+    struct cuda_apply_part part = apply_part(&arguments);
     int code = part.n ? launch(call, &arguments, &part, 1) : KERNEL_DONE;
     return code > 0 ? code : apply_finish(call, code);
 }
@@ -75,7 +75,7 @@ static int launch_batch(struct kernel_call *call, const struct apply_batch *batc
     int64_t all = 0;
     apply_batch_collect(call, batch, first, n, arguments);
     for (int i = 0; i < n; i++) {
-        parts[i] = part_of(&arguments[i]);
+        parts[i] = apply_part(&arguments[i]);
         all += arguments[i].n;
     }
     return all ? launch(call, arguments, parts, n) : KERNEL_DONE;

@@ -28,26 +28,27 @@ int user_infer_outputs(const tf_infer *infer)
     return infer->infer->n_out;
 }
 
-static const struct node_output *input_of(const tf_infer *infer, int input)
+static const struct node_output *infer_input(const tf_infer *infer, int input)
 {
     return input >= 0 && input < infer->infer->n_in ? infer->infer->in[input] : NULL;
 }
 
 enum tf_type user_infer_type(const tf_infer *infer, int input)
 {
-    const struct node_output *in = input_of(infer, input);
+    const struct node_output *in = infer_input(infer, input);
     return in ? (enum tf_type)in->type : TF_INVALID;
 }
 
 void user_infer_shape(const tf_infer *infer, int input, struct tf_shape *shape)
 {
-    const struct node_output *in = input_of(infer, input);
+    const struct node_output *in = infer_input(infer, input);
     *shape = user_shape_out(in ? &in->shape : &SHAPE_ANY);
 }
 
 const void *user_infer_value(const tf_infer *infer, int input, struct tf_shape *shape)
 {
-    const struct tensor *value = input_of(infer, input) ? infer_value(infer->infer, input) : NULL;
+    const struct tensor *value =
+        infer_input(infer, input) ? infer_value(infer->infer, input) : NULL;
     if (!value || value->type == STRING)
         return NULL;
     *shape = user_shape_out(&value->shape);
@@ -67,7 +68,7 @@ void user_infer_set(tf_infer *infer, int output, const struct tf_shape *shape)
 
 static bool has_both(tf_infer *infer, int a, int b)
 {
-    if (input_of(infer, a) && input_of(infer, b))
+    if (infer_input(infer, a) && infer_input(infer, b))
         return true;
     infer_fail(infer->infer, "its shape function asks for inputs %d and %d of %d", a, b,
                infer->infer->n_in);

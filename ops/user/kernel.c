@@ -58,38 +58,38 @@ int user_kernel_outputs(const tf_kernel *kernel)
 }
 
 /* NULL: there is no such input. */
-static const struct tensor *input_of(const tf_kernel *kernel, int input)
+static const struct tensor *kernel_input(const tf_kernel *kernel, int input)
 {
     return input >= 0 && input < kernel->call->n_in ? kernel->call->in[input] : NULL;
 }
 
 enum tf_type user_kernel_type(const tf_kernel *kernel, int input)
 {
-    const struct tensor *in = input_of(kernel, input);
+    const struct tensor *in = kernel_input(kernel, input);
     return in ? (enum tf_type)in->type : TF_INVALID;
 }
 
 void user_kernel_shape(const tf_kernel *kernel, int input, struct tf_shape *shape)
 {
-    const struct tensor *in = input_of(kernel, input);
+    const struct tensor *in = kernel_input(kernel, input);
     *shape = user_shape_out(in ? &in->shape : &SHAPE_ANY);
 }
 
 int64_t user_kernel_count(const tf_kernel *kernel, int input)
 {
-    const struct tensor *in = input_of(kernel, input);
+    const struct tensor *in = kernel_input(kernel, input);
     return in ? tensor_count(in) : 0;
 }
 
 const void *user_kernel_data(const tf_kernel *kernel, int input)
 {
-    const struct tensor *in = input_of(kernel, input);
+    const struct tensor *in = kernel_input(kernel, input);
     return in && in->type != STRING ? in->data : NULL;
 }
 
 const char *user_kernel_string(const tf_kernel *kernel, int input, int64_t element, size_t *length)
 {
-    const struct tensor *in = input_of(kernel, input);
+    const struct tensor *in = kernel_input(kernel, input);
     const char *text = NULL;
     *length = 0;
     if (in && in->type == STRING && element >= 0 && element < tensor_count(in))
@@ -97,7 +97,7 @@ const char *user_kernel_string(const tf_kernel *kernel, int input, int64_t eleme
     return text;
 }
 
-static const struct node_output *output_of(const tf_kernel *kernel, int output)
+static const struct node_output *kernel_output(const tf_kernel *kernel, int output)
 {
     const struct kernel_call *call = kernel->call;
     return output >= 0 && output < call->n_out ? &call->node->outputs[output] : NULL;
@@ -105,7 +105,7 @@ static const struct node_output *output_of(const tf_kernel *kernel, int output)
 
 enum tf_type user_kernel_output_type(const tf_kernel *kernel, int output)
 {
-    const struct node_output *out = output_of(kernel, output);
+    const struct node_output *out = kernel_output(kernel, output);
     return out ? (enum tf_type)out->type : TF_INVALID;
 }
 
@@ -113,7 +113,7 @@ enum tf_type user_kernel_output_type(const tf_kernel *kernel, int output)
 static bool may_make(tf_kernel *kernel, int output, const struct tf_shape *shape, bool is_strings,
                      struct shape *own)
 {
-    const struct node_output *out = output_of(kernel, output);
+    const struct node_output *out = kernel_output(kernel, output);
     if (kernel->call->err->code)
         return false;
     if (!out || (out->type == STRING) != is_strings)

@@ -149,7 +149,7 @@ static int check_declarations(const struct loaded_ops *loaded, struct error *err
     return code ? err->code = ERR_DATA : 0;
 }
 
-static int take(const struct tf_ops *object, struct error *err)
+static int take_table(const struct tf_ops *object, struct error *err)
 {
     struct loaded_ops loaded = {0};
     int code = check_versions(object, err);
@@ -197,7 +197,7 @@ int user_ops_load(const char *path, struct error *err)
     for (size_t i = 0; i < taken.n; i++)
         if (taken.items[i] == found)
             return 0;
-    if (!err->code && !take(found, err))
+    if (!err->code && !take_table(found, err))
         vec_push(&taken, found);
     return err->code ? error_prefix(err, "%s: ", path) : 0;
 }

@@ -83,7 +83,7 @@ static bool parse_key(const char *text, size_t n, unsigned char key[TLS_KEY_BYTE
 }
 
 /* At most n bytes, from a pipe too. */
-static ssize_t read_all(int fd, char *text, size_t n)
+static ssize_t read_up_to(int fd, char *text, size_t n)
 {
     size_t got = 0;
     while (got < n) {
@@ -112,7 +112,7 @@ static int read_key(const char *path, unsigned char key[TLS_KEY_BYTES], struct e
         error_set(err, ERR_DENIED, "%s: others may read this key; chmod 600 it, or make a new one",
                   path);
     } else {
-        ssize_t n = read_all(fd, text, sizeof text);
+        ssize_t n = read_up_to(fd, text, sizeof text);
         if (n < 0)
             error_set_errno(err, ERR_IO, "%s", path);
         else if (!parse_key(text, (size_t)n, key))

@@ -240,7 +240,7 @@ static int handshake(struct channel *channel, struct error *err)
 }
 
 /* Returns the result of SSL_read or SSL_write in the form of a system call. */
-static ssize_t failed(struct tls_channel *tls, int status)
+static ssize_t ssl_result(struct tls_channel *tls, int status)
 {
     int what = SSL_get_error(tls->ssl, status);
     if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) {
@@ -275,7 +275,7 @@ static ssize_t tls_read(struct channel *channel, const struct iovec *vectors, in
                 break;
         }
     }
-    ssize_t result = total || status == 1 ? (ssize_t)total : failed(tls, status);
+    ssize_t result = total || status == 1 ? (ssize_t)total : ssl_result(tls, status);
     pthread_mutex_unlock(&tls->lock);
     return result;
 }
@@ -314,7 +314,7 @@ static ssize_t tls_write(struct channel *channel, const struct iovec *vectors, i
     if (!tls->owed)
         tls->owed = encrypt(tls, vectors, n, &status);
     if (status != 1 && !tls->owed) {
-        result = failed(tls, status);
+        result = ssl_result(tls, status);
     } else if (!send_ready(tls)) {
         result = -1;
     } else {

@@ -82,7 +82,7 @@ static int find_task(const struct process_group *group, const char *task)
 
 /* A member that comes back when a group has failed is told so: the rest of the group is not for it.
  * */
-static void opened(struct hub_watcher *watcher, struct peer *peer)
+static void peer_opened(struct hub_watcher *watcher, struct peer *peer)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, peer_task(peer));
@@ -107,7 +107,7 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     }
 }
 
-static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void peer_lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     struct error reason = ERROR_INIT;
@@ -145,8 +145,9 @@ int server_of(const struct process_group *group, const struct collective_round *
 /* ---- the interface ---- */
 
 /* With the lock: the round, held. */
-static struct collective_round *enter(struct process_group *group, const struct collective_key *key,
-                                      struct collective_waiter *waiter)
+static struct collective_round *hold_round(struct process_group *group,
+                                           const struct collective_key *key,
+                                           struct collective_waiter *waiter)
 {
     struct collective_round *r = round_get(group, key);
     r->holders++;
@@ -172,7 +173,7 @@ static void links_reduce(struct collective *collective, const struct collective_
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = enter(group, &call->key, waiter);
+    struct collective_round *r = hold_round(group, &call->key, waiter);
     round_call(group, r, call, &err);
     pthread_mutex_unlock(&group->lock);
     if (r->on_device)
@@ -187,7 +188,7 @@ void call_replace(struct process_group *group, struct collective_round *before,
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
     struct collective_waiter *waiter = round_end(group, before);
-    struct collective_round *r = waiter ? enter(group, &call->key, waiter) : NULL;
+    struct collective_round *r = waiter ? hold_round(group, &call->key, waiter) : NULL;
     if (r)
         round_call(group, r, call, &err);
     pthread_mutex_unlock(&group->lock);
@@ -200,7 +201,7 @@ static int links_decline(struct collective *collective, const struct collective_
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = enter(group, key, NULL);
+    struct collective_round *r = hold_round(group, key, NULL);
     round_decline(group, r, members);
     pthread_mutex_unlock(&group->lock);
     call_tell(group, r, err);
@@ -301,7 +302,7 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
     group->memory = recycle_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->returned, NULL);
-    group->watcher = (struct hub_watcher){opened, lost, dial_failed, NULL};
+    group->watcher = (struct hub_watcher){peer_opened, peer_lost, dial_failed, NULL};
     hub_watch(hub, &group->watcher);
     group->reducer = (struct hub_reducer){reduce_take, reduce_place, group};
     hub_reduce(hub, &group->reducer);

@@ -206,8 +206,8 @@ static int share_with(struct process_group *group, const struct collective_round
 
 /* To each where it reads the value already; or by the block that has a copy, if any; or as it is. A
  * part that is read where it is needs no message. */
-static void give(struct process_group *group, const struct collective_round *r,
-                 const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
+static void send_chunk(struct process_group *group, const struct collective_round *r,
+                       const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
 {
     for (int i = 0; i < r->n_members; i++) {
         int rank = r->members[i];
@@ -257,7 +257,7 @@ static void do_send(struct process_group *group, struct collective_round *r, str
     int shared = share_with(group, r, chunk, peer, &data);
     if (shared >= 0)
         memcpy(data, piece.data, tensor_bytes(&piece));
-    give(group, r, chunk, peer, &reduce, shared);
+    send_chunk(group, r, chunk, peer, &reduce, shared);
 }
 
 static void do_add(struct process_group *group, struct collective_round *r, struct chunk *chunk,
@@ -312,7 +312,7 @@ static void do_sum(struct process_group *group, struct collective_round *r, stru
                                   .tensors = &sum,
                                   .n = stays ? 0 : 1,
                                   .is_there = stays};
-    give(group, r, chunk, TO_ALL, &reduce, shared);
+    send_chunk(group, r, chunk, TO_ALL, &reduce, shared);
 }
 
 typedef void do_function(struct process_group *group, struct collective_round *r,

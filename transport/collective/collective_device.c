@@ -179,7 +179,7 @@ static void added(struct event_waiter *over, const struct error *failure)
     round_drop(group, s->round);
 }
 
-static int add_value(struct device_sum *s, int i, struct error *err)
+static int add_device_value(struct device_sum *s, int i, struct error *err)
 {
     struct device_sums *sums = s->group->sums;
     const struct tensor *value = &s->round->own[i];
@@ -206,13 +206,13 @@ static int add_value(struct device_sum *s, int i, struct error *err)
 }
 
 /* Work that was enqueued before a failure has to end before its memory may be used again. */
-static void enqueue(struct device_sum *s)
+static void enqueue_sum(struct device_sum *s)
 {
     struct device *device = s->group->sums->device;
     struct error err = ERROR_INIT;
     device->queue->wait(device, QUEUE_COMPUTE, s->copy.at.ready);
     for (int i = 0; i < s->round->n && !err.code; i++)
-        add_value(s, i, &err);
+        add_device_value(s, i, &err);
     if (err.code)
         lose(s->group->sums, &err);
     s->over.done = added;
@@ -309,7 +309,7 @@ static void *run_sums(void *argument)
     while (!closing) {
         struct device_sum *s = wait_for_sum(sums, &closing);
         if (s && s->is_enqueued) {
-            enqueue(s);
+            enqueue_sum(s);
         } else if (s) {
             fail(s, &sums->failed);
             round_drop(s->group, s->round);
@@ -323,7 +323,7 @@ static void *run_sums(void *argument)
 
 /* ---- for the group ---- */
 
-static bool is_over(void *context)
+static bool is_joined(void *context)
 {
     struct device_sums *sums = context;
     pthread_mutex_lock(&sums->group->lock);
@@ -350,7 +350,7 @@ int collective_links_add_on(struct collective *collective, struct device *device
     if (group->failed.code)
         device_sums_give_up(sums, &group->failed);
     pthread_mutex_unlock(&group->lock);
-    while (!loop_run_until(hub_loop(group->hub), is_over, sums, -1))
+    while (!loop_run_until(hub_loop(group->hub), is_joined, sums, -1))
         ;
     pthread_mutex_lock(&sums->group->lock);
     if (sums->join == JOIN_FAILED)

@@ -255,7 +255,7 @@ struct shared_part {
     uint64_t block;
 };
 
-static void give_back(struct buffer *buffer)
+static void return_memory(struct buffer *buffer)
 {
     struct shared_part *mapped = (struct shared_part *)buffer;
     shared_view_return(buffer->owner, mapped->block);
@@ -280,7 +280,7 @@ int shared_read(struct process_group *group, int rank, uint64_t block, struct te
     mapped->block = block;
     mapped->buffer = (struct buffer){.bytes = SHARED_BLOCK_BYTES,
                                      .data = data,
-                                     .free = give_back,
+                                     .free = return_memory,
                                      .owner = view,
                                      .is_read = is_read};
     atomic_init(&mapped->buffer.holders, 1);

@@ -178,7 +178,7 @@ static int take_of_round(struct process_group *group, int64_t what,
     return code;
 }
 
-static int rank_of(struct process_group *group, const struct peer *peer)
+static int peer_rank(struct process_group *group, const struct peer *peer)
 {
     int rank = -1;
     pthread_mutex_lock(&group->lock);
@@ -227,7 +227,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
 {
     struct process_group *group = context;
     const msgpack_object *header = &record->header;
-    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
+    struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
     uint64_t shared;
     int64_t what;
     int code = 0;
@@ -256,7 +256,7 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
     struct process_group *group = context;
-    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
+    struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
     int64_t what;
     if (record->n_tensors || taken.rank < 0 || !record_get_int(&record->header, "what", &what) ||
         what != REDUCE_SUM || !reduce_read_key(&record->header, &taken.key, &taken.index))

@@ -144,8 +144,8 @@ static void drop_sum(struct held_sum **at)
     mem_free(sum);
 }
 
-static int take_part(struct sum_server *server, struct peer *peer, const struct sum_part *said,
-                     struct error *err)
+static int receive_part(struct sum_server *server, struct peer *peer, const struct sum_part *said,
+                        struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
     int64_t bytes = (int64_t)tensor_bytes(said->block), waiting = 0; /* parts of the peer's */
@@ -191,7 +191,7 @@ static int take_part(struct sum_server *server, struct peer *peer, const struct 
 
 /* ---- records ---- */
 
-static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
+static int receive(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct sum_server *server = context;
     struct sum_part said = {.n = 0};
@@ -203,7 +203,7 @@ static int take(void *context, struct peer *peer, const struct record *record, s
     else if (what == REDUCE_JOIN)
         reduce_send_to(NULL, peer, &(struct reduce){.what = REDUCE_ANSWER});
     else if (!read_said(record, peer, &said, err) && what == REDUCE_PART)
-        take_part(server, peer, &said, err);
+        receive_part(server, peer, &said, err);
     for (int i = 0; what == REDUCE_RELAY && i < said.n && !err->code; i++) {
         const msgpack_object_str *text = &said.members[i].via.str;
         char *task = mem_strndup(text->ptr, text->size);
@@ -232,7 +232,7 @@ static bool place(void *context, struct peer *peer, const struct record *record,
 /* ---- links ---- */
 
 /* Sums that have a part of the peer's, or, if nobody has come in its place, want one, are over. */
-static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void peer_lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
     const char *task = peer_task(peer);
@@ -261,8 +261,8 @@ struct sum_server *sum_server_new(const struct sum_server_options *options)
     struct sum_server *server = mem_alloc(sizeof *server);
     server->options = *options;
     server->memory = recycle_new(KEPT_BYTES);
-    server->watcher = (struct hub_watcher){NULL, lost, NULL, NULL};
-    server->reducer = (struct hub_reducer){take, place, server};
+    server->watcher = (struct hub_watcher){NULL, peer_lost, NULL, NULL};
+    server->reducer = (struct hub_reducer){receive, place, server};
     hub_watch(options->hub, &server->watcher);
     hub_reduce(options->hub, &server->reducer);
     return server;

@@ -63,7 +63,7 @@ static void dial_waits(void *context, const char *task, const char *text)
         member->options.waiting(member->options.context, text);
 }
 
-static void tell(void *context, const char *text)
+static void say_waiting(void *context, const char *text)
 {
     const struct member *member = context;
     if (member->options.tell)
@@ -100,7 +100,7 @@ int member_open(struct member *member, const struct member_options *options, str
                   .no_key = options->no_key,
                   .lease = options->lease},
         .waiting = dial_waits,
-        .tell = tell,
+        .tell = say_waiting,
         .context = member};
     member->hub = hub_new(&hub, err);
     return member->hub ? 0 : err->code;

@@ -65,7 +65,7 @@ static void give_up(struct dial *dial, const struct error *why)
 }
 
 /* Later, or not at all. `why` starts with the task and the address. */
-static void failed(struct dial *dial, const struct error *why)
+static void retry_later(struct dial *dial, const struct error *why)
 {
     double now = time_now();
     dial->last = *why;
@@ -96,7 +96,7 @@ static void failed_errno(struct dial *dial, int number)
 {
     struct error err = ERROR_INIT;
     error_set(&err, ERR_UNAVAILABLE, "%s at %s: %s", dial->task, dial->text, errno_text(number));
-    failed(dial, &err);
+    retry_later(dial, &err);
 }
 
 static void connected(struct dial *dial)
@@ -108,7 +108,7 @@ static void connected(struct dial *dial)
     loop_timer_set(dial->timer, -1); /* the link has its own */
     dial->link = peers_add(dial->peers, fd, &dial->address, dial->text, dial->task, &err);
     if (!dial->link)
-        failed(dial, &err);
+        retry_later(dial, &err);
 }
 
 static void connect_ready(evutil_socket_t fd, short what, void *context)
@@ -136,7 +136,7 @@ static void timed(void *context)
         struct error err = ERROR_INIT;
         dial->fd = socket_open(&dial->address, &err);
         if (dial->fd < 0) {
-            failed(dial, &err);
+            retry_later(dial, &err);
         } else if (!connect(dial->fd, (struct sockaddr *)&dial->address.socket,
                             dial->address.length)) {
             connected(dial);
@@ -206,7 +206,7 @@ void dial_lost(struct peers *peers, const struct link *link, const struct error 
         if (dial->link != link)
             continue;
         dial->link = NULL;
-        failed(dial, why);
+        retry_later(dial, why);
         return;
     }
 }

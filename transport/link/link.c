@@ -82,7 +82,7 @@ void link_fail(struct link *link, const struct error *why)
     finish(link);
 }
 
-static void tell(struct link *link, const struct error *why)
+static void notify_owner(struct link *link, const struct error *why)
 {
     if (link->state == LINK_HANDSHAKE || link->state == LINK_DRAINING)
         return;
@@ -95,7 +95,7 @@ static void tell(struct link *link, const struct error *why)
 
 void link_refuse(struct link *link, const struct error *why)
 {
-    tell(link, why);
+    notify_owner(link, why);
     link_fail(link, why);
 }
 
@@ -135,7 +135,7 @@ static void close_posted(void *argument)
             shutdown(link->fd, SHUT_WR);
     } else if (link->state != LINK_CLOSED) {
         if (link->why.code)
-            tell(link, &link->why);
+            notify_owner(link, &link->why);
         finish(link);
     }
     link_release(link);

@@ -45,7 +45,7 @@ void link_send_hello(struct link *link)
     link_send_own(link);
 }
 
-static bool fits(const char *text)
+static bool is_short(const char *text)
 {
     size_t n = strlen(text);
     return n <= 256 && str_is_printable(text, n);
@@ -67,7 +67,7 @@ int link_take_hello(struct link *link, struct record *record, struct error *err)
     const msgpack_object *header = &record->header;
     const char *job = record_text(header, "job"), *task = record_text(header, "task");
     int64_t incarnation;
-    if (!job || !fits(job) || !task || !fits(task) ||
+    if (!job || !is_short(job) || !task || !is_short(task) ||
         !record_get_int(header, "incarnation", &incarnation) || incarnation < 0)
         return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
     mem_free((void *)(uintptr_t)link->peer.job);

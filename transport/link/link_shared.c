@@ -51,7 +51,7 @@ void link_welcome(struct link *link)
     }
 }
 
-static void use(struct link *link, struct channel *channel)
+static void use_channel(struct link *link, struct channel *channel)
 {
     link->channel->type->free(link->channel);
     link->channel = channel;
@@ -73,12 +73,12 @@ void link_take_welcome(struct link *link, const struct record *record)
             channel = shared_map(link->fd, link->shared_bytes, fds, &ignored);
         send_ping(link, channel ? link->shared_bytes : 0);
         if (channel)
-            use(link, channel);
+            use_channel(link, channel);
     } else if (link->offered) {
         struct channel *channel = link->offered;
         link->offered = NULL;
         if (shared)
-            use(link, channel);
+            use_channel(link, channel);
         else
             channel->type->free(channel);
     }

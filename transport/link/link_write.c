@@ -36,7 +36,7 @@ static void write_failed_posted(void *argument)
 }
 
 /* Gives up the right to write. False: there is something to write after all. */
-static bool leave(struct link *link, enum outbox_state state)
+static bool stop_writing(struct link *link, enum outbox_state state)
 {
     struct outbox *out = &link->out;
     pthread_mutex_lock(&out->lock);
@@ -64,13 +64,13 @@ static void write_later(struct link *link)
 }
 
 /* As the writer; `some`: as much as may keep others waiting. */
-static void write_out(struct link *link, bool some)
+static void write_records(struct link *link, bool some)
 {
     struct iovec vectors[OUTBOX_WINDOW];
     size_t total = 0;
     for (;;) {
         int n = outbox_offer(&link->out, link->channel->write_bytes, vectors);
-        if (!n && leave(link, OUTBOX_IDLE))
+        if (!n && stop_writing(link, OUTBOX_IDLE))
             return;
         if (!n)
             continue;
@@ -87,7 +87,7 @@ static void write_out(struct link *link, bool some)
             write_later(link);
             return;
         }
-        if (errno == EINTR || (errno == EAGAIN && !leave(link, OUTBOX_FULL)))
+        if (errno == EINTR || (errno == EAGAIN && !stop_writing(link, OUTBOX_FULL)))
             continue;
         if (errno != EAGAIN) {
             /* Nobody else writes any more. */
@@ -111,7 +111,7 @@ static void go_on_writing(struct link *link)
         out->state = OUTBOX_WRITING;
     pthread_mutex_unlock(&out->lock);
     if (mine)
-        write_out(link, true);
+        write_records(link, true);
 }
 
 void link_can_write(struct link *link)
@@ -172,7 +172,7 @@ static int put(struct link *link, int32_t priority, const struct named_tensor *t
     }
     pthread_mutex_unlock(&out->lock);
     if (mine)
-        write_out(link, loop_is_current(link->loop));
+        write_records(link, loop_is_current(link->loop));
     return status;
 }
 

@@ -97,7 +97,7 @@ struct room {
 };
 
 /* NULL: it was closed. */
-static struct link *take(struct listener *listener, int fd)
+static struct link *accept_link(struct listener *listener, int fd)
 {
     struct peers *peers = listener->peers;
     struct address from;
@@ -120,7 +120,7 @@ static int keep_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void tell(struct listener *listener, const struct error *why)
+static void notify_owner(struct listener *listener, const struct error *why)
 {
     const struct peers_handler *handler = &listener->peers->handler;
     struct str text = STR_INIT;
@@ -142,7 +142,7 @@ static struct error tell_full(struct listener *listener, int number)
                   (unsigned long long)limit.rlim_cur);
     else
         error_set(&why, ERR_RETRY, "has no file descriptor left: %s", errno_text(number));
-    tell(listener, &why);
+    notify_owner(listener, &why);
     return why;
 }
 
@@ -155,7 +155,7 @@ static void turn_away(struct listener *listener, int number)
     close(listener->spare);
     listener->spare = -1;
     int peer = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct link *link = peer < 0 ? NULL : take(listener, peer);
+    struct link *link = peer < 0 ? NULL : accept_link(listener, peer);
     if (!link)
         return;
     count_too_many(listener->peers);
@@ -222,7 +222,7 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
     do {
         int peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (peer >= 0) {
-            take(listener, peer);
+            accept_link(listener, peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             if (errno == EMFILE || errno == ENFILE)
                 turn_away(listener, errno);
@@ -236,7 +236,7 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
 
 /* Connections that are turned away are told so one at a time, on the descriptor that is kept back.
  * */
-static void resume(void *context)
+static void resume_accepting(void *context)
 {
     struct listener *listener = context;
     if (listener->spare < 0 && (listener->spare = keep_spare()) < 0)
@@ -263,7 +263,7 @@ int peers_listen(struct peers *peers, const char *text, struct address *bound, s
         (struct listener){.peers = peers, .fd = fd, .spare = keep_spare(), .address = address};
     if (!address_is_unix(&address))
         address_of_socket(&listener->address, fd, false);
-    listener->timer = loop_timer_new(peers->loop, resume, listener);
+    listener->timer = loop_timer_new(peers->loop, resume_accepting, listener);
     listener->event = event_new(peers->loop->base, fd, EV_READ | EV_PERSIST, accept_all, listener);
     if (!listener->event || event_add(listener->event, NULL))
         mem_exhausted(0);

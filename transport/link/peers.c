@@ -96,7 +96,7 @@ static int take_hello(void *context, struct link *link, struct error *err)
     return 0;
 }
 
-static void opened(void *context, struct link *link)
+static void link_opened(void *context, struct link *link)
 {
     struct peers *peers = context;
     peers->n_waiting -= !link->dialed;
@@ -197,7 +197,7 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
         .recycle = recycle_new(KEPT_BYTES),
         .context = peers,
         .hello = take_hello,
-        .opened = opened,
+        .opened = link_opened,
         .closed = closed,
         .record = handler->link.record,
         .place = handler->link.place,

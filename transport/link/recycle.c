@@ -51,7 +51,7 @@ static void free_blocks(struct recycled_block *block)
     }
 }
 
-static void relieve(struct mem_keeper *keeper)
+static void free_recycled(struct mem_keeper *keeper)
 {
     recycle_trim((struct recycle *)keeper, 0);
 }
@@ -62,7 +62,7 @@ struct recycle *recycle_new(size_t limit)
     pthread_mutex_init(&recycle->lock, NULL);
     recycle->limit = limit;
     recycle->holders = 1;
-    recycle->keeper.give_back = relieve;
+    recycle->keeper.give_back = free_recycled;
     mem_keeper_add(&recycle->keeper);
     return recycle;
 }
@@ -90,7 +90,7 @@ void recycle_free(struct recycle *recycle)
     drop(recycle);
 }
 
-static void give_back(struct buffer *buffer)
+static void return_block(struct buffer *buffer)
 {
     struct recycled_block *block = (struct recycled_block *)buffer; /* its first member */
     struct recycle *recycle = buffer->owner;
@@ -107,7 +107,7 @@ static void give_back(struct buffer *buffer)
 }
 
 /* A block that is not much larger than asked for. */
-static struct recycled_block *take(struct recycle *recycle, size_t bytes)
+static struct recycled_block *take_block(struct recycle *recycle, size_t bytes)
 {
     for (struct recycled_block **at = &recycle->kept; *at; at = &(*at)->next) {
         struct recycled_block *block = *at;
@@ -126,7 +126,7 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     if (bytes < LEAST_BYTES)
         return tensor_alloc(t, like->type, &like->shape, err);
     pthread_mutex_lock(&recycle->lock);
-    struct recycled_block *block = take(recycle, bytes);
+    struct recycled_block *block = take_block(recycle, bytes);
     recycle->holders++;
     pthread_mutex_unlock(&recycle->lock);
     if (!block) {
@@ -144,7 +144,7 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     }
     atomic_init(&block->buffer.holders, 1);
     block->buffer.bytes = bytes;
-    block->buffer.free = give_back;
+    block->buffer.free = return_block;
     block->buffer.owner = recycle;
     *t = (struct tensor){like->type, like->shape, block->buffer.data, &block->buffer, NULL};
     return 0;

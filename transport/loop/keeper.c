@@ -17,7 +17,7 @@ struct keeper {
     bool ended, started;
 };
 
-static void *keep(void *argument)
+static void *keep_time(void *argument)
 {
     struct keeper *keeper = argument;
     pthread_mutex_lock(&keeper->lock);
@@ -58,7 +58,7 @@ void keeper_add(struct loop *loop, struct keeper_task *task, double period)
         pthread_mutex_init(&keeper->lock, NULL);
         time_cond_init(&keeper->changed);
         keeper->period = 1;
-        keeper->started = !thread_start(&keeper->thread, keep, keeper);
+        keeper->started = !thread_start(&keeper->thread, keep_time, keeper);
         loop->keeper = keeper;
     }
     pthread_mutex_lock(&keeper->lock);

@@ -182,7 +182,7 @@ static bool arm_pollers(struct loop *loop, bool sleeping)
  * than to ask whether they can be, in shared memory not even a system call. So all descriptors are
  * asked only every so often. EVLOOP_ONCE, or libevent would go on for as long as a descriptor stays
  * ready. */
-static bool look(struct loop *loop, int *failed)
+static bool poll_now(struct loop *loop, int *failed)
 {
     loop->worked = false;
     *failed = 0;
@@ -210,14 +210,14 @@ static bool look(struct loop *loop, int *failed)
 static int wait_once(struct loop *loop)
 {
     int failed;
-    if (look(loop, &failed) || failed)
+    if (poll_now(loop, &failed) || failed)
         return failed;
     double start = time_now();
     if (spin_is_worth(&loop->spin, start)) {
         double end = start + loop->spin.limit;
         bool found = false;
         while (!found && !failed && time_now() < end)
-            found = look(loop, &failed) || atomic_load(&loop->stopped);
+            found = poll_now(loop, &failed) || atomic_load(&loop->stopped);
         spin_ended(&loop->spin, found);
         if (found || failed)
             return failed;
@@ -238,7 +238,7 @@ static void enter(struct loop *loop)
     BUG_ON(!atomic_compare_exchange_strong(&loop->runner, &none, &this_thread));
 }
 
-static void leave(struct loop *loop)
+static void leave_loop(struct loop *loop)
 {
     run_calls(loop); /* what the last round posted, as what links have to write, does not wait */
     loop_end_round(loop);
@@ -252,7 +252,7 @@ int loop_run(struct loop *loop, struct error *err)
     while (!failed && !atomic_load(&loop->stopped))
         failed = wait_once(loop);
     atomic_store(&loop->stopped, false);
-    leave(loop);
+    leave_loop(loop);
     return failed ? error_set_errno(err, ERR_OS, "waiting for events") : 0;
 }
 
@@ -275,7 +275,7 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
             break;
     if (!held && !late)
         atomic_store(&loop->stopped, false);
-    leave(loop);
+    leave_loop(loop);
     loop_timer_free(timer);
     return held;
 }

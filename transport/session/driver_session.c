@@ -49,7 +49,8 @@ void driver_changed(struct driver_session *session)
 
 /* ---- asking ---- */
 
-static void replied(struct call *call, const struct record *reply, const struct error *failure)
+static void session_replied(struct call *call, const struct record *reply,
+                            const struct error *failure)
 {
     struct task_call *asked = (struct task_call *)call;
     struct task_calls *all = asked->all;
@@ -69,7 +70,7 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
 {
     struct driver_session *session = all->session;
     struct error err = ERROR_INIT;
-    asked->call.replied = replied;
+    asked->call.replied = session_replied;
     asked->all = all;
     pthread_mutex_lock(&session->lock);
     all->waiting++;
@@ -77,7 +78,7 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
     msgpack_packer *packer =
         hub_call_begin(session->options.hub, task->peer, verb, n_fields + 1, &asked->call, &err);
     if (!packer) {
-        replied(&asked->call, NULL, &err);
+        session_replied(&asked->call, NULL, &err);
         return NULL;
     }
     pack_key_uint(packer, "session", session->id);
@@ -88,7 +89,7 @@ void asked_send(struct task_call *asked, const struct named_tensor *tensors, int
 {
     struct error err = ERROR_INIT;
     if (hub_call(asked->all->session->options.hub, &asked->call, tensors, n, &err))
-        replied(&asked->call, NULL, &err);
+        session_replied(&asked->call, NULL, &err);
 }
 
 static bool has_no_more(void *context)

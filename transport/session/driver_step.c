@@ -273,7 +273,7 @@ static void begin(struct driver_step *step, const struct program *program)
 }
 
 /* Asked after every event, of which there are some a second: pings, at least. */
-static bool is_over(void *context)
+static bool step_is_answered(void *context)
 {
     struct driver_step *step = context;
     struct error why = ERROR_INIT;
@@ -314,7 +314,7 @@ int driver_session_run(struct driver_session *session, const struct session_call
     s.own_fetches = mem_array((s.own ? s.own->fetches.n : 0) + 1, sizeof *s.own_fetches);
     s.runs = mem_array(session->tasks.n + 1, sizeof *s.runs);
     begin(&s, program);
-    driver_wait(session, is_over, &s);
+    driver_wait(session, step_is_answered, &s);
     s.rendezvous->free(s.rendezvous);
     step->rendezvous = NULL;
     for (int i = 0; s.first.code && i < call->n_fetches; i++)

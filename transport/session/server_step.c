@@ -46,7 +46,7 @@ void served_drop(struct served_session *served)
 /* ---- a step ---- */
 
 /* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
-static int take_step(struct served_session *served, struct served_step **step, struct error *err)
+static int reuse_step(struct served_session *served, struct served_step **step, struct error *err)
 {
     pthread_mutex_lock(&served->lock);
     int n = served->n_holders;
@@ -75,7 +75,7 @@ static void step_release(struct served_step *step)
     let_go(step->served, step);
 }
 
-static void leave(struct served_step *step)
+static void release_step(struct served_step *step)
 {
     struct served_session *served = step->served;
     pthread_mutex_lock(&served->lock);
@@ -113,7 +113,7 @@ static void step_over(struct session_done *done, int code, const struct error *e
         answer_error(step->asker, step->query,
                      rendezvous->aborted(rendezvous, &reason) ? &reason : err);
     rendezvous->free(rendezvous);
-    leave(step);
+    release_step(step);
     step_release(step);
 }
 
@@ -209,7 +209,7 @@ void server_verb_step(void *context, const struct query *query)
     if (!served)
         return;
     struct served_step *step;
-    if (take_step(served, &step, &err)) {
+    if (reuse_step(served, &step, &err)) {
         answer_error(query->peer, query->id, &err);
         return;
     }

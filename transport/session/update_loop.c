@@ -74,7 +74,7 @@ static int read_graph(struct update_loop *update, struct error *err)
 }
 
 /* The graph has one entry: what to run. */
-static int read_entry(struct update_loop *update, struct error *err)
+static int find_entry(struct update_loop *update, struct error *err)
 {
     if (update->graph->entries.n != 1)
         return error_set(err, ERR_PROTOCOL, "update: %zu entries", update->graph->entries.n);
@@ -97,7 +97,7 @@ static void tell_read(void *argument)
 
 /* ---- running the update ---- */
 
-static bool is_stopped(void *context)
+static bool update_is_stopped(void *context)
 {
     return atomic_load(&((struct update_loop *)context)->stop);
 }
@@ -118,7 +118,7 @@ static int open_session(struct update_loop *update, struct error *err)
                                                  .devices = options->devices,
                                                  .n_devices = options->n_devices},
                                        .timeout = options->timeout,
-                                       .given_up = is_stopped,
+                                       .given_up = update_is_stopped,
                                        .context = update};
     int code = driver_session_open(&o, &session, err);
     pthread_mutex_lock(&update->lock);
@@ -168,7 +168,7 @@ static void *run_thread(void *argument)
     struct loop *loop = hub_loop(update->updates->options.hub);
     struct error *err = &update->unread;
     int code = read_graph(update, err);
-    if (!code && !(code = read_entry(update, err)))
+    if (!code && !(code = find_entry(update, err)))
         code = cluster_parse(&update->cluster, update->cluster_text, "update", err);
     loop_post(loop, tell_read, update);
     if (!code)

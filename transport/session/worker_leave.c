@@ -184,8 +184,8 @@ static int give_rows(struct worker *worker, const struct worker_departure *parti
     return code;
 }
 
-static int give(struct worker *worker, const struct worker_departure *parting, uint64_t which,
-                struct error *err)
+static int hand_state(struct worker *worker, const struct worker_departure *parting, uint64_t which,
+                      struct error *err)
 {
     struct saved_variable saved = {.node = worker->own.items[which]};
     const char *how = node_string(saved.node, PER_WORKER);
@@ -263,7 +263,7 @@ static int end_parting(struct worker *worker, const struct worker_departure *par
     bool gives = somebody_gives(parting);
     int code = gives && parting->saver >= 0 ? wait_for_saver(worker, parting, err) : 0;
     for (size_t i = 0; !code && gives && i < worker->own.n; i++)
-        code = give(worker, parting, i, err);
+        code = hand_state(worker, parting, i, err);
     return code;
 }
 

@@ -90,8 +90,9 @@ int worker_take_value(struct worker *worker, struct saved_variable *saved, struc
     return code;
 }
 
-static int give(struct worker *worker, const struct node *node, const struct collective_key *key,
-                const struct tensor *ranks, struct error *err)
+static int hand_state(struct worker *worker, const struct node *node,
+                      const struct collective_key *key, const struct tensor *ranks,
+                      struct error *err)
 {
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct saved_variable saved = {.node = node};
@@ -121,7 +122,7 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
     int code = 0;
     for (size_t i = 0; !code && i < worker->own.n; i++) {
         const struct collective_key key = {"=state", step, i};
-        code = give(worker, worker->own.items[i], &key, ranks, err);
+        code = hand_state(worker, worker->own.items[i], &key, ranks, err);
     }
     return code ? code : worker_join_parts(worker, step, (int)*(const int64_t *)ranks->data, err);
 }

@@ -45,7 +45,8 @@ static void pack_cluster(void *context, msgpack_packer *packer)
     str_release(&text);
 }
 
-static int ask(struct worker *worker, int task, const struct graph *update, struct error *err)
+static int request_update(struct worker *worker, int task, const struct graph *update,
+                          struct error *err)
 {
     struct stream_writer *writer = stream_writer_new_memory("tf-exec", 1);
     int code = graph_write(writer, update, err);
@@ -81,7 +82,7 @@ int worker_ask_for_updates(struct worker *worker, struct error *err)
         return error_set(err, ERR_DATA, "%s: there is no entry '%s' that another task could run",
                          node_text(round), node_string(round, "entry"));
     struct graph *update = graph_of(graph, entry);
-    int code = ask(worker, task, update, err);
+    int code = request_update(worker, task, update, err);
     graph_free(update);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }

@@ -246,7 +246,7 @@ static void dial_waits(void *context, const char *task, const char *text)
         hub->options.waiting(hub->options.context, task, text);
 }
 
-static void tell(void *context, const char *text)
+static void print_notice(void *context, const char *text)
 {
     const struct hub *hub = context;
     if (hub->options.tell)
@@ -273,7 +273,7 @@ struct hub *hub_new(const struct hub_options *options, struct error *err)
     struct peers_handler handler = {.link = {hub, link_opened, link_record, link_closed, place},
                                     .failed = dial_failed,
                                     .waiting = dial_waits,
-                                    .tell = tell};
+                                    .tell = print_notice};
     hub->options = *options;
     if (!hub->options.window)
         hub->options.window = WINDOW_BYTES;

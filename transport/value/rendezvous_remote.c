@@ -64,14 +64,14 @@ static struct remote_item *add(struct remote_item **at, enum remote_item_state s
     return item;
 }
 
-static struct remote_item *take(struct remote_item **at)
+static struct remote_item *unlink_item(struct remote_item **at)
 {
     struct remote_item *item = *at;
     *at = item->next;
     return item;
 }
 
-static void tell(struct rendezvous_waiter *waiter, const struct tensor *value)
+static void wake_waiter(struct rendezvous_waiter *waiter, const struct tensor *value)
 {
     struct rendezvous_value arrived = {.tensor = value ? *value : (struct tensor){0}};
     waiter->arrived(waiter, value ? &arrived : NULL, NULL);
@@ -107,7 +107,7 @@ static int place_value(struct remote *remote, const struct arrival *arrival,
     if (arrival->granted && !(there && there->state == ITEM_GRANTED))
         return error_set(err, wrong, "'%s' was sent without its grant", arrival->key);
     if (there && (there->state == ITEM_WAITING || arrival->granted)) {
-        *met = take(at);
+        *met = unlink_item(at);
         return 0;
     }
     if (there)
@@ -131,7 +131,7 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
     if (arrival->charged && (met || !kept))
         flow_return(arrival->peer, arrival->charged);
     if (met) {
-        tell(met->waiter, arrival->value);
+        wake_waiter(met->waiter, arrival->value);
         item_free(met);
     }
     return code;
@@ -218,7 +218,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     if (remote->reason) {
         failure = *remote->reason;
     } else if (*at && (*at)->state == ITEM_VALUE) {
-        met = take(at);
+        met = unlink_item(at);
     } else if (*at && has_waiter(*at)) {
         twice(key->tensor_name, "received", ERR_INTERNAL, &failure);
     } else {
@@ -241,7 +241,7 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
     mem_free(granted_key);
     if (met) {
         bool is_dead = met->value.type == DTYPE_INVALID;
-        tell(waiter, is_dead ? NULL : &met->value);
+        wake_waiter(waiter, is_dead ? NULL : &met->value);
         item_free(met);
     }
 }
@@ -252,7 +252,7 @@ static struct remote_item *take_all(struct remote *remote)
     struct remote_item *all = NULL;
     for (size_t i = 0; i < remote->n_buckets; i++) {
         while (remote->buckets[i]) {
-            struct remote_item *item = take(&remote->buckets[i]);
+            struct remote_item *item = unlink_item(&remote->buckets[i]);
             item->next = all;
             all = item;
         }

@@ -66,7 +66,7 @@ static bool copies_to_lend(struct outgoing_memory *outgoing, const struct tensor
            segment_suits(value->type, tensor_bytes(value)) && !segment_has(value);
 }
 
-static void relieve(struct mem_keeper *keeper)
+static void unmap_idle(struct mem_keeper *keeper)
 {
     segments_trim((struct segments *)((char *)keeper - offsetof(struct segments, keeper)), 0);
 }
@@ -74,7 +74,7 @@ static void relieve(struct mem_keeper *keeper)
 struct segments *segments_new(size_t limit)
 {
     struct segments *segments = mem_alloc(sizeof *segments);
-    segments->keeper.give_back = relieve;
+    segments->keeper.give_back = unmap_idle;
     mem_keeper_add(&segments->keeper);
     segments->outgoing = (struct outgoing_memory){alloc_outgoing, copies_to_lend};
     pthread_mutex_init(&segments->lock, NULL);

@@ -112,7 +112,7 @@ void segment_uncommit(const struct segment *segment, struct segment_span span)
               (off_t)span.bytes);
 }
 
-static void give_back(struct buffer *buffer)
+static void return_segment(struct buffer *buffer)
 {
     const struct segment_hold *held = (struct segment_hold *)buffer; /* its first member */
     struct segment *segment = held->segment;
@@ -124,14 +124,14 @@ static void give_back(struct buffer *buffer)
     mem_free(buffer);
 }
 
-static bool is_own(const struct segment_hold *held)
+static bool is_of_process(const struct segment_hold *held)
 {
     return held->segment->own && atomic_load(segment_readers(held->segment, held->slot)) == 1;
 }
 
 static bool is_read(const struct buffer *buffer)
 {
-    return !is_own((const struct segment_hold *)buffer);
+    return !is_of_process((const struct segment_hold *)buffer);
 }
 
 struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_span span)
@@ -139,7 +139,7 @@ struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_
     struct segment_hold *held = mem_alloc(sizeof *held);
     held->buffer = (struct buffer){.bytes = span.bytes,
                                    .data = segment_data_at(segment, span.offset),
-                                   .free = give_back,
+                                   .free = return_segment,
                                    .owner = segment,
                                    .is_read = is_read};
     atomic_init(&held->buffer.holders, 1);
@@ -151,12 +151,12 @@ struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_
 
 bool segment_has(const struct tensor *t)
 {
-    return t->buffer && t->buffer->free == give_back && t->data == t->buffer->data;
+    return t->buffer && t->buffer->free == return_segment && t->data == t->buffer->data;
 }
 
 bool segment_is_own(const struct tensor *t)
 {
-    return segment_has(t) && is_own((const struct segment_hold *)t->buffer);
+    return segment_has(t) && is_of_process((const struct segment_hold *)t->buffer);
 }
 
 struct segment_offer segment_share(const struct tensor *t)

@@ -9,7 +9,7 @@
 
 #define LARGE_BYTES ((size_t)8 << 20)
 
-static size_t bytes_of(const struct segments *segments)
+static size_t segment_bytes(const struct segments *segments)
 {
     size_t bytes = 0;
     for (int i = 0; i < segments->n; i++)
@@ -44,7 +44,7 @@ static bool is_apart(const struct memory_extent *extent, struct segment_span spa
 
 bool segments_make_room(struct segments *segments, size_t fresh, struct segment_span but)
 {
-    while (fresh > segments->limit || bytes_of(segments) > segments->limit - fresh) {
+    while (fresh > segments->limit || segment_bytes(segments) > segments->limit - fresh) {
         struct extents *extents = segments->own ? &segments->own->extents : NULL;
         const struct memory_extent *oldest = NULL;
         for (size_t i = 0; extents && i < extents->all.n; i++) {
@@ -116,7 +116,7 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
     return segment_hold(segment);
 }
 
-static size_t sum_of(const segment_span_vec *spans)
+static size_t span_pages(const segment_span_vec *spans)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < spans->n; i++)
@@ -127,7 +127,7 @@ static size_t sum_of(const segment_span_vec *spans)
 /* Without the lock for as long as the system clears the pages. */
 static bool commit_all(const struct segment *segment, const segment_span_vec *gaps)
 {
-    size_t bytes = sum_of(gaps);
+    size_t bytes = span_pages(gaps);
     bool good = !bytes || mem_charge(bytes);
     bool charged = good && bytes;
     for (size_t i = 0; good && i < gaps->n; i++)
@@ -157,7 +157,7 @@ struct buffer *segments_take(struct segments *segments, size_t bytes)
         segment_uncommit(segment, span);
         atomic_store(segment_readers(segment, slot), 0);
         pthread_mutex_unlock(&segments->lock);
-        mem_discharge(span.bytes - sum_of(&gaps));
+        mem_discharge(span.bytes - span_pages(&gaps));
         segment_drop(segment);
     }
     vec_release(&gaps);

@@ -72,7 +72,7 @@ void shared_blocks_trim(struct shared_blocks *shared)
     pthread_mutex_unlock(&shared->lock);
 }
 
-static void relieve(struct mem_keeper *keeper)
+static void free_blocks(struct mem_keeper *keeper)
 {
     shared_blocks_trim((struct shared_blocks *)keeper);
 }
@@ -90,7 +90,7 @@ struct shared_blocks *shared_blocks_new(void)
         return NULL;
     }
     struct shared_blocks *shared = mem_alloc(sizeof *shared);
-    *shared = (struct shared_blocks){.keeper.give_back = relieve, .memory = memory, .fd = fd};
+    *shared = (struct shared_blocks){.keeper.give_back = free_blocks, .memory = memory, .fd = fd};
     pthread_mutex_init(&shared->lock, NULL);
     memory->number = number;
     mem_keeper_add(&shared->keeper);

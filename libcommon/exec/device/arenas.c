@@ -19,7 +19,7 @@ void arenas_free(struct arenas *arenas)
     mem_free(arenas);
 }
 
-static void give_back(struct shared_arena *arena)
+static void return_arena(struct shared_arena *arena)
 {
     if (arena->buffer)
         arena->buffer->free(arena->buffer);
@@ -47,7 +47,7 @@ struct shared_arena *arena_take(struct arenas *arenas, struct device *device, bo
     if (!best) { /* before the larger one is asked for; who points into them finds them gone */
         for (struct shared_arena *at = arenas->all; at; at = at->next)
             if (is_of(at, device, on_device))
-                give_back(at);
+                return_arena(at);
         struct buffer *buffer =
             on_device ? device_alloc(device, bytes) : device_alloc_host(device, bytes);
         if (!buffer)
@@ -73,6 +73,6 @@ void arena_drop(struct arenas *arenas, struct shared_arena *arena)
     while (*at != arena)
         at = &(*at)->next;
     *at = arena->next;
-    give_back(arena);
+    return_arena(arena);
     mem_free(arena);
 }

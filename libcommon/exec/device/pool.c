@@ -65,7 +65,7 @@ void pool_trim(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void relieve(struct mem_keeper *keeper)
+static void trim_pool(struct mem_keeper *keeper)
 {
     pool_trim((struct pool *)keeper);
 }
@@ -77,7 +77,7 @@ struct pool *pool_new(struct device *device, bool on_device)
     pool->on_device = on_device;
     pool->is_host = device->is_host || !on_device;
     pthread_mutex_init(&pool->lock, NULL);
-    pool->keeper.give_back = relieve;
+    pool->keeper.give_back = trim_pool;
     mem_keeper_add(&pool->keeper);
     return pool;
 }
@@ -115,7 +115,7 @@ static int size_class(size_t bytes, size_t *rounded)
     return (shift - 4) * 4 + (int)quarter - 4;
 }
 
-static void give_back(struct buffer *buffer)
+static void return_block(struct buffer *buffer)
 {
     struct pool_buffer *p = (struct pool_buffer *)buffer;
     struct pool *pool = buffer->owner;
@@ -191,7 +191,7 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     atomic_init(&p->buffer.holders, 1);
     p->buffer.bytes = bytes;
     p->buffer.data = p->memory->data;
-    p->buffer.free = give_back;
+    p->buffer.free = return_block;
     p->buffer.owner = pool;
     return &p->buffer;
 }

@@ -128,7 +128,7 @@ struct queue_hold {
     struct tensor tensor;
 };
 
-static void let_go(struct event_waiter *waiter, const struct error *failure)
+static void release_hold(struct event_waiter *waiter, const struct error *failure)
 {
     struct queue_hold *kept = CONTAINER_OF(waiter, struct queue_hold, waiter);
     (void)failure;
@@ -141,7 +141,7 @@ void queue_keep(struct device *device, enum queue_kind queue, const struct tenso
     if (device->is_host || !t->buffer)
         return;
     struct queue_hold *kept = mem_alloc(sizeof *kept);
-    kept->waiter.done = let_go;
+    kept->waiter.done = release_hold;
     tensor_share(&kept->tensor, t);
     queue_notify_end(device, queue, &kept->waiter);
 }

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 
-static size_t bytes_of(const struct arrival_sets *all)
+static size_t set_bytes(const struct arrival_sets *all)
 {
     return all->words * sizeof(uint64_t);
 }
@@ -14,8 +14,8 @@ static size_t bytes_of(const struct arrival_sets *all)
 /* Where the set stands in the table, or would. */
 static int *find_slot(const struct arrival_sets *all, const uint64_t *set)
 {
-    size_t at = hash_bytes(set, bytes_of(all), 0) & (all->n_slots - 1);
-    while (all->slots[at] >= 0 && memcmp(all->sets.items[all->slots[at]], set, bytes_of(all)) != 0)
+    size_t at = hash_bytes(set, set_bytes(all), 0) & (all->n_slots - 1);
+    while (all->slots[at] >= 0 && memcmp(all->sets.items[all->slots[at]], set, set_bytes(all)) != 0)
         at = (at + 1) & (all->n_slots - 1);
     return &all->slots[at];
 }
@@ -47,7 +47,7 @@ static int intern(struct arrival_sets *all)
     int *slot = find_slot(all, all->scratch);
     if (*slot < 0) {
         uint64_t *set = mem_array(all->words, sizeof *set);
-        memcpy(set, all->scratch, bytes_of(all));
+        memcpy(set, all->scratch, set_bytes(all));
         *slot = (int)all->sets.n;
         vec_push(&all->sets, set);
         vec_push(&all->counts, count_members(all));
@@ -85,7 +85,7 @@ int arrival_set_union(struct arrival_sets *all, int a, int b)
 
 int arrival_set_with(struct arrival_sets *all, int set, int member)
 {
-    memcpy(all->scratch, all->sets.items[set], bytes_of(all));
+    memcpy(all->scratch, all->sets.items[set], set_bytes(all));
     all->scratch[member / 64] |= (uint64_t)1 << member % 64;
     return intern(all);
 }

@@ -66,7 +66,7 @@ static void count_kept(struct chains *c, const struct node *node)
 }
 
 /* Marks the end and what leads to it, from the end on. */
-static int claim(struct chains *c, const struct node *end)
+static int claim_chain(struct chains *c, const struct node *end)
 {
     VEC(const struct node *) todo = VEC_INIT;
     int n = 1;
@@ -109,7 +109,7 @@ void fuse_chains_find(struct fuse_groups *g)
             count_kept(&c, graph_node(g->graph, g->order[i]));
     for (size_t i = n; i-- > 0;)
         if (c.fusable[g->order[i]] && g->end[g->order[i]] < 0)
-            g->fused->n_gone += claim(&c, graph_node(g->graph, g->order[i])) - 1;
+            g->fused->n_gone += claim_chain(&c, graph_node(g->graph, g->order[i])) - 1;
 }
 
 /* ---- its node ---- */

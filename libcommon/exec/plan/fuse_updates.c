@@ -75,7 +75,7 @@ static void find_entries(struct updates *u)
 }
 
 /* Writes of one variable, in one step, by two nodes. */
-static bool meet(const struct updates *u, const struct access *x, const struct access *y)
+static bool write_same(const struct updates *u, const struct access *x, const struct access *y)
 {
     return x->write && y->write && x->variable == y->variable && x->node != y->node &&
            u->entries[x->node] & u->entries[y->node];
@@ -168,7 +168,7 @@ static bool has_race(const struct updates *u)
         for (size_t k = i + 1; k < u->access.accesses.n; k++) {
             const struct access *x = &u->access.accesses.items[i];
             const struct access *y = &u->access.accesses.items[k];
-            if (meet(u, x, y) &&
+            if (write_same(u, x, y) &&
                 !arrival_set_has(&u->causes, u->reached[y->node], u->cause[x->node]) &&
                 !arrival_set_has(&u->causes, u->reached[x->node], u->cause[y->node]))
                 return true;
@@ -197,7 +197,7 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
         if (is_ref ? from->n_inputs : u->shows[from->id])
             return false;
         for (size_t k = 0; is_ref && k < u->access.accesses.n; k++)
-            if (meet(u, &own, &u->access.accesses.items[k]))
+            if (write_same(u, &own, &u->access.accesses.items[k]))
                 return false;
     }
     return true;
@@ -295,7 +295,7 @@ static void look_for_updates(struct updates *u)
 
 /* ---- groups ---- */
 
-static void claim(struct updates *u, const int *group, int n)
+static void claim_group(struct updates *u, const int *group, int n)
 {
     int end = group[0];
     for (int i = 1; i < n; i++)
@@ -317,7 +317,7 @@ static void find_groups(struct updates *u)
                 are_alike(u, graph_node(graph, updates[i]), graph_node(graph, updates[k])))
                 group[n++] = updates[k];
         if (n > 1)
-            claim(u, group, n);
+            claim_group(u, group, n);
     }
 }
 
@@ -326,7 +326,7 @@ static void find_groups(struct updates *u)
 /* The inputs of the node that several updates become: one part behind the other. */
 enum input_part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
 
-static enum input_part part_of(const struct node *update, int input)
+static enum input_part part_of_input(const struct node *update, int input)
 {
     if (update->op->inputs[input].is_ref)
         return input ? SLOTS : VARIABLES;
@@ -342,7 +342,7 @@ void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
         for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
             const struct node *update = graph_node(groups->graph, i);
             for (int k = 0; k < update->n_inputs && groups->end[i] == end->id; k++)
-                if (part_of(update, k) == (enum input_part)part) {
+                if (part_of_input(update, k) == (enum input_part)part) {
                     vec_push(&inputs, update->inputs[k]);
                     n[part]++;
                 }

@@ -36,7 +36,7 @@ static void count_arrival(struct plan *plan, int id, int input, int from)
 }
 
 /* Within a region the order says what comes first. */
-static void add_edge(struct plan *plan, edge_vec *of, int from, struct out_edge edge)
+static void add_out_edge(struct plan *plan, edge_vec *of, int from, struct out_edge edge)
 {
     int region = plan->items.items[from].region;
     if (region >= 0 && region == plan->items.items[edge.item].region)
@@ -49,7 +49,7 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
 {
     struct out_edge edge = edge_to(plan, -1, id, EDGE_AFTER, false);
     if (loop < 0) {
-        add_edge(plan, of, before, edge);
+        add_out_edge(plan, of, before, edge);
     } else {
         vec_push(&plan->frames.items[loop].over, edge);
         count_arrival(plan, edge.item, edge.input, before);
@@ -79,14 +79,14 @@ static void collect_edges(struct plan *plan, int id, edge_vec *of)
         const struct value *value = &plan->values.items[item->in[k]];
         if (value->item >= 0) {
             int slot = item->in[k] - plan->items.items[value->item].out[0];
-            add_edge(plan, of, value->item, edge_to(plan, slot, id, k, value->is_ref));
+            add_out_edge(plan, of, value->item, edge_to(plan, slot, id, k, value->is_ref));
         } else if (item->role == ROLE_MERGE) {
             item->merge_ready = true;
         }
     }
     for (int k = 0; k < item->n_controls; k++)
         if (!plan->items.items[item->controls[k]].removed)
-            add_edge(plan, of, item->controls[k], edge_to(plan, -1, id, EDGE_CONTROL, false));
+            add_out_edge(plan, of, item->controls[k], edge_to(plan, -1, id, EDGE_CONTROL, false));
     for (size_t k = 0; k < item->after.n; k++)
         add_after(plan, of, item->after.items[k], id);
 }

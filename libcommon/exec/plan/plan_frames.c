@@ -59,7 +59,7 @@ static void add_head(struct plan *plan, int id)
     vec_push(&frame->heads, id);
 }
 
-static void add_item(struct plan *plan, struct item *item)
+static void add_to_frame(struct plan *plan, struct item *item)
 {
     struct plan_frame *frame = &plan->frames.items[item->frame];
     item->first_input = frame->n_inputs;
@@ -77,7 +77,7 @@ void plan_fill_frames(struct plan *plan)
 {
     for (int at = 0; at < plan->n_order; at++) {
         struct item *item = &plan->items.items[plan->order[at]];
-        add_item(plan, item);
+        add_to_frame(plan, item);
         if (item->head == plan->order[at] && plan_has_order(plan, item->frame))
             add_head(plan, item->head);
     }
@@ -87,7 +87,7 @@ void plan_fill_frames(struct plan *plan)
             continue;
         if (item->region < 0) {
             item->is_cheap = item_is_cheap(plan, item);
-            add_item(plan, item);
+            add_to_frame(plan, item);
         }
         if (item->head == i)
             add_head(plan, i);

@@ -93,7 +93,7 @@ static bool may_take(const struct place *p, const struct users *users, int item)
     return may;
 }
 
-static void take(const struct place *p, const struct users *users, int item)
+static void follow_users(const struct place *p, const struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++)
         if (!is_same_region(p, users->item[i], item))
@@ -185,14 +185,14 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
            (!p->users || may_take(p, &p->users[root], id));
 }
 
-static void take_over(struct place *p, int id, int value, int storage)
+static void reuse_storage(struct place *p, int id, int value, int storage)
 {
     struct storage *taken = &p->storages.items[storage];
     p->storage_of[value] = storage;
     taken->to = p->plan->values.items[value].live_to;
     if (!p->users)
         return;
-    take(p, &taken->users, id);
+    follow_users(p, &taken->users, id);
     taken->users = p->users[value];
 }
 
@@ -226,7 +226,7 @@ static void assign_storage(struct place *p, int at)
         if (join(p, v))
             continue;
         if (k == 0 && can_take_over(p, id, at, value, &storage)) {
-            take_over(p, id, v, storage);
+            reuse_storage(p, id, v, storage);
             continue;
         }
         struct storage fresh = {
@@ -346,7 +346,7 @@ static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
         best = add_block(s, last, s->end, bytes);
     else {
         remove_free(s, best);
-        take(p, &s->blocks.items[best].users, id);
+        follow_users(p, &s->blocks.items[best].users, id);
     }
     struct block whole = s->blocks.items[best];
     if (whole.bytes > bytes) {
@@ -374,7 +374,7 @@ static bool merge(const struct place *p, struct block *block, const struct block
     return true;
 }
 
-static void give_back(struct place *p, struct space *s, int block, const struct users *users)
+static void free_block(struct place *p, struct space *s, int block, const struct users *users)
 {
     struct block *blocks = s->blocks.items;
     int before = blocks[block].before, after = blocks[block].after;
@@ -410,11 +410,11 @@ static void place_scratch(struct place *p, int id)
         add_user(p, &users, id);
     int block = allocate(p, space, (int64_t)item->scratch_bytes, id);
     item->scratch_offset = space->blocks.items[block].offset;
-    give_back(p, space, block, &users);
+    free_block(p, space, block, &users);
 }
 
 /* Storages by the position where they end: lists linked through `next`. */
-static void sweep(struct place *p)
+static void sweep_storages(struct place *p)
 {
     int n_order = p->n_order;
     int *ending = mem_array((size_t)n_order + 1, sizeof *ending);
@@ -436,7 +436,7 @@ static void sweep(struct place *p)
         place_scratch(p, id);
         for (int s = ending[at]; s >= 0; s = next[s]) {
             const struct storage *storage = &p->storages.items[s];
-            give_back(p, &p->spaces[storage->on_device], storage->block, &storage->users);
+            free_block(p, &p->spaces[storage->on_device], storage->block, &storage->users);
         }
     }
     mem_free(ending);
@@ -460,7 +460,7 @@ static void place_frame(struct place *p, struct plan_frame *frame)
     find_lifetimes(p);
     for (int at = 0; at < p->n_order; at++)
         assign_storage(p, at);
-    sweep(p);
+    sweep_storages(p);
     for (int at = 0; at < p->n_order; at++) {
         const struct item *item = &plan->items.items[frame->order.items[at].item];
         for (int k = 0; k < item->n_out; k++) {

@@ -43,7 +43,7 @@ struct order {
     struct arena memory;
 };
 
-static void add_edge(struct order *o, int from, int to)
+static void order_items(struct order *o, int from, int to)
 {
     if (!o->plan->items.items[from].removed && !plan_is_back_edge(o->plan, from, to))
         vec_push(&o->graph.edges, ((struct access_edge){from, to}));
@@ -55,9 +55,9 @@ static void add_edges(struct order *o, int id)
     const struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++)
         if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
-            add_edge(o, plan->values.items[item->in[k]].item, id);
+            order_items(o, plan->values.items[item->in[k]].item, id);
     for (int k = 0; k < item->n_controls; k++)
-        add_edge(o, item->controls[k], id);
+        order_items(o, item->controls[k], id);
 }
 
 static bool is_of_alias(const struct plan *plan, const struct use *use)
@@ -232,7 +232,7 @@ static void describe(struct order *o)
     for (size_t i = 0; i < o->plan->follows.n; i++) {
         struct access_edge follows = o->plan->follows.items[i];
         if (!o->plan->items.items[follows.to].removed)
-            add_edge(o, follows.from, follows.to);
+            order_items(o, follows.from, follows.to);
     }
     for (size_t i = 0; i < o->plan->wishes.n; i++)
         vec_push(&o->graph.wishes, o->plan->wishes.items[i]);
@@ -284,7 +284,7 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
     vec_push(&plan->items.items[around->before].after, id);
 }
 
-static void add_after(struct plan *plan, const access_edge_vec *edges)
+static void add_orders(struct plan *plan, const access_edge_vec *edges)
 {
     for (size_t i = 0; i < edges->n; i++)
         vec_push(&plan->items.items[edges->items[i].to].after, edges->items[i].from);
@@ -296,8 +296,8 @@ static int order_all(struct order *o, struct error *err)
     struct access_order found;
     describe(o);
     int code = access_order_find(&o->graph, &found, err);
-    add_after(plan, &found.follows);
-    add_after(plan, &found.edges);
+    add_orders(plan, &found.follows);
+    add_orders(plan, &found.edges);
     for (size_t i = 0; !code && i < found.copies.n; i++) {
         const struct access_copy *copy = &found.copies.items[i];
         add_copy(plan, &o->uses.items[o->use_of[copy->access]], copy);

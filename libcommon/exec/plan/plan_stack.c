@@ -49,7 +49,7 @@ static void find(struct stacks *s)
     }
 }
 
-static int tell(struct stacks *s, bool *any, struct error *err)
+static int set_shapes(struct stacks *s, bool *any, struct error *err)
 {
     *any = false;
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
@@ -81,7 +81,7 @@ int plan_infer_stacks(struct graph *graph, struct error *err)
                            .pushed = mem_array(n, sizeof *s.pushed),
                            .is_known = mem_array(n, sizeof *s.is_known)};
         find(&s);
-        code = tell(&s, &any, err);
+        code = set_shapes(&s, &any, err);
         mem_free(s.stack);
         mem_free(s.pushed);
         mem_free(s.is_known);

@@ -73,7 +73,7 @@ static void need_all(struct views *s, const struct item *item)
         s->is_needed[item->after.items[i]] = true;
 }
 
-static void look_at(struct views *s, const struct item *item)
+static void view_item(struct views *s, const struct item *item)
 {
     bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
     for (int i = 0; i < item->n_in; i++) {
@@ -196,7 +196,7 @@ void plan_resolve_views(struct plan *plan, bool in_order)
     memset(s.source, -1, plan->values.n * sizeof *s.source);
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
-            look_at(&s, &plan->items.items[i]);
+            view_item(&s, &plan->items.items[i]);
     for (size_t i = 0; i < plan->wishes.n; i++)
         s.is_needed[plan->wishes.items[i].from] = s.is_needed[plan->wishes.items[i].to] = true;
     if (in_order)

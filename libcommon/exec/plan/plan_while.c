@@ -39,7 +39,7 @@ static const struct loop_variable *variable_of(const struct frames *frames, int 
 /* ---- what cannot be one item ---- */
 
 /* Loop variables as while_loop makes them, each op of theirs once. */
-static bool is_whole(const struct while_search *s, const struct loop_variable *v)
+static bool is_complete(const struct while_search *s, const struct loop_variable *v)
 {
     const struct node *enter = graph_node(s->graph, v->enter);
     if (node_bool(enter, "is_constant"))
@@ -150,7 +150,7 @@ static void check_nodes(struct while_search *s)
             refuse(s, s->frames->frame[i]);
     }
     for (size_t i = 0; i < s->frames->variables.n; i++)
-        if (!is_whole(s, &s->frames->variables.items[i]))
+        if (!is_complete(s, &s->frames->variables.items[i]))
             refuse(s, s->frames->variables.items[i].frame);
     for (size_t i = 1; i < s->frames->frames.n; i++)
         if (s->frames->frames.items[i].loop_cond < 0)

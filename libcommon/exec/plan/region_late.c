@@ -87,7 +87,7 @@ static int halfway(const struct plan *plan, const int *order, int n, int at)
 }
 
 /* Those that move come together, behind the others up to `to`. */
-static void move(int *order, int to, const bool *moves)
+static void move_behind(int *order, int to, const bool *moves)
 {
     int n_moved = 0, n_left = 0;
     int *moved = mem_array((size_t)to + 1, sizeof *moved);
@@ -121,7 +121,7 @@ static void put_late_in(const struct plan *plan, int *order, int n)
         return;
     bool *moves = mem_array(plan->items.n + 1, sizeof *moves);
     if (find_moving(plan, order + at, n - at, moves))
-        move(order + at, halfway(plan, order, n, at) - at, moves);
+        move_behind(order + at, halfway(plan, order, n, at) - at, moves);
     mem_free(moves);
 }
 

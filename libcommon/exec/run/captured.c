@@ -173,18 +173,18 @@ static int make_memory(const struct capture_call *c, struct error *err)
     return 0;
 }
 
-static struct tensor *place_of(const struct capture_call *c, const struct kept_value *k)
+static struct tensor *kept_place(const struct capture_call *c, const struct kept_value *k)
 {
     return k->at ? k->at : &c->run->fetches[k->fetch];
 }
 
 /* To who gets it: before something is captured, what others bring there; when that is launched,
  * what it makes. */
-static void give(const struct capture_call *c, bool captures)
+static void exchange_values(const struct capture_call *c, bool captures)
 {
     vec_each(k, &c->captured->outputs) {
         if (captures ? !k->at || k->is_fed : !k->is_fed)
-            tensor_share(place_of(c, k), k->kept);
+            tensor_share(kept_place(c, k), k->kept);
     }
 }
 
@@ -193,8 +193,8 @@ static bool take_back(const struct capture_call *c)
 {
     bool is_ours = true;
     vec_each(k, &c->captured->outputs) {
-        is_ours &= place_of(c, k)->data == k->kept->data;
-        tensor_release(place_of(c, k));
+        is_ours &= kept_place(c, k)->data == k->kept->data;
+        tensor_release(kept_place(c, k));
         is_ours &= is_free(k->kept);
     }
     return is_ours;
@@ -286,7 +286,7 @@ static bool capture(const struct capture_call *c)
     struct error err = ERROR_INIT;
     if (make_memory(c, &err))
         return false;
-    give(c, true);
+    exchange_values(c, true);
     note_writes(c, false);
     int code = device->capture->capture(device, enqueue, (void *)c, &captured->graph, &err);
     note_writes(c, true);
@@ -303,7 +303,7 @@ static bool capture(const struct capture_call *c)
 
 /* ---- running ---- */
 
-static void forget(struct run *run, struct segment_capture *captured)
+static void forget_capture(struct run *run, struct segment_capture *captured)
 {
     struct device *device = run->plan->options.device;
     if (captured->graph)
@@ -326,11 +326,11 @@ static bool are_there(const struct capture_call *c)
     return there;
 }
 
-static int launch(const struct capture_call *c)
+static int launch_capture(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
     int result = 0;
-    give(c, false);
+    exchange_values(c, false);
     for (int at = 0; at < c->segment->n && result <= 0; at++)
         if (is_feed_copy(c, at))
             result = run_kernel(c, at);
@@ -347,7 +347,7 @@ static int launch(const struct capture_call *c)
 static bool try_launch(const struct capture_call *c, int *code)
 {
     if (!are_there(c)) {
-        forget(c->run, c->captured);
+        forget_capture(c->run, c->captured);
         return false;
     }
     find_kept(c);
@@ -359,7 +359,7 @@ static bool try_launch(const struct capture_call *c, int *code)
         return false;
     if (!*code && c->captured->state == CAPTURE_DUE && !capture(c))
         return false;
-    *code = *code ? *code : launch(c);
+    *code = *code ? *code : launch_capture(c);
     drop_inputs(c);
     for (int at = 0; at < c->segment->n - 1; at++)
         if (c->segment->items[at].drops)
@@ -415,7 +415,7 @@ void captured_release(struct run *run)
     if (!run->captured)
         return;
     for (size_t i = 0; i < run->plan->segments.n; i++)
-        forget(run, &run->captured[i]);
+        forget_capture(run, &run->captured[i]);
     for (int i = 0; i < run->plan->n_fetches; i++)
         tensor_release(&run->kept_fetches[i]);
     mem_free(run->captured);

@@ -74,7 +74,7 @@ static void outward_free(struct outward *l)
     mem_free(l);
 }
 
-static void copied(struct copy_out *copy, const struct error *failure)
+static void copy_over(struct copy_out *copy, const struct error *failure)
 {
     struct outward *l = CONTAINER_OF(copy, struct outward, copy);
     struct kernel_call *call = l->call;
@@ -93,8 +93,8 @@ int item_copy_out(struct kernel_call *call,
     struct outward *l = mem_alloc(sizeof *l + 2 * n * sizeof *l->values);
     l->call = call;
     l->then = then;
-    l->copy =
-        (struct copy_out){.from = l->values, .to = l->values + n, .n = call->n_in, .done = copied};
+    l->copy = (struct copy_out){
+        .from = l->values, .to = l->values + n, .n = call->n_in, .done = copy_over};
     int code = item_hand_over(call, l->copy.from, &l->copy.at);
     if (!code) /* before the time that the copies take */
         call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);

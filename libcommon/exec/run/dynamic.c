@@ -210,7 +210,7 @@ static void run_gives(struct run *run, struct activation **list)
     vec_release(&own.temporaries);
 }
 
-static void tell(void *context, struct run *run, struct activation *a)
+static void propagate(void *context, struct run *run, struct activation *a)
 {
     struct activation **list = context, *ready = NULL;
     pthread_mutex_lock(&run->lock);
@@ -219,7 +219,7 @@ static void tell(void *context, struct run *run, struct activation *a)
     pthread_mutex_unlock(&run->lock);
 }
 
-static void give(void *context, struct run *run)
+static void give_values(void *context, struct run *run)
 {
     run_gives(run, context);
     deferred_before_long();
@@ -229,13 +229,13 @@ static void give(void *context, struct run *run)
 
 /* An activation that lets go of memory in which values have left comes before the next such value,
  * which takes it; and where that makes the next piece of a value, before what takes long. */
-static void relieve(void *context, struct run *run, const struct launch *relieved)
+static void run_relieved(void *context, struct run *run, const struct launch *relieved)
 {
     struct activation **list = context, *a;
     struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
     while (own.depth <= DEPTH_MAX && (a = pop_free(run))) {
         run_one(run, a, &own, TAKES_GIVES, list);
-        give(context, run);
+        give_values(context, run);
     }
     vec_release(&own.temporaries);
 }
@@ -252,7 +252,7 @@ static int run_kind(struct run *run, struct launch *launch, struct activation **
             return launch->err.code;
         return a->region && a->region->fetches ? item_fail_dead(&launch->err) : 0;
     }
-    const struct region_calls calls = {tell, give, relieve, list};
+    const struct region_calls calls = {propagate, give_values, run_relieved, list};
     if (a->region)
         return region_run(run, launch, &calls);
     if (!kernel_take_locks(a, &a->head->locks))

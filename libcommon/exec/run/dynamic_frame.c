@@ -40,22 +40,22 @@ static struct frame *find_child(struct run *run, struct iteration *it, int index
     return frame;
 }
 
-static struct deferral keep(int item, const struct token *value)
+static struct deferral defer(int item, const struct token *value)
 {
     struct deferral kept = {.item = item, .value.is_live = value->is_live};
     share_value(&kept.value.tensor, &value->tensor);
     return kept;
 }
 
-static void enter(struct run *run, struct iteration *it, int item, const struct token *value,
-                  struct activation **ready)
+static void enter_frame(struct run *run, struct iteration *it, int item, const struct token *value,
+                        struct activation **ready)
 {
     const struct item *of = &run->plan->items.items[item];
     struct frame *frame = find_child(run, it, of->child_frame, ready);
     struct iteration *first = frame->oldest;
     first->outstanding++; /* the frame must not end while we deliver */
     if (of->is_constant) {
-        vec_push(&frame->invariants, keep(item, value));
+        vec_push(&frame->invariants, defer(item, value));
         for (struct iteration *i = frame->oldest; i; i = i->next)
             ready_send(run, i, item, value, ready);
     } else {
@@ -80,13 +80,13 @@ static void next_iteration(struct run *run, struct iteration *it, int item,
         ready_send(run, next, item, value, ready);
         next->outstanding--;
     } else {
-        vec_push(&frame->deferred, keep(item, value));
+        vec_push(&frame->deferred, defer(item, value));
         frame->starts = frame->starts || value->is_live;
     }
 }
 
-static void leave(struct run *run, struct iteration *it, int item, const struct token *value,
-                  struct activation **ready)
+static void leave_frame(struct run *run, struct iteration *it, int item, const struct token *value,
+                        struct activation **ready)
 {
     struct frame *frame = it->frame;
     if (!value->is_live)
@@ -144,12 +144,12 @@ void frame_move(struct run *run, struct activation *a, const struct token *value
 {
     switch (a->head->role) {
     case ROLE_ENTER:
-        enter(run, a->iteration, a->item, value, ready);
+        enter_frame(run, a->iteration, a->item, value, ready);
         break;
     case ROLE_NEXT:
         next_iteration(run, a->iteration, a->item, value, ready);
         break;
     default:
-        leave(run, a->iteration, a->item, value, ready);
+        leave_frame(run, a->iteration, a->item, value, ready);
     }
 }

@@ -106,7 +106,7 @@ int region_gather(struct run *run, struct launch *launch, struct iteration *it, 
 }
 
 /* Points to each input of a point, wherever it is; NULL: the other inputs of a Merge. */
-static int gather(struct run *run, struct launch *launch, struct tensor **in)
+static int gather_inputs(struct run *run, struct launch *launch, struct tensor **in)
 {
     struct activation *a = launch->activation;
     struct iteration *it = a->iteration;
@@ -177,7 +177,7 @@ int kernel_run(struct run *run, struct launch *launch)
         return launch->err.code;
     struct tensor **in = kernel_make_call(run, a->iteration, a->item, &launch->host, &launch->call);
     kernel_bind(run, launch, a->iteration, &launch->host, &launch->call);
-    if (gather(run, launch, in))
+    if (gather_inputs(run, launch, in))
         return launch->err.code;
     if (item->scratch_bytes) {
         launch->scratch = pool_alloc(run->plan->pool, item->scratch_bytes);

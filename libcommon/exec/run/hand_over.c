@@ -92,7 +92,7 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
     return code;
 }
 
-static int take(struct kernel_call *call, const struct rendezvous_value *value)
+static int take_received(struct kernel_call *call, const struct rendezvous_value *value)
 {
     thread_enter_device(call->device, 1);
     if (!value->at.device) {
@@ -108,5 +108,5 @@ static int take(struct kernel_call *call, const struct rendezvous_value *value)
 
 int take_over_run(struct kernel_call *call)
 {
-    return rendezvous_receive(call, take);
+    return rendezvous_receive(call, take_received);
 }

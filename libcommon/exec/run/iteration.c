@@ -116,7 +116,7 @@ static void make_calls(struct run *run, struct iteration *it)
 }
 
 /* Sets the addresses that depend on where the arenas are. */
-static void place(const struct plan *plan, struct iteration *it)
+static void place_addresses(const struct plan *plan, struct iteration *it)
 {
     const struct plan_frame *def = it->frame->def;
     bool on_device = !plan->options.device->is_host;
@@ -144,7 +144,7 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
         if (!it->calls)
             make_calls(run, it);
         if (is_moved)
-            place(run->plan, it);
+            place_addresses(run->plan, it);
         it->is_open = true;
     }
     pthread_mutex_unlock(&run->lock);

@@ -63,7 +63,7 @@ bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
 
 /* A value that came from elsewhere the call has for itself, with a hold; one that the region has
  * made others there may look at without one, if anybody else uses it. */
-static bool is_own(const struct kernel_call *call, int i)
+static bool is_exclusive(const struct kernel_call *call, int i)
 {
     const struct call_host *host = call_host(call);
     return is_computed(call, i) && host->plan->values.items[host->item->in[i]].n_uses == 1 &&
@@ -77,7 +77,7 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
 {
     const struct call_host *host = call_host(call);
     const struct item *item = host->item;
-    if (i || item->output_forward != FORWARD_REUSE || !is_own(call, item->output_from))
+    if (i || item->output_forward != FORWARD_REUSE || !is_exclusive(call, item->output_from))
         return false;
     struct tensor *in = call->in[item->output_from];
     if (in->layout || value->layout || in->type == STRING || value->type == STRING ||

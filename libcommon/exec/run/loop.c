@@ -56,7 +56,7 @@ void loop_run_free(struct run *run, struct loop_run *l)
 
 enum { CONDITION, BODY }; /* the frame's regions */
 
-static int run_part(struct loop_run *l, int part, struct error *err)
+static int run_body_part(struct loop_run *l, int part, struct error *err)
 {
     struct activation *a = &l->frame->oldest->activations[part];
     l->launch.activation = a;
@@ -103,7 +103,7 @@ static struct buffer *holder_of(const struct kernel_call *call, int i)
 }
 
 /* A value that never changed may be somebody's memory. */
-static int give(struct kernel_call *call, int output, const struct tensor *value)
+static int give_output(struct kernel_call *call, int output, const struct tensor *value)
 {
     if (value->buffer)
         return kernel_share_output(call, output, value) ? 0 : call->err->code;
@@ -127,10 +127,10 @@ int while_run(struct kernel_call *call)
     }
     for (int64_t number = 0; !code; number++) {
         it->tag = while_iteration(call->iteration, l->frame->def->key, number);
-        code = run_part(l, CONDITION, call->err);
+        code = run_body_part(l, CONDITION, call->err);
         if (code || !goes_on(l))
             break;
-        code = run_part(l, BODY, call->err);
+        code = run_body_part(l, BODY, call->err);
         if (!code)
             hand_on(l);
         iteration_clear(l->run->plan, it);
@@ -139,7 +139,7 @@ int while_run(struct kernel_call *call)
     iteration_clear(l->run->plan, it);
     for (int i = 0; i < loop->n_variables && !code; i++)
         if (loop->outputs[i] >= 0)
-            code = give(call, loop->outputs[i], &l->carried[i]);
+            code = give_output(call, loop->outputs[i], &l->carried[i]);
     for (int i = 0; i < loop->n_entered; i++)
         tensor_release(&l->carried[i]);
     return code;

@@ -239,7 +239,7 @@ static void conclude(struct plan_set_run *run)
     done->done(done, err.code, &err);
 }
 
-static void leave(struct plan_set_run *run)
+static void drop_user(struct plan_set_run *run)
 {
     if (atomic_fetch_sub(&run->left, 1) == 1)
         conclude(run);
@@ -250,7 +250,7 @@ static void part_over(struct step_done *done, int code, const struct error *err)
     struct part_run *r = (struct part_run *)done;
     (void)err; /* the rendezvous knows it */
     r->code = code;
-    leave(r->run);
+    drop_user(r->run);
 }
 
 static struct plan_set_run *prepare(const struct plan_set *set, struct step *step,
@@ -295,7 +295,7 @@ void plan_set_start(struct plan_set *set, struct step *step, const struct tensor
         plan_start(set->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
                    &run->parts[i].done);
     }
-    leave(run);
+    drop_user(run);
 }
 
 struct blocked_thread {
@@ -306,7 +306,7 @@ struct blocked_thread {
     struct error err;
 };
 
-static void wake(struct step_done *done, int code, const struct error *err)
+static void step_over(struct step_done *done, int code, const struct error *err)
 {
     struct blocked_thread *blocked = (struct blocked_thread *)done;
     pthread_mutex_lock(&blocked->lock);
@@ -322,7 +322,7 @@ int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *f
 {
     if (set->n_parts == 1)
         return plan_run(set->plans[0], step, feeds, fetches, err);
-    struct blocked_thread blocked = {.done = {.done = wake, .computes = true},
+    struct blocked_thread blocked = {.done = {.done = step_over, .computes = true},
                                      .lock = PTHREAD_MUTEX_INITIALIZER,
                                      .over = PTHREAD_COND_INITIALIZER};
     plan_set_start(set, step, feeds, fetches, &blocked.done);

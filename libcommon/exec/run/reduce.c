@@ -31,7 +31,7 @@ static int take_from_host(struct kernel_call *call, const struct collective_resu
     return code;
 }
 
-static int take(struct kernel_call *call, const struct collective_results *results)
+static int take_reduced(struct kernel_call *call, const struct collective_results *results)
 {
     thread_enter_device(call->device, 1);
     return results->at.device ? take_here(call, results) : take_from_host(call, results);
@@ -50,7 +50,7 @@ static int bring_here(struct kernel_call *call)
                                    .host_pool = host->plan->host_pool};
     int code = item_hand_over(call, values, &what.at);
     if (!code) {
-        code = collective_ask(call, values, what, take);
+        code = collective_ask(call, values, what, take_reduced);
     } else {
         for (int i = 0; i < call->n_in; i++)
             tensor_release(&values[i]);
@@ -64,7 +64,7 @@ static int bring_copies(struct kernel_call *call, struct tensor *values)
 {
     const struct collective_reduction *reduction = call->state;
     const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
-    return collective_ask(call, values, what, take);
+    return collective_ask(call, values, what, take_reduced);
 }
 
 int reduce_run(struct kernel_call *call)

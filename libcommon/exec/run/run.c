@@ -89,7 +89,7 @@ static void check_waiting(struct run *run)
 }
 
 /* Nothing of the step is left but what was enqueued. */
-static void let_go(struct run *run)
+static void release_run(struct run *run)
 {
     const struct plan *plan = run->plan;
     while (run->n_kept > 0)
@@ -141,7 +141,7 @@ static void enqueued_is_over(struct event_waiter *over, const struct error *fail
 
 static void conclude(struct run *run)
 {
-    let_go(run);
+    release_run(run);
     run->over.done = enqueued_is_over;
     device_notify_end(run->plan->options.device, &run->over);
 }
@@ -230,7 +230,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
         wait_for(run);
         deferred_end();
     }
-    let_go(run);
+    release_run(run);
     device_finish(plan->options.device, &failure);
     return collect(run, &failure, err);
 }
@@ -244,7 +244,7 @@ static void resume(struct variable_waiter *waiter)
     deferred_run(&run->deferred);
 }
 
-static void go_on(struct deferred_work *deferred)
+static void lock_or_begin(struct deferred_work *deferred)
 {
     struct run *run = CONTAINER_OF(deferred, struct run, deferred);
     const struct plan *plan = run->plan;
@@ -271,7 +271,7 @@ void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds
     if (!run) {
         done->done(done, err.code, &err);
     } else {
-        run->deferred.run = go_on;
+        run->deferred.run = lock_or_begin;
         deferred_run(&run->deferred);
     }
 }

@@ -178,8 +178,9 @@ static void describe(const struct uncut *u, const struct frames *frames, const i
     access_add_conditions(graph, u->to, frames, memory);
 }
 
-static void take(const struct uncut *u, const struct access_graph *graph,
-                 const struct frames *frames, const struct access_order *found, plan_order *order)
+static void take_order(const struct uncut *u, const struct access_graph *graph,
+                       const struct frames *frames, const struct access_order *found,
+                       plan_order *order)
 {
     bool *copied = mem_alloc(graph->accesses.n + 1);
     for (size_t i = 0; i < found->copies.n; i++)
@@ -214,7 +215,7 @@ int uncut_order(struct uncut *u, plan_order *order, struct error *err)
     describe(u, frames, variables, &graph, &memory);
     int code = access_order_find(&graph, &found, err);
     if (!code)
-        take(u, &graph, frames, &found, order);
+        take_order(u, &graph, frames, &found, order);
     access_order_release(&found);
     access_graph_release(&graph);
     frames_free(frames);

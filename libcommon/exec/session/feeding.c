@@ -114,7 +114,7 @@ static struct staged_feeds fed(const struct feeds *feeds)
     return (struct staged_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
 }
 
-static void tell(int event)
+static void signal_event(int event)
 {
     BUG_ON(eventfd_write(event, 1));
 }
@@ -138,7 +138,7 @@ static void *read_ahead(void *context)
         struct staged_feeds feeds = fed(&ahead->feeds);
         if (!ahead->err.code && ahead->more)
             staged_fill(ahead->staged, &feeds);
-        tell(ahead->done);
+        signal_event(ahead->done);
     }
 }
 
@@ -187,13 +187,13 @@ void feed_ahead_free(struct feed_ahead *ahead)
     ahead->is_stopped = true;
     pthread_cond_signal(&ahead->changed);
     pthread_mutex_unlock(&ahead->lock);
-    tell(ahead->stop);
+    signal_event(ahead->stop);
     pthread_join(ahead->thread, NULL);
     release(ahead);
 }
 
 /* For the step with that number; those of the driver are as large, perhaps. */
-static void ask(struct feed_ahead *ahead, int64_t step)
+static void request_feed(struct feed_ahead *ahead, int64_t step)
 {
     struct staged_feeds like = fed(&ahead->driver->feeds);
     staged_reserve(ahead->staged, &like);
@@ -213,7 +213,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
     struct pollfd done = {.fd = ahead->done, .events = POLLIN};
     eventfd_t told;
     if (!ahead->is_under_way)
-        ask(ahead, driver->step + 1);
+        request_feed(ahead, driver->step + 1);
     if (driver->await_feeds && driver->await_feeds(driver->await_context, done.fd, err))
         return err->code;
     while (poll(&done, 1, -1) < 0)
@@ -233,7 +233,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
     }
     driver_begin_staged(driver); /* what is staged next comes behind the step */
     if (*more && (driver->steps_fed < 0 || driver->step + 1 < driver->steps_fed))
-        ask(ahead, driver->step + 2);
+        request_feed(ahead, driver->step + 2);
     return 0;
 }
 

@@ -46,7 +46,7 @@ struct moments {
 
 /* The variable that an edge is, or is a reference to; -1: it is neither. *written: how often it was
  * written on the way. */
-static int variable_of(const struct graph *graph, struct edge edge, int *written)
+static int viewed_variable(const struct graph *graph, struct edge edge, int *written)
 {
     *written = 0;
     while (edge.slot >= 0) {
@@ -85,7 +85,7 @@ static int n_dependencies(const struct node *node)
 }
 
 /* Depth first, each behind all that it leads to. */
-static void find_order(struct moments *m, struct arena *memory)
+static void order_depth_first(struct moments *m, struct arena *memory)
 {
     size_t n = m->graph->nodes.n + 1;
     int *next = arena_array(memory, n, sizeof *next), n_stack = 0;
@@ -127,7 +127,7 @@ static void find_writes(struct moments *m)
         for (int k = 0; k < node->n_inputs; k++) {
             if (!node_writes_ref(node, k))
                 continue;
-            int variable = variable_of(m->graph, node->inputs[k], &ignored);
+            int variable = viewed_variable(m->graph, node->inputs[k], &ignored);
             m->is_write[node->id] = true;
             if (variable < 0)
                 continue;
@@ -139,11 +139,11 @@ static void find_writes(struct moments *m)
 }
 
 /* Looks at a node's own reads. */
-static void look(struct moments *m, const struct node *node)
+static void view_reads(struct moments *m, const struct node *node)
 {
     uint64_t *view = &m->views[node->id];
     for (int k = 0; k < node->n_inputs; k++) {
-        int written, variable = variable_of(m->graph, node->inputs[k], &written);
+        int written, variable = viewed_variable(m->graph, node->inputs[k], &written);
         if (variable < 0)
             continue;
         bool own = is_own(graph_node(m->graph, variable));
@@ -163,7 +163,7 @@ static void look(struct moments *m, const struct node *node)
 /* Bits of what a node depends on become its own, or by data alone: what it only waits for makes no
  * difference to its value, nor does what it has written over. Once more where there are loops,
  * until nothing changes. */
-static void spread(const struct moments *m, uint64_t *mask, bool by_data)
+static void spread_mask(const struct moments *m, uint64_t *mask, bool by_data)
 {
     bool changed = true;
     for (int pass = 0; changed && (!pass || m->has_loops); pass++) {
@@ -203,7 +203,7 @@ static void answer(struct moments *m, struct arena *memory)
             mask[write->node] |= own;
             *(write->variable < 0 ? &commits : &of[write->variable]) |= own;
         }
-        spread(m, mask, false);
+        spread_mask(m, mask, false);
         vec_each(q, &m->questions) {
             bool own = is_own(graph_node(m->graph, q->variable));
             uint64_t all = of[q->variable] | (own ? 0 : commits);
@@ -225,13 +225,13 @@ struct request_view *request_views(const struct request *request)
     m.last_write = arena_array(&memory, n, sizeof *m.last_write);
     m.views = arena_array(&memory, n, sizeof *m.views);
     m.is_write = arena_array(&memory, n, sizeof *m.is_write);
-    find_order(&m, &memory);
+    order_depth_first(&m, &memory);
     find_writes(&m);
     for (int at = 0; at < m.n_order; at++)
-        look(&m, graph_node(m.graph, m.order[at]));
+        view_reads(&m, graph_node(m.graph, m.order[at]));
     if (m.questions.n)
         answer(&m, &memory);
-    spread(&m, m.views, true);
+    spread_mask(&m, m.views, true);
     for (size_t i = 0; i < n_fetches; i++) {
         uint64_t view = m.views[request->fetches.items[i].node];
         views[i] = (struct request_view){view & VIEW_BEFORE, view & VIEW_OF_OWN};

@@ -107,7 +107,7 @@ static void make_key(struct str *key, const struct session *session,
         str_append_bytes(key, call->order->items, call->order->n * sizeof *call->order->items);
 }
 
-static struct plan_cache_entry *use(struct session *session, struct plan_cache_entry *c)
+static struct plan_cache_entry *hold_plan(struct session *session, struct plan_cache_entry *c)
 {
     c->users++;
     c->uses++;
@@ -175,7 +175,7 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
     pthread_mutex_lock(&session->lock);
     if (session->plans.n >= session->plans_max)
         drop_oldest(session);
-    vec_push(&session->plans, use(session, c));
+    vec_push(&session->plans, hold_plan(session, c));
     pthread_mutex_unlock(&session->lock);
     return c;
 }
@@ -190,13 +190,13 @@ static struct plan_cache_entry *acquire_planned(struct session *session,
     for (size_t i = 0; i < session->plans.n && !c; i++) {
         const struct str *key = &session->plans.items[i]->key;
         if (key->n == session->key.n && !memcmp(key->data, session->key.data, key->n))
-            c = use(session, session->plans.items[i]);
+            c = hold_plan(session, session->plans.items[i]);
     }
     pthread_mutex_unlock(&session->lock);
     return c;
 }
 
-static void give_back(struct plan_cache_entry *c)
+static void return_plan(struct plan_cache_entry *c)
 {
     atomic_fetch_sub(&c->users, 1);
 }
@@ -240,14 +240,14 @@ int session_run(struct session *session, const struct session_call *call, struct
     if (!c)
         return err->code;
     int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
-    give_back(c);
+    return_plan(c);
     return code;
 }
 
 static void started_over(struct step_done *done, int code, const struct error *err)
 {
     struct session_done *d = CONTAINER_OF(done, struct session_done, done);
-    give_back(d->plans);
+    return_plan(d->plans);
     d->over(d, code, err);
 }
 
@@ -287,7 +287,7 @@ int session_plans(struct session *session, const struct session_call *call,
         return err->code;
     c->keep = true;
     *n = plan_set_plans(c->set, plans);
-    give_back(c);
+    return_plan(c);
     return 0;
 }
 
@@ -331,7 +331,7 @@ int session_run_prepared(struct session_handle *handle, const struct tensor *fee
             feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
     if (!is_as_before) {
         if (handle->plans)
-            give_back(handle->plans);
+            return_plan(handle->plans);
         handle->call.feed_values = feeds;
         handle->plans = acquire(handle->session, &handle->call, step, err);
         for (int i = 0; i < handle->call.n_feeds; i++) {
@@ -349,7 +349,7 @@ void session_handle_free(struct session_handle *handle)
     if (!handle)
         return;
     if (handle->plans)
-        give_back(handle->plans);
+        return_plan(handle->plans);
     mem_free((void *)(uintptr_t)handle->call.feeds);
     mem_free((void *)(uintptr_t)handle->call.fetches);
     mem_free((void *)(uintptr_t)handle->call.targets);

@@ -42,8 +42,8 @@ void saved_parts_index(const struct saved_parts *parts, struct name_index *index
     }
 }
 
-static struct whole_part part_of(const char *name, const struct shape *shape,
-                                 const struct variable_slice *slice)
+static struct whole_part part_as_whole(const char *name, const struct shape *shape,
+                                       const struct variable_slice *slice)
 {
     struct whole_part part = {.of = slice->of ? slice->of : name};
     part.box = variable_slice_box(slice, shape, &part.whole);
@@ -97,10 +97,10 @@ static bool has_whole_rows(const struct whole_part *part)
     return true;
 }
 
-static int take_part(struct part_search *s, size_t i, const struct saved_part *saved,
-                     struct error *err)
+static int use_part(struct part_search *s, size_t i, const struct saved_part *saved,
+                    struct error *err)
 {
-    struct whole_part part = part_of(saved->name, saved->shape, saved->slice);
+    struct whole_part part = part_as_whole(saved->name, saved->shape, saved->slice);
     struct box *wanted = &s->wanted.box;
     if (!s->is_known) {
         s->is_known = true;
@@ -137,7 +137,7 @@ static int take_parts(struct part_search *s, struct error *err)
         struct saved_part saved = s->parts->at(s->parts, (size_t)l->value);
         const char *of = saved.slice->of ? saved.slice->of : saved.name;
         if (!strcmp(of, s->wanted.of) && !strcmp(saved.container, s->like->container) &&
-            take_part(s, (size_t)l->value, &saved, err))
+            use_part(s, (size_t)l->value, &saved, err))
             return err->code;
     }
     s->in_rows = s->in_rows && has_whole_rows(&s->wanted);
@@ -203,7 +203,7 @@ static int search(struct part_search *s, struct error *err)
     if (!s->parts->index)
         saved_parts_index(s->parts, &own);
     s->index = s->parts->index ? s->parts->index : &own;
-    s->wanted = part_of(like->name, &like->shape, &like->slice);
+    s->wanted = part_as_whole(like->name, &like->shape, &like->slice);
     s->in_rows = true;
     int same = find_same(s, err);
     bool is_uncut = same >= 0 && like->type == STRING;

@@ -18,7 +18,7 @@ static bool is_free(const struct variable *variable, bool write)
     return write ? variable->readers == 0 : variable->readers >= 0;
 }
 
-static void take(struct variable *variable, bool write)
+static void lock_now(struct variable *variable, bool write)
 {
     struct variable_mark *mark = variable->mark;
     if (write && mark) { /* its value is wanted as it is */
@@ -33,7 +33,7 @@ bool variable_lock(struct variable *variable, bool write, struct variable_waiter
     pthread_mutex_lock(&variable->mutex);
     bool taken = !variable->first_waiter && is_free(variable, write);
     if (taken) {
-        take(variable, write);
+        lock_now(variable, write);
     } else {
         waiter->write = write;
         waiter->next = NULL;
@@ -52,7 +52,7 @@ static struct variable_waiter *admit(struct variable *variable)
 {
     struct variable_waiter *first = variable->first_waiter, **end = &variable->first_waiter;
     while (*end && is_free(variable, (*end)->write)) {
-        take(variable, (*end)->write);
+        lock_now(variable, (*end)->write);
         end = &(*end)->next;
     }
     struct variable_waiter *rest = *end;
@@ -91,7 +91,7 @@ struct waiting_thread {
     bool done;
 };
 
-static void wake(struct variable_waiter *waiter)
+static void wake_waiters(struct variable_waiter *waiter)
 {
     struct waiting_thread *blocked = (struct waiting_thread *)waiter;
     struct variable *variable = blocked->variable;
@@ -104,7 +104,7 @@ static void wake(struct variable_waiter *waiter)
 /* Until the lock was given, or the time has come (NULL: never). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct waiting_thread blocked = {.waiter.resume = wake, .variable = variable};
+    struct waiting_thread blocked = {.waiter.resume = wake_waiters, .variable = variable};
     time_cond_init(&blocked.admitted);
     bool taken = variable_lock(variable, write, &blocked.waiter);
     if (!taken) {

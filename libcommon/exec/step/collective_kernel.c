@@ -134,7 +134,7 @@ static bool withdraw(struct pending_call *pending)
 }
 
 /* One worker alone is a group, whatever its size. */
-static int check_group(struct kernel_call *call, const struct collective_options *options)
+static int check_members(struct kernel_call *call, const struct collective_options *options)
 {
     const struct collective *collective = call->step->collective;
     const struct collective_schedule *schedule = &options->schedule;
@@ -179,7 +179,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     what.by_servers = options->by_servers;
     what.priority = options->priority;
     what.yields = true;
-    int code = check_group(call, options);
+    int code = check_members(call, options);
     struct collective *collective = call->step->collective;
     if (!code && collective) { /* the call may be over before this has returned */
         struct reduce_call *r = mem_alloc(sizeof *r);

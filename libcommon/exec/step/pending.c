@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-static void leave(struct pending_call *pending)
+static void drop_user(struct pending_call *pending)
 {
     if (atomic_fetch_sub(&pending->users, 1) == 1)
         mem_free(pending);
@@ -13,7 +13,7 @@ void pending_end(struct pending_call *pending, int code)
 {
     struct kernel_call *call = pending->call;
     step_off_cancel(call->step, &pending->cancel);
-    leave(pending);
+    drop_user(pending);
     kernel_done(call, code);
 }
 
@@ -50,6 +50,6 @@ int pending_wait(struct pending_call *pending)
 {
     if (atomic_load(&pending->told) && pending->withdraw(pending))
         end_cancelled(pending);
-    leave(pending);
+    drop_user(pending);
     return KERNEL_PENDING;
 }

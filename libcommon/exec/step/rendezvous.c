@@ -117,7 +117,7 @@ static struct local_item *add(struct local_item **at, const struct rendezvous_ke
     return *at = item;
 }
 
-static struct local_item *take(struct local_item **at)
+static struct local_item *unlink_item(struct local_item **at)
 {
     struct local_item *item = *at;
     *at = item->next;
@@ -142,7 +142,7 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
         *err = local->reason;
         code = err->code;
     } else if (*at && (*at)->waiter) {
-        met = take(at);
+        met = unlink_item(at);
     } else if (*at) {
         code =
             error_set(err, ERR_INTERNAL, "'%s' is sent twice in one iteration", key->tensor_name);
@@ -174,7 +174,7 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     if (local->reason.code)
         failure = local->reason;
     else if (*at && !(*at)->waiter)
-        met = take(at);
+        met = unlink_item(at);
     else if (*at)
         error_set(&failure, ERR_INTERNAL, "'%s' is received twice in one iteration",
                   key->tensor_name);
@@ -198,7 +198,7 @@ static void local_abort(struct rendezvous *rendezvous, const struct error *reaso
     bool first = !local->reason.code;
     for (int i = 0; first && i < N_BUCKETS; i++) {
         while (local->buckets[i]) {
-            struct local_item *item = take(&local->buckets[i]);
+            struct local_item *item = unlink_item(&local->buckets[i]);
             if (item->waiter) {
                 item->waiter->next = waiting;
                 waiting = item->waiter;
@@ -232,7 +232,7 @@ static void local_free(struct rendezvous *rendezvous)
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     for (int i = 0; i < N_BUCKETS; i++)
         while (local->buckets[i])
-            item_free(take(&local->buckets[i]));
+            item_free(unlink_item(&local->buckets[i]));
     pthread_mutex_destroy(&local->lock);
     mem_free(local);
 }

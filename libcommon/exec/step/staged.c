@@ -51,7 +51,7 @@ struct staged_batch {
 /* ---- memory of a slot ---- */
 
 /* When its copy is over, which it is unless a step did not take it. */
-static void settle(struct staged_slot *slot)
+static void await_copy(struct staged_slot *slot)
 {
     struct device *device = slot->device;
     struct device_event *ready = slot->feed.ready;
@@ -69,7 +69,7 @@ static void settle(struct staged_slot *slot)
 /* The compute queue's own use of it does not matter: what goes back is that queue's. */
 static void let_go(struct staged_slot *slot)
 {
-    settle(slot);
+    await_copy(slot);
     if (slot->feed.memory) {
         queue_follow(slot->device, QUEUE_COMPUTE, QUEUE_IN);
         slot->feed.memory->free(slot->feed.memory);
@@ -88,7 +88,7 @@ static void let_go_of_all(struct staged_batch *staged)
             let_go(&staged->slots[i]);
 }
 
-static void relieve(struct mem_keeper *keeper)
+static void release_staged(struct mem_keeper *keeper)
 {
     struct stage *stage = CONTAINER_OF(keeper, struct stage, keeper);
     pthread_mutex_lock(&stage->lock);
@@ -111,7 +111,7 @@ struct stage *stage_new(bool is_traced)
     stage->is_traced = is_traced;
     pthread_mutex_init(&stage->lock, NULL);
     pthread_cond_init(&stage->changed, NULL);
-    stage->keeper.give_back = relieve;
+    stage->keeper.give_back = release_staged;
     mem_keeper_add(&stage->keeper);
     return stage;
 }
@@ -171,7 +171,7 @@ void staged_free(struct staged_batch *staged)
 }
 
 /* The value of a feed; NULL: it is none of these, or empty. */
-static const struct tensor *find_value(const struct staged_feeds *feeds, struct edge edge)
+static const struct tensor *find_feed(const struct staged_feeds *feeds, struct edge edge)
 {
     for (int i = 0; i < feeds->n; i++)
         if (feeds->edges[i].node == edge.node && feeds->edges[i].slot == edge.slot)
@@ -185,7 +185,7 @@ void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feed
 {
     struct stage *stage = staged->stage;
     for (int i = 0; stage_is_wanted(stage) && i < stage->n_wants; i++) {
-        const struct tensor *value = find_value(feeds, stage->wants[i].edge);
+        const struct tensor *value = find_feed(feeds, stage->wants[i].edge);
         struct device *device = stage->wants[i].device;
         struct staged_slot slot = {.device = device, .bytes = value ? tensor_bytes(value) : 0};
         if (slot.bytes <= staged->slots[i].bytes)
@@ -217,7 +217,7 @@ static void fill(struct stage *stage, struct staged_slot *slot, const struct ten
     struct error ignored = ERROR_INIT;
     pthread_mutex_lock(&stage->lock);
     if (slot->device)
-        settle(slot);
+        await_copy(slot);
     bool copies = value && slot->device && slot->bytes >= tensor_bytes(value) && !stage->is_short;
     slot->is_copied_to = copies;
     pthread_mutex_unlock(&stage->lock);
@@ -249,7 +249,7 @@ void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
     memcpy(wants, stage->wants, (size_t)n * sizeof *wants);
     pthread_mutex_unlock(&stage->lock);
     for (int i = 0; i < n; i++)
-        fill(stage, &staged->slots[i], find_value(feeds, wants[i].edge));
+        fill(stage, &staged->slots[i], find_feed(feeds, wants[i].edge));
 }
 
 /* ---- a step ---- */
@@ -281,7 +281,7 @@ void staged_end(struct staged_batch *staged)
 }
 
 /* With the lock: the number of the want, which may be new; -1: there are too many. */
-static int want(struct stage *stage, struct edge edge, struct device *device)
+static int add_want(struct stage *stage, struct edge edge, struct device *device)
 {
     int i = 0;
     while (i < stage->n_wants &&
@@ -309,7 +309,7 @@ struct staged_feed *staged_find(struct staged_batch *staged, const struct tensor
         return NULL;
     struct stage *stage = staged->stage;
     pthread_mutex_lock(&stage->lock);
-    int i = want(stage, feeds->edges[at], device);
+    int i = add_want(stage, feeds->edges[at], device);
     struct staged_slot *slot = i < 0 ? NULL : &staged->slots[i];
     bool is_there = slot && slot->data == feed->data;
     if (slot && !slot->is_asked) {

@@ -56,7 +56,7 @@ static struct edge swap_and_add(struct dense_cutter *c, const char *op, struct e
 /* ---- parts ---- */
 
 /* Where this worker's part is of a value like that. */
-static struct edge part_of(struct dense_cutter *c, const struct shape *shape, int axis)
+static struct edge own_part(struct dense_cutter *c, const struct shape *shape, int axis)
 {
     const struct attr attrs[] = {{"dim", attr_int(shape->dims[axis])},
                                  {"axis", attr_int(axis)},
@@ -64,19 +64,19 @@ static struct edge part_of(struct dense_cutter *c, const struct shape *shape, in
     return build_op(&c->b, "CollectiveSlice", NULL, 0, attrs, 3);
 }
 
-static struct edge take_part(struct dense_cutter *c, struct edge x, const struct shape *shape,
-                             int axis, const struct attr *mark)
+static struct edge slice_part(struct dense_cutter *c, struct edge x, const struct shape *shape,
+                              int axis, const struct attr *mark)
 {
-    struct edge part = part_of(c, shape, axis);
+    struct edge part = own_part(c, shape, axis);
     const struct edge inputs[] = {x, build_slot(part, 0), build_slot(part, 1)};
     return build_op(&c->b, "Slice", inputs, 3, mark, mark ? 1 : 0);
 }
 
 /* A term of a sum: zeros but for the part. */
-static struct edge put_part(struct dense_cutter *c, struct edge x, const struct shape *shape,
+static struct edge pad_part(struct dense_cutter *c, struct edge x, const struct shape *shape,
                             int axis)
 {
-    return build_binary(&c->b, "Pad", x, build_slot(part_of(c, shape, axis), 2));
+    return build_binary(&c->b, "Pad", x, build_slot(own_part(c, shape, axis), 2));
 }
 
 /* ---- this worker's rows ---- */
@@ -98,7 +98,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     const struct shape *shape = &dense_output(c, edge)->shape;
     struct edge x = source(c, edge);
     if (from.form == DENSE_CUT)
-        x = put_part(c, x, shape, from.axis);
+        x = pad_part(c, x, shape, from.axis);
     /* The shape that the worker's own rows of a value have. */
     struct build *b = &c->b;
     struct edge rows = source(c, c->rows[dense_pass(graph_node(c->from, edge.node))]);
@@ -116,7 +116,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     if (!dense_has(c, edge.node, DENSE_GRADIENT))
         return own;
     const struct shape one = shape_vector(1);
-    struct edge n = build_slot(part_of(c, &one, 0), 3);
+    struct edge n = build_slot(own_part(c, &one, 0), 3);
     return build_binary(&c->b, "Mul", own, build_cast(&c->b, n, build_type(&c->b, own)));
 }
 
@@ -157,7 +157,7 @@ static struct edge to_cut(struct dense_cutter *c, const struct node *reader, str
     }
     if (from.form == DENSE_SUM)
         return swap_and_add(c, "CollectiveReduceScatter", source(c, edge), shape->rank, axis);
-    return take_part(c, dense_convert(c, reader, edge, whole), shape, axis, NULL);
+    return slice_part(c, dense_convert(c, reader, edge, whole), shape, axis, NULL);
 }
 
 static void begin(struct dense_cutter *c, struct edge edge)
@@ -193,7 +193,7 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
     else if (layout.form == DENSE_CUT)
         result = to_cut(c, reader, edge, from, layout.axis);
     else if (layout.form == DENSE_SUM)
-        result = put_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
+        result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
     else
         result = to_whole(c, reader, edge, from);
     vec_push_in(&c->arena, &c->converted, ((struct conversion){edge, result, layout}));
@@ -204,5 +204,5 @@ struct edge dense_initial(struct dense_cutter *c, const struct node *variable, s
 {
     const struct attr mark = {WORKER_PART_INITIAL, attr_bool(true)};
     begin(c, (struct edge){variable->id, 0});
-    return take_part(c, source(c, edge), &variable->outputs[0].shape, c->cut[variable->id], &mark);
+    return slice_part(c, source(c, edge), &variable->outputs[0].shape, c->cut[variable->id], &mark);
 }

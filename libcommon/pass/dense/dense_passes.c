@@ -22,7 +22,7 @@ static struct edge known(const struct passes *p, struct edge edge, int pass)
     return EDGE_NONE;
 }
 
-static struct edge note(struct passes *p, struct edge edge, int pass, struct edge result)
+static struct edge remember(struct passes *p, struct edge edge, int pass, struct edge result)
 {
     vec_push_in(&p->c->arena, &p->known, ((struct stands_for){edge, pass, result}));
     return result;
@@ -176,7 +176,7 @@ static struct edge input_in(struct passes *p, const struct node *reader, struct 
         graph_node(p->c->to, part.node)->outputs[0].shape = *shape;
         mark(p, part.node, DENSE_PASS, pass);
         mark(p, part.node, "_priority", 1 + pass);
-        return note(p, edge, pass, part);
+        return remember(p, edge, pass, part);
     }
     if (node_has(reader, OP_CHECKS))
         return mean_of(p, edge, pass, false);
@@ -186,7 +186,7 @@ static struct edge input_in(struct passes *p, const struct node *reader, struct 
     if (edge_exists(start))
         return start;
     struct edge share = share_of(p, dense_output(p->c, edge)->type, pass);
-    return note(p, edge, pass, build_binary(p->b, "Mul", of_pass(p, edge, pass), share));
+    return remember(p, edge, pass, build_binary(p->b, "Mul", of_pass(p, edge, pass), share));
 }
 
 static int visit_in(struct passes *p, const struct node *node)

@@ -73,7 +73,7 @@ static int find_entry(struct grid_clock *c, const char *wanted)
     return 0;
 }
 
-static void meet(struct grid_clock *c, device_nodes_vec *list, const struct node *node)
+static void add_to_device(struct grid_clock *c, device_nodes_vec *list, const struct node *node)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
     size_t i = 0;
@@ -155,7 +155,7 @@ static int *add_after(struct grid_clock *c, const device_nodes_vec *list, const 
     return nodes;
 }
 
-static int add_all(struct grid_clock *c)
+static int add_clocks(struct grid_clock *c)
 {
     c->join = add_clock(c, "ClockJoin", "clock/join", (struct node_spec){0});
     struct attr attrs[] = {{"dtype", attr_type(INT64)},
@@ -222,7 +222,7 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
                 comes_after |= c.changes[node_dependency(node, k).node];
             c.changes[node->id] = c.is_needed[node->id] && (is_writer || comes_after);
             if (is_writer)
-                meet(&c, &c.writers, node);
+                add_to_device(&c, &c.writers, node);
         }
         /* The round begins when all is there that writers, and what comes after them, need of the
          * rest of the step, the check of the loss among it. */
@@ -234,12 +234,12 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
                 if (is_met[from] || c.changes[from] || !needed->n_inputs)
                     continue;
                 is_met[from] = true;
-                meet(&c, &c.computed, needed);
+                add_to_device(&c, &c.computed, needed);
             }
         }
         code = check_entries(&c);
         if (!code)
-            code = add_all(&c);
+            code = add_clocks(&c);
     }
     arena_release(&c.arena);
     return code;

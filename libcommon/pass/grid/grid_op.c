@@ -85,7 +85,7 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
     return grid_local(g, node->inputs[i], cell);
 }
 
-static struct edge sum_of(struct grid *g, const struct node *node, const struct edge *parts)
+static struct edge sum_parts(struct grid *g, const struct node *node, const struct edge *parts)
 {
     for (int k = 0; k < g->n; k++)
         if (!edge_exists(parts[k]))
@@ -121,7 +121,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     if (node->op->def->tiles.output == LIES_WHOLE)
-        return is_now(g, node, sum_of(g, node, parts), "of all tiles");
+        return is_now(g, node, sum_parts(g, node, parts), "of all tiles");
     if (!grid_stand_in(g, node, parts) && node->op->def->tiles.output == LIES_IN)
         grid_scatter(g, node, w.in, areas, parts);
     return g->err->code;
@@ -162,7 +162,7 @@ static int visit_reduction(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     if (!g->cut[node->id].is_cut)
-        return is_now(g, node, sum_of(g, node, parts), "of all tiles");
+        return is_now(g, node, sum_parts(g, node, parts), "of all tiles");
     return grid_stand_in(g, node, parts);
 }
 

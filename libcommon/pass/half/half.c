@@ -40,7 +40,7 @@ int half_parse(struct half_options *options, const char *type, const char *scale
 /* ---- casts ---- */
 
 /* The place of an output among all of the source. */
-static int place_of(const struct halver *h, struct edge edge)
+static int output_number(const struct halver *h, struct edge edge)
 {
     return h->r.first[edge.node] + edge.slot;
 }
@@ -64,7 +64,7 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
 {
     struct graph *to = h->r.to;
     const struct node *near = graph_node(h->r.from, edge.node);
-    const struct edge input = h->r.edges[place_of(h, edge)];
+    const struct edge input = h->r.edges[output_number(h, edge)];
     struct attr *attrs = arena_array(&to->arena, 2, sizeof *attrs);
     struct node_output output = {type, false, near->outputs[edge.slot].shape};
     attrs[0] = (struct attr){"DstT", attr_type(type)};
@@ -84,10 +84,10 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
 /* An edge of the source in 16 bits, once for all who take it. */
 static struct edge narrow(struct halver *h, struct edge edge)
 {
-    struct edge *made = &h->narrow[place_of(h, edge)];
+    struct edge *made = &h->narrow[output_number(h, edge)];
     const char *name = graph_node(h->r.from, edge.node)->name;
     if (is_painted(h, edge.node))
-        return h->r.edges[place_of(h, edge)];
+        return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made = add_cast(h, edge, h->options->type, rewrite_name_near(&h->r, name, "half"));
     return *made;
@@ -95,11 +95,11 @@ static struct edge narrow(struct halver *h, struct edge edge)
 
 static struct edge wide(struct halver *h, struct edge edge)
 {
-    struct edge *made = &h->wide[place_of(h, edge)];
+    struct edge *made = &h->wide[output_number(h, edge)];
     const struct node *node = graph_node(h->r.from, edge.node);
     bool kept = h->r.flags[node->id] & REWRITE_KEPT;
     if (!is_painted(h, edge.node))
-        return h->r.edges[place_of(h, edge)];
+        return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made =
             add_cast(h, edge, FLOAT32,
@@ -115,7 +115,7 @@ static void widen_end(struct halver *h, struct edge edge)
 {
     if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node &&
         half_is_float(h->r.from, edge))
-        h->r.edges[place_of(h, edge)] = wide(h, edge);
+        h->r.edges[output_number(h, edge)] = wide(h, edge);
 }
 
 int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
@@ -190,7 +190,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
 
 /* ---- one after the other ---- */
 
-static void take(struct half_result *result, struct graph *made)
+static void take_result(struct half_result *result, struct graph *made)
 {
     if (!made)
         return;
@@ -208,10 +208,10 @@ int half_rewrite(struct graph *source, const struct half_options *options,
         return err->code;
     result->graph = result->pruned.graph;
     int code = half_graph(result->graph, options, &made, &result->n_halved, err);
-    take(result, code ? NULL : made);
+    take_result(result, code ? NULL : made);
     if (!code)
         code = half_scale(result->graph, options, &made, &result->n_scaled, err);
-    take(result, code ? NULL : made);
+    take_result(result, code ? NULL : made);
     return code;
 }
 

@@ -13,7 +13,7 @@
 
 /* ---- nodes that can be computed in 16 bits ---- */
 
-static bool is_free(const struct op_arg *arg)
+static bool is_any_type(const struct op_arg *arg)
 {
     return arg->type_attr >= 0 && !arg->is_ref;
 }
@@ -62,13 +62,13 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
         int k = i;
         const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
-        if (source->is_ref || (source->type == FLOAT32 && !is_free(arg)))
+        if (source->is_ref || (source->type == FLOAT32 && !is_any_type(arg)))
             return HALF_KEPT;
     }
     for (int i = 0; i < node->n_outputs; i++) {
         int k = i;
         const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
-        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_free(arg)))
+        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_any_type(arg)))
             return HALF_KEPT;
     }
     /* Some type attribute must be float32, and each that is must allow 16 bits. */

@@ -13,7 +13,7 @@
 
 typedef bool (*enters)(const struct halver *h, int node);
 
-static void give(struct halver *h, int node, unsigned fact)
+static void add_fact(struct halver *h, int node, unsigned fact)
 {
     int i = node;
     do {
@@ -31,7 +31,7 @@ static void spread_down(struct halver *h, unsigned fact, enters enter)
         int node = vec_pop(&h->todo);
         for (int i = h->first_user[node]; i < h->first_user[node + 1]; i++)
             if (!half_has(h, h->users[i], fact) && enter(h, h->users[i]))
-                give(h, h->users[i], fact);
+                add_fact(h, h->users[i], fact);
     }
 }
 
@@ -42,7 +42,7 @@ static void spread_up(struct halver *h, unsigned fact, enters enter)
         for (int i = 0; i < node->n_inputs; i++)
             if (half_is_float(h->r.from, node->inputs[i]) &&
                 !half_has(h, node->inputs[i].node, fact) && enter(h, node->inputs[i].node))
-                give(h, node->inputs[i].node, fact);
+                add_fact(h, node->inputs[i].node, fact);
     }
 }
 

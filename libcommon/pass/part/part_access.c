@@ -38,7 +38,7 @@ struct read_source {
 };
 typedef VEC(struct read_source) taking_vec;
 
-static int add_read(struct access_graph *graph, int node, int variable)
+static int add_access(struct access_graph *graph, int node, int variable)
 {
     struct access access = {.variable = variable, .node = node};
     vec_push(&graph->accesses, access);
@@ -62,8 +62,8 @@ void part_find_late(struct cutter *c)
             int variable = part_variable(c, node->inputs[k]);
             if (variable < 0 || node_takes_ref(node, k))
                 continue;
-            struct read_source taking = {add_read(&graph, node->id, variable),
-                                         add_read(&graph, node->inputs[k].node, variable)};
+            struct read_source taking = {add_access(&graph, node->id, variable),
+                                         add_access(&graph, node->inputs[k].node, variable)};
             vec_push_in(&c->arena, &takings, taking);
         }
     }

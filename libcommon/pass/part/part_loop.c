@@ -12,7 +12,7 @@
 
 /* ---- which loops are where ---- */
 
-static void note(struct cutter *c, int frame, int part)
+static void mark_loop(struct cutter *c, int frame, int part)
 {
     if (frame != FRAME_ROOT)
         part_loop(c, frame, part)->here = true;
@@ -31,11 +31,11 @@ int part_find_loops(struct cutter *c)
             c->part[v->next] = c->part[v->merge];
     }
     graph_each(node, c->from) {
-        note(c, c->frames->frame[node->id], c->part[node->id]);
-        note(c, frames_output(c->frames, node), c->part[node->id]);
+        mark_loop(c, c->frames->frame[node->id], c->part[node->id]);
+        mark_loop(c, frames_output(c->frames, node), c->part[node->id]);
         for (int k = 0; k < node->n_inputs; k++)
             if (part_is_variable(c->from, node->inputs[k]) && !node_takes_ref(node, k))
-                note(c, c->frames->frame[node->id], c->part[node->inputs[k].node]);
+                mark_loop(c, c->frames->frame[node->id], c->part[node->inputs[k].node]);
     }
     for (int f = n_frames - 1; f > FRAME_ROOT; f--) {
         int n = 0;
@@ -49,7 +49,7 @@ int part_find_loops(struct cutter *c)
         for (int part = 0; part < c->n; part++) {
             struct part_loop *loop = part_loop(c, f, part);
             if (several && loop->here) /* a loop in a loop: the outer one goes round there, too */
-                note(c, c->frames->frames.items[f].parent, part);
+                mark_loop(c, c->frames->frames.items[f].parent, part);
             loop->here = loop->here && several;
         }
     }

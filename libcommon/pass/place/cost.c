@@ -45,7 +45,7 @@ static const char *key_of(struct costs *costs, const struct words *words, struct
     return NULL;
 }
 
-static int take(void *context, struct words *words, struct error *err)
+static int read_cost_words(void *context, struct words *words, struct error *err)
 {
     struct costs *costs = context;
     bool is_op = !strcmp(words->word[0], "op");
@@ -73,12 +73,12 @@ static int take(void *context, struct words *words, struct error *err)
 
 int costs_read(struct costs *costs, const char *path, struct error *err)
 {
-    return words_read(path, take, costs, err);
+    return words_read(path, read_cost_words, costs, err);
 }
 
 int costs_parse(struct costs *costs, const char *text, const char *name, struct error *err)
 {
-    return words_parse(text, strlen(text), name, take, costs, err);
+    return words_parse(text, strlen(text), name, read_cost_words, costs, err);
 }
 
 void costs_release(struct costs *costs)

@@ -33,7 +33,7 @@ struct nearby {
 
 enum { NOBODY = -1, SEVERAL = -2 };
 
-static void use(struct nearby *near, int node, int group)
+static void count_user(struct nearby *near, int node, int group)
 {
     int *user = &near->user[node];
     *user = *user == NOBODY || *user == group ? group : SEVERAL;
@@ -110,9 +110,9 @@ int place_join_near(struct placer *p)
         }
         group = place_root(p, node->id);
         for (int k = 0; k < node->n_inputs; k++)
-            use(&near, node->inputs[k].node, group);
+            count_user(&near, node->inputs[k].node, group);
         for (int k = 0; k < node->n_controls; k++)
-            use(&near, node->controls[k], near.initial[node->id] ? group : SEVERAL);
+            count_user(&near, node->controls[k], near.initial[node->id] ? group : SEVERAL);
     }
     return 0;
 }

@@ -24,7 +24,7 @@ static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nod
         edges[(*n)++] = (struct edge){nodes[i], CONTROL_SLOT};
 }
 
-static int copy_names(struct replicator *r)
+static int copy_entries(struct replicator *r)
 {
     const struct graph *from = r->from;
     vec_each(entry, &from->entries) {
@@ -75,7 +75,7 @@ static int build(struct replicator *r)
     bool failed = r->options->towers     ? replicate_towers(r)
                   : !replicate_pushes(r) ? by_allreduce(r)
                                          : by_shards(r);
-    return failed || copy_names(r) ? r->err->code : graph_check(r->to, r->err);
+    return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
 }
 
 int replicate_graph(const struct graph *from, const struct replicate_options *options,

@@ -115,7 +115,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
 
 /* ---- what is needed besides ---- */
 
-static void keep(struct replicator *r, int node)
+static void keep_update(struct replicator *r, int node)
 {
     if (has(r, node, FACT_UPDATE) && !has(r, node, FACT_WRITER))
         push_todo(r, node, FACT_KEPT);
@@ -223,18 +223,18 @@ int replicate_find(struct replicator *r)
     /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
     for (size_t i = 0; i < r->from->entries.n; i++)
         for (int k = 0; k < r->from->entries.items[i].n_edges; k++)
-            keep(r, r->from->entries.items[i].edges[k].node);
+            keep_update(r, r->from->entries.items[i].edges[k].node);
     for (size_t i = 0; i < r->from->aliases.n; i++)
-        keep(r, r->from->aliases.items[i].edge.node);
+        keep_update(r, r->from->aliases.items[i].edge.node);
     graph_each(node, r->from) {
         for (int k = 0; !has(r, node->id, FACT_UPDATE) && k < node->n_inputs + node->n_controls;
              k++)
-            keep(r, node_dependency(node, k).node);
+            keep_update(r, node_dependency(node, k).node);
     }
     while (r->todo.n) {
         const struct node *node = graph_node(r->from, vec_pop(&r->todo));
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-            keep(r, node_dependency(node, k).node);
+            keep_update(r, node_dependency(node, k).node);
     }
     bool found = true;
     while (found) { /* once more where a loop brings it round */

@@ -61,8 +61,8 @@ static int64_t find_rows(const struct replicator *r, struct edge gradient,
     return rows;
 }
 
-static struct edge multiply(struct replicator *r, const char *name,
-                            const struct gradient_product *product, int64_t first, int64_t n)
+static struct edge multiply_piece(struct replicator *r, const char *name,
+                                  const struct gradient_product *product, int64_t first, int64_t n)
 {
     /* Some rows of the product are made of some columns of the left factor. */
     struct edge inputs[] = {
@@ -98,8 +98,8 @@ int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int prio
             replicate_reduction(node, node->outputs[product.gradient.slot].type);
         struct gradient_piece piece = {
             product.gradient,
-            multiply(r, name, &product, first, rows - first < each ? rows - first : each), first,
-            EDGE_NONE};
+            multiply_piece(r, name, &product, first, rows - first < each ? rows - first : each),
+            first, EDGE_NONE};
         struct bucket bucket = {.priority = priority};
         if (r->err->code)
             continue;

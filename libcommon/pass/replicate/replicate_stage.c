@@ -159,8 +159,8 @@ static bool lower_free(struct towers *t, const struct node *node)
 }
 
 /* Until no loop comes along any more; the nodes in their order, or in the opposite one. */
-static void settle(struct towers *t, enum item_phase phase, bool backwards,
-                   bool (*move)(struct towers *, const struct node *))
+static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
+                             bool (*move)(struct towers *, const struct node *))
 {
     size_t n = t->r->from->nodes.n;
     bool news = true;
@@ -179,13 +179,13 @@ static void place_forward(struct towers *t)
 {
     struct pipeline *p = t->pipeline;
     size_t n = t->r->from->nodes.n;
-    settle(t, PHASE_FORWARD, false, raise_stage);
+    move_until_still(t, PHASE_FORWARD, false, raise_stage);
     for (size_t i = 0; i < n; i++)
         if (p->first[i] == (int)i && p->phase[i] == PHASE_FORWARD && p->stage[i] < 0) {
             p->is_free[i] = true;
             p->stage[i] = p->n_stages - 1;
         }
-    settle(t, PHASE_FORWARD, true, lower_free);
+    move_until_still(t, PHASE_FORWARD, true, lower_free);
     for (size_t i = 0; i < n; i++) { /* a stack is where the loop is that fills it */
         const struct node *node = graph_node(t->r->from, (int)i);
         for (int k = 0; k < node->n_inputs; k++)
@@ -206,7 +206,7 @@ static void place_backward(struct towers *t)
         if (p->stage[first] < 0 || stage < p->stage[first])
             p->stage[first] = stage;
     }
-    settle(t, PHASE_BACKWARD, false, lower_stage);
+    move_until_still(t, PHASE_BACKWARD, false, lower_stage);
 }
 
 /* What no gradient needs; and, of what is there once, what stages read. */
@@ -214,7 +214,7 @@ static void place_others(struct towers *t)
 {
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
-    settle(t, PHASE_NONE, false, raise_stage);
+    move_until_still(t, PHASE_NONE, false, raise_stage);
     for (size_t i = r->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(r->from, r->order[i]);
         int stage = p->stage[p->first[node->id]];

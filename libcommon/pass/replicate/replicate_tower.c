@@ -137,7 +137,7 @@ static int open_towers(struct towers *t)
     return frames_new(r->from, &t->frames, r->err);
 }
 
-static int copy_nodes(struct towers *t)
+static int copy_tower(struct towers *t)
 {
     struct replicator *r = t->r;
     const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
@@ -198,7 +198,7 @@ int replicate_towers(struct replicator *r)
     /* What is there once but for a stage of its own is on the first. */
     for (int k = 0; t->pipeline && k < t->n; k++)
         t->devices[k] = t->pipeline->devices[0];
-    if (copy_nodes(t))
+    if (copy_tower(t))
         return r->err->code;
     /* What a script has named can be fetched by that name. */
     for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {

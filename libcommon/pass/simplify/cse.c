@@ -100,7 +100,7 @@ static const struct node *find_same(const struct cse_table *t, const struct node
     return NULL;
 }
 
-static void visit(struct cse_table *t, const struct node *node)
+static void merge_node(struct cse_table *t, const struct node *node)
 {
     struct rewrite *r = t->r;
     struct node view = rewrite_view(r, node);
@@ -143,6 +143,6 @@ int pass_cse(const struct graph *from, const struct pass_options *options, struc
     t.hashes = arena_array(&r.arena, capacity, sizeof *t.hashes);
     memset(t.slots, -1, capacity * sizeof *t.slots);
     for (size_t i = 0; i < from->nodes.n; i++)
-        visit(&t, graph_node(from, r.order[i]));
+        merge_node(&t, graph_node(from, r.order[i]));
     return rewrite_close(&r, 0, to, n_changes);
 }

@@ -178,7 +178,7 @@ static void publish(struct evaluation *e)
     str_release(&line);
 }
 
-/* When its rule says so, which then waits anew. */
+/* Lowers the learning rate when its rule says so; the rule then waits anew. */
 static int reduce_rate(struct evaluation *e, struct error *err)
 {
     struct saved_variable saved = {.node = e->reduced}, reduced;
@@ -213,7 +213,7 @@ static char *history_path(const struct evaluation *e)
                : NULL;
 }
 
-/* How it stands, for a process that goes on. */
+/* Saves how the rules stand, for a process that goes on from here. */
 static int save_history(struct evaluation *e, struct error *err)
 {
     struct str line = STR_INIT;

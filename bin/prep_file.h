@@ -22,7 +22,7 @@
 
 /* ERR_NOINPUT, ERR_IO, ERR_DATA. Release `prep` also after a failure. */
 int prep_read(struct prep *prep, const char *path, struct error *err);
-/* To an open file. */
+/* Writes to a file that is open. */
 int prep_write(const struct prep *prep, int fd, struct error *err);
 
 #endif

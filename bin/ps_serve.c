@@ -65,7 +65,7 @@ static void fail(void *context, const struct error *why)
     loop_stop(serving->loop);
 }
 
-/* Which checkpoint: the first shard has decided, and the others ask it. */
+/* Asks the first shard, which has decided, which checkpoint all restore. */
 static int ask_first(struct served_shard *serving, struct shard_origin *origin, struct error *err)
 {
     struct client client;

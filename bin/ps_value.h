@@ -7,7 +7,7 @@
 
 #include "cli/tool.h"
 
-/* To the tool's output: as a record, or as an array of NumPy's if it is named so. */
+/* Writes the value to the tool's output: a record, or a NumPy array if the name is one's. */
 int ps_write_value(struct tool *tool, const char *name, const struct tensor *value,
                    struct error *err);
 

@@ -111,7 +111,7 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     return run_set_name(&s->run, save_options.run_name, err);
 }
 
-/* Of the newest checkpoint, which --resume would go on from; *step is -1: there is none. */
+/* Finds the newest checkpoint, from which --resume would go on; *step is -1 if there is none. */
 static int find_newest(struct saving *s, int64_t *step, struct ckpt_run *run, struct error *err)
 {
     struct store *store;

@@ -103,7 +103,7 @@ void saving_find_best(struct saving *saving, struct saved_best *best);
 
 /* From now on a checkpoint has the scalars that steps fetch. */
 void saving_watch_fetches(struct saving *saving, const struct autosave_options *options);
-/* Where the data of the step came from. */
+/* Records where the data of the step came from. */
 void saving_take_place(struct saving *saving);
 
 #endif

@@ -70,7 +70,7 @@ static void say_metric(struct saving *s, const struct autosave_options *options)
     str_release(&text);
 }
 
-/* Where the data of the step came from. */
+/* Records where the data of the step came from. */
 void saving_take_place(struct saving *s)
 {
     struct feed_position position;

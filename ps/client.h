@@ -49,7 +49,7 @@ int client_ask_one(struct client *client, int task, const struct task_request *r
 /* Before shards are asked to save: job_check_shards_keep, where there is a job. */
 int client_check_shards_keep(const struct client *client, struct error *err);
 
-/* Which of client->tasks it is. */
+/* Returns which of client->tasks it is. */
 int client_task_index(const struct client *client, const char *task);
 
 #endif

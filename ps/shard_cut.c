@@ -47,7 +47,7 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     clear(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
         collect(&shard->cuts[i], err);
-    /* With all variables locked for reading: between two steps of whoever writes. */
+    /* All variables are locked for reading here: between two steps of their writers. */
     variable_vec locked = VEC_INIT;
     if (!err->code)
         containers_lock(shard->options.variables, NULL, false, seconds, &locked, err);

@@ -8,7 +8,7 @@
 
 #include "ps/origin.h"
 
-/* Which variables: container NULL is any. */
+/* Selects variables: container NULL is any. */
 struct variable_place {
     const char *container, *name;
 };
@@ -29,7 +29,7 @@ int verbs_put(struct client *client, const struct variable_place *place, const s
 /* On all shards that have the container; *n: how many variables. ERR_NOINPUT when none has it. */
 int verbs_reset(struct client *client, const char *container, int64_t *n, struct error *err);
 
-/* Which of client->tasks leads a save: the one that has the clock, else the first. */
+/* Returns which of client->tasks leads a save: the one that has the clock, else the first. */
 int verbs_leader(struct client *client, int *task, struct error *err);
 
 /* A checkpoint of all shards in a folder, which they see under the same path, led by the one that

@@ -58,7 +58,7 @@ int command_import(struct command *command, struct error *err);
 int command_open(struct command *command, const char *name, struct source *source,
                  struct error *err);
 
-/* How to get past an error of copy and import, as a part of its line. */
+/* The advice on how to get past an error of copy and import, as a part of its line. */
 int command_advise(struct error *err);
 
 #endif

@@ -80,7 +80,7 @@ bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
 #define BLOCK_SNAPPY 1      /* a block's type */
 #define SNAPPY_RATIO_MAX 64 /* no byte of a packed block stands for more */
 
-/* How long the block is unpacked; false if no block of so few bytes can be. */
+/* Reads how long the block is unpacked; false if no block of so few bytes can be. */
 bool snappy_length(struct wire_bytes packed, uint64_t *n);
 /* Unpacks into exactly n bytes; false if the block is damaged. */
 bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n);

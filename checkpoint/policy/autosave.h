@@ -22,7 +22,7 @@
 #include "checkpoint/store/store.h"
 #include "exec/state/variable.h"
 
-/* How often something is done beside steps. */
+/* The interval at which something is done beside steps. */
 struct interval {
     int64_t steps;  /* 0: not by steps */
     double seconds; /* 0: not by time */

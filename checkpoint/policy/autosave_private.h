@@ -71,7 +71,7 @@ struct autosave {
 /* Returns whether the value of the metric is better than ever. */
 bool autosave_is_better(const struct autosave *autosave, double value);
 
-/* Between two steps, when nobody writes. All cuts before it are collected. */
+/* Makes a job between two steps, when nobody writes. All cuts before it are collected. */
 struct autosave_job *autosave_job_new(const struct autosave_options *options, int64_t step);
 void autosave_job_free(struct autosave_job *job); /* NULL is harmless */
 

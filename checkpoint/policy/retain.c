@@ -54,7 +54,7 @@ static void keep_periods(struct retain_item *items, size_t n, int64_t count, con
     }
 }
 
-/* How many are better, or as good and newer. */
+/* Returns how many are better, or as good and newer. */
 static int64_t scalar_rank(const struct retain_policy *p, const struct retain_item *items, size_t n,
                            size_t at)
 {

@@ -40,7 +40,7 @@ int committed_read_slot(int fd, int slot, struct commit_note *committed, bool *i
 /* The newer of both. *is_there false: none is intact; fd is -1. ERR_IO. */
 int committed_read(int fd, struct commit_note *committed, bool *is_there, struct error *err);
 
-/* Into the slot of its number, and onto the disk. ERR_IO. */
+/* Writes the note into the slot of its number, and onto the disk. ERR_IO. */
 int committed_write(int fd, const struct commit_note *committed, struct error *err);
 
 /* Forgets both, before a record that is older than they are. ERR_IO. */

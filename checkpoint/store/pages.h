@@ -47,7 +47,7 @@ void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint6
  * the file is shorter than they say. A writer of another process may be at work. */
 int pages_read_meta(int fd, struct pages_meta *meta, struct error *err);
 
-/* As above, of the commit `txn`, which the caller keeps alive by a read transaction. */
+/* Reads as above, of the commit `txn`, which the caller keeps alive by a read transaction. */
 int pages_read_meta_of(int fd, uint64_t txn, struct pages_meta *meta, struct error *err);
 
 struct pages_count {

@@ -230,7 +230,7 @@ static int take_lock(struct store *store, const struct store_options *options, s
     return err->code;
 }
 
-/* With opened_lock held. */
+/* Called with opened_lock held. */
 static int open_new(struct store *store, struct store **result, struct error *err)
 {
     struct store *other = opened;

@@ -84,7 +84,7 @@ int store_walk(struct store *store, MDB_txn *txn, const struct store_keys *keys,
 /* Where in the file a value lies that LMDB has found. */
 uint64_t store_offset(const struct store *store, const void *value);
 
-/* As store_manifest, within a transaction. */
+/* Reads as store_manifest does, within a transaction. */
 int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,
                       struct ckpt_manifest *manifest, struct error *err);
 

@@ -105,7 +105,7 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     struct commit_note committed;
-    /* Which commit it is, told by the tree itself, and its head. */
+    /* The commit that it is, told by the tree itself, and its head. */
     struct store_head head;
     committed.txn = mdb_txn_id(txn);
     MDB_val key = {1, (void *)"n"}, value = {sizeof committed.txn, &committed.txn};

@@ -61,7 +61,7 @@ struct tf_op {
     int (*gradient)(tf_grad *grad);
 };
 
-/* How one of the object's ops is computed. The first that fits a node's types wins. */
+/* A kernel of one of the object's ops. The first one that fits a node's types wins. */
 struct tf_op_kernel {
     const char *op;
     const char *types; /* "T=float32|float64 Tidx=int32"; NULL: all that the op is declared for */

@@ -357,7 +357,7 @@ static inline void *tf_kernel_temporary(tf_kernel *kernel, size_t bytes)
     return TF_OP_CALL(kernel, kernel_temporary)(kernel, bytes);
 }
 
-/* How many threads the kernel may use, its own one counted. */
+/* Returns how many threads the kernel may use, its own one counted. */
 static inline int tf_kernel_threads(const tf_kernel *kernel)
 {
     return TF_OP_CALL(kernel, kernel_threads)(kernel);

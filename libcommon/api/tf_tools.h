@@ -127,7 +127,7 @@ int tf_call_feed_strings(tf_call *call, int i, const struct tf_shape *shape,
 /* Runs a step with what is fed. */
 int tf_call_run(tf_call *call, struct tf_error *error);
 
-/* How many tensors are fetched, and the name of one. */
+/* The number of tensors that are fetched, and the name of one. */
 int tf_call_fetches(const tf_call *call);
 const char *tf_call_fetch_name(const tf_call *call, int i);
 

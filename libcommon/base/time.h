@@ -14,14 +14,14 @@
 double time_now(void);
 int64_t time_now_ns(void);
 
-/* Since 1970. */
+/* Seconds since 1970. */
 double time_wall(void);
 
 /* "2026-11-28T11:05:12.345Z ", as a line of a log begins: RFC 3339, UTC. */
 #define TIME_STAMP_BYTES 26
 void time_stamp(char text[TIME_STAMP_BYTES]);
 void time_stamp_of(int64_t since_1970, int milliseconds, char text[TIME_STAMP_BYTES]);
-/* How much of a line is its stamp: TIME_STAMP_BYTES - 1, or 0 where it has none. */
+/* Returns the length of a line's time stamp: TIME_STAMP_BYTES - 1, or 0 where it has none. */
 size_t time_stamp_length(const char *line);
 
 /* The monotonic time in so many seconds, for pthread_cond_timedwait on a condition of time_cond. */

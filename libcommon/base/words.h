@@ -54,7 +54,7 @@ struct setting_row {
 int setting_take(const struct setting_row *rows, const char *what, void *object,
                  const struct setting *setting, struct error *err);
 
-/* For tables. */
+/* Functions for tables of settings. */
 bool setting_text(void *target, const char *text);    /* const char *: the text itself */
 bool setting_flag(void *target, const char *text);    /* bool: true, whatever the text */
 bool setting_count(void *target, const char *text);   /* int: 1 or more */

@@ -18,7 +18,7 @@ void option_synopsis(const struct option_row *row, char *text, size_t n)
                  row->argument ? row->argument : "");
 }
 
-/* Which rows of a table are shown: those that a verb takes (NULL: all). */
+/* The rows of a table that are shown: those that a verb takes (NULL: all). */
 struct help_view {
     const struct option_table *table;
     const struct option_verb *verb;

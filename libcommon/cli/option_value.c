@@ -22,7 +22,7 @@ static int wrong(const char *name, const char *value, const char *wanted, struct
     return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
 }
 
-/* What is a number, with one of `units` behind it or none, is only too large. */
+/* The text is a number, perhaps with one of `units` behind it, that is only too large. */
 static int wrong_number(const char *name, const char *value, const char *units, const char *wanted,
                         struct error *err)
 {
@@ -91,7 +91,7 @@ static int set_from_variable(const struct option_row *row, const char *variable,
                              struct error *err)
 {
     if (row->type == OPTION_FLAG) {
-        /* As people write false and true in environment variables. */
+        /* These are the words for false and true that people write in environment variables. */
         static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
         int truth = -1;
         for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)

@@ -218,7 +218,7 @@ struct piece_rounds {
     int came, sent;
 };
 
-/* By round, whether a member's way to another carries something. */
+/* For each round, whether a member's way to another carries something. */
 struct way_rounds {
     VEC(bool) busy;
 };

@@ -55,7 +55,7 @@ static void impute(const struct data_column *column, struct tensor *raw,
     }
 }
 
-/* How many zeros and ones an id becomes, of field k of a row. */
+/* Returns how many zeros and ones an id becomes, for field k of a row. */
 static int64_t ids_of(const struct data_column *column, int64_t k)
 {
     return column->reading == READ_HASH ? column->buckets

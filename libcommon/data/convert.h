@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tensor/tensor.h"
 
-/* Elements [first, first + n) as float64. Not for STRING. */
+/* Loads elements [first, first + n) as float64. STRING is not allowed. */
 void convert_load(const struct tensor *from, int64_t first, int64_t n, double *values);
 
 /* The reverse. ERR_DATA when an integer type does not have a value: a fraction, NaN or too large;

@@ -34,7 +34,7 @@ void row_source_set_header(struct row_source *source);
 const char *row_source_name(const struct row_source *source);
 const char *row_source_file(const struct row_source *source);
 
-/* As those of gzfile.h. */
+/* Waits as the function of gzfile.h does. */
 void row_source_on_wait(struct row_source *source, int (*wait)(void *context, struct error *err),
                         void *context);
 void row_source_stop_on(struct row_source *source, int fd);

@@ -45,7 +45,7 @@ int split_rule_parse(struct split_rule *rule, const char *text, const char *part
 int split_rule_parse_fold(struct split_rule *rule, const char *text, const char *part,
                           struct error *err);
 
-/* Which rows are fed: those in both. */
+/* The rows that are fed: those in both. */
 struct row_choice {
     const struct ranges *ranges;
     const struct split_rule *split; /* NULL: all */

@@ -42,7 +42,7 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
         for (int k = 0; k < node->n_outputs && node->n_inputs; k++)
             hands |= node->outputs[k].is_ref;
         if (hands) {
-            /* Whose reference a node hands on that is given one. */
+            /* The input whose reference the node hands on: */
             int k = 0;
             while (k < node->n_inputs && !node_takes_ref(node, k))
                 k++;

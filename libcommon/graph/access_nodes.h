@@ -10,7 +10,7 @@
 
 /* Returns whether the node has the variable itself as that input, not its value. */
 bool node_takes_ref(const struct node *node, int input);
-/* And changes it. */
+/* Returns whether the node changes the variable whose reference that input is. */
 bool node_writes_ref(const struct node *node, int input);
 
 /* By node: the variable that it is, or whose reference it hands on, by the first node of all that

@@ -42,7 +42,7 @@ static inline bool device_task_is_many(int task)
 /* The task of a name: member `member` of each group of `size`, 1 to DEVICE_GROUP_MAX; a member that
  * is DEVICE_OPEN may be any. For groups of one it is DEVICE_EVERY. */
 int device_group_task(int size, int member);
-/* And back: the size and the member of a task that stands for many. */
+/* The inverse: the size, and the member, of a task that stands for many. */
 int device_group_size(int task);
 int device_group_member(int task);
 

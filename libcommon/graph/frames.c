@@ -109,7 +109,7 @@ static int add_condition(struct frames *f, int parent, struct edge predicate, in
     return (int)f->conditions.n - 1;
 }
 
-/* Both hold. */
+/* The condition under which both hold. */
 static int and_conditions(struct frames *f, int a, int b)
 {
     if (frames_implies(f, a, b))

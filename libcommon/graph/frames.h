@@ -69,7 +69,7 @@ void frames_free(struct frames *frames);
 /* The frame that the node's outputs belong to. */
 int frames_output(const struct frames *frames, const struct node *node);
 
-/* Under what an edge carries a live value. */
+/* The condition under which an edge carries a live value. */
 int frames_edge_condition(const struct frames *frames, const struct graph *graph, struct edge edge);
 
 /* True if whatever holds under `inner` holds under `outer`. */

@@ -238,12 +238,12 @@ static inline bool node_has(const struct node *node, enum op_flag flag)
     return (node->op->def->flags & flag) != 0;
 }
 
-/* Which of the declared arguments `args` the node's tensor *i is of; *i becomes its place in it. */
+/* Finds the argument of `args` that the node's tensor *i is in; *i becomes its place in it. */
 int node_argument(const struct node *node, const struct op_arg *args, int *i);
 /* Returns whether input i may be needed when the kernel is over. */
 bool node_keeps(const struct node *node, int i);
 
-/* How the op treats rows; its part in a round of several workers. */
+/* Returns how the op treats rows: its part in a round of several workers. */
 static inline enum op_rows node_rows(const struct node *node)
 {
     return node->op->def->rows;

@@ -71,7 +71,7 @@ bool infer_value_joined(const struct infer *infer, int first, struct shape *valu
 /* Runs a node's shape function over `in`, with values from the context. Sets shapes of out[]. */
 int infer_run(struct infer *infer);
 
-/* For nodes of a graph: the inputs' known values come from Const, Shape, Pack and the like. */
+/* Infers a node of a graph: the inputs' known values come from Const, Shape, Pack and the like. */
 int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
                struct error *err);
 
@@ -83,7 +83,7 @@ bool graph_constant_shape(const struct graph *graph, struct edge edge, struct sh
  * each. False: it is not constant, or names one that there is not. */
 bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, unsigned *axes);
 
-/* Which axis one that stays becomes when these are gone. */
+/* The number that an axis which stays has when those axes are gone. */
 static inline int axis_without(unsigned axes, int axis)
 {
     return axis - __builtin_popcount(axes & ((1U << axis) - 1));

@@ -24,7 +24,7 @@ int task_parse(const char *text, char job[DEVICE_WORD_BYTES], int *index, struct
  */
 int task_instance(struct graph *graph, const char *job, int index, struct error *err);
 
-/* Which of the replicas of such a graph a task is of: its index, or that of its group. */
+/* The replica of such a graph that a task belongs to: its index, or that of its group. */
 int task_replica(const struct graph *graph, const char *job, int index);
 
 /* The tasks that nodes are on, in the order in which they first occur, and for each node which of

@@ -29,14 +29,14 @@ static inline void graph_walk_to(struct graph_walk *walk, int node)
     walk->stack[walk->n++] = node;
 }
 
-/* To all that the node takes data from. */
+/* Walks on to all that the node takes data from. */
 static inline void graph_walk_inputs(struct graph_walk *walk, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
         graph_walk_to(walk, node->inputs[i].node);
 }
 
-/* To all that it needs: what it takes data from, and what it waits for. */
+/* Walks on to all that the node needs: what it takes data from, and what it waits for. */
 static inline void graph_walk_needs(struct graph_walk *walk, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs + node->n_controls; i++)

@@ -44,7 +44,7 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
 /* The same of a pass that adds nodes with new shapes: checks the graph, too. */
 int rewrite_finish(struct rewrite *r, int code, struct graph **to, struct error *err);
 
-/* What stands for an edge of the source. */
+/* The edge that stands for an edge of the source. */
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
 
 /* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
@@ -65,7 +65,7 @@ struct node *rewrite_copy(struct rewrite *r, const struct node *node);
 /* Lets all outputs of a node of `to` stand for the node's. */
 void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
 
-/* What waits for the node waits for the nodes of those edges. */
+/* Makes all that waits for the node wait for the nodes of those edges. */
 void rewrite_await_parts(struct rewrite *r, const struct node *node, const struct edge *parts,
                          int n);
 
@@ -78,8 +78,8 @@ struct spread {
     bool controls;   /* and who waits for one, too */
     bool up;         /* who is needed by such a node gets it instead */
 };
-/* In one visit of all nodes, in their order. Whether some node got it: where loops lead back others
- * may follow in the next visit. */
+/* Spreads facts in one visit of all nodes, in that order. Returns whether some node got one: where
+ * loops lead back others may follow in the next visit. */
 bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how);
 
 /* ---- copies: nodes of the source that are there several times ---- */
@@ -88,7 +88,7 @@ bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, 
 const char *rewrite_free_name(const struct graph *from, struct graph *to, const char *base);
 /* The same of "NEAR/SUFFIX". */
 const char *rewrite_name_near(struct rewrite *r, const char *near, const char *suffix);
-/* Of part k of what has that name: "NAME/part_k". */
+/* The name of part k of a node with that name: "NAME/part_k". */
 const char *rewrite_part_name(struct rewrite *r, const char *name, int k);
 
 /* A spec of a node like another one of the script: op, name, attributes, wanted device, place. */
@@ -107,7 +107,7 @@ struct copy_rules {
     void *context;
 };
 
-/* In the arena of `to`, with room for `more`. */
+/* Copies attributes into the arena of `to`, with room for `more`. */
 struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
                         int *n);
 

@@ -204,7 +204,7 @@ void clock_unlock(struct clock *clock)
     }
 }
 
-/* In the order in which they came. */
+/* Waiters are served in the order in which they came. */
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
 {
     struct clock_waiter **end = &clock->waiters;
@@ -290,7 +290,7 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     }
 }
 
-/* Never to count: the shards forget it with the next round. */
+/* The push will never count: the shards forget it with the next round. */
 static void void_push(struct clock *clock, const struct push_id *id)
 {
     vec_push(&clock->dropped, *id);

@@ -89,7 +89,7 @@ static uint64_t sum_with(uint64_t sum, const void *bytes, size_t n)
     return hash_bytes(bytes, n, sum);
 }
 
-/* Without what fills the last page. */
+/* The sum leaves out the bytes that fill the last page. */
 static uint64_t sum_data(struct journal_value *value, int copy)
 {
     struct shape shape = {.rank = (int)value->rank};

@@ -61,7 +61,7 @@ struct journal_file {
 int journal_file_open(struct journal_file *file, const char *path, uint64_t owner,
                       struct error *damage, struct error *err);
 void journal_file_close(struct journal_file *file);
-/* Without any values, and without heads. */
+/* Leaves the file without any values, and without heads. */
 int journal_file_clear(struct journal_file *file, struct error *err);
 
 /* The sum of a copy of that step as it stands: of its head and values. */

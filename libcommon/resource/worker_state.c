@@ -32,7 +32,7 @@ static void parts_share(struct state_parts *to, const struct state_parts *from)
             tensor_share(&to->items[i], &from->items[i]);
 }
 
-/* Both, and of the same number of workers. */
+/* Returns whether both parts are there, of the same number of workers. */
 static bool is_whole(const struct state_parts *parts)
 {
     const struct tensor *ranks = &parts->items[PART_RANKS], *values = &parts->items[PART_VALUES];

@@ -57,7 +57,7 @@ void control_close(struct control *control, const char *text);
 /* Removes the socket from the folder. */
 void control_remove(const char *folder);
 
-/* How long who asks waits. */
+/* The time that a client waits for an answer. */
 struct control_patience {
     double seconds; /* < 0: as long as it takes */
     /* When they are over: whether to wait as long again. NULL: no. */

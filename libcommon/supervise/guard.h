@@ -62,7 +62,7 @@ bool guard_has_ended(int pidfd);
 int guard_owner(const char *folder, pid_t *owner);
 
 /* Sends a signal to all processes whose mark begins with `prefix` and for which `spares` (may be
- * NULL) is false. How many there were. */
+ * NULL) is false. Returns how many there were. */
 int marks_kill(const char *prefix, int signal,
                bool (*spares)(void *context, pid_t pid, const char *mark), void *context);
 

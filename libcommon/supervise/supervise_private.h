@@ -38,7 +38,7 @@ struct budget { /* of restarts */
 
 /* ---- processes ---- */
 
-/* How late a process is that is to end. */
+/* The lateness of a process that is to end. */
 struct lateness {
     double since;        /* 0: it may go on */
     double news, looked; /* how long it then takes until the user hears of it; the last look */

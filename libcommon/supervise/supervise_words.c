@@ -10,7 +10,7 @@
 
 #define TAIL_BYTES 4096 /* that are looked at */
 
-/* From a place of the file. How many bytes there are. */
+/* Reads from a place of the file on. Returns how many bytes there are. */
 static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYTES + 1])
 {
     size_t n = task->errors ? file_read_part(task->errors, at, bytes, TAIL_BYTES) : 0;
@@ -81,7 +81,7 @@ void task_repeat(struct supervisor *s, struct task *task)
     size_t n = read_errors(task, task->repeated, bytes);
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        /* From the first of the texts of `repeats`, a line each, that it holds. */
+        /* The text begins at the first of the lines in `repeats` that it holds. */
         const char *repeated = NULL;
         for (const char *text = task->repeats; text && !repeated; text = strchr(text, '\n')) {
             text += *text == '\n';

@@ -21,7 +21,7 @@ struct variable_slice { /* a box of a larger variable: rows of it, or parts alon
 
 bool variable_slice_equal(const struct variable_slice *a, const struct variable_slice *b);
 
-/* Which part of the whole a value of that shape is; the whole's shape. */
+/* The box of the whole that a value of that shape is, and the whole's shape. */
 struct box variable_slice_box(const struct variable_slice *slice, const struct shape *shape,
                               struct shape *whole);
 

@@ -88,7 +88,7 @@ void tensor_share(struct tensor *copy, const struct tensor *t); /* t must not bo
 /* A deep copy on the host. */
 int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err);
 
-/* Also zeroes the tensor. */
+/* Releases the memory and zeroes the tensor. */
 void tensor_release(struct tensor *t);
 
 int64_t tensor_count(const struct tensor *t);

@@ -162,7 +162,7 @@ static int next_bin(struct decoder *d, struct error *err)
             return 0;
         }
         if (d->record->n_tensors) {
-            /* Where the record goes on behind a tensor's last bin. */
+            /* The record goes on here, behind a tensor's last bin. */
             if (d->got != d->bytes)
                 return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
                                  current_tensor(d)->name);

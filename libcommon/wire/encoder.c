@@ -176,7 +176,7 @@ static void measure(struct encoder_bodies *bodies)
     bodies->empty_bin = t->type == STRING && bodies->bytes == bodies->first;
 }
 
-/* To the next tensor that has bins to come. */
+/* Steps to the next tensor that has bins to come. */
 static void skip_done(struct encoder_bodies *bodies)
 {
     while (bodies->i < bodies->n_tensors && bodies->done == bodies->bytes && !bodies->empty_bin) {

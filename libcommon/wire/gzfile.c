@@ -180,7 +180,7 @@ static int take_bytes(struct gzfile *file, void *bytes, size_t n, size_t *got, s
         /* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
         *got = 0;
         if (!file->in_member) {
-            /* After a member: another one, padding with zeros, or the end. */
+            /* After a member there may be another one, padding with zeros, or the end. */
             bool may_be;
             while (file->input_n && file->input[0] == 0) {
                 file->input++;

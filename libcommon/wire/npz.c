@@ -241,7 +241,7 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
     if (!(data = find_data(a, m, err)))
         return err->code;
     if (!m->method && a->is_mapped) {
-        /* From the file into the tensor's memory. */
+        /* Reads from the file into the tensor's memory. */
         uint64_t offset = (uint64_t)(data - a->data);
         uint32_t crc;
         if (check_sum(a, offset, m->bytes, &crc, err))

@@ -7,7 +7,7 @@
 
 #include "pass/gradient/grad.h"
 
-/* Which workers are of one group (collective/group.h). */
+/* Attributes that say which workers are of one group (collective/group.h). */
 #define COLLECTIVE_GROUP_ATTRS "group_size: int = 0 >= 0, group_stride: int = 1 >= 1"
 
 /* Returns x, whose gradient a CollectiveGrad of that reduction brings back; root -1: none. Among

@@ -10,7 +10,7 @@
 
 #include "ops/device/launch_cuda.h"
 
-/* In the order of enum gradient_code_kind. */
+/* The kinds are in the order of enum gradient_code_kind. */
 enum cuda_code_kind { CUDA_CODE_ONE_BIT, CUDA_CODE_UNIFORM, CUDA_CODE_THRESHOLD, CUDA_CODE_TOP };
 
 struct cuda_code {

@@ -45,7 +45,7 @@ static int join_parts(struct kernel_call *call, struct concat_part p, struct ten
     return result;
 }
 
-/* To all outputs, of one shape. */
+/* Splits into all outputs, which have one shape. */
 static int split_parts(struct kernel_call *call, struct concat_part p, const struct tensor *whole,
                        const struct shape *shape)
 {

@@ -61,7 +61,7 @@ static int where_run(struct kernel_call *call)
         for (int64_t i = 0; i < n; i++) {
             for (int d = 0; flags[i] && d < in->shape.rank; d++)
                 *row++ = index[d];
-            /* To the next element in row-major order. */
+            /* Steps to the next element in row-major order. */
             for (int d = in->shape.rank - 1; d >= 0 && ++index[d] == in->shape.dims[d]; d--)
                 index[d] = 0;
         }

@@ -45,7 +45,7 @@ struct cuda_blas {
     size_t workspace_bytes;
     int (*handle_new)(void **handle);
     void (*handle_free)(void *handle);
-    /* From now on in that stream, with that memory, which nothing else in the stream uses. */
+    /* Sets stream and memory for what follows; nothing else in the stream uses the memory. */
     int (*use)(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes);
     int (*gemm)(void *handle, const struct cuda_gemm *gemm);
     int (*trsm)(void *handle, const struct cuda_trsm *trsm);

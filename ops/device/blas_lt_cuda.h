@@ -45,7 +45,7 @@ struct cuda_lt {
      * the shapes, the first one first: always the same ones. At most CUDA_LT_ALGORITHMS: *n. */
     int (*find)(void *handle, const struct cuda_gemm *gemm, enum cuda_lt_sums sums, size_t limit,
                 struct cuda_lt_algorithm *found, int *n);
-    /* How long one product takes: it is computed several times, and waited for. */
+    /* Measures how long one product takes: it is computed several times, and waited for. */
     int (*time)(void *handle, const struct cuda_gemm *gemm,
                 const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room,
                 float *milliseconds);

@@ -13,13 +13,13 @@
 /* N_CUDA_TYPES: kernels know no such type. */
 enum cuda_type cuda_type_of(enum dtype type);
 
-/* Into which the call puts its kernels. */
+/* The stream into which the call puts its kernels. */
 struct CUstream_st *cuda_compute(const struct kernel_call *call);
 
 /* KERNEL_ENQUEUED if the launcher's result is 0, else the error. */
 int cuda_launched(struct kernel_call *call, int result);
 
-/* Where kernels leave what they find in that input. */
+/* The place where kernels leave a fault of that input. */
 struct cuda_fault cuda_fault_of(const struct kernel_call *call, int input);
 
 /* The fault of the step; NULL: the call belongs to none. */

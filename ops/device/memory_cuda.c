@@ -170,7 +170,7 @@ static void unpin(struct device *device, const void *data)
 
 /* ---- copies ---- */
 
-/* How many of the bytes from there on are pinned together, or are not. */
+/* Returns how many of the bytes from there on are pinned together, or are not. */
 static size_t piece(const void *host, size_t bytes)
 {
     uintptr_t begin = (uintptr_t)host, end = begin + bytes;

@@ -28,7 +28,7 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
                      d->device.index, what, d->nccl->error_text(status), status);
 }
 
-/* Until the call is over that has returned this. */
+/* Waits until the call that has returned this is over. */
 static int await_communicator(struct communicator *c, int status, const atomic_bool *gives_up,
                               const char *what, struct error *err)
 {

@@ -38,7 +38,7 @@ struct cuda_nccl {
 
 extern const struct cuda_nccl cuda_nccl_real;
 
-/* For struct device. */
+/* The functions for struct device. */
 extern const struct communicator_functions cuda_communicators;
 
 #endif

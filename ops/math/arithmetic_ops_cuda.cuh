@@ -49,7 +49,7 @@ template <typename T> DEVICE_INLINE T floor_divide(T x, T y, uint16_t &code)
     return quotient;
 }
 
-/* As the CPU's (ops/math/binary_loops_cpu.c). */
+/* The same as on the CPU (ops/math/binary_loops_cpu.c). */
 template <typename T> DEVICE_INLINE T floor_mod(T x, T y)
 {
     T rest = fmod(x, y);

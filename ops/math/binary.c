@@ -74,7 +74,7 @@ static bool div_value(const struct infer *infer, struct shape *value)
 
 /* ---- gradients ---- */
 
-/* Both gradients, of the output's shape, brought to the inputs' shapes. */
+/* Sets both gradients: of the output's shape, brought to the inputs' shapes. */
 static void set_both(struct grad *g, struct edge dx, struct edge dy)
 {
     g->in[0] = grad_unbroadcast(g, dx, 0, 1);
@@ -105,7 +105,7 @@ static void div_gradient(struct grad *g)
     set_both(g, grad_div(g, dz, y), grad_neg(g, grad_div(g, product, y)));
 }
 
-/* To the larger (of Maximum), or smaller, operand; ties to x. */
+/* The gradient flows to the larger operand (of Maximum), or the smaller one; ties go to x. */
 static void extremum_gradient(struct grad *g, const char *comparison)
 {
     struct edge mask = build_binary(&g->b, comparison, grad_input(g, 0), grad_input(g, 1));

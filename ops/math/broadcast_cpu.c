@@ -95,7 +95,7 @@ bool broadcast_next(struct broadcast_walk *walk, struct broadcast_row *row)
     }
     walk->index[inner] = 0;
     walk->next += n;
-    /* To the next row, whose outer index is one further. */
+    /* Steps to the next row, whose outer index is one further. */
     for (int axis = inner - 1; axis >= 0; axis--) {
         for (int i = 0; i < plan->n_in; i++)
             walk->offset[i] += plan->strides[i][axis];

@@ -21,7 +21,7 @@ struct walk_plan {
     int64_t strides[CUDA_BROADCAST_INPUTS][CUDA_RANK_MAX];
 };
 
-/* Whether dimension d continues the outermost one so far. */
+/* Returns whether dimension d continues the outermost one so far. */
 static inline bool walk_continues(const walk_plan &plan, const cuda_broadcast &of, int d)
 {
     int last = plan.rank - 1;

@@ -16,7 +16,7 @@ struct cuda_broadcast {
 
 struct shape;
 
-/* How n inputs that can be broadcast to `out` are walked. */
+/* Plans how n inputs that can be broadcast to `out` are walked. */
 CUDA_C void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
                                 const struct shape *const *inputs, int n);
 

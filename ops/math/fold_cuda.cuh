@@ -23,7 +23,7 @@ template <typename T> DEVICE_INLINE T shuffle_down(T value, unsigned step)
         return __shfl_down_sync(CUDA_ALL_LANES, value, step);
 }
 
-/* In lane 0: the fold of the warp. */
+/* Lane 0 gets the fold of the warp. */
 template <typename Op, typename T> DEVICE_INLINE T fold_warp(T value)
 {
     for (unsigned step = CUDA_WARP / 2; step; step /= 2)

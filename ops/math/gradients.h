@@ -54,7 +54,7 @@ static inline struct edge grad_scale(struct grad *g, double factor, struct edge 
     return grad_mul(g, build_scalar_like(&g->b, x, factor), x);
 }
 
-/* What op NAMEGrad makes of x and y, NAME being the node's op. */
+/* Makes op NAMEGrad of x and y, NAME being the node's op. */
 static inline struct edge grad_fused(struct grad *g, struct edge x, struct edge y)
 {
     char name[64];

@@ -181,7 +181,7 @@ struct cuda_scan {
     void *y; /* may be x */
 };
 
-/* Of equal ones the first; a NaN wins over what is none. */
+/* Of equal elements the first one wins; a NaN wins over numbers. */
 CUDA_C int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream);
 /* float32 and shorter are carried in float64. */
 CUDA_C int cuda_scan(const struct cuda_scan *call, struct CUstream_st *stream);

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* What member `member` of `members` does; each is called once, in a thread of its own. */
+/* The work of member `member` of `members`; each is called once, in a thread of its own. */
 typedef void team_body(void *context, int member, int members);
 
 /* Starts a team of `threads` members, or fewer if there are no more, and returns when all are done.

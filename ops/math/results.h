@@ -40,7 +40,7 @@ static inline int arg_result(struct kernel_call *call, int *axis, struct shape *
 
 /* ---- AddN ---- */
 
-/* That all inputs have one shape. */
+/* Checks that all inputs have one shape. */
 static inline int addn_check_shapes(struct kernel_call *call)
 {
     const struct shape *shape = &call->in[0]->shape;

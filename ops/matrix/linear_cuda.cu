@@ -7,7 +7,7 @@
 
 #include "ops/device/types_cuda.cuh"
 
-/* Of 32 or 64 bits. */
+/* Launches for floats of 32 or 64 bits. */
 template <typename Launch> static int launch_by_wide_float(cuda_type of, const Launch &launch)
 {
     if (of == CUDA_FLOAT32)

@@ -21,7 +21,7 @@ struct norm_terms {
     double a, b;
 };
 
-/* How many there are of what the first kernel is launched for. */
+/* The grid of what the first kernel is launched for. */
 struct norm_grid {
     int64_t count; /* positions of a channel */
     int width;     /* channels of a block */
@@ -70,7 +70,7 @@ DEVICE_INLINE norm_terms terms_of(const struct cuda_batch_norm &call, int64_t at
     }
 }
 
-/* What the first kernel subtracts from x. */
+/* The value that the first kernel subtracts from x. */
 template <bool backward, typename T>
 DEVICE_INLINE wide<T> centre_of(const struct cuda_batch_norm &call, int64_t channel)
 {

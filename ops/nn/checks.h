@@ -21,7 +21,7 @@ static inline int activation_check_shapes(struct kernel_call *call)
 
 /* ---- BiasAdd and BiasAddGrad ---- */
 
-/* That input 0 has channels. */
+/* Checks that input 0 has channels. */
 static inline int bias_check_value(struct kernel_call *call, bool nchw)
 {
     const struct shape *shape = &call->in[0]->shape;
@@ -73,7 +73,7 @@ int norm_grad_check(struct kernel_call *call, const struct norm *norm);
 int norm_outputs(struct kernel_call *call, const struct shape *image, const int64_t sizes[4],
                  void *out[5]);
 
-/* Of an image that was checked. */
+/* The channels of an image that was checked. */
 int64_t norm_channels(const struct norm *norm, const struct shape *image);
 
 /* ---- Softmax and cross entropies ---- */

@@ -32,7 +32,7 @@ struct conv_cuda_state {
     char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
 };
 
-/* How a convolution is computed, and where its scratch memory is. */
+/* The steps of a convolution, and where its scratch memory is. */
 struct conv_steps {
     const struct conv *conv;
     enum cuda_type type;

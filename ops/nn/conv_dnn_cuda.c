@@ -39,7 +39,7 @@ bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, stru
 
 /* ---- run ---- */
 
-/* Between our [y, x, in, out] and [out, in, y, x] or [out, y, x, in]. */
+/* Transposes between our [y, x, in, out] and [out, in, y, x] or [out, y, x, in]. */
 static int transpose_filter(struct kernel_call *call, const struct conv_dnn *plan, const void *from,
                             void *to)
 {

@@ -15,7 +15,7 @@ struct cuda_lrn_state {
     struct lrn lrn;
 };
 
-/* Without addresses. */
+/* The description leaves addresses out. */
 static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const struct shape *image)
 {
     int64_t channels = image->dims[3];

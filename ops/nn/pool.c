@@ -155,7 +155,7 @@ static void max_pool_gradient(struct grad *g)
     g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
 }
 
-/* Which cell is the largest does not change a little beside where it is: linear in what flows. */
+/* The largest cell stays the largest under a small change: the gradient is linear in what flows. */
 static void max_pool_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};

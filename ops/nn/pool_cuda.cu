@@ -11,7 +11,7 @@
 
 namespace
 {
-/* From the first cell that counts to the one behind the last. */
+/* The cells that count: from the first to the one behind the last. */
 struct span {
     int64_t from, to;
 };

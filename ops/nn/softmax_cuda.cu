@@ -60,7 +60,7 @@ DEVICE_INLINE T fold_row(T value, shared_pointer<T> part)
     }
 }
 
-/* What a row's threads share. */
+/* Values that a row's threads share. */
 template <typename W> struct row_terms {
     W max, sum, log_sum;
 };

@@ -34,7 +34,7 @@ int window_init(struct window *window, const struct node *node, struct error *er
 /* Sets window sizes from the attribute ksize (pooling). */
 int window_from_ksize(struct window *window, const struct node *node, struct error *err);
 
-/* From the first cell of a window to its last, both counted. */
+/* Returns the cells from the first of a window to its last, both counted. */
 static inline int64_t window_span(const struct window_axis *axis)
 {
     return (axis->size - 1) * axis->dilation + 1;

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* As in philox.h. */
+/* Defined as in philox.h. */
 #ifndef RANDOM_FUNCTION
 #define RANDOM_FUNCTION static inline
 #endif

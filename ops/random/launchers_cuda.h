@@ -15,7 +15,7 @@
 
 enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_TRUNCATED_NORMAL, CUDA_UNIFORM_INT };
 
-/* Which numbers: those of an op in an iteration of a step. */
+/* The place of random numbers: those of an op in an iteration of a step. */
 struct cuda_random_place {
     uint64_t op_seed, op_seed2, iteration;
     const struct step_block *step; /* on the device: seed, replica and number are read there */
@@ -37,7 +37,7 @@ CUDA_C int cuda_random(const struct cuda_random *call, struct CUstream_st *strea
  *
  * Random choices by the CPU's numbers: an order, or classes by their probabilities. */
 
-/* By Fisher and Yates, one place after the other. */
+/* The shuffle of Fisher and Yates, one place after the other. */
 struct cuda_shuffle {
     struct cuda_random_place place;
     int64_t n;

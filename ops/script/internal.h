@@ -12,7 +12,7 @@
 
 #include "ops/script/script.h"
 
-/* How a node came by its name. */
+/* The way by which a node came by its name. */
 enum named {
     NAMED_GENERATED, /* from the op: a global may rename it */
     NAMED_GLOBAL,   /* from a global variable: yields the name when the global gets another value */

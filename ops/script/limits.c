@@ -117,7 +117,7 @@ static int call_counted(lua_State *L)
     return lua_gettop(L);
 }
 
-/* With the globals on top of the stack. */
+/* Called with the globals on top of the stack. */
 void limits_open(lua_State *L)
 {
     for (size_t i = 0; i < sizeof all_counted / sizeof *all_counted; i++) {

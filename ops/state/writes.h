@@ -29,12 +29,12 @@ int assign_finish(struct kernel_call *call, int result);
 /* The state is the limit, an int64_t. */
 int count_up_to_prepare(struct kernel_setup *setup);
 
-/* That the variable is a scalar; 0, or an error. */
+/* Checks that the variable is a scalar; returns 0, or an error. */
 int count_up_to_check(struct kernel_call *call);
 
 /* ---- rows ---- */
 
-/* That updates are rows of the variable, one for each index. */
+/* Checks that updates are rows of the variable, one for each index. */
 int scatter_check_shapes(struct kernel_call *call);
 
 #endif

@@ -9,7 +9,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 
-/* How many slots a variable has, and how many scalars all share, in declared order. */
+/* The number of slots that a variable has, and of scalars that all share, in declared order. */
 static const struct apply_form {
     const char *op;
     int64_t n_slots, n_scalars;

@@ -38,7 +38,7 @@ struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], str
 /* The side that dialed maps it; takes the descriptors over, in any case. ERR_OS, ERR_PROTOCOL. */
 struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], struct error *err);
 
-/* From here on the link's loop looks after it, until channel->type->stop. */
+/* Attaches the channel: from here on the link's loop looks after it, until channel->type->stop. */
 void shared_attach(struct channel *channel, struct link *link);
 
 #endif

@@ -208,7 +208,7 @@ static int links_decline(struct collective *collective, const struct collective_
     return err->code;
 }
 
-/* Who has been told of a sum on devices may have its own wait for this member's. */
+/* A member that has been told of a sum on devices may have its own wait for this member's. */
 static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;

@@ -204,8 +204,8 @@ static int share_with(struct process_group *group, const struct collective_round
     return shared_block(group, r->kinds[chunk->value], bytes, readers, data);
 }
 
-/* To each where it reads the value already; or by the block that has a copy, if any; or as it is. A
- * part that is read where it is needs no message. */
+/* Sends the chunk to each member: by its place where the member reads the value already; or by the
+ * block that has a copy, if any; or as bytes. A part that is read where it is needs no message. */
 static void send_chunk(struct process_group *group, const struct collective_round *r,
                        const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
 {

@@ -310,7 +310,7 @@ static int cut_rows(struct process_group *group, struct collective_round *r, str
 
 /* ---- results of what is small ---- */
 
-/* Whose rows go to whom is known now; memory for what this member gets. */
+/* It is known now whose rows go to whom: makes memory for what this member gets. */
 static int route(struct process_group *group, struct collective_round *r, int value,
                  struct error *err)
 {

@@ -371,7 +371,7 @@ int direct_take(struct process_group *group, struct collective_round *round, str
 bool direct_take_answer(struct collective_round *round, int rank, uint64_t n);
 /* With the lock: whether all who are to answer have. */
 bool direct_agreed(const struct process_group *group, const struct collective_round *round);
-/* Since then: whether the member reads this one's value and its sums; */
+/* Returns whether the member reads this one's value and its sums, since then. */
 bool direct_is_read(const struct collective_round *round, int rank, int value);
 /* and where this one reads the member's. NULL: they are sent. */
 const struct tensor *direct_part(const struct collective_round *round, int rank, int value);

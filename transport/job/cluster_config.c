@@ -41,7 +41,7 @@ static int add_tasks(struct str *text, const char *job, const json_t *addresses,
     return 0;
 }
 
-/* How many workers come before those of that job: the chiefs do. */
+/* Returns how many workers come before those of that job: the chiefs do. */
 static size_t first_of(const json_t *jobs, const char *job)
 {
     return strcmp(job, "worker") ? 0 : json_array_size(json_object_get(jobs, "chief"));

@@ -46,7 +46,7 @@ void link_release(struct link *link)
     mem_free(link);
 }
 
-/* In the loop's thread: the end. */
+/* Ends the link, in the loop's thread. */
 static void finish(struct link *link)
 {
     if (link->state == LINK_CLOSED)

@@ -100,7 +100,7 @@ struct link {
     atomic_uint_least64_t nested_in, tensors_in, tensors_out;
 };
 
-/* How far the peer is. */
+/* The distance of the peer. */
 enum link_path {
     LINK_PLAIN, /* over a network, as it is */
     LINK_TLS,

@@ -91,7 +91,7 @@ static void count_too_many(struct peers *peers)
     pthread_mutex_unlock(&peers->lock);
 }
 
-/* How many descriptors the process may have, and of these how many who is no link yet. */
+/* Descriptors that the process may have, and those for connections that are no link yet. */
 struct room {
     int descriptors, waiting;
 };

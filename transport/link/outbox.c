@@ -94,7 +94,7 @@ static struct packet *take_waiting(struct outbox *out)
 
 /* ---- putting in ---- */
 
-/* Where a small record goes. A record that is as urgent and was put in earlier goes first. */
+/* The packet for a small record. One that is as urgent and was put in earlier goes first. */
 static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
 {
     struct packet *packet = out->gathering;

@@ -206,7 +206,7 @@ static bool poll_now(struct loop *loop, int *failed)
     return called | polled | loop->worked;
 }
 
-/* Until something happened: polls, and sleeps if that found nothing. */
+/* Waits until something happened: polls, and sleeps if that found nothing. */
 static int wait_once(struct loop *loop)
 {
     int failed;

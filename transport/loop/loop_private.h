@@ -61,11 +61,11 @@ struct loop {
     struct keeper *keeper;
 };
 
-/* A round ends and the next one begins, or the loop waits. In the loop's thread. */
+/* Called in the loop's thread when a round ends and the next one begins, or when the loop waits. */
 void loop_begin_round(struct loop *loop);
 void loop_end_round(struct loop *loop);
 
-/* To be called by whoever deals with an event, first: the round was not for nothing. */
+/* Called first by whoever deals with an event: the round was not for nothing. */
 static inline void loop_worked(struct loop *loop)
 {
     loop->worked = true;

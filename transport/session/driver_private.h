@@ -87,13 +87,13 @@ void driver_cut_off(struct driver_session *session);
 /* Waits until the condition holds, which changes under the session's lock. It is asked with that
  * lock, but without it where the caller pumps. */
 void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context);
-/* To be called after such a change, with the lock. */
+/* Must be called after such a change, with the lock held. */
 void driver_changed(struct driver_session *session);
 
 /* driver_link.c: links all tasks to the session and watches them, until they are let go. */
 int driver_dial(struct driver_session *session, struct error *err);
 void driver_let_go(struct driver_session *session);
-/* From the cluster; NULL: it does not have the task. */
+/* The address from the cluster; NULL: it does not have the task. */
 const char *driver_address(const struct driver_session *session, const char *task,
                            struct error *err);
 

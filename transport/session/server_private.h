@@ -61,13 +61,13 @@ struct served_session {
     VEC(struct handle *) handles;
     struct served_session *next;
 
-    /* Until the graph is read: its bytes, and where other tasks are. */
+    /* Kept until the graph is read: its bytes, and where other tasks are. */
     struct tensor stream;
     VEC(struct served_address) addresses;
     struct arena arena;  /* of the texts */
     struct error unread; /* why it cannot be served */
 
-    /* Until it is open. */
+    /* Kept until the session is open. */
     uint64_t open_query;
     struct loop_timer *deadline;
 

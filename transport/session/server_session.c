@@ -206,7 +206,7 @@ static void go_on(void *argument)
     served_drop(served);
 }
 
-/* In the queue's. */
+/* Runs in the queue's thread. */
 static void read_and_make(void *argument)
 {
     struct served_session *served = argument;

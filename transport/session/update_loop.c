@@ -240,7 +240,7 @@ static void join(struct update_loop *running, struct update_loop *update)
     }
 }
 
-/* In the loop's thread, with the digest. */
+/* Runs in the loop's thread, with the digest. */
 static void take_up(void *argument)
 {
     struct update_loop *update = argument;

@@ -28,10 +28,10 @@ struct exchange *exchange_open(struct exchanges *exchanges, uint64_t session, co
                                const struct graph *graph);
 /* Values for a task go to this peer, which it holds. */
 void exchange_route(struct exchange *exchange, const char *task, struct peer *peer);
-/* How many tasks that the graph sends to or receives from have no route yet; *task is the first. */
+/* Returns how many tasks the graph talks to have no route yet; *task is the first. */
 int exchange_lacks(struct exchange *exchange, const char **task);
 bool exchange_is_without(struct exchange *exchange, const char *task);
-/* When no step of it runs any more. */
+/* Closes the exchange when no step of it runs any more. */
 void exchange_close(struct exchange *exchange);
 
 /* The rendezvous of a step, freed through its interface when the step is over. ERR_PROTOCOL when

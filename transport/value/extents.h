@@ -25,7 +25,7 @@ struct extents {
     VEC(struct memory_extent) all; /* by offset */
 };
 
-/* Where so many bytes within [from, to) need the least fresh memory. False: they fit nowhere. */
+/* Finds where so many bytes within [from, to) need the least fresh memory; false: nowhere. */
 bool extents_find(const struct extents *extents, size_t from, size_t to, size_t bytes,
                   size_t *offset, size_t *fresh);
 

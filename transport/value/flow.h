@@ -20,7 +20,7 @@
 
 struct peer;
 
-/* Which value of which step. */
+/* Identifies a value of a step. */
 struct value_id {
     uint64_t session, step;
     const char *key;
@@ -62,7 +62,7 @@ void peer_close(struct peer *peer, const struct error *why);
 msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_fields,
                            struct error *err);
 int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struct error *err);
-/* As link_send_value. */
+/* Ends a value as link_send_value does. */
 int peer_end_value(struct peer *peer, int32_t priority, const struct named_tensor *tensors, int n,
                    struct error *err);
 

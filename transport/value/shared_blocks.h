@@ -22,7 +22,7 @@
 struct shared_blocks;
 struct shared_view;
 
-/* Where another process finds the memory; the number that stands in it tells it from any other. */
+/* The memory's place for another process; the number in it tells it from any other. */
 struct shared_offer {
     int64_t pid, fd;
     uint64_t number;

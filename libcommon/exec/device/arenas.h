@@ -29,7 +29,7 @@ struct arenas {
 };
 
 struct arenas *arenas_new(void);
-/* When nobody holds any of them. */
+/* Frees the arenas when nobody holds any of them. */
 void arenas_free(struct arenas *arenas);
 
 /* With the lock. One that is not busy, with as many bytes at least, or a new one, in whose place

@@ -184,7 +184,7 @@ static int load_cpu(void **module, struct error *err)
 
 /* ---- other types ---- */
 
-/* From the folders of TF_DEVICE_PATH in turn, then the library's. */
+/* Loads a module from the folders of TF_DEVICE_PATH in turn, then from the library's own folder. */
 static int load_other(const char *type, void **module, struct error *err)
 {
     const char *path = getenv("TF_DEVICE_PATH");

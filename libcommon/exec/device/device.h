@@ -74,12 +74,12 @@ struct device_memory {
     int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
 };
 
-/* From the memory of one device of the type to that of another. */
+/* Copies from the memory of one device of the type to that of another. */
 struct device_peer {
     /* Returns whether the first copies there without the host; any device of the type knows. */
     bool (*reaches)(struct device *device, int from, int to);
-    /* To memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that. Each waits for
-     * the other's events as for its own. */
+    /* Copies to the memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that
+     * memory. Each device waits for the other's events as for its own. */
     int (*copy_to)(struct device *device, void *to, struct device *other, const void *from,
                    size_t bytes, struct error *err);
 };

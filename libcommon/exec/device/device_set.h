@@ -25,7 +25,7 @@ int device_set_open_for(struct device_set *set, const struct graph *graph, bool 
 void device_set_settle(struct device_set *set);
 void device_set_release(struct device_set *set);
 
-/* Which of n devices a node is assigned to. ERR_CONFIG and -1 when it is none of them. */
+/* Returns which of n devices a node is assigned to. ERR_CONFIG and -1 when it is none of them. */
 int device_find(struct device *const *devices, int n, const struct node *node, struct error *err);
 
 #endif

@@ -29,7 +29,7 @@ static int is_unfit(const struct fault *fault, const char *why, const char *what
                      fault->value, what);
 }
 
-/* In the words of the node. */
+/* The error in the words of the node. */
 static int is_not_finite(const struct fault *fault, const struct fault_origin *origin,
                          struct error *err)
 {

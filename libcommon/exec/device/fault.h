@@ -7,7 +7,7 @@
 
 #include "exec/device/device.h"
 
-/* Whose a fault is, as far as that is known. */
+/* The owner of a fault, as far as it is known. */
 struct fault_origin {
     const struct node *node;
     enum dtype type; /* of the fault's input, as its shape; DTYPE_INVALID, NULL: not known */

@@ -192,8 +192,8 @@ static inline int kernel_prepare_alias(struct kernel_setup *setup)
     return 0;
 }
 
-/* Of a prepare: input `from` may be overwritten by output 0, if that is known to have its shape and
- * as many bytes, and none before it may. */
+/* Offers, in a prepare, input `from` to be overwritten by output 0, if output 0 is known to have
+ * its shape and as many bytes, and no input before it may be. */
 static inline void kernel_offer_reuse(struct kernel_setup *setup, int from)
 {
     const struct node_output *in = &setup->in_types[from], *out = &setup->out_types[0];

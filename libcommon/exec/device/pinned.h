@@ -10,7 +10,7 @@
 #include "exec/device/device.h"
 
 void pinned_add(const void *data, size_t bytes);
-/* Before it goes. */
+/* Removes the memory from the list before it is freed. */
 void pinned_remove(const void *data);
 
 #endif

@@ -92,7 +92,7 @@ static bool hands_on(const struct node *node)
     return may_be_input || node->op->def->flags & (FLAGS | OP_STATEFUL);
 }
 
-/* Again and again: values also go back, to the next iteration. */
+/* Goes round until nothing changes: values also go back, to the next iteration. */
 static void find_shown(struct updates *u)
 {
     const struct fuse_groups *g = u->groups;

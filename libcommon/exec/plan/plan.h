@@ -74,7 +74,7 @@ struct plan_request {
     const plan_order *order; /* NULL: the plan sees all there is */
 };
 
-/* Which feed is an edge's. */
+/* Indexes the feeds by their edges. */
 static inline struct edge_map plan_index_feeds(const struct plan_request *request)
 {
     struct edge_map index = {0};
@@ -96,7 +96,7 @@ static inline bool plan_feeds_all(const struct edge_map *fed, const struct node 
     return all;
 }
 
-/* To all that the node takes and waits for, but for what is fed. */
+/* Walks on to all that the node takes and waits for, except for what is fed. */
 static inline void plan_walk_on(struct graph_walk *walk, const struct graph *graph,
                                 const struct edge_map *fed, const struct node *node)
 {

@@ -20,7 +20,7 @@ int plan_for_merge(struct plan *plan, int v)
 
 /* ---- conditions ---- */
 
-/* As far as the graph shows it. */
+/* The condition under which an item runs, as far as the graph shows it. */
 static int condition_of(const struct plan *plan, int item)
 {
     const struct node *node = item < 0 ? NULL : plan->items.items[item].node;

@@ -35,7 +35,7 @@ static void count_arrival(struct plan *plan, int id, int input, int from)
         at->merge_first++;
 }
 
-/* Within a region the order says what comes first. */
+/* Adds no edge within a region, where the order says what comes first. */
 static void add_out_edge(struct plan *plan, edge_vec *of, int from, struct out_edge edge)
 {
     int region = plan->items.items[from].region;

@@ -88,7 +88,7 @@ static int list_all(const struct plan *plan, int *list)
     return n_listed;
 }
 
-/* Which region it, or the loop that it is in, is an item of; -1: it is a point. */
+/* The region that has the item, or the loop around it, among its items; -1: it is a point. */
 static int region_of(const struct plan *plan, const struct item *item)
 {
     while (plan_is_repeated(plan, item))

@@ -142,7 +142,7 @@ static void add_access(struct order *o, int index)
     vec_push(&o->graph.accesses, access);
 }
 
-/* By alias: the first of its chain. The value that it is an alias of came before it. */
+/* Finds the first of each chain of aliases. An alias comes after the value that it stands for. */
 static void find_first_aliases(struct order *o)
 {
     const struct value *values = o->plan->values.items;

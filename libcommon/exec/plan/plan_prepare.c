@@ -199,7 +199,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     return 0;
 }
 
-/* Which inputs are references that the op declared, and so gets the variable itself. */
+/* Binds the inputs that the op declared as references: they get the variable itself. */
 static void bind_refs(struct plan *plan, struct item *item)
 {
     const struct op *op = item->node->op;

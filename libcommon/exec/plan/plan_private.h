@@ -93,7 +93,7 @@ static inline bool plan_is_repeated(const struct plan *plan, const struct item *
     return plan->frames.items[item->frame].is_item;
 }
 
-/* Which item makes what an item takes; -1: none. */
+/* The item that makes input `in` of an item; -1: none does. */
 static inline int plan_maker(const struct plan *plan, const struct item *item, int input)
 {
     return item->in[input] < 0 ? -1 : plan->values.items[item->in[input]].item;
@@ -111,7 +111,7 @@ int plan_root_value(const struct plan *plan, int value);
 bool plan_is_copied(const struct plan *plan, const struct item *item);
 /* Returns whether it brings a feed to the device's memory. */
 bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
-/* As its kernel sees it. */
+/* The shape of an input as the item's kernel sees it. */
 static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
                                                    int input)
 {

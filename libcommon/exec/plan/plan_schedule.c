@@ -76,7 +76,7 @@ static void schedule_edges(struct schedule *s)
     vec_release(&befores);
 }
 
-/* In any order that keeps to the edges, backwards. */
+/* Goes backwards through any order that keeps to the edges. */
 static void measure_ways(struct schedule *s, int n)
 {
     int *pending = mem_array((size_t)n + 1, sizeof *pending);

@@ -104,7 +104,7 @@ void plan_find_outgoing(struct plan *plan);
  * they contradict each other. */
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
-/* Then: finds the variables that an item checks. */
+/* Finds the variables that each item checks; runs after the steps above. */
 void plan_find_checks(struct plan *plan);
 
 /* plan_branch.c. Returns a value that a Merge may have as its input: a variable's value is copied.

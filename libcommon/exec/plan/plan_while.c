@@ -62,7 +62,7 @@ static bool is_merge_of_branch(const struct while_search *s, const struct node *
     return is;
 }
 
-/* Not of a branch, or of one in an iteration. */
+/* Returns whether the node is of the loop itself, not of a branch in it or of an inner loop. */
 static bool is_of_loop(const struct while_search *s, const struct node *node)
 {
     const struct loop_variable *v = variable_of(s->frames, node->id);

@@ -28,7 +28,7 @@ struct out_edge {
     int item;
     bool is_ref;
     bool gives; /* the value itself, which nobody takes who comes later */
-    /* So that who sends need not look at the consumer: */
+    /* The sender reads this here, so that it need not look at the consumer: */
     bool is_to_merge;
     int waits; /* `local` of the consumer's head */
     int place; /* of the input among those of the iteration */

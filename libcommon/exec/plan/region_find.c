@@ -152,7 +152,7 @@ static int by_arrivals(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Where each comes among all. An edge leads to one with more arrivals. */
+/* Ranks the regions. An edge leads to a region with more arrivals. */
 static void rank_regions(struct plan *plan)
 {
     size_t n = plan->regions.n;
@@ -166,7 +166,7 @@ static void rank_regions(struct plan *plan)
     mem_free(all);
 }
 
-/* By what only running tells. */
+/* Splits regions by keys: facts that only running tells. */
 static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;

@@ -178,8 +178,8 @@ static struct tensor *kept_place(const struct capture_call *c, const struct kept
     return k->at ? k->at : &c->run->fetches[k->fetch];
 }
 
-/* To who gets it: before something is captured, what others bring there; when that is launched,
- * what it makes. */
+/* Hands values on at the edges of a segment: before a capture, the values that others bring to it;
+ * at a launch, the values that it makes. */
 static void exchange_values(const struct capture_call *c, bool captures)
 {
     vec_each(k, &c->captured->outputs) {
@@ -343,7 +343,7 @@ static int launch_capture(const struct capture_call *c)
     return device->capture->launch(device, c->captured->graph, &c->launch->err);
 }
 
-/* With all locks. False: something is not where it was, or not yet free again. */
+/* Called with all locks held. False: some memory is not where it was, or not yet free again. */
 static bool try_launch(const struct capture_call *c, int *code)
 {
     if (!are_there(c)) {

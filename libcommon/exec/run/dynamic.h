@@ -142,7 +142,7 @@ static inline void kernel_bind(struct run *run, struct launch *launch, const str
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
 int kernel_run(struct run *run, struct launch *launch);
-/* After the kernel: 0 or an error code. */
+/* Ends a kernel's call: `result` is 0 or an error code. */
 int kernel_finish(struct run *run, struct launch *launch, int result);
 /* Lets go of inputs, temporary memory and locks. */
 void kernel_release_inputs(struct run *run, struct launch *launch);
@@ -153,7 +153,7 @@ void ready_start_root(struct run *run, struct activation **ready);
 void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready);
 /* Sends the outputs of an activation that is over along its edges. */
 void ready_propagate(struct run *run, struct activation *a, struct activation **ready);
-/* After a step without errors: an item outside of loops that never became ready; NULL: none. */
+/* After a step without errors: an item outside of loops that never became ready, or NULL. */
 const struct item *ready_find_waiting(const struct run *run);
 /* For dynamic_frame.c, from within these: sends a value of an item, and that the item is over, into
  * an iteration; `value` of an edge that carries one. */

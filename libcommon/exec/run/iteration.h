@@ -115,7 +115,7 @@ static inline void share_value(struct tensor *to, const struct tensor *value)
         *to = *value;
 }
 
-/* Where an item of a region leaves the value. */
+/* The place where an item of a region leaves the value. */
 static inline struct tensor *iteration_output(const struct plan *plan, struct iteration *it, int v)
 {
     int from = plan->values.items[v].item;
@@ -146,7 +146,7 @@ void frame_move(struct run *run, struct activation *a, const struct token *value
 /* Ends the iteration, and those behind it, if nothing of it is left. */
 void frame_check_iteration(struct run *run, struct iteration *it, struct activation **ready);
 
-/* Before a region of the iteration runs. */
+/* Opens a region of the iteration before it runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Lets go of the counted values of an order that was run. */
 void iteration_clear(const struct plan *plan, struct iteration *it);

@@ -233,7 +233,7 @@ static struct buffer *alloc_on_device(const struct kernel_call *call, size_t byt
     return pool ? pool_alloc(pool, bytes) : device_alloc(call->device, bytes);
 }
 
-/* As tensor_copy. */
+/* Copies an input as tensor_copy does. */
 static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
 {
     const struct call_host *host = call_host(call);
@@ -249,7 +249,7 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
                   : tensor_copy(copy, in, call->err);
 }
 
-/* Not that of a variable that is written in place. */
+/* Memory of a variable that is written in place is not counted. */
 static bool is_counted(const struct kernel_call *call, int i)
 {
     const struct call_host *host = call_host(call);

@@ -23,7 +23,7 @@ struct uncut {
     int *fetch;     /* by such a node: which fetch it is */
 };
 
-/* Where a value of the cut graph comes from in the whole one. */
+/* The edge of the whole graph that a value of the cut graph comes from. */
 static struct edge source_of(struct uncut *u, struct edge edge)
 {
     int feed = edge_map_get(&u->fed, edge);

@@ -45,7 +45,7 @@ static int run_call(struct driver *driver, const struct session_call *call, stru
                        : session_run(driver->session, call, step, fetches, err);
 }
 
-/* Without feeds, or with those. */
+/* Makes the call without feeds, or with those given. */
 static struct session_call make_call(const struct request *request, const struct feeds *feeds)
 {
     return (struct session_call){.feeds = feeds ? feeds->edges.items : NULL,

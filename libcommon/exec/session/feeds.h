@@ -40,7 +40,7 @@ bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);
 /* True when the record stage has given something to the step at hand. */
 bool feeds_started(const struct feeds *feeds);
 
-/* Before the next step: forgets what came from records. */
+/* Forgets, before the next step, what came from records. */
 void feeds_clear(struct feeds *feeds);
 void feeds_release(struct feeds *feeds);
 

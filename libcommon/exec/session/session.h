@@ -74,7 +74,7 @@ struct session_done {
     struct plan_cache_entry *plans;
 };
 
-/* As session_run, without waiting: see plan_start. */
+/* Runs like session_run, but does not wait: see plan_start. */
 void session_start(struct session *session, const struct session_call *call, struct step *step,
                    struct tensor *fetches, struct session_done *done);
 

@@ -101,7 +101,7 @@ static void wake_waiters(struct variable_waiter *waiter)
     pthread_mutex_unlock(&variable->mutex);
 }
 
-/* Until the lock was given, or the time has come (NULL: never). */
+/* Waits until the lock is given, or until the time has come (NULL: never). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
     struct waiting_thread blocked = {.waiter.resume = wake_waiters, .variable = variable};

@@ -50,14 +50,14 @@ const struct fault *device_step_fault(const struct device_step *on_device);
 
 /* ---- traces: when the device does what a queue gets between two moments ---- */
 
-/* For steps with a trace. */
+/* Begins a time measurement, for steps with a trace. */
 struct device_timer *device_timer_begin(struct device *device, enum queue_kind queue);
 /* The end, if that is not the moment of device_timer_end. */
 void device_timer_stop(struct device_timer *timing);
 /* The texts are borrowed, as by traces. Thread-safe. */
 void device_timer_end(struct device_timer *timing, struct device_step *on_device,
                       const struct trace_run *run);
-/* In place of the end: the queue got nothing. NULL: nothing to do. */
+/* Drops a measurement instead of ending it: the queue got nothing. NULL: nothing is done. */
 void device_timer_drop(struct device_timer *timing);
 /* When all is over: tells the step's trace, unless the device has failed. */
 void device_step_tell(struct device_step *on_device, const struct step *step, bool has_failed);

@@ -52,14 +52,14 @@ struct rendezvous {
     bool takes_devices; /* values where they are; else those in host memory alone */
 };
 
-/* For executors of one process. Takes values of devices. */
+/* A rendezvous for executors of one process. It takes values of devices. */
 struct rendezvous *rendezvous_local_new(void);
 
 void rendezvous_value_release(struct rendezvous_value *value);
 
 /* ---- for kernels ---- */
 
-/* How a Send or a Recv is prepared: its state is the key, but for the iteration. */
+/* Prepares a Send or a Recv: its state is the key without the iteration. */
 int rendezvous_prepare(struct kernel_setup *setup);
 
 /* Returns the key of such a call, or one whose state begins with the key. */

@@ -20,7 +20,7 @@ struct staged_batch; /* a batch: the feeds of a step */
 
 /* Traced: batches say when their copies were made, for the trace of their step. */
 struct stage *stage_new(bool is_traced);
-/* After its batches. */
+/* Frees the stage after its batches. */
 void stage_free(struct stage *stage);
 
 /* Returns whether any device has asked for a feed. Any thread. `stage` NULL: none has. */

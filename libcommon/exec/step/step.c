@@ -108,7 +108,7 @@ bool step_off_cancel(struct step *step, struct step_waiter *waiter)
     return was_told;
 }
 
-/* With the guard locked, which it unlocks while it tells them. */
+/* Called with the guard locked, which is unlocked while waiters are told. */
 static void tell_waiters(struct step_stop *stop, struct guard *guard)
 {
     stop->is_telling = true;

@@ -44,7 +44,7 @@ void step_cancel(struct step *step, const struct error *reason);
 
 /* ---- for executors ---- */
 
-/* As step_cancel, for a failure of the step's own. */
+/* Stops the step as step_cancel does, for a failure of its own. */
 void step_stop(struct step *step, const struct error *reason);
 
 /* Why a step has to stop: the code, with the error set. */

@@ -120,7 +120,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     return build_binary(&c->b, "Mul", own, build_cast(&c->b, n, build_type(&c->b, own)));
 }
 
-/* Of all workers' rows, or what all workers have. */
+/* The value of all workers' rows, or the value that all workers have. */
 static struct edge to_whole(struct dense_cutter *c, const struct node *reader, struct edge edge,
                             struct dense_layout from)
 {

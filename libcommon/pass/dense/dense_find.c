@@ -109,7 +109,7 @@ int dense_find(struct dense_cutter *c)
     int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
     if (frames_new(c->from, &frames, c->err))
         return c->err->code;
-    /* In one pass. A matrix with two layers, as of a recurrent network, stays whole. */
+    /* One pass finds them. A matrix with two layers, as of a recurrent network, stays whole. */
     for (size_t i = 0; i < c->from->nodes.n; i++)
         if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
             !dense_pass(graph_node(c->from, (int)i)))

@@ -71,8 +71,8 @@ static int axis_of(const struct shape *in, const struct shape *out, int axis)
                                                                                           : -1;
 }
 
-/* Along which axis the result is cut: as the first input that is; -1: it is whole. Of terms of
- * rows each worker gets the sums of some columns. */
+/* The axis along which the result is cut: as the first input that is cut; -1: it is whole. Of terms
+ * of rows each worker gets the sums of some columns. */
 static int find_axis(const struct dense_cutter *c, const struct node *node)
 {
     const struct shape *out = &node->outputs[0].shape;
@@ -122,7 +122,7 @@ bool dense_rule_alike(const struct dense_cutter *c, const struct node *node,
 
 /* ---- sums ---- */
 
-/* Which axes are summed over, a bit for each. False: nobody knows. */
+/* Finds which axes are summed over, a bit for each. False: nobody knows. */
 static bool summed_axes(const struct dense_cutter *c, const struct node *node, unsigned *axes)
 {
     const struct shape *shape = input_shape(c, node, 0);
@@ -154,7 +154,7 @@ bool dense_rule_sums(const struct dense_cutter *c, const struct node *node, stru
 
 /* ---- shapes ---- */
 
-/* Of what a worker has a part of: that of the whole. */
+/* The shape of the whole of which a worker has a part. */
 bool dense_rule_shape(const struct dense_cutter *c, const struct node *node,
                       struct dense_rule *rule)
 {

@@ -46,7 +46,7 @@ static struct edge bound(struct passes *p, struct edge rows, int k)
     return build_binary(p->b, "FloorDiv", times, build_scalar(p->b, INT32, p->n));
 }
 
-/* Of so many rows of the worker which a pass has: the first, and how many. */
+/* Finds which rows of the worker a pass has: the first, and how many. */
 static void find_range(struct passes *p, struct edge rows, int pass, struct edge range[2])
 {
     struct build *b = p->b;
@@ -115,7 +115,7 @@ static struct edge mean_of(struct passes *p, struct edge edge, int pass, bool co
     return build_op(p->b, "Select", choice, 3, NULL, 0);
 }
 
-/* Of all passes, for who is in none. */
+/* The value of all passes, for readers that are in none. */
 static struct edge whole_of(struct passes *p, struct edge edge)
 {
     bool gradient = dense_has(p->c, edge.node, DENSE_GRADIENT);
@@ -145,7 +145,7 @@ static struct edge whole_of(struct passes *p, struct edge edge)
     return *known = all;
 }
 
-/* What is known by name, or to who is in no pass. */
+/* The value that is known by name, or to readers that are in no pass. */
 static struct edge once(struct passes *p, struct edge edge)
 {
     bool is_value = edge_exists(edge) && edge.slot != CONTROL_SLOT;
@@ -247,7 +247,7 @@ static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int
 
 /* ---- names ---- */
 
-/* What the script gave a name is, under that name, what came of all passes. */
+/* A name that the script gave stands for the value of all passes. */
 static int find_names(struct passes *p)
 {
     struct dense_cutter *c = p->c;

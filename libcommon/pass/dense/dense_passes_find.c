@@ -11,7 +11,7 @@
 
 /* ---- what updates layers ---- */
 
-/* Whose gradients a node depends on. */
+/* The owners of the gradients that a node depends on. */
 enum { OF_LAYERS = 1, OF_OTHERS = 2 };
 
 /* The variable that a node has itself, as its i-th input; NULL: that is another one. */
@@ -21,7 +21,7 @@ static const struct node *written_by(const struct passes *p, const struct node *
     return node_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
 }
 
-/* What updates wait for is of their pass: checks of the loss become so. */
+/* Nodes that updates wait for belong to their pass: checks of the loss come to it this way. */
 static int find_checks(struct passes *p)
 {
     bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
@@ -58,7 +58,7 @@ static int find_updates(struct passes *p)
         for (int k = 0; !mark && k < node->n_inputs; k++)
             of[node->id] |= of[node->inputs[k].node];
     }
-    /* What changes a layer's variable, by its gradient. */
+    /* These nodes change a layer's variable, by its gradient. */
     graph_each(node, p->c->from) {
         for (int k = 0; k < node->n_inputs && of[node->id] & OF_LAYERS; k++) {
             const struct node *variable = written_by(p, node, k);
@@ -71,7 +71,7 @@ static int find_updates(struct passes *p)
             p->is_update[node->id] = p->is_writer[node->id] = p->is_written[variable->id] = true;
         }
     }
-    /* And what these need of the gradients. */
+    /* And these are needed by them, of what depends on gradients. */
     for (size_t i = p->c->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(p->c->from, p->c->order[i]);
         for (int k = 0; p->is_update[node->id] && k < node->n_inputs; k++)

@@ -101,7 +101,7 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
 /* A part of a value, which is not the same in all workers, for the variable's initial value. */
 struct edge dense_initial(struct dense_cutter *c, const struct node *variable, struct edge edge);
 int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why);
-/* How many rows a value has: a vector of one number, built where `b` builds. */
+/* The number of rows of a value: a vector of one number, built where `b` builds. */
 struct edge dense_row_count(struct build *b, struct edge x);
 
 /* The forms in which a node gets its inputs, and that of its outputs. */
@@ -115,7 +115,7 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
 /* Returns whether a value is the workers' together, between layers or between their gradients. Once
  * its inputs have layouts. */
 bool dense_is_inner(const struct dense_cutter *c, const struct node *node);
-/* Of what is whole: whether it has rows decides. */
+/* The layout of a whole value: it depends on whether it has rows. */
 struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge);
 
 /* dense_op.c: rules of kinds of ops. False: it is none of them, or the rule has no form for it. */
@@ -130,7 +130,7 @@ bool dense_rule_shape(const struct dense_cutter *c, const struct node *node,
 
 /* ---- passes ---- */
 
-/* What a pass has of an output of the source. */
+/* The value that a pass has of an output of the source. */
 struct stands_for {
     struct edge edge;
     int pass;

@@ -42,7 +42,7 @@ bool dense_is_inner(const struct dense_cutter *c, const struct node *node)
     return between || back;
 }
 
-/* What a node is given. */
+/* The inputs that a node is given. */
 struct dense_inputs {
     bool own, dense, rows; /* each worker's own; the workers' together, and that of rows */
 };
@@ -119,7 +119,7 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
         given.rows |= shared && dense_is_rows(c, node->inputs[i]);
     }
     const struct attr_value *mark = node_attr(node, "_gradient");
-    /* Which of the inputs is a variable that it changes, or asks about. */
+    /* The input that is a variable which the node changes, or asks about. */
     int reference = -1, code;
     for (int i = 0; i < node->n_inputs && reference < 0; i++)
         if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&

@@ -227,7 +227,7 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
         return e->err->code;
     int code = collect(e, r, result);
     if (!code) {
-        /* Not what was added to the forward graph, which the controls may wait for. */
+        /* Nodes added to the forward graph, which controls may wait for, are not meant. */
         const struct gradients_options *options = e->options;
         bool *waits = arena_array(&e->arena, e->graph->nodes.n, sizeof *waits);
         for (size_t i = 0; i < e->made.n && options->n_controls; i++) {

@@ -95,7 +95,7 @@ struct build grad_build_beside(struct grad_engine *e, const char *suffix, const 
 /* Takes the nodes from id `mark` on into a space. */
 int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
 
-/* What a space has of an edge of another: itself in the base, a popped or re-entered value. */
+/* A space's value for another's edge: itself in the base, a popped or re-entered value. */
 struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge);
 
 /* An Enter of the loop of that name. */
@@ -132,7 +132,7 @@ void grad_forget(struct grad_engine *e, struct edge edge);
 /* Puts the ancestors in order by frame, before any of these is processed. */
 void grad_sort_ancestors(struct grad_engine *e);
 
-/* Goes backward through all nodes between that run in a frame. Once for each frame. */
+/* Goes backward through all nodes between that run in a frame. It runs once for each frame. */
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame);
 
 /* The same for a loop, from the gradients of its Exits to those of its Enters. */

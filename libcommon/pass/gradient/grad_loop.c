@@ -36,7 +36,7 @@ static struct edge open_merge(struct build *b, struct edge entered)
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
-/* After the node; -1: at once. */
+/* Adds the op after the node; -1: at once. */
 static struct edge op_after(struct build *b, int control, const char *op, const struct edge *inputs,
                             int n)
 {

@@ -145,7 +145,7 @@ static int add_no_op(struct grid_clock *c, const char *device, const char *name,
     return add(c, device, name, &spec);
 }
 
-/* On each device a node that comes after those there. */
+/* Adds on each device a node that comes after those there. */
 static int *add_after(struct grid_clock *c, const device_nodes_vec *list, const char *name)
 {
     int *nodes = arena_array(&c->arena, list->n + 1, sizeof *nodes);

@@ -196,7 +196,7 @@ static bool visit(struct grid *g, const struct node *node)
     return changed;
 }
 
-/* Until nothing changes. When a variable turns out to be needed whole all is found anew. */
+/* Visits until nothing changes. When a variable has to be whole, all is found anew. */
 int grid_find(struct grid *g)
 {
     size_t n = g->from->nodes.n, n_whole = 0;

@@ -141,7 +141,7 @@ static int visit_alike(struct grid *g, const struct node *node)
     return grid_stand_in(g, node, parts);
 }
 
-/* Of means each counts by its share of the cells. */
+/* In a mean each tile counts by its share of the cells. */
 static int visit_reduction(struct grid *g, const struct node *node)
 {
     struct edge *parts = arena_array(&g->arena, (size_t)g->n, sizeof *parts);

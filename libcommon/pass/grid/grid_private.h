@@ -66,7 +66,7 @@ static inline const struct node_output *grid_output(const struct grid *g, struct
     return &graph_node(g->from, edge.node)->outputs[edge.slot];
 }
 
-/* Of the source: the cut of a value; is_cut is false if it is whole. */
+/* The cut of a value of the source; is_cut is false if it is whole. */
 struct grid_cut grid_cut_of(const struct grid *g, struct edge edge);
 static inline bool grid_cut_equal(struct grid_cut a, struct grid_cut b)
 {

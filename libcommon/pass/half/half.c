@@ -110,7 +110,7 @@ static struct edge wide(struct halver *h, struct edge edge)
 
 /* ---- nodes ---- */
 
-/* Of an entry or an alias. What goes round in a loop has no place for casts. */
+/* Widens an entry or an alias. A value that goes round in a loop has no place for casts. */
 static void widen_end(struct halver *h, struct edge edge)
 {
     if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node &&

@@ -51,7 +51,7 @@ static void add_control(struct half_scaler *s, struct node *view, int control)
     view->n_controls++;
 }
 
-/* What a gated node gives: a variable, read when all is over, or what a check looked at. */
+/* The value for a gated node's: a variable, read when all is over, or a checked value. */
 static struct edge instead_of(struct half_scaler *s, struct edge edge)
 {
     const struct node *node = graph_node(s->r.from, edge.node);

@@ -58,7 +58,7 @@ static int assign(struct half_scaler *s, int variable, struct edge value)
     return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
 }
 
-/* What is gated runs after the scale has been changed: who runs an update runs that, too. */
+/* Gated nodes run after the scale has been changed: a step that runs an update runs that, too. */
 void half_add_decision(struct half_scaler *s)
 {
     int assigned[3];

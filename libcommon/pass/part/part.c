@@ -61,7 +61,7 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
     return c->err->code ? EDGE_NONE : (struct edge){part_add(c, part, node, &spec), 0};
 }
 
-/* What is sent, on the part that has it. */
+/* The value that is sent, on the part that has it. */
 static struct edge sent_value(struct cutter *c, const struct part_crossing *crossing)
 {
     const struct node *node = graph_node(c->from, crossing->edge.node);

@@ -33,7 +33,7 @@ struct graph_part {
     struct graph *graph;
 };
 
-/* What crosses: a value, or, with CONTROL_SLOT, that a node is over. */
+/* A crossing from one part to others: a value, or, with CONTROL_SLOT, the end of a node. */
 struct part_crossing {
     struct edge edge; /* of the source */
     const int *also;  /* further nodes that are over, of several control edges */
@@ -58,8 +58,8 @@ bool part_is_variable(const struct graph *graph, struct edge edge);
 /* The variable that a node changes, or NULL. */
 const struct node *part_written(const struct graph *graph, const struct node *node);
 
-/* What the time of a step is estimated from besides ops and shapes: how fast devices and links are,
- * and what was measured; each may be NULL. */
+/* The estimates of a step's time, besides ops and shapes: the speed of devices and links, and
+ * measurements; each may be NULL. */
 struct part_estimates {
     const struct cluster *cluster;
     const struct costs *costs;

@@ -34,7 +34,7 @@ static bool is_in_loop(const struct cutter *c, int node)
            frames_output(c->frames, graph_node(c->from, node)) != FRAME_ROOT;
 }
 
-/* What the node waits for of another part. */
+/* A wait of the node for a node of another part. */
 struct wait {
     int part, index, node;
 };

@@ -39,7 +39,7 @@ struct way {
     double need; /* when the first node starts that has it */
 };
 
-/* What a part runs on. */
+/* The device that a part runs on. */
 struct delay_device {
     struct device_name name;
     struct cost_rates rates;

@@ -63,7 +63,7 @@ static const struct node *condition_of(const struct cutter *c, int frame)
     return graph_node(c->from, c->frames->frames.items[frame].loop_cond);
 }
 
-/* What enters an outermost control loop: anything at all. */
+/* Something has to enter an outermost control loop: any value will do. */
 static struct edge make_start(struct cutter *c, int frame, int part)
 {
     struct tensor zero = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &(float){0});

@@ -55,7 +55,7 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
  * to wait for. EDGE_NONE on failure. */
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader);
 
-/* What stands for the end of nodes of one part in another: one crossing for all of them. */
+/* The edge that stands for the end of another part's nodes: one crossing for all of them. */
 struct edge part_receive_over(struct cutter *c, const struct part_crossing *over);
 
 /* part_control.c: constants that each part has, and control edges. */

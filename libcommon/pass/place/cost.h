@@ -42,14 +42,14 @@ bool costs_find_node(const struct costs *costs, const struct node *node, const c
 struct device_facts cost_facts(const struct device_name *device, const struct cluster *cluster,
                                const struct costs *costs);
 
-/* How fast a device of speed 1 is. */
+/* The rates of a device of speed 1. */
 struct cost_rates {
     double operations; /* a second */
     double bandwidth;  /* bytes a second, between a kernel and memory */
     double overhead;   /* nanoseconds a call */
 };
 
-/* Of a type of device ("CPU"), as far as the facts do not say (NULL: there are none). */
+/* The rates of a type of device ("CPU"), as far as the facts do not say (NULL: there are none). */
 struct cost_rates cost_rates_of(const char *type, const struct device_facts *facts);
 
 /* An estimate. Nodes that are not run (Const, Variable, Placeholder, NoOp) cost nothing. */
@@ -69,7 +69,7 @@ struct cost_way {
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster, const struct costs *costs);
 
-/* Between CPUs of two tasks. */
+/* The way between the CPUs of two tasks. */
 struct cost_way cost_task_way(const char *job, int task, const char *to_job, int to_task,
                               const struct cluster *cluster);
 
@@ -116,7 +116,7 @@ struct cost_sum {
     double ns;
 };
 
-/* Of values of so many bytes together. ERR_DATA: the tasks have no such schedule. */
+/* The time of a schedule for so many bytes together. ERR_DATA: the tasks have no such one. */
 int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
                   struct error *err);
 
@@ -132,7 +132,7 @@ double cost_core_share(const struct cluster *cluster, int host, bool of_shards);
 /* The least of the tasks 0 to n - 1 of a job; 1 without a cluster (NULL). */
 double cost_least_share(const char *job, int n, const struct cluster *cluster);
 
-/* What the tasks 0 to n - 1 of a job each send and get together: messages, or bytes of these. */
+/* The traffic of each of the tasks 0 to n - 1 of a job, sent and received: messages, or bytes. */
 struct cost_traffic {
     const char *job;
     int n;
@@ -152,8 +152,8 @@ struct cost_way cost_with_cores(struct cost_way way, const struct cost_traffic *
  * What measured times of some nodes say of all that was not measured: it takes as much longer than
  * its estimate as these together took longer than theirs. */
 
-/* How often each node runs in a step, as far as the graph tells: once, in a loop ten times, in a
- * loop within a loop a hundred times. */
+/* Estimates how often each node runs in a step, as far as the graph tells: once, in a loop ten
+ * times, in a loop within a loop a hundred times. */
 int cost_weights(const struct graph *graph, double *weights, struct error *err);
 
 /* A graph, and what was measured of it. */

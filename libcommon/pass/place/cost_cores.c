@@ -42,7 +42,7 @@ double cost_least_share(const char *job, int n, const struct cluster *cluster)
 
 /* ---- what sends ---- */
 
-/* Of the tasks on a machine: of all, and of the one that has most. */
+/* The load of a machine by its tasks: of all, and of the one that has most. */
 struct machine_load {
     double all, most;
 };

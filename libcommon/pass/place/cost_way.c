@@ -57,7 +57,7 @@ struct cost_way cost_task_way(const char *job, int task, const char *to_job, int
 
 /* ---- exchanges ---- */
 
-/* Of the tasks 0 to n - 1 of a job those that the cluster has: on a host, or (-1) in all. */
+/* Counts those of the tasks 0 to n - 1 of a job that the cluster has: on a host, or (-1) on all. */
 static int count_tasks(const char *job, int n, const struct cluster *cluster, int host)
 {
     int count = 0;
@@ -103,8 +103,8 @@ struct tasks {
     int n;
 };
 
-/* Of pairs of one of these and one of the others, on different hosts, those whose first is on the
- * host. */
+/* Counts the pairs of one of these tasks and one of the others, on different hosts, whose first is
+ * on the host. */
 static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
                              int host)
 {
@@ -113,9 +113,9 @@ static double crossing_pairs(struct tasks these, struct tasks others, const stru
     return count_tasks(these.job, these.n, cluster, host) * away;
 }
 
-/* Of an adapter that sends so many bytes, and gets some by each of several flows. It does both at
- * the same time, and its own flows, which wait for each other in its host, do not get lost in front
- * of it. */
+/* The time of an adapter that sends so many bytes, and gets some by each of several flows. It does
+ * both at the same time, and its own flows, which wait for each other in its host, do not get lost
+ * in front of it. */
 static double both_ways_ns(double sent, double flows, double got, double bandwidth)
 {
     if (bandwidth <= 0)
@@ -124,15 +124,15 @@ static double both_ways_ns(double sent, double flows, double got, double bandwid
     return fmax(NS * sent / bandwidth, in);
 }
 
-/* Of workers and shards, in either order. */
+/* Returns whether the two are workers and shards, in either order. */
 static bool has_workers(struct tasks from, struct tasks to, const struct cluster *cluster, int host)
 {
     struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
     return count_tasks(workers.job, workers.n, cluster, host) > 0;
 }
 
-/* Each sends a byte to each. What workers push to a host of shards alone, and is lost in front of
- * it, costs no time: meanwhile others keep the adapter busy. */
+/* The time for a byte from each to each. Bytes that workers push to a host of shards alone, and
+ * that are lost in front of it, cost no time: meanwhile others keep the adapter busy. */
 static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
                           int host)
 {
@@ -142,7 +142,7 @@ static double crossing_ns(struct tasks from, struct tasks to, const struct clust
                         cluster->hosts.items[host].bandwidth);
 }
 
-/* In one direction. */
+/* The slowest link in one direction. */
 static struct cost_way slowest_link(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
 {
@@ -167,7 +167,7 @@ static struct cost_way with_cores(struct cost_way way, struct tasks these, struc
     return cost_with_cores(way, traffic, 2, cluster);
 }
 
-/* Of a byte that each of `from` has for all of `to`, or gets from all of them. */
+/* The way of a byte that each of `from` has for all of `to`, or gets from all of them. */
 static struct cost_way each_to_each(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
 {

@@ -54,7 +54,7 @@ int placement_add_groups(struct placement *placement, const struct graph *graph,
 void placement_take_facts(struct placement *placement, const struct costs *costs);
 void placement_release(struct placement *placement);
 
-/* What the simulation goes by. */
+/* The facts that the simulation goes by. */
 struct place_costs {
     const struct costs *measured; /* NULL: all is estimated */
     int64_t assume;               /* what an unknown dimension counts as */

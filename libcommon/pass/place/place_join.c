@@ -8,7 +8,7 @@
 #include "graph/walk.h"
 #include "pass/place/place_private.h"
 
-/* What only initial values need is computed before the steps, each once, and becomes a variable. */
+/* Nodes that only initial values need are computed once, before the steps. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
     struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);

@@ -44,10 +44,10 @@ void place_join(struct placer *p, int a, int b);
 /* place_join.c: on a cluster, puts near a variable what would otherwise travel for it. */
 int place_join_near(struct placer *p);
 
-/* By node: only initial values need it. */
+/* For each node, whether only initial values need it. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena);
 
-/* By kernels and by name. */
+/* Returns whether the device is possible, by kernels and by name. */
 bool place_is_feasible(const struct placer *p, int root, const struct place_device *device);
 
 static inline int place_type_of(const struct placer *p, const struct place_device *device)
@@ -89,7 +89,7 @@ int place_measure(struct placer *p, const struct place_costs *costs, struct plac
  * Inside loops everything counts LOOP_STEPS times a level, but for times that were measured, which
  * are those of a whole step. Nanoseconds and bytes. */
 
-/* What transfers share, one after the other. */
+/* A channel that transfers share, one after the other. */
 struct place_channel {
     int index;       /* of the run's; -1: none */
     double per_byte; /* the time that it takes, of a tensor to all who get it this way */
@@ -97,7 +97,7 @@ struct place_channel {
 
 #define PLACE_CHANNELS 3 /* the link, the adapter of the sender's host, that of the receiver's */
 
-/* From one device to another. */
+/* A wire from one device to another. */
 struct place_wire {
     double latency, per_byte; /* until a tensor is with all who get it */
     struct place_channel channels[PLACE_CHANNELS];
@@ -119,7 +119,7 @@ struct place_model {
     struct place_wire *wires;     /* by from * n_devices + to */
     int64_t assume;
 
-    /* Of the placement that was chosen. */
+    /* Facts of the placement that was chosen. */
     char *by_bytes; /* by root: variables that were balanced over shards */
     double by_bytes_total;
     double *best_start, *best_finish; /* by node */

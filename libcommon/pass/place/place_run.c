@@ -149,7 +149,7 @@ static bool has_room(const struct place_run *run, int device, double stays, doub
     return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
 }
 
-/* What nobody needs any more, where it was made and where it was sent. */
+/* Drops a value that nobody needs any more, where it was made and where it was sent. */
 static void drop(struct place_run *run, int node)
 {
     run->live[device_at(run, run->device[node])->host] -= run->model->made[node];

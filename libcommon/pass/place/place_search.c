@@ -219,7 +219,7 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
     for (int i = 0; i < s->model->n; i++) {
         int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
         const struct node *node = graph_node(s->p->graph, id);
-        /* What needs nothing, and no time, follows the first node that wants it. */
+        /* A node that needs nothing, and no time, follows the first node that wants it. */
         if (!node->n_inputs && !node->n_controls && s->model->ns[id * s->model->n_devices] == 0 &&
             s->p->members[root] == 1)
             continue;

@@ -22,7 +22,7 @@ static bool set_link(const struct place_model *m, struct place_wire *wire, int f
     const struct device_name *y = &placement->devices.items[b->host].name;
     struct device_name other = *y;
     bool same_task = device_name_same_task(x, y);
-    /* Of many to a single one of the same job most are elsewhere. */
+    /* From many tasks to a single one of the same job, most are elsewhere. */
     if (same_task && a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1))
         other.task++;
     else if (same_task && a->host == b->host)
@@ -55,8 +55,8 @@ static int host_of(const struct cluster_task *from, const struct cluster_task *t
     return out ? from->host : to->host;
 }
 
-/* Of the tensors that go from one device to the other at once, those that leave the host of the
- * first sender, or reach that of the first receiver. */
+/* Counts, of the tensors that go from one device to the other at once, those that leave the host of
+ * the first sender, or reach that of the first receiver. */
 static int crossings(const struct cluster *cluster, const struct place_device *from,
                      const struct place_device *to, bool out)
 {

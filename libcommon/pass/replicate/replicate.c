@@ -17,7 +17,7 @@ static struct edge name_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->updated[edge.node], edge.slot};
 }
 
-/* What an entry runs besides. */
+/* Adds the nodes that an entry runs besides. */
 static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nodes)
 {
     for (size_t i = 0; i < n_nodes; i++)

@@ -51,8 +51,8 @@ enum replicate_mode {
     REPLICATE_AUTO,      /* sync or all-reduce, what takes less time */
 };
 
-/* What crosses of the gradient of a matrix: the gradient, or the two factors that it is a product
- * of, for each worker, or for the shard, to multiply. */
+/* The form in which the gradient of a matrix crosses: whole, or as the two factors that it is a
+ * product of, for each worker, or for the shard, to multiply. */
 enum replicate_factors { FACTORS_NONE, FACTORS_AUTO /* what takes less time */, FACTORS_ALL };
 
 /* All-reduce in few bits: the code's name and attributes (tf-op show QuantizeGradient). */
@@ -96,7 +96,7 @@ struct replicate_choice {
     const char *mode; /* of those that REPLICATE_AUTO compares; NULL: the only one */
 };
 
-/* What a step's exchange takes in all, zeroed before its first gradient. */
+/* The cost of a step's exchange in all, zeroed before its first gradient. */
 struct replicate_total {
     double ns, latency;
     bool has_parts; /* some layers are cut: what crosses there is not in it */
@@ -177,14 +177,14 @@ struct replicate_options {
  * "auto,bits=1". ERR_USAGE with what there is. The text is borrowed. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
-/* As users write it, without what it takes besides. */
+/* The mode as users write it, without its further options. */
 const char *replicate_mode_name(const struct replicate_options *options);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */
 int replicate_parse_pipeline(struct replicate_options *options, const char *text,
                              struct error *err);
 
-/* How many workers there will be; 0: nobody knows. */
+/* Returns how many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicate_options *options);
 
 /* Adds a gradient that `explain` is told of, and then says how long the exchange is in that mode:

@@ -17,8 +17,8 @@
 
 /* ---- what is reduced together ---- */
 
-/* What crosses in code until now does so with the rest, unless there is a warm-up: then there are
- * either codes or whole gradients. */
+/* Gradients that cross in code later do so with the rest until then, unless there is a warm-up:
+ * then there are either codes or whole gradients. */
 struct pushed_values {
     struct bucket plain, codes, whole;
 };
@@ -35,7 +35,7 @@ static void put_edge(struct replicator *r, struct bucket *bucket, struct edge ed
                   (struct bucket_value){edge, replicate_crossing(r, edge), reduction, use});
 }
 
-/* With the ranks of those whose codes come of it. */
+/* Exchanges codes, with the ranks of the workers that they come from. */
 static int exchange_codes(struct replicator *r, struct bucket *bucket)
 {
     if (!r->err->code && !edge_exists(r->rank))

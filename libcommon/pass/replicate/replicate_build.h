@@ -18,7 +18,7 @@
 struct replicator;
 typedef VEC(int) node_list; /* of the result */
 
-/* By its spec, but for the name. */
+/* Adds a node by its spec, whose name it makes. */
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -33,7 +33,7 @@ struct node_spec replicate_spec_of_value(struct replicator *r, enum dtype type,
                                          const struct shape *shape, const void *data);
 struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value);
 
-/* What goes after those is the name. */
+/* The arguments after those make the name, as of printf. */
 #define replicate_node(r, op, inputs, n_inputs, attrs, n_attrs, ...)                               \
     replicate_add(r, replicate_spec(op, inputs, n_inputs, attrs, n_attrs), __VA_ARGS__)
 #define replicate_op(r, op, a, b, ...)                                                             \
@@ -67,14 +67,14 @@ static inline struct edge replicate_out(int node)
 /* Adds it to a list, if it is there, and returns it. */
 struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge made);
 
-/* Like `node`, but for what `differs` says: name, device, attributes (NULL: the node's). */
+/* Adds a copy of `node` with the name, device and attributes (NULL: its own) of `differs`. */
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
                                 const struct node_spec *differs, const struct edge *inputs);
-/* What the script asked for, and the job if it asked for none. */
+/* The device that the script asked for, or the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
-/* What crosses of that node of `to` does so in 16 bits, if that is asked for. */
+/* Makes values that cross from that node of `to` do so in 16 bits, if that is asked for. */
 int replicate_narrow(struct replicator *r, int id);
-/* Of an edge of the source, that outside of the update. */
+/* The edge outside of the update that stands for an edge of the source. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
 
 /* A name that is free; NAME/SUFFIX, which may not be; of the node of an edge of the source. */
@@ -82,7 +82,7 @@ const char *replicate_name(struct replicator *r, const char *base);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 const char *replicate_edge_name(const struct replicator *r, struct edge edge);
 const char *replicate_edge_text(struct replicator *r, struct edge edge, const char *suffix);
-/* Of a node of the source that hands over a gradient: the variable, by name; NULL: it does not. */
+/* The variable whose gradient a node of the source hands over, by name; NULL: none. */
 const char *replicate_gradient_of(const struct node *node);
 const struct node *replicate_variable_of(const struct replicator *r, const struct node *node);
 

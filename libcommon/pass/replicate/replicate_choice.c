@@ -37,7 +37,7 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
 }
 
-/* Of the variable, or of the rows that have a gradient, as they come from shards. */
+/* The way of the variable, or of the rows that have a gradient, from shards. */
 static struct replicate_way read_of(const struct replicator *r, struct cost_way way,
                                     struct edge edge)
 {
@@ -50,7 +50,7 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
     return (struct replicate_way){bytes, way.per_byte * bytes};
 }
 
-/* What is pushed while others still read takes no time of its own. */
+/* Values that are pushed while others still read take no time of their own. */
 static void push_beside_reads(const struct replicator *r, double reads,
                               struct replicate_way *pushed)
 {

@@ -121,7 +121,7 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 
 /* ---- the update ---- */
 
-/* What the shard takes of all workers' pushes, and what comes of it. */
+/* Adds what the shard takes of all workers' pushes, and what it makes of them. */
 static int add_take(struct replicator *r, struct push *push)
 {
     size_t n = push->values.n;
@@ -189,8 +189,8 @@ int replicate_end_update(struct replicator *r)
     if (r->err->code)
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
-    /* What a worker begins with from its journal is dead in one that begins with what shards have.
-     */
+    /* The values that a worker begins with from its journal are dead in one that begins with what
+     * shards have. */
     int joined = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->joined, "clock/join/over");
     const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {joined, CONTROL_SLOT}};
     if (!r->err->code)

@@ -16,7 +16,7 @@
 #define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
 
-/* What codes take, in passes over a gradient in memory; measured by make bench-techniques. */
+/* Codes take so many passes over a gradient in memory (make bench-techniques). */
 #define CODE_PASSES 12  /* the code, and what it loses */
 #define DECODE_PASSES 8 /* what a code stands for, added to others */
 
@@ -87,7 +87,7 @@ static bool is_shared_out(const struct replicator *r)
            (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
 }
 
-/* Once over the elements of a gradient. */
+/* The time of one pass over the elements of a gradient. */
 static double pass_ns(const struct replicator *r, double count)
 {
     return 1e9 * count * sizeof(float) / r->rates.bandwidth;

@@ -23,7 +23,7 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
 struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
                              const char *suffix, const struct edge inputs[2],
                              const struct shape *shape, const char *variable);
-/* What of a value has been lost is kept: after the node. */
+/* Keeps what a value has lost by its code, after the node. */
 struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
                            const struct code_edges *coding, const char *suffix);
 /* The same for this worker's part of the mean, where that is shared out. */

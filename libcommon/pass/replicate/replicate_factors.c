@@ -35,8 +35,8 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
     return NULL;
 }
 
-/* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards get the rows of
- * all, and share in the products. */
+/* The way of factors. Among workers each sends its rows n - 1 times, and multiplies those of n.
+ * Shards get the rows of all, and share in the products. */
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product)
 {

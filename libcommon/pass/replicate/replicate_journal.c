@@ -32,7 +32,7 @@ static const char *name_of(const struct replicator *r, const struct own_state *s
 
 /* ---- writing ---- */
 
-/* After a node, or -1. */
+/* Writes after a node, or at once (-1). */
 static struct edge write_after(struct replicator *r, const struct own_state *state, const char *op,
                                const char *suffix, struct edge value, int after)
 {
@@ -71,7 +71,7 @@ int replicate_write_journal(struct replicator *r, int push)
                                        replicate_find_coded(r, state->gradient)->own.value,
                                        node.node));
     }
-    /* What is not coded in this step adds nothing: it is dead. */
+    /* A gradient that is not coded in this step adds nothing: it is dead. */
     int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
                    pushes};
     struct edge commit = replicate_add(r,

@@ -144,7 +144,7 @@ struct edge replicate_pushed(struct replicator *r, const struct push *push,
 
 /* ---- variables fetched every so often ---- */
 
-/* What the worker steps by in between: rate times its gradient. */
+/* The step that the worker takes in between: the rate times its gradient. */
 static double rate_of(const struct replicator *r, const struct node *variable)
 {
     for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {

@@ -174,7 +174,7 @@ const char *replicate_mode_name(const struct replicate_options *options)
 
 static const struct replicate_code no_code = {.threshold = -1, .share = -1};
 
-/* Which code the numbers are of. False: there is none. */
+/* Finds the code that the numbers belong to. False: there is none. */
 static bool name_code(struct replicate_code *code)
 {
     if (code->share >= 0 && !code->bits && code->threshold < 0) {

@@ -70,7 +70,7 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
     return end ? end->id : before;
 }
 
-/* How many micro-batches may be forward on the stage and not yet back again. */
+/* Returns how many micro-batches may be forward on the stage and not yet back again. */
 static int in_flight(const struct towers *t, int stage)
 {
     const struct replicate_options *options = t->r->options;

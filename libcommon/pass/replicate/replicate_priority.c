@@ -6,8 +6,8 @@
  */
 #include "pass/replicate/replicate_private.h"
 
-/* What a node is computed of: `fed`, a batch, which comes from outside or is drawn; `variable`, the
- * one that it has, or hands on with nothing of a batch; -1: none. */
+/* The origin of a node's value: `fed`, a batch, which comes from outside or is drawn; `variable`,
+ * the one that it has, or hands on with nothing of a batch; -1: none. */
 struct lineage {
     bool fed;
     int variable;

@@ -49,7 +49,7 @@ struct pushed_value {
     enum pushed_as as;
 };
 
-/* What is pushed, with one variable. */
+/* A push: the gradients of one variable. */
 struct push {
     const char *variable;
     VEC(struct edge) edges; /* of the source */
@@ -79,7 +79,7 @@ struct local_copy {
     struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
 
-/* What came of all workers' values, and who is to have it. */
+/* The consumer of what all workers' values were reduced to. */
 enum reduced_for {
     FOR_UPDATES,
     FOR_INITIAL,
@@ -108,7 +108,7 @@ struct gradient_product {
     int first;               /* of a push: which of its values is the left one */
 };
 
-/* What is coded, in the result: a value, what its codes have lost, of which its own begins with
+/* A coded gradient in the result: the value, what its codes have lost, of which its own begins with
  * group `first`, and the code. */
 struct code_edges {
     struct edge value, residual, first, code;
@@ -127,7 +127,7 @@ struct coded_gradient {
     struct edge pushed, first; /* to shards: the code, or nothing; nothing, or the gradient */
 };
 
-/* What one AllReduce reduces, in the making. */
+/* A value of an AllReduce in the making. */
 struct bucket_value {
     struct edge edge;  /* of the source */
     struct edge value; /* of the result: the worker's */
@@ -147,7 +147,7 @@ struct delayed_gradient {
     struct edge kept;     /* of the result */
 };
 
-/* What is found by an edge of the source. */
+/* Facts that are found by an edge of the source. */
 enum by_edge {
     BY_PUSHED, /* the push that it goes with; if it crosses as it is */
     BY_WHOLE,
@@ -244,7 +244,7 @@ int replicate_find(struct replicator *r);
  * and, when pushes are known, whether they can be. */
 int replicate_check_nodes(struct replicator *r);
 int replicate_check_pushes(struct replicator *r);
-/* That nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
+/* Checks that nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
 /* Returns whether updates are behind a Switch, which leaves them out now and then. */
 bool replicate_may_leave_out(const struct replicator *r);
@@ -264,8 +264,8 @@ int replicate_copy_after(struct replicator *r);
 void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
 void replicate_close(struct replicator *r);                         /* back edges */
 
-/* Of a node that hands over a gradient: what it has of a row-wise one; "": it has a whole one, or
- * hands over none. */
+/* The role that a node has in handing over a row-wise gradient; "": it hands over a whole one, or
+ * none. */
 #define ROLE_INDICES "indices"
 #define ROLE_VALUES "values"
 static inline const char *replicate_role(const struct node *node)
@@ -287,7 +287,7 @@ int replicate_allreduce(struct replicator *r);
 const char *replicate_reduction(const struct node *node, enum dtype type);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
 void replicate_note_reduced(struct replicator *r, struct reduced_value reduced);
-/* For that use, what came of all workers'; or EDGE_NONE. */
+/* The reduced value for that use; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
 /* Returns whether it gives a variable its initial value, or takes a worker's part of one. */
@@ -328,16 +328,16 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
 int replicate_choose_schedule(struct replicator *r);
 int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
 
-/* What is put together, and reduced as one; the bucket is empty then. */
+/* Adds the node that reduces the bucket's values as one; the bucket is empty then. */
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
 
 /* replicate_delay.c: exchanges of what the step before has computed. Begins it, if asked to. */
 void replicate_begin_delay(struct replicator *r);
 bool replicate_is_delayed(const struct replicator *r, struct edge edge);
-/* What of a pushed edge the worker exchanges: the value, or that of the step before. */
+/* The value that the worker exchanges for a pushed edge: its own, or that of the step before. */
 struct edge replicate_exchanged(struct replicator *r, struct edge edge);
-/* What came of it, for updates, which wait for what the step reads. */
+/* The exchanged value for updates, which wait for what the step reads. */
 struct edge replicate_settled(struct replicator *r, struct edge value);
 void replicate_end_delay(struct replicator *r);
 
@@ -345,7 +345,7 @@ void replicate_end_delay(struct replicator *r);
 void replicate_begin_warm_up(struct replicator *r);
 /* A gradient as it is where it is to be coded, and, in *whole, where it is not. */
 struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole);
-/* What came of it: of a mean of codes, or of whole ones. */
+/* The result of an exchange: of a mean of codes, or of whole ones. */
 struct edge replicate_merge(struct replicator *r, struct edge gradient, struct edge mean);
 /* The update counts. */
 void replicate_end_warm_up(struct replicator *r);
@@ -358,23 +358,23 @@ int replicate_group(struct replicator *r);
 
 /* replicate_priority.c: fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);
-/* Of the variable of that name. */
+/* The priority of the variable of that name. */
 int replicate_priority(const struct replicator *r, const char *variable);
-/* What is sent of a node of `to` has this priority; 0: none. */
+/* Gives what is sent from a node of `to` this priority; 0: none. */
 int replicate_hurry(struct replicator *r, int id, int priority);
 
 /* replicate_cost.c: bytes that cross, and what those who exchange them compute. */
 double replicate_elements(const struct replicator *r, struct edge edge);
-/* As it crosses. */
+/* The bytes of the value as it crosses. */
 double replicate_bytes(const struct replicator *r, struct edge edge);
 int replicate_shards(const struct replicator *r); /* how many there are */
 
-/* How fast a worker's CPU is, by what was measured of the graph. */
+/* Finds how fast a worker's CPU is, by what was measured of the graph. */
 int replicate_find_rates(struct replicator *r);
-/* On a core of its own. */
+/* The time of a node on a core of its own. */
 double replicate_node_ns(const struct replicator *r, const struct node *node);
-/* How long it takes that all workers compute at once what takes each so long on a core of its own;
- * and that shards do, each its part. */
+/* The time in which all workers compute at once what takes each so long on a core of its own; and
+ * in which shards do, each its part. */
 double replicate_workers_ns(const struct replicator *r, double ns);
 double replicate_shards_ns(const struct replicator *r, double ns);
 /* Rows, or a code, of so many bytes, which each of n workers has for all others. */

@@ -121,8 +121,8 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
     return r->err->code ? EDGE_NONE : coded->pushed;
 }
 
-/* Of a code, the gradient and whether it is coded, the i-th to i+2-nd value, one of the first two
- * where the third is `there`. */
+/* Takes, of a code, the gradient and whether it is coded, the i-th to i+2-nd value, one of the
+ * first two where the third is `there`. */
 static struct edge take_either(struct replicator *r, const struct push *push, int i,
                                const char *suffix, int which, int there)
 {

@@ -26,9 +26,9 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 /* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
 int replicate_list_pushed(struct replicator *r);
 int replicate_add_taken(struct replicator *r, const struct push *push);
-/* Of a value that is pushed as a code: what crosses of it; what goes with a code that gradients are
- * only after some updates; and what the worker keeps of what is lost, when it is known whether the
- * push counts. */
+/* Pushes a value as a code. Returns what crosses of it; what goes with a code that gradients are
+ * only after some updates; and what the worker keeps of the loss, when it is known whether the push
+ * counts. */
 struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
 struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value);
 const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
@@ -50,7 +50,7 @@ struct recall {
     int shards, journal; /* -1 both: there is no journal */
 };
 struct recall replicate_recall(struct replicator *r);
-/* What a variable begins with: what was `taken` from the shards, or what the journal has. */
+/* The initial value of a variable: what was `taken` from the shards, or what the journal has. */
 struct edge replicate_recalled(struct replicator *r, const struct recall *recall,
                                const struct own_state *state, struct edge taken, struct edge *open);
 /* Behind the node that sets it: of a code what it has lost, if the push counts. */
@@ -64,34 +64,34 @@ int replicate_tell_clocks(struct replicator *r);
 
 /* replicate_interval.c: which gradients are pushed when, and what of the update goes by that. */
 int replicate_find_intervals(struct replicator *r);
-/* Of a gradient of the source: steps from one push to the next. */
+/* The number of steps from one push of the gradient to the next. */
 int replicate_steps_of(const struct replicator *r, struct edge gradient);
 /* Returns whether it is in each push to the clock. */
 bool replicate_is_steady(const struct replicator *r, const struct push *push);
 /* Behind the clock's join: which pushes have what; and what tells the update. */
 int replicate_add_dues(struct replicator *r);
-/* What a push tells the update: where it is pushed at all. */
+/* The edge by which a push tells the update where it is pushed at all. */
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
-/* What is pushed of a gradient, which `node` hands over, if the clock's pushes were those of it. */
+/* The part of a gradient that is pushed if the clock's pushes are those of `node`. */
 struct edge replicate_hold(struct replicator *r, const struct push *push, const struct node *node,
                            struct edge gradient);
 int replicate_end_intervals(struct replicator *r, int push);
-/* Of a round; dead in one that has nothing of the push. */
+/* The members of a round; dead in a round that has nothing of the push. */
 struct edge replicate_members(struct replicator *r, const struct push *push);
 /* The copy of a node of the update waits for what the node waits for, if that is in the round. */
 int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy);
 
 /* replicate_local.c: what workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);
-/* What a node of the worker gets of an edge of the source. */
+/* The edge that a node of the worker reads for an edge of the source. */
 struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
-/* What is pushed of one. */
+/* The value that is pushed for a gradient. */
 struct edge replicate_pushed(struct replicator *r, const struct push *push,
                              const struct pushed_value *value);
 /* Returns whether the number is a multiple of `every`. */
 struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
-/* Of a gradient that `node` hands over; whoever wants it sets the variable at the join, and then.
- */
+/* The worker's sum of a gradient that `node` hands over; its reader sets the variable at the join,
+ * and then. */
 struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
                               struct edge gradient, struct edge due);
 int replicate_end_local(struct replicator *r);

@@ -50,13 +50,13 @@ void replicate_note_reduced(struct replicator *r, struct reduced_value reduced)
         edge_map_add(&r->by_edge[BY_REDUCED], reduced.edge, at);
 }
 
-/* Also what takes a worker's part of an initial value. */
+/* A node that takes a worker's part of an initial value counts as one, too. */
 bool replicate_is_initializer(const struct replicator *r, const struct node *node)
 {
     return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
 }
 
-/* What an update, or the initializer of a variable, gets of an edge: what came of all workers'. */
+/* The edge for an update, or a variable's initializer: the reduced value of all workers. */
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge)
 {
     enum reduced_for use = replicate_is_initializer(r, reader) ? FOR_INITIAL : FOR_UPDATES;
@@ -70,7 +70,7 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
 
 /* ---- values that are reduced together, by one node ---- */
 
-/* What waits for nothing: initial values, which are not of a step, and gradients of the step
+/* Some values wait for nothing: initial values, which are not of a step, and gradients of the step
  * before, which were checked then. */
 static bool waits_for_checks(const struct replicator *r, const struct bucket_value *values,
                              size_t n)

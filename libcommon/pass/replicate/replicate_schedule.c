@@ -6,7 +6,7 @@
 #include "collective/schedule.h"
 #include "pass/replicate/replicate_private.h"
 
-/* Not where all workers are on one host, or each on one of its own: there it is another's. */
+/* There is one level where all workers are on one host, or each is on a host of its own. */
 static bool has_two_levels(const struct replicator *r, int n)
 {
     const struct cluster *cluster = r->options->cluster;

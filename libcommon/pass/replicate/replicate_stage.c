@@ -12,7 +12,7 @@
 
 /* ---- loops and phases ---- */
 
-/* What is needed for the node gets the phase, but for what has one. `seen`: by node, whether this
+/* Nodes that the node needs get the phase, unless they have one. `seen`: by node, whether this
  * phase has come to it. */
 static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *seen)
 {
@@ -143,7 +143,7 @@ static bool lower_stage(struct towers *t, const struct node *node)
     return *stage != before;
 }
 
-/* What needs nothing that is on a stage, labels, goes where it is wanted first. */
+/* A node that needs nothing on a stage, such as labels, goes where it is wanted first. */
 static bool lower_free(struct towers *t, const struct node *node)
 {
     struct pipeline *p = t->pipeline;
@@ -158,7 +158,7 @@ static bool lower_free(struct towers *t, const struct node *node)
     return news;
 }
 
-/* Until no loop comes along any more; the nodes in their order, or in the opposite one. */
+/* Moves nodes, in their order or in the opposite one, until no loop comes along any more. */
 static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
                              bool (*move)(struct towers *, const struct node *))
 {
@@ -209,7 +209,7 @@ static void place_backward(struct towers *t)
     move_until_still(t, PHASE_BACKWARD, false, lower_stage);
 }
 
-/* What no gradient needs; and, of what is there once, what stages read. */
+/* Places nodes that no gradient needs; and those, there once, that stages read. */
 static void place_others(struct towers *t)
 {
     struct replicator *r = t->r;

@@ -25,7 +25,7 @@ static int parted_at(const struct term_search *p, const struct node *node)
     bool is_gradient = node_attr(node, "_gradient") && !node_attr(node, "_gradient_role");
     if (!is_gradient)
         return -1;
-    /* Which input of the sum that the gradient is has rows, the others being the same everywhere;
+    /* The gradient is a sum: this is the input with rows, where the others are the same everywhere;
      * -1: it is no such sum. */
     const struct graph *from = p->rewrite.from;
     const struct node *sum = graph_node(from, node->inputs[0].node);

@@ -195,12 +195,12 @@ int replicate_towers(struct replicator *r)
     if (replicate_find(r) || open_towers(t) || towers_find(t) ||
         (r->options->pipeline && pipeline_find(t)))
         return r->err->code;
-    /* What is there once but for a stage of its own is on the first. */
+    /* A node that is there once and has no stage of its own is on the first stage. */
     for (int k = 0; t->pipeline && k < t->n; k++)
         t->devices[k] = t->pipeline->devices[0];
     if (copy_tower(t))
         return r->err->code;
-    /* What a script has named can be fetched by that name. */
+    /* Nodes that a script has named can be fetched by that name. */
     for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
         const struct node *node = graph_node(r->from, (int)i);
         if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&

@@ -12,7 +12,7 @@
 #include "graph/frames.h"
 #include "pass/replicate/replicate_private.h"
 
-/* What towers' means are weighed by: in one of two types, or shares for a type of 16 bits. */
+/* The weights of towers' means: in one of two types, or shares for a type of 16 bits. */
 enum weights { WEIGHTS_FLOAT32, WEIGHTS_FLOAT64, WEIGHTS_SHARES, N_WEIGHTS };
 
 /* A feed that is parted. */
@@ -41,7 +41,7 @@ struct towers {
     struct pipeline *pipeline;  /* towers are its micro-batches; NULL: each has a device */
 };
 
-/* What an edge of the source is in the result. */
+/* The edge of the result that stands for an edge of the source. */
 struct edge towers_whole(struct towers *t, struct edge edge);
 /* The pattern of towers' devices with the number for its "*"; NULL with the error set. */
 const char *towers_name_device(struct towers *t, int k);

@@ -95,7 +95,7 @@ static enum weights weights_for(enum dtype type)
     return type == FLOAT32 ? WEIGHTS_FLOAT32 : type == FLOAT64 ? WEIGHTS_FLOAT64 : WEIGHTS_SHARES;
 }
 
-/* Of tower k, or, n, of all together. */
+/* The weight of tower k, or, for k = n, of all together. */
 static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
     struct feed_parts *parted = parted_feed(t, feed);
@@ -161,8 +161,8 @@ static const char *joined_device(struct towers *t, const struct node *node)
     return variable ? towers_device(t, variable) : own_device(t, node, 0);
 }
 
-/* Gradients of micro-batches are added as they come: two of the values are left. What was added of
- * each counts as the end of its backward item. */
+/* Gradients of micro-batches are added as they come: two of the values are left. The sum after each
+ * one counts as the end of its backward item. */
 static int accumulate(struct towers *t, const struct node *node, struct edge *values)
 {
     struct replicator *r = t->r;
@@ -253,7 +253,7 @@ struct edge towers_whole(struct towers *t, struct edge edge)
         return (struct edge){t->r->copy[edge.node], edge.slot};
     const struct node *node = graph_node(t->r->from, edge.node);
     if (edge.slot == CONTROL_SLOT) {
-        /* After all copies of a node. */
+        /* The value is taken after all copies of a node. */
         struct replicator *r = t->r;
         int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
         for (int k = 0; k < t->n; k++)

@@ -104,7 +104,7 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     return -1;
 }
 
-/* Of one input: f(f(x)) is x, or f(x). */
+/* Simplifies an op of one input: f(f(x)) is x, or f(x). */
 static bool simplify_twice(struct rewrite *r, const struct node *node, const struct node *view)
 {
     if (node->n_inputs != 1 || !node_has(node, OP_INVOLUTION | OP_IDEMPOTENT))

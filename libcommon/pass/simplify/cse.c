@@ -62,7 +62,7 @@ static bool same_inputs(const struct node *a, const struct node *b)
     return !memcmp(left, right, sizeof left);
 }
 
-/* Of nodes of `to`. */
+/* Compares two nodes of `to`. */
 static bool is_same(const struct node *a, const struct node *b)
 {
     if (a->op != b->op || a->n_inputs != b->n_inputs || a->n_controls != b->n_controls ||

@@ -33,9 +33,9 @@
 #include "graph/slice_attr.h"
 #include "pass/place/place.h"
 
-/* Of a Variable: how many slices it is to have, where there are several devices. */
+/* Attribute of a Variable: how many slices it is to have, where there are several devices. */
 #define SLICE_WANTED "_partitions"
-/* Of a Variable, int: along which axis. */
+/* Attribute of a Variable, int: the axis along which it is cut. */
 #define SLICE_AXIS "_partition_axis"
 
 /* From how many elements on a variable may be cut for balance: MXNet's number. */

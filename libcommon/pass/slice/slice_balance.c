@@ -17,7 +17,7 @@ static int by_bytes(const void *a, const void *b)
     return (x->table > y->table) - (x->table < y->table);
 }
 
-/* As the placer spreads them: the largest first, each to the shard with the fewest bytes. */
+/* Spreads as the placer does: the largest first, each to the shard with the fewest bytes. */
 static double fullest_over_mean(const struct slice_weight *weights, size_t n, int shards,
                                 double *load)
 {

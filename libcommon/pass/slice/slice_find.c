@@ -69,7 +69,7 @@ static bool may_be_on_shards(const struct node *node, bool *any)
     return !*asked.job || !strcmp(asked.job, SHARD_JOB);
 }
 
-/* Along which axis it is to be cut; -1: it says nothing. What is no axis is SHAPE_RANK_MAX. */
+/* The axis to be cut along; -1: none is asked for. A number that is no axis: SHAPE_RANK_MAX. */
 static int axis_asked(const struct node *node)
 {
     const struct attr_value *axis = node_attr(node, SLICE_AXIS);
@@ -123,7 +123,7 @@ static int count_shards(const struct placement *placement)
     return n;
 }
 
-/* How many slices there must be. */
+/* Returns how many slices there must be. */
 static int64_t needed(const struct slicing_finder *f, const struct sliced_table *table,
                       const struct limits *limits)
 {
@@ -152,7 +152,7 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
     vec_push_in(&f->s->arena, &f->s->slicings, ((struct slice_cut){rows, (int)n, axis}));
 }
 
-/* What has the variable itself, directly or from what does, and could not have a slice. */
+/* Finds readers of the whole variable, directly or not, that could not have a slice. */
 static void find_wholes(struct slicing_finder *f)
 {
     struct slicer *s = f->s;

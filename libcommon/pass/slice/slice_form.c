@@ -56,8 +56,8 @@ bool slice_is_row_by_row(const struct node *node)
     return node_rows(node) == ROWS_ALIKE;
 }
 
-/* Which inputs have the rows of the result: all that do not broadcast along them. False: that
- * cannot be told, or one has them along another axis, as it has fewer. */
+/* Finds the inputs that have the rows of the result: all that do not broadcast along them. False:
+ * it cannot be told, or one has them along another axis, as it has fewer. */
 static bool find_row_inputs(const struct slicer *s, const struct node *node, int axis, bool *rows)
 {
     const struct shape *out = &node->outputs[0].shape;

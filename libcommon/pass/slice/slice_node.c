@@ -20,7 +20,7 @@ const char *slice_leader(void *context, const struct node *leader, int k)
     return s->names[leader->id][has_own ? k : 0];
 }
 
-/* How a table was to be cut is not said of its slices. */
+/* The attributes that say how a table was to be cut are left out of its slices. */
 bool slice_attr(void *context, const struct node *node, int k, struct attr *attr)
 {
     (void)context, (void)node;
@@ -78,8 +78,8 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
     return &s->b;
 }
 
-/* What is on a shard cannot have it there: the workers can, if each has a part of the graph. But an
- * update, which shards run by themselves, has no worker. */
+/* A value that is on a shard cannot be parted there: the workers can, if each has a part of the
+ * graph. But an update, which shards run by themselves, has no worker. */
 static const char *reader_of(const struct slicer *s, const struct node *asker,
                              const struct node *node)
 {

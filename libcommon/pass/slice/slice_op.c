@@ -17,7 +17,7 @@ struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole
     return whole;
 }
 
-/* What was found in each slice, in the order of the numbers that it was looked for by. */
+/* Stitches what was found in each slice, in the order of the numbers that it was looked for by. */
 static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
 {
     struct edge ids = node->inputs[1];
@@ -150,7 +150,7 @@ static int visit_variable(struct slicer *s, const struct node *node)
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         struct shape shape = slice_shape(cut, whole, k);
         const char *name = *shared ? arena_printf(&s->arena, "%s/part_%d", shared, k) : "";
-        /* Where slice k begins: a row, or a place along each axis. */
+        /* Slice k begins here: at a row, or at a place along each axis. */
         int64_t *begin = arena_array(&s->r.to->arena, (size_t)whole->rank, sizeof *begin);
         begin[cut.axis] = slice_first(cut, k);
         struct attr more[] = {

@@ -14,10 +14,10 @@
 #include "pass/rewrite.h"
 #include "pass/slice/slice.h"
 
-/* Of values that are asked for by values; deeper ones are made whole. */
+/* The depth of values that are asked for by values; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
 
-/* How tables of one group are cut. What is said of rows holds of places along any axis. */
+/* The cut that the tables of a group share. Rows stand for places along any axis. */
 struct slice_cut {
     int64_t rows;
     int n, axis;
@@ -47,7 +47,7 @@ struct form {
     struct form *next;  /* of the same node */
 };
 
-/* What an output of an AggregatorTake is. */
+/* The meaning of an output of an AggregatorTake. */
 enum taken {
     TAKEN_OTHER,
     TAKEN_DENSE,
@@ -94,7 +94,7 @@ static inline int64_t slice_rows(struct slice_cut cut, int k)
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
-/* Of slice k of a value of that shape. */
+/* The shape of slice k of a value of that shape. */
 static inline struct shape slice_shape(struct slice_cut cut, const struct shape *whole, int k)
 {
     struct shape shape = *whole;
@@ -125,7 +125,7 @@ int slice_find(struct slicer *s);
 int slice_find_roles(struct slicer *s);
 /* Returns whether a node that has a variable itself could have a slice instead. */
 bool slice_can_write(const struct node *node);
-/* What an edge is, but for nodes that hand it on; of all at once. */
+/* Finds what each edge is, through nodes that hand it on; for all edges at once. */
 void slice_find_origins(struct slicer *s);
 const struct node *slice_origin(const struct slicer *s, struct edge edge);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
@@ -138,7 +138,7 @@ bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 
 /* One like the node for slice k, or, -1, the whole; its name is found here. */
 struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy);
-/* Of a Gather of a table: its rows of slice k. */
+/* Adds a Gather's part: the rows of a table that are in slice k. */
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows);
 

@@ -4,13 +4,13 @@
  */
 #include "pass/slice/slice_private.h"
 
-/* What is no gradient goes with the first. */
+/* Outputs that are no gradient go with the first slice. */
 static bool goes_with(enum taken what, int k)
 {
     return what != TAKEN_OTHER || k == 0;
 }
 
-/* What comes of an AggregatorTake, and all that this needs. */
+/* Finds all that depends on an AggregatorTake, and all that this needs. */
 void slice_find_updates(struct slicer *s)
 {
     graph_each(node, s->from) {

@@ -2,7 +2,9 @@
  *
  * The options of tf-run, which is a script and calls this (bin/script_options.h). Beside them it
  * gets wants_shards, verb, graph_file, and the words of the feed command as its arguments.
+ * It answers `status` and `stop` itself, as it does --help, so that their errors are tf-run's.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "bin/job_table.h"
 #include "bin/script_options.h"
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/store/store.h"
@@ -19,6 +22,7 @@
 #include "pass/grid/grid.h"
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
+#include "supervise/job_state.h"
 
 #define UNSET SCRIPT_UNSET
 
@@ -236,6 +240,19 @@ static int check_options(const char *graph, struct error *err)
     return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", graph) : 0;
 }
 
+static int ask_job(bool is_stop, struct error *err)
+{
+    struct str state = STR_INIT, text = STR_INIT;
+    if (!job_state_ask(options.job, is_stop, &state, err) && !is_stop) {
+        if (!options.json)
+            job_table_print(options.job, &state, &text);
+        fputs(str_text(options.json ? &state : &text), stdout);
+    }
+    str_release(&state);
+    str_release(&text);
+    return err->code;
+}
+
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     const char *operand = n ? operands[0] : NULL;
@@ -258,6 +275,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
     if (!is_verb && check_options(graph, err))
         return err->code;
+    if (is_verb && !is_logs) /* the script closes the descriptor when it wants the answer */
+        return fcntl(SCRIPT_FD, F_GETFD) < 0 ? ask_job(!strcmp(verb, "stop"), err) : 0;
     struct str out = STR_INIT;
     script_assign_options(&out, rows);
     script_assign(&out, "wants_shards", wants_shards ? "1" : "");

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ASSIGNMENTS_FD 3
-
 static void print_value(struct str *out, const struct option_row *row)
 {
     const struct option_list *list = row->target;
@@ -72,7 +70,7 @@ void script_assign_words(struct str *out, char *const *words, int n)
 
 int script_write(const struct str *out, struct error *err)
 {
-    if (dprintf(ASSIGNMENTS_FD, "%s", out->data) < 0)
-        return error_set_errno(err, ERR_IO, "descriptor %d", ASSIGNMENTS_FD);
+    if (dprintf(SCRIPT_FD, "%s", out->data) < 0)
+        return error_set_errno(err, ERR_IO, "descriptor %d", SCRIPT_FD);
     return 0;
 }

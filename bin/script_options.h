@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cli/options.h"
 
+#define SCRIPT_FD 3
 #define SCRIPT_UNSET INT64_MIN /* the value of a number that was not given: an empty text */
 
 /* opt_save_every='30s' for the option --save-every, and so on for each of `rows`: 1 or empty for a

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/cores.h"
-#include "bin/job_table.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
@@ -20,14 +19,13 @@
 #include "supervise/job_state.h"
 #include "supervise/supervise.h"
 
-static bool status, stop, temporary, detach, count, as_table;
+static bool status, stop, temporary, detach, count;
 static int64_t guarded;
 static const char *folder, *cleanup;
 
 static const struct option_row rows[] = {
     {0, "job", OPTION_TEXT, &folder, "DIR", "the folder of a job, for the options that follow"},
     {0, "status", OPTION_FLAG, &status, NULL, "print the state of what runs there, as JSON"},
-    {0, "table", OPTION_FLAG, &as_table, NULL, "--status: as a table"},
     {0, "stop", OPTION_FLAG, &stop, NULL, "end what runs there, as TERM does, and wait for it"},
     {0, "guard", OPTION_NATURAL, &guarded, "PID",
      "lock DIR, and tidy up when the process PID has ended"},
@@ -159,16 +157,13 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return code;
     }
     if (status || stop) {
-        struct str state = STR_INIT, text = STR_INIT;
+        struct str state = STR_INIT;
         if (!folder)
             return error_set(err, ERR_USAGE, "which job? --job DIR");
         int code = job_state_ask(folder, stop, &state, err);
-        if (!code && as_table)
-            job_table_print(folder, &state, &text);
         if (!code && !stop)
-            fputs(str_text(as_table ? &text : &state), stdout);
+            fputs(str_text(&state), stdout);
         str_release(&state);
-        str_release(&text);
         return code;
     }
     return n ? run_job(tool, operands[0], err) : error_set(err, ERR_USAGE, "which tasks? a FILE");

@@ -58,7 +58,7 @@ show_logs() { # TASK, or an empty text
         set -- "$log"
     fi
     if [ -n "$opt_follow" ]; then
-        state=$(tf-supervise --status --job "$opt_job") || exit
+        state=$("$lib/options" status --json --job "$opt_job" 3>&-) || exit
         pid=${state#*:}
         case $state in
         *'"state":"over"'*) sorted_logs "$@" ;; # the number may be another process's now

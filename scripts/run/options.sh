@@ -17,7 +17,7 @@ quote() {
 # feed command.
 parse_options() {
     assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
-    [ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like
+    [ -n "$assignments" ] || exec "$lib/options" "$@" 3>&- # --help, status and their like
     eval "$assignments" # it also makes the words of the feed command "$@"
     feed=$(quote "$@") feed_program=${1-}
 }

@@ -130,6 +130,19 @@ figures() { # NAME [FILE]
     [[ $status -eq 64 && $stderr == "tf-run: extra operand 'worker:1'"* ]]
 }
 
+@test "tf-run says by its own name that no job was ever there" {
+    local verb
+    mkdir empty
+    : >empty/worker-0.err
+    for verb in status 'status --json' stop 'logs --follow'; do
+        # shellcheck disable=SC2086  # words
+        run --separate-stderr tf-run $verb --job empty
+        [[ $status -eq 66 && $stderr == 'tf-run: job directory empty: no tf-run was ever there' ]]
+    done
+    TF_LOG_TIMES=1 run --separate-stderr tf-top --job empty
+    [[ $stderr == 2*'Z tf-top: job directory empty: no tf-run was ever there' ]]
+}
+
 @test "wrong use, and a job that is not there" {
     run --separate-stderr tf-top
     [[ $status -eq 64 && $stderr == 'tf-top: which job? --job DIR'* ]]

@@ -117,7 +117,15 @@ pages() {
 
 @test "docs/replication.md" {
     types docs/replication.md
+}
+
+@test "docs/exchange.md" {
+    types docs/exchange.md
     grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out
+}
+
+@test "docs/model-parallel.md" {
+    types docs/model-parallel.md
 }
 
 @test "docs/run.md" {

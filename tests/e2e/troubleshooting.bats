@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The failures of docs/troubleshooting.md, typed as they stand there, with the lines that they print.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cp -r "$root/examples" "$BATS_TEST_TMPDIR/typed"
+    cd "$BATS_TEST_TMPDIR/typed" || return 1
+}
+
+@test "docs/troubleshooting.md" {
+    timeout 100 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/troubleshooting.md"
+}
+
+@test "every page of docs/ is in the index, and each link of a page leads somewhere" {
+    cd "$root/docs" || return 1
+    for page in *.md; do
+        [ "$page" = README.md ] || grep -qF "($page" README.md || { echo "$page" && false; }
+    done
+    # A link is to a file, and to one of its headings as GitHub names them.
+    grep -noE '\]\([^)]+\)' ./*.md ../README.md ../examples/README.md |
+        while IFS=: read -r page line link; do
+            link=${link#](} link=${link%)} file=${link%%#*} heading=${link#"$file"}
+            case $link in http*) continue ;; '#'* | *.*) ;; *) continue ;; esac
+            path=$page
+            [ -z "$file" ] || path=${page%/*}/$file
+            [ -e "$path" ] || { echo "$page:$line: $link" && exit 1; }
+            [ -z "$heading" ] || grep -qF "<a id=\"${heading#\#}\">" "$path" ||
+                sed -n 's/^##* //p' "$path" | tr '[:upper:]' '[:lower:]' |
+                sed 's/[^a-z0-9 _-]//g; s/ /-/g' | grep -qxF "${heading#\#}" ||
+                { echo "$page:$line: $link" && exit 1; }
+        done
+}

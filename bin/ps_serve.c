@@ -150,11 +150,11 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "--keep is at least 1");
     if (ps_serving.save && store_check_place(ps_serving.save, err))
         return error_prefix(err, "--save %s: ", ps_serving.save);
+    if (ps_serving.save_best && retain_print_metric(ps_serving.save_best, &serving.best, err))
+        return error_prefix(err, "--save-best %s: ", ps_serving.save_best);
     if (ops_option_load(err) || run_make(&serving.run, ps_serving.run_name, err) ||
         cluster_catch_signals(err))
         return err->code;
-    if (ps_serving.save_best)
-        retain_print_metric(ps_serving.save_best, &serving.best);
     struct serve_options options =
         cluster_serving(tool, (int)ps_serving.threads, ps_serving.deterministic);
     options.exact = ps_serving.exact;

@@ -35,7 +35,8 @@ int saving_check_metric(struct saving *s, struct error *err)
     size_t i = 0;
     if (!save_options.best)
         return 0;
-    s->metric = retain_metric(save_options.best, &s->arena, &s->metric_is_low);
+    if (!(s->metric = retain_metric(save_options.best, &s->arena, &s->metric_is_low, err)))
+        return error_prefix(err, "--save-best %s: ", save_options.best);
     for (size_t k = 0; k < s->n_measured; k++)
         if (!strcmp(s->measured[k], s->metric))
             return 0;
@@ -65,7 +66,7 @@ static void say_metric(struct saving *s, const struct autosave_options *options)
     struct str text = STR_INIT;
     if (!options->best)
         return;
-    retain_print_metric(save_options.best, &text);
+    str_printf(&text, "%s:%s", s->metric, s->metric_is_low ? "min" : "max");
     autosave_set_blob(s->autosave, BEST_BLOB, text.data, text.n);
     str_release(&text);
 }

@@ -20,7 +20,8 @@ int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struc
     char *rest = arena_strdup(arena, text);
     const char *metric = strsep(&rest, ",");
     *rule = (struct stop_rule){.patience = 1, .best = NAN, .factor = 0.1};
-    rule->metric = retain_metric(metric, arena, &rule->is_low);
+    if (!(rule->metric = retain_metric(metric, arena, &rule->is_low, err)))
+        return err->code;
     for (const char *part; (part = strsep(&rest, ","));) {
         if (!strncmp(part, "patience=", 9) && str_to_int64(part + 9, &rule->patience) &&
             rule->patience > 0)

@@ -38,8 +38,8 @@ static const struct option_row rows[] = {
     {0, "keep-monthly", OPTION_NATURAL, &policy.monthly, "N", "of N months"},
     {0, "keep-best", OPTION_NATURAL, &policy.best, "N", "the N best, by a metric"},
     {0, "by", OPTION_TEXT, &by, "METRIC",
-     "for --keep-best: a scalar of list; METRIC:min and METRIC:max say which\n"
-     "is better (min if its name has loss, error, cost or perplexity in it)"},
+     "for --keep-best: a scalar of list; METRIC:min or METRIC:max, or by the name (loss, "
+     "accuracy)"},
     {0, "keep-every", OPTION_NATURAL, &policy.every, "STEPS", "steps that are multiples of it"},
     {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "say what would be done"},
     {0, "step", OPTION_NATURAL, &step, "N",
@@ -160,12 +160,13 @@ static int fill_command(struct ckpt_work *job, int n, char **operands, struct er
         .cancelled = &is_stopped,
         .owner = owner,
         .producer = tool_provenance(job->tool),
-        .by = by ? retain_metric(by, &job->arena, &policy.best_is_low) : NULL,
         .step = step < 0 ? -1 : step,
         .watch = {watch, job},
         .say = say,
         .context = job,
         .metrics = {.verb = operands[0], .store = operands[n - 1], .newest = -1, .problems = -1}};
+    if (by && !(c->by = retain_metric(by, &job->arena, &policy.best_is_low, err)))
+        return error_prefix(err, "--by %s: ", by);
     c->policy = policy;
     return take_share(&c->fraction, err);
 }

@@ -12,26 +12,37 @@ bool retain_has_rules(const struct retain_policy *p)
            p->best > 0 || p->every > 0;
 }
 
-const char *retain_metric(const char *text, struct arena *arena, bool *is_low)
+static bool has_any_of(const char *name, const char *const *words, size_t n)
 {
-    char *name = arena_strdup(arena, text), *colon = strrchr(name, ':');
-    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
-    static const char *const low[] = {"loss", "error", "perplexity", "cost"};
-    *is_low = said && colon[2] == 'i';
-    for (size_t i = 0; i < sizeof low / sizeof *low && !said; i++)
-        *is_low |= strcasestr(name, low[i]) != NULL;
-    if (said)
-        *colon = '\0';
-    return name;
+    while (n > 0 && !strcasestr(name, words[n - 1]))
+        n--;
+    return n > 0;
 }
 
-void retain_print_metric(const char *text, struct str *out)
+const char *retain_metric(const char *text, struct arena *arena, bool *is_low, struct error *err)
+{
+    static const char *const low[] = {"loss", "error", "perplexity", "cost", "mse", "mae"};
+    static const char *const high[] = {"acc", "auc", "precision", "recall", "f1", "r2", "top_k"};
+    char *name = arena_strdup(arena, text), *colon = strrchr(name, ':');
+    bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
+    *is_low = said ? colon[2] == 'i' : has_any_of(name, low, sizeof low / sizeof *low);
+    if (said)
+        *colon = '\0';
+    if (said || *is_low || has_any_of(name, high, sizeof high / sizeof *high))
+        return name;
+    error_set(err, ERR_USAGE, "is less of it better, or more? %s:min or %s:max", text, text);
+    return NULL;
+}
+
+int retain_print_metric(const char *text, struct str *out, struct error *err)
 {
     bool is_low;
     struct arena arena = ARENA_INIT;
-    const char *name = retain_metric(text, &arena, &is_low);
-    str_printf(out, "%s:%s", name, is_low ? "min" : "max");
+    const char *name = retain_metric(text, &arena, &is_low, err);
+    if (name)
+        str_printf(out, "%s:%s", name, is_low ? "min" : "max");
     arena_release(&arena);
+    return name ? 0 : err->code;
 }
 
 /* ---- periods: two times are in the same one if these texts are equal ---- */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/str.h"
 
 struct retain_policy {
@@ -35,15 +36,15 @@ bool retain_has_rules(const struct retain_policy *policy);
 /* The items are in the order of saving. The last one is kept in any case. */
 void retain(const struct retain_policy *policy, struct retain_item *items, size_t n);
 
-/* The metric of "loss", "loss:min" or "accuracy:max", in the arena. *is_low: whether less is
- * better; where the text does not say, if its name has loss, error, cost or perplexity in it. */
-const char *retain_metric(const char *text, struct arena *arena, bool *is_low);
+/* The metric of "loss", "bits:min" or "lasted:max", in the arena. *is_low: whether less is better,
+ * which the text has to say unless the name does. NULL: neither does. */
+const char *retain_metric(const char *text, struct arena *arena, bool *is_low, struct error *err);
 /* Returns whether the value of a metric is better than another; NaN is none. */
 static inline bool retain_is_better(bool is_low, double value, double than)
 {
     return !isnan(value) && (isnan(than) || (is_low ? value < than : value > than));
 }
-/* "loss:min", whatever the text leaves open: as manifests have it (store/best.h). */
-void retain_print_metric(const char *text, struct str *out);
+/* "loss:min": as manifests have it (store/best.h). */
+int retain_print_metric(const char *text, struct str *out, struct error *err);
 
 #endif

@@ -106,6 +106,10 @@ teardown() {
         # shellcheck disable=SC2086
         run --separate-stderr $where --fetch pair --save ck/ --save-every 1 --save-best pair
         [ "$status" -eq 64 ]
+        [ "$stderr" = "tf-exec: --save-best pair: is less of it better, or more? pair:min or pair:max" ]
+        # shellcheck disable=SC2086
+        run --separate-stderr $where --fetch pair --save ck/ --save-every 1 --save-best pair:min
+        [ "$status" -eq 64 ]
         [ "$stderr" = "tf-exec: --save-best pair: it is float32[2], and no number" ]
         # shellcheck disable=SC2086
         run --separate-stderr $where --fetch pair --save ck/ --save-every 1 --save-best loss
@@ -127,7 +131,7 @@ entry.train = minimize(Mean(each, {0}), optim.sgd{rate = 1})
 END
     tf-graph any.lua >any.tfg
     run --separate-stderr tf-exec -g any.tfg --run train -n 2 --feed 'x=[1.0,2.0]' \
-        --fetch each --save ck/ --save-best each
+        --fetch each --save ck/ --save-best each:max
     [ "$status" -eq 64 ]
     [[ $stderr == "tf-exec: --save-best each: it is float32[2], and no number"* ]]
 }

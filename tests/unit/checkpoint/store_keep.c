@@ -93,17 +93,19 @@ static void the_best_are_kept(void **state)
     static const struct {
         const char *text, *name;
         bool is_low;
-    } metrics[] = {{"val/loss", "val/loss", true},
-                   {"accuracy", "accuracy", false},
-                   {"loss:max", "loss", false},
-                   {"accuracy:min", "accuracy", true},
-                   {"a:b", "a:b", false}};
+    } metrics[] = {{"val/loss", "val/loss", true},     {"accuracy", "accuracy", false},
+                   {"valid/rmse", "valid/rmse", true}, {"eval/auc_1", "eval/auc_1", false},
+                   {"loss:max", "loss", false},        {"accuracy:min", "accuracy", true},
+                   {"a:b:max", "a:b", false}};
     struct arena arena = ARENA_INIT;
+    struct error err = ERROR_INIT;
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
         bool is_low;
-        assert_string_equal(retain_metric(metrics[i].text, &arena, &is_low), metrics[i].name);
+        assert_string_equal(retain_metric(metrics[i].text, &arena, &is_low, &err), metrics[i].name);
         assert_int_equal(is_low, metrics[i].is_low);
     }
+    assert_null(retain_metric("eval/bits", &arena, &(bool){false}, &err));
+    assert_string_equal(err.text, "is less of it better, or more? eval/bits:min or eval/bits:max");
     arena_release(&arena);
 }
 

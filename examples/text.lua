@@ -10,12 +10,11 @@ else
   for _ = 1, 2 do h = nn.transformer(h, {heads = 4, causal = true, norm_first = true}) end
   h = nn.layer_norm(h)
 end
-local logits = nn.dense(Reshape(h, {-1, units}), 128)
-local labels = Reshape(y, {-1})
-loss       = nn.cross_entropy(logits, labels)
-perplexity = metric.perplexity(logits, labels)
-accuracy   = metric.accuracy(logits, labels)
-next       = Slice(Reshape(ArgMax(logits, 1), {-1, times}), {0, times - 1}, {-1, 1})
+local logits = nn.dense(h, 128)
+loss       = nn.cross_entropy(logits, y)
+perplexity = metric.perplexity(logits, y)
+accuracy   = metric.accuracy(logits, y)
+next       = Slice(ArgMax(logits, 2), {0, times - 1}, {-1, 1})
 entry.train   = minimize(loss, optim.adamw{rate = 0.004, decayed = "/W$"})
 entry.eval    = {perplexity, accuracy}
 entry.predict = next                                      -- what follows the last byte

@@ -45,24 +45,35 @@ local function check_pair(where, a, b)
   end
 end
 
--- logits [n, classes]; labels: classes as whole numbers [n], or distributions [n, classes].
+-- Logits [n, ..., classes] and classes as whole numbers [n, ...] as those of so many rows.
+function tf.as_rows(logits, labels)
+  local rank = is_integer(labels.dtype) and labels.rank or 0
+  if rank < 2 or logits.rank ~= rank + 1 then return logits, labels end
+  return Reshape(logits, {-1, tf.dim("the logits", logits, logits.rank)}), Reshape(labels, {-1})
+end
+
+-- What each row has, in the shape of the labels.
+local function of_labels(f, logits, labels)
+  local rows, classes = tf.as_rows(logits, labels)
+  local each = (f(rows, classes))
+  return classes == labels and each or Reshape(each, Shape(labels))
+end
+
+-- logits [n, ..., classes]; labels: classes as whole numbers [n, ...], or distributions [n, classes].
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)
   tf.floating("nn.cross_entropy: the logits", logits)
   return scope(o.name or "cross_entropy", function()
-    if is_integer(labels.dtype) and o.smoothing then
-      labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2),
-                      Const(1, {dtype = logits.dtype}), Const(0, {dtype = logits.dtype}))
-    end
-    if is_integer(labels.dtype) then
-      return average((SparseSoftmaxCrossEntropyWithLogits(logits, labels)), o.weights)
-    end
-    if o.smoothing then
-      local classes = tf.dim("nn.cross_entropy", logits, 2)
-      labels = labels * (1 - o.smoothing) + o.smoothing / classes
-    end
-    return average((SoftmaxCrossEntropyWithLogits(logits, labels)), o.weights)
+    return average(of_labels(function(x, y)
+      local classes = o.smoothing and tf.dim("nn.cross_entropy", x, 2)
+      if is_integer(y.dtype) and o.smoothing then
+        y = OneHot(y, classes, Const(1, {dtype = x.dtype}), Const(0, {dtype = x.dtype}))
+      end
+      if is_integer(y.dtype) then return SparseSoftmaxCrossEntropyWithLogits(x, y) end
+      if o.smoothing then y = y * (1 - o.smoothing) + o.smoothing / classes end
+      return SoftmaxCrossEntropyWithLogits(x, y)
+    end, logits, labels), o.weights)
   end)
 end
 
@@ -98,7 +109,7 @@ function nn.focal(logits, labels, o)
   return scope(o.name or "focal", function()
     local each, missed
     if classes then
-      each = (SparseSoftmaxCrossEntropyWithLogits(logits, labels))
+      each = of_labels(SparseSoftmaxCrossEntropyWithLogits, logits, labels)
       missed = 1 - Exp(-each)
       each = each * (o.alpha or 1)
     else
@@ -186,6 +197,7 @@ end
 -- Share of rows whose largest logit is that of the label (classes as whole numbers).
 function nn.accuracy(logits, labels, o)
   o = tf.options("nn.accuracy", o, "name")
+  logits, labels = tf.as_rows(logits, labels)
   tf.rank("nn.accuracy: labels", labels, 1)
   return scope(o.name or "accuracy", function()
     local class = tf.cast(ArgMax(logits, 1), labels.dtype)
@@ -197,6 +209,7 @@ end
 function nn.in_top_k(logits, labels, k, o)
   o = tf.options("nn.in_top_k", o, "name")
   tf.number("nn.in_top_k: k", k)
+  logits, labels = tf.as_rows(logits, labels)
   return scope(o.name or "in_top_k", function()
     return tf.reduce(Mean, Cast(InTopK(logits, labels, {k = k}), {DstT = float32}))
   end)

@@ -29,10 +29,12 @@ local function ratio(a, b)
   return Select(nothing, ZerosLike(a), a / Select(nothing, OnesLike(b), b))
 end
 
--- The nodes of a score, and it itself, by the name of the function if it is given no other.
+-- The nodes of a score, and it itself, by the name of the function if it is given no other, be it
+-- later that of a global.
 local function score(name, o, f)
   name = tf.unique(o.name or name)
-  return Identity(scope("/" .. name, f), {name = "/" .. name})
+  local y = Identity(scope("/" .. name, f), {name = "/" .. name})
+  return o.name and y or tf.nameless(y)
 end
 
 -- Weights of what has one number for each row or element: ones, if none are given.
@@ -40,6 +42,13 @@ local function weights_of(where, each, weights)
   if not weights then return OnesLike(wide(each)) end
   return tf.along_rows(wide(tf.tensor(where .. ": weights", weights, float64)), each) *
          OnesLike(wide(each))
+end
+
+-- As tf.as_rows, with weights for each of them.
+local function as_rows(where, logits, labels, weights)
+  local x, y = tf.as_rows(logits, labels)
+  if y == labels or not weights then return x, y, weights end
+  return x, y, Reshape(weights_of(where, labels, weights), {-1})
 end
 
 -- 0 where weights add up to 0; of no rows it has no value
@@ -57,7 +66,8 @@ end
 
 -- ---- classes ----
 
--- The classes [n] of scores [n, classes], of probabilities [n] that it is class 1, or themselves.
+-- The classes [n] of scores [n, classes], of probabilities [n] that it is class 1, or themselves;
+-- scores may have more axes, [n, ..., classes] beside labels [n, ...].
 local function class_of(where, x, threshold)
   if x.rank == 2 then return ArgMax(x, 1) end
   tf.rank(where, x, 1)
@@ -68,10 +78,11 @@ end
 -- Share of rows whose class is that of the label.
 function metric.accuracy(prediction, labels, o)
   o = tf.options("metric.accuracy", o, "name weights threshold")
-  tf.rank("metric.accuracy: labels", labels, 1)
+  local x, y, weights = as_rows("metric.accuracy", prediction, labels, o.weights)
+  tf.rank("metric.accuracy: labels", y, 1)
   return score("accuracy", o, function()
-    local hits = Equal(class_of("metric.accuracy", prediction, o.threshold), tf.cast(labels, int64))
-    return mean("metric.accuracy", hits, o.weights)
+    local hits = Equal(class_of("metric.accuracy", x, o.threshold), tf.cast(y, int64))
+    return mean("metric.accuracy", hits, weights)
   end)
 end
 
@@ -79,20 +90,23 @@ end
 function metric.top_k(prediction, labels, k, o)
   o = tf.options("metric.top_k", o, "name weights")
   tf.number("metric.top_k: k", k)
+  local x, y, weights = as_rows("metric.top_k", prediction, labels, o.weights)
   return score("top_k", o, function()
-    return mean("metric.top_k", InTopK(prediction, labels, {k = k}), o.weights)
+    return mean("metric.top_k", InTopK(x, y, {k = k}), weights)
   end)
 end
 
 -- [classes, classes]: rows by label, columns by prediction.
 local function confusion(where, prediction, labels, o)
+  local weights
+  prediction, labels, weights = as_rows(where, prediction, labels, o.weights)
   tf.rank(where .. ": labels", labels, 1)
   local k = o.classes or prediction.rank == 2 and tf.dim(where, prediction, 2) or 2
   tf.number(where .. ": classes", k)
   local class, label = class_of(where, prediction, o.threshold), tf.cast(labels, int64)
   local there = LogicalAnd(GreaterEqual(class, 0), Less(class, k)) -- else no place, an error
   local place = Select(there, label * k + class, OnesLike(class) * -1)
-  local sums = UnsortedSegmentSum(weights_of(where, label, o.weights), place, k * k)
+  local sums = UnsortedSegmentSum(weights_of(where, label, weights), place, k * k)
   return metric.total(Reshape(sums, {k, k})), k
 end
 
@@ -181,12 +195,14 @@ function metric.auc(prediction, labels, o)
   o = tf.options("metric.auc", o, "name weights curve")
   local curve = curves[o.curve or "roc"] or
                 tf.fail("metric.auc: curve must be roc or pr, not %s", tf.show(o.curve))
+  local weights
+  prediction, labels, weights = as_rows("metric.auc", prediction, labels, o.weights)
   tf.rank("metric.auc: labels", labels, 1)
   local k = prediction.rank == 2 and tf.dim("metric.auc", prediction, 2) or 1
   return score("auc", o, function()
     local x = metric.rows(k > 2 and Softmax(wide(prediction)) or wide(prediction))
     local label = metric.rows(tf.cast(labels, int64))
-    local w = o.weights and metric.rows(weights_of("metric.auc", labels, o.weights)) or
+    local w = weights and metric.rows(weights_of("metric.auc", labels, weights)) or
               OnesLike(wide(label))
     local function column(i) return Reshape(Slice(x, {0, i}, {-1, 1}), {-1}) end
     local function against_rest(scores, class)
@@ -202,6 +218,7 @@ end
 -- ---- losses ----
 
 local function log_loss(where, logits, labels, weights)
+  logits, labels, weights = as_rows(where, logits, labels, weights)
   local x = wide(logits)
   if x.rank == 1 then return mean(where, tf.yes_or_no(x, wide(labels)), weights) end
   local loss = labels.rank == 1 and SparseSoftmaxCrossEntropyWithLogits or
@@ -209,7 +226,7 @@ local function log_loss(where, logits, labels, weights)
   return mean(where, (loss(x, labels.rank == 1 and labels or wide(labels))), weights)
 end
 
--- Logits [n, classes], or [n] of class 1; labels [n], or distributions [n, classes].
+-- Logits [n, ..., classes], or [n] of class 1; labels [n, ...], or distributions [n, classes].
 function metric.log_loss(logits, labels, o)
   o = tf.options("metric.log_loss", o, "name weights")
   return score("log_loss", o, function()

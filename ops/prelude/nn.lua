@@ -15,22 +15,23 @@ function tf.activate(where, x, activation)
   return y
 end
 
--- x [n, inputs] -> [n, units]: activation(x W + b)
+-- x [n, ..., inputs] -> [n, ..., units]: activation(x W + b)
 function nn.dense(x, units, o)
   o = tf.options("nn.dense", o, "name activation bias? init bias_init trainable?")
   units = tf.number("nn.dense: units", units)
-  tf.rank("nn.dense", x, 2)
-  local inputs = tf.dim("nn.dense", x, 2)
+  if (x.rank or 2) < 2 then tf.rank("nn.dense", x, 2) end
+  local inputs = tf.dim("nn.dense", x, x.rank or 2)
   return scope(o.name or "dense", function()
     local w = variable{name = "W", shape = {inputs, units}, dtype = x.dtype,
                        init = o.init or init.glorot_uniform(), trainable = o.trainable}
-    local y = MatMul(x, w)
+    local y = MatMul(x.rank > 2 and Reshape(x, {-1, inputs}) or x, w)
     if o.bias ~= false then
       local b = variable{name = "b", shape = {units}, dtype = x.dtype, init = o.bias_init,
                          trainable = o.trainable}
       y = BiasAdd(y, b)
     end
-    return tf.activate("nn.dense", y, o.activation)
+    y = tf.activate("nn.dense", y, o.activation)
+    return x.rank > 2 and Reshape(y, tf.shape_with(x, 1, {units})) or y
   end)
 end
 

@@ -52,10 +52,8 @@ function nn.transformer(x, o)
   tf.rank(where, x, 3)
   local size = tf.dim(where, x, 3)
   local function dense(h, units, name, activation)
-    local y = nn.dense(Reshape(h, {-1, tf.dim(where, h, 3)}), units, {
-        name = name, activation = activation, init = o.init, bias_init = o.bias_init,
-        trainable = o.trainable})
-    return Reshape(y, tf.shape_with(h, 1, {units}))
+    return nn.dense(h, units, {name = name, activation = activation, init = o.init,
+                               bias_init = o.bias_init, trainable = o.trainable})
   end
   local function added(h, name, f)
     local function norm(y)

@@ -117,6 +117,15 @@ static int set_parameter(lua_State *L)
     place_error(L, "D holds the parameters given by -D and cannot be changed");
 }
 
+/* tf.nameless(tensor): its name was the prelude's choice, so that a global's takes its place. */
+static int forget_name(lua_State *L)
+{
+    struct edge edge = handle_check(L, 1, "nameless");
+    node_note(script_of(L), edge.node)->named = NAMED_GENERATED;
+    lua_settop(L, 1);
+    return 1;
+}
+
 /* aliases of the prelude: tf.alias(name, tensor) */
 static int add_alias(lua_State *L)
 {
@@ -223,6 +232,7 @@ void globals_open(lua_State *L)
 
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     set_function(L, "alias", add_alias);
+    set_function(L, "nameless", forget_name);
     lua_pop(L, 2);
 }
 

@@ -112,3 +112,45 @@ END
         w, all = nn.l2(0.5, "/W$"), nn.l2(0.5, "^a/")' >g
     [ "$(tf-exec -q -g g --fetch w,all | tf-show)" = "step 1  w 1.25  all 5.25" ]
 }
+
+# By NumPy, of the same figures.
+@test "of a sequence each time is a row: a layer, losses, scores, their weights and gradients" {
+    cat >rows.lua <<'EOF'
+x = Const{{{0, 0.25}, {0.5, 0.75}, {1, 1.25}}, {{1.5, 1.75}, {2, 2.25}, {2.5, 2.75}}}
+y = Const{{0, 1, 2}, {1, 1, 0}}
+local each = Const{{1.0, 0, 2}, {0, 1, 1}}
+logits = nn.dense(x, 3, {init = {{1, -1, 0.5}, {0.5, 2, -1}}, bias_init = {0.1, 0, -0.1}})
+loss = nn.cross_entropy(logits, y)
+of_rows = nn.cross_entropy(logits, y, {weights = {1, 3}})
+of_each = nn.cross_entropy(logits, y, {weights = each})
+focal = nn.focal(logits, y, {gamma = 0})
+smooth = nn.cross_entropy(logits, y, {smoothing = 0})
+accuracy = nn.accuracy(logits, y)
+top = nn.in_top_k(logits, y, 2)
+dw, dx = table.unpack(gradients(loss, {trainable()[1], x}))
+entry.step = {loss, of_rows, of_each, focal, smooth, accuracy, top, dw, dx}
+m_loss = metric.log_loss(logits, y)
+m_each = metric.log_loss(logits, y, {weights = each})
+m_rows = metric.log_loss(logits, y, {weights = Const{1.0, 3}})
+m_perplexity = metric.perplexity(logits, y)
+m_accuracy = metric.accuracy(logits, y, {weights = each})
+m_top = metric.top_k(logits, y, 2)
+m_confusion = metric.confusion(logits, y)
+entry.eval = {m_loss, m_each, m_rows, m_perplexity, m_accuracy, m_top, m_confusion}
+EOF
+    tf-graph rows.lua >g
+    tf-exec -q -g g --run step | tf-show --json >step
+    tf-exec -q -g g --run eval | tf-show --json >eval
+    jq -es '(.[0] + .[1]) as $got | {
+        loss: 1.244065082, m_loss: 1.244065082, focal: 1.244065082, smooth: 1.244065082,
+        of_rows: 1.026264275, m_rows: 1.026264275, of_each: 1.782813117, m_each: 1.782813117,
+        m_perplexity: 3.469689408, accuracy: 0.333333333, m_accuracy: 0.2, top: 0.833333333,
+        m_top: 0.833333333, m_confusion: [1, 1, 0, 2, 1, 0, 1, 0, 0],
+        dw: [0.38583026, -0.24134916, -0.1444811, 0.44116299, -0.26982402, -0.17133897],
+        dx: [-0.16870298, 0.06545364, 0.17250428, -0.15835693, -0.0620353, 0.34633194,
+             0.2062774, -0.16001433, 0.22474439, -0.17071315, -0.09127315, 0.0675969]
+    } | to_entries | all(
+        ([.value] | flatten) as $a | ([$got[.key]] | flatten) as $b |
+        ($a | length) == ($b | length) and
+        all(range($a | length); ($a[.] - $b[.]) | fabs < 2e-6) or error(.key + "\($b)"))' step eval
+}

@@ -1,9 +1,172 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which products are dense layers, which variables are cut with them, and along which axis; and the
+ * graph in which they are.
+ */
 #include "pass/dense/dense.h"
 
 #include <string.h>
 
+#include "graph/access_nodes.h"
+#include "graph/frames.h"
+#include "graph/group.h"
 #include "pass/dense/dense_private.h"
+#include "pass/part/part.h"
+
+const struct node *dense_variable(const struct dense_cutter *c, struct edge edge)
+{
+    const struct node *node = graph_node(c->from, edge.node);
+    while (node->op->def->identity.when == SAME_TYPE || node_is(node, "Identity")) {
+        if (node_attr(node, "_gradient"))
+            return NULL;
+        node = graph_node(c->from, node->inputs[0].node);
+    }
+    return node_is(node, "Variable") ? node : NULL;
+}
+
+/* ---- layers ---- */
+
+/* Returns whether minimize() has handed over a gradient of all of it. */
+static bool is_trained(const struct dense_cutter *c, const struct node *variable)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
+        if (mark && !strcmp(mark->s, variable->name))
+            return !node_attr(graph_node(c->from, (int)i), "_gradient_role");
+    }
+    return false;
+}
+
+static bool is_layer(struct dense_cutter *c, const struct frames *frames, const struct node *node)
+{
+    struct op_product product;
+    if (!node->op->def->product || dense_has(c, node->id, DENSE_GRADIENT) ||
+        frames->frame[node->id] != FRAME_ROOT || frames->condition[node->id] != CONDITION_NONE)
+        return false;
+    node->op->def->product(node, &product);
+    const struct node *variable = dense_variable(c, node->inputs[1]);
+    return variable && product.summed[0] == 1 && dense_is_rows(c, node->inputs[0]) &&
+           dense_output(c, node->inputs[0])->shape.rank == 2 &&
+           shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
+}
+
+static void cut_variable(struct dense_cutter *c, const struct node *variable, int axis)
+{
+    bool is_new = c->cut[variable->id] < 0;
+    c->cut[variable->id] = axis;
+    if (is_new && c->options->note)
+        c->options->note(c->options->context, variable->name,
+                         axis ? "each worker has columns" : "each worker has rows");
+}
+
+/* ---- what goes with them ---- */
+
+/* A vector all of whose readers are between layers. */
+static bool is_vector_between(const struct dense_cutter *c, const struct node *variable)
+{
+    int n = 0;
+    if (!node_is(variable, "Variable") || variable->outputs[0].shape.rank != 1 ||
+        !is_trained(c, variable))
+        return false;
+    graph_each(node, c->from) {
+        for (int k = 0; k < node->n_inputs; k++) {
+            if (dense_variable(c, node->inputs[k]) != variable || node_takes_ref(node, k) ||
+                dense_has(c, node->id, DENSE_GRADIENT) ||
+                dense_variable(c, (struct edge){node->id, 0}))
+                continue;
+            /* Between layers, and element by element along the last axis: it is cut as what is
+             * there. */
+            bool alike = node_rows(node) == ROWS_ALIKE || node->op->def->channels == CHANNELS_ADD;
+            const struct shape *shape = node->n_outputs ? &node->outputs[0].shape : NULL;
+            if (!alike || !dense_has(c, node->id, DENSE_BEFORE) ||
+                !dense_has(c, node->id, DENSE_BEHIND) || shape->rank != 2 ||
+                shape->dims[0] != SHAPE_UNKNOWN ||
+                shape->dims[1] != variable->outputs[0].shape.dims[0])
+                return false;
+            n++;
+        }
+    }
+    return n > 0;
+}
+
+static void cut_like(struct dense_cutter *c, const struct node *slot, const struct node *variable)
+{
+    if (slot && variable && slot != variable && node_is(slot, "Variable") &&
+        node_is(variable, "Variable") && c->cut[variable->id] >= 0 && c->cut[slot->id] < 0 &&
+        shape_equal(&slot->outputs[0].shape, &variable->outputs[0].shape))
+        c->cut[slot->id] = c->cut[variable->id];
+}
+
+/* Layers, what is cut with them, facts. */
+static int find_layers(struct dense_cutter *c)
+{
+    const struct entry *init = graph_entry(c->from, "init");
+    graph_each(node, c->from) {
+        c->facts[node->id] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
+    }
+    for (int i = 0; init && i < init->n_edges; i++)
+        if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
+            c->facts[init->edges[i].node] |= DENSE_INITIAL;
+    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_GRADIENT});
+    struct frames *frames;
+    bool found = false;
+    int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
+    if (frames_new(c->from, &frames, c->err))
+        return c->err->code;
+    /* One pass finds them. A matrix with two layers, as of a recurrent network, stays whole. */
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
+            !dense_pass(graph_node(c->from, (int)i)))
+            n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
+    graph_each(node, c->from) {
+        if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
+            continue;
+        c->facts[node->id] |= DENSE_LAYER;
+        found = true;
+    }
+    frames_free(frames);
+    const struct spread behind = {DENSE_LAYER, DENSE_BEHIND, .unless = DENSE_GRADIENT};
+    const struct spread before = {DENSE_LAYER, DENSE_BEFORE, .up = true};
+    spread_facts(c->from, c->order, c->facts, behind);
+    spread_facts(c->from, c->order, c->facts, before);
+    if (!found)
+        return error_set(c->err, ERR_DATA,
+                         "there is no dense layer: no product of rows of the batch, whose "
+                         "first dimension is open (-1), and a matrix that is trained");
+    /* Columns of the first, of those behind it the rows that belong to the columns before. */
+    graph_each_ordered(node, c->from, c->order) {
+        struct op_product product;
+        if (!dense_has(c, node->id, DENSE_LAYER))
+            continue;
+        node->op->def->product(node, &product);
+        bool follows = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
+        cut_variable(c, dense_variable(c, node->inputs[1]),
+                     follows ? product.summed[1] : 1 - product.summed[1]);
+    }
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_vector_between(c, graph_node(c->from, (int)i)))
+            cut_variable(c, graph_node(c->from, (int)i), 0);
+    /* Slots of optimizers, which are updated with the variable, or are in its group. */
+    graph_each(node, c->from) {
+        const struct attr_value *groups = node_attr(node, "_class");
+        if (node_is(node, "Variable"))
+            cut_like(c, node,
+                     groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL);
+        for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
+            if (node_takes_ref(node, k))
+                cut_like(c, graph_node(c->from, node->inputs[k].node),
+                         graph_node(c->from, node->inputs[0].node));
+    }
+    /* From the gradients of what is cut back to where they begin. */
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
+        const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
+        if (variable && c->cut[variable->id] >= 0)
+            c->facts[i] |= DENSE_BACK;
+    }
+    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_BACK, .up = true});
+    return 0;
+}
 
 /* ---- nodes ---- */
 
@@ -95,7 +258,7 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     c.order = c.r.order;
     c.to = c.r.to;
     c.b = (struct build){.graph = c.to, .scope = "", .device = "", .err = err};
-    int code = dense_find(&c);
+    int code = find_layers(&c);
     if (!code)
         code = how(&c);
     c.r.n_changes = 1;

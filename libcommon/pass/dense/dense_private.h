@@ -88,9 +88,7 @@ static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
 /* dense_passes.c: when layers are found, `to` gets them in several passes. */
 int dense_unroll(struct dense_cutter *c);
 
-/* dense_find.c: layers, what is cut with them, facts. */
-int dense_find(struct dense_cutter *c);
-/* The variable whose value an edge is, or is a cast of; NULL: it is none. */
+/* dense.c: the variable whose value an edge is, or is a cast of; NULL: it is none. */
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge);
 
 /* dense_convert.c: what the edge is in `to`, in that form; an edge without a node once something
@@ -112,50 +110,5 @@ struct dense_rule {
 
 /* dense_rule.c */
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule);
-/* Returns whether a value is the workers' together, between layers or between their gradients. Once
- * its inputs have layouts. */
-bool dense_is_inner(const struct dense_cutter *c, const struct node *node);
-/* The layout of a whole value: it depends on whether it has rows. */
-struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge);
-
-/* dense_op.c: rules of kinds of ops. False: it is none of them, or the rule has no form for it. */
-bool dense_rule_product(const struct dense_cutter *c, const struct node *node,
-                        struct dense_rule *rule);
-bool dense_rule_alike(const struct dense_cutter *c, const struct node *node,
-                      struct dense_rule *rule);
-bool dense_rule_sums(const struct dense_cutter *c, const struct node *node,
-                     struct dense_rule *rule);
-bool dense_rule_shape(const struct dense_cutter *c, const struct node *node,
-                      struct dense_rule *rule);
-
-/* ---- passes ---- */
-
-/* The value that a pass has of an output of the source. */
-struct stands_for {
-    struct edge edge;
-    int pass;
-    struct edge result;
-};
-
-struct passes {
-    struct dense_cutter *c; /* what is known of the source; its copies are of what is there once */
-    int n;
-    bool by_worker;        /* pass k has the rows of worker k; else each a part of each worker's */
-    bool *is_in;           /* by node: it is there in each pass */
-    bool *is_update;       /* by node in passes: it changes layers' variables, or is for that */
-    bool *is_writer;       /* by node: it changes them */
-    bool *is_written;      /* by variable: passes change it */
-    bool *reads;           /* by node: it depends on the value of one that they change */
-    int *first;            /* by node in passes: its copy in the first; the others follow */
-    struct edge reference; /* of the source: the rows of which shares are meant */
-    VEC(struct stands_for) known;
-    struct build *b;
-};
-
-/* dense_passes_find.c: what is in passes, and the rows that shares are of. With update_each also
- * what changes layers in each pass; and, when all is there, that a pass reads what the one before
- * has left. */
-int dense_find_passes(struct passes *p);
-void dense_order_updates(struct passes *p);
 
 #endif

@@ -88,7 +88,7 @@ static inline bool grid_area_equal(struct grid_area a, struct grid_area b)
 /* grid_find.c: roles and cuts. */
 int grid_find(struct grid *g);
 
-/* grid_window.c: the windows of a node with role GRID_TILES, and how what lies in some way to them
+/* The windows of a node with role GRID_TILES, and how what lies in some way to them
  * is cut; false if that is not to be known, or some tile would have nothing. */
 struct grid_windows {
     struct op_window window;
@@ -110,34 +110,20 @@ struct edge grid_whole(struct grid *g, struct edge edge);
 struct edge grid_local(struct grid *g, struct edge edge, int cell);
 struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, struct grid_area area,
                       int cell);
-/* grid_scatter.c: what the cells have of each other's tiles is added in their order, and becomes
+/* What the cells have of each other's tiles is added in their order, and becomes
  * the node's tiles: parts[k] has areas[k]. */
 void grid_scatter(struct grid *g, const struct node *node, struct grid_cut cut,
                   const struct grid_area *areas, const struct edge *parts);
 
-/* grid_build.c: nodes of the result, below a node's name, on a device. */
+/* grid.c: nodes of the result, below a node's name, on a device. */
 struct build *grid_builder(struct grid *g, const struct node *node, int cell, const char *device);
 const char *grid_device(const struct grid *g, const struct node *node); /* of what is there once */
-const char *grid_name(struct grid *g, const char *name, int cell);
 /* The node again for a cell, with these inputs; `more` replaces attributes. */
 struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
                       const struct attr *more, int n_more);
-/* Rules of copies. */
-const char *grid_leader(void *context, const struct node *leader, int cell);
-bool grid_attr(void *context, const struct node *node, int cell, struct attr *attr);
 struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
                        struct grid_area area);
-/* Zeros of the size of an area, with the other axes of a value that is cut so. */
-struct edge grid_zeros(struct build *b, struct edge like, struct grid_cut cut,
-                       struct grid_area area);
 struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n);
-/* Unless something has failed: parts are the node's from now on, and stand for it to those that
- * wait for it. */
-int grid_stand_in(struct grid *g, const struct node *node, struct edge *parts);
-
-/* grid_op.c: what stands for a node of the source is there then. */
-int grid_visit(struct grid *g, const struct node *node);
-int grid_visit_variable(struct grid *g, const struct node *node);
 
 /* Input i of a node that goes element by element, for a cell: what of it there is in its tile. */
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell);

@@ -45,16 +45,11 @@ static int output_number(const struct halver *h, struct edge edge)
     return h->r.first[edge.node] + edge.slot;
 }
 
-static bool is_painted(const struct halver *h, int node)
-{
-    return half_has(h, node, HALF_FACT_PAINTED);
-}
-
 /* Returns whether a Cast has the node's name: it is to be found under it in float32. In a loop
  * nobody looks for it. */
 static bool is_known(const struct halver *h, const struct node *node)
 {
-    return is_painted(h, node->id) && node->n_outputs == 1 &&
+    return half_is_painted(h, node->id) && node->n_outputs == 1 &&
            half_is_float(h->r.from, (struct edge){node->id, 0}) &&
            (h->r.flags[node->id] & REWRITE_KEPT ||
             (!node_has(node, OP_CONTROL_FLOW) && rewrite_has_own_name(&h->r, node)));
@@ -86,7 +81,7 @@ static struct edge narrow(struct halver *h, struct edge edge)
 {
     struct edge *made = &h->narrow[output_number(h, edge)];
     const char *name = graph_node(h->r.from, edge.node)->name;
-    if (is_painted(h, edge.node))
+    if (half_is_painted(h, edge.node))
         return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made = add_cast(h, edge, h->options->type, rewrite_name_near(&h->r, name, "half"));
@@ -98,7 +93,7 @@ static struct edge wide(struct halver *h, struct edge edge)
     struct edge *made = &h->wide[output_number(h, edge)];
     const struct node *node = graph_node(h->r.from, edge.node);
     bool kept = h->r.flags[node->id] & REWRITE_KEPT;
-    if (!is_painted(h, edge.node))
+    if (!half_is_painted(h, edge.node))
         return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made =
@@ -126,9 +121,8 @@ int half_graph(const struct graph *from, const struct half_options *options, str
     *n = 0;
     if (rewrite_open(&h.r, from, options->pass, err))
         return err->code;
-    int code = half_classify(&h);
+    int code = half_paint(&h);
     if (!code) {
-        half_paint(&h);
         size_t count = 0;
         for (size_t i = 0; i < from->nodes.n; i++)
             count += (size_t)graph_node(from, (int)i)->n_outputs;
@@ -142,10 +136,10 @@ int half_graph(const struct graph *from, const struct half_options *options, str
             for (int j = 0; j < node->n_inputs; j++) {
                 if (!edge_exists(view.inputs[j]) || !half_is_float(h.r.from, node->inputs[j]))
                     continue;
-                view.inputs[j] = is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
-                                                          : wide(&h, node->inputs[j]);
+                view.inputs[j] = half_is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
+                                                               : wide(&h, node->inputs[j]);
             }
-            if (is_painted(&h, node->id)) {
+            if (half_is_painted(&h, node->id)) {
                 struct attr *attrs =
                     arena_array(&h.r.to->arena, (size_t)view.n_attrs, sizeof *attrs);
                 for (int j = 0; j < view.n_attrs; j++) {

@@ -4,8 +4,232 @@
  * painted; what is denied refuses what is inferred from it; what is clear or inferred and lies
  * between painted nodes is painted; and what is clear beside them, where casts then have less to
  * do, or as much.
+ *
+ * Before that, what is asked of each node: what its op says of 16 bits, unless the node itself must
+ * stay as it is; and which nodes have one type or the other together: those of a loop's variable,
+ * and of a stack.
  */
+#include <math.h>
+#include <string.h>
+
+#include "graph/infer.h"
+#include "graph/walk.h"
 #include "pass/half/half_private.h"
+
+/* ---- nodes that can be computed in 16 bits ---- */
+
+static bool is_any_type(const struct op_arg *arg)
+{
+    return arg->type_attr >= 0 && !arg->is_ref;
+}
+
+/* ---- numbers that 16 bits do not hold ---- */
+
+/* A constant that would be infinite, or one number that would be 0; a count, which may be. */
+static bool is_beyond(const struct halver *h, struct edge edge)
+{
+    const struct graph *from = h->r.from;
+    const struct node *source = graph_node(from, edge.node);
+    const struct tensor *value = graph_constant(from, edge);
+    enum dtype type = h->options->type;
+    if (!half_is_float(from, edge))
+        return false;
+    if (!value) {
+        /* A count: floats made of integers, element by element. */
+        const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
+        if (!edge_exists(in) || source->op->def->rows != ROWS_ALIKE)
+            return false;
+        enum dtype made_of = graph_node(from, in.node)->outputs[in.slot].type;
+        return dtype_is_integer(made_of) && dtype_bytes(made_of) > 1;
+    }
+    int64_t n = tensor_count(value);
+    for (int64_t i = 0; i < n; i++) {
+        double number = tensor_get_float64(value, i);
+        if ((isfinite(number) && fabs(number) >= (type == FLOAT16 ? 65520 : 0x1.ffp127)) ||
+            (n == 1 && number != 0 && fabs(number) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134)))
+            return true;
+    }
+    return false;
+}
+
+static enum op_half kind_of(const struct halver *h, const struct node *node)
+{
+    enum op_half kind = node->op->def->half;
+    if (kind == HALF_UNSAID || half_has(h, node->id, HALF_FACT_UPDATE))
+        return HALF_KEPT;
+    bool found = false;
+    for (int i = 0; i < node->n_outputs; i++)
+        found |= node->outputs[i].type == FLOAT32;
+    if (kind == HALF_DENIED || kind == HALF_AROUND)
+        return found ? kind : HALF_KEPT;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
+        int k = i;
+        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
+        if (source->is_ref || (source->type == FLOAT32 && !is_any_type(arg)))
+            return HALF_KEPT;
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        int k = i;
+        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
+        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_any_type(arg)))
+            return HALF_KEPT;
+    }
+    /* Some type attribute must be float32, and each that is must allow 16 bits. */
+    found = false;
+    for (int i = 0; i < node->op->n_attrs; i++) {
+        const struct op_attr *declared = &node->op->attrs[i];
+        const struct attr_value *value = node_attr(node, declared->name);
+        for (int k = 0; declared->kind == ATTR_LIST_TYPE && k < value->n; k++)
+            if (value->types[k] == FLOAT32)
+                return HALF_KEPT;
+        if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
+            continue;
+        if (!(declared->types & DTYPE_BIT(h->options->type)))
+            return HALF_KEPT;
+        found = true;
+    }
+    if (!found)
+        return HALF_KEPT;
+    /* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
+     * entry names if a Cast cannot have its name. */
+    unsigned char flags = h->r.flags[node->id];
+    bool initial =
+        half_has(h, node->id, HALF_FACT_INITIAL) && !half_has(h, node->id, HALF_FACT_TRAINS);
+    if (initial || half_has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
+        (flags & REWRITE_KEPT && node->n_outputs > 1))
+        return HALF_KEPT;
+    for (int i = 0; kind == HALF_INFERRED && i < node->n_inputs; i++)
+        if (is_beyond(h, node->inputs[i]))
+            kind = HALF_AROUND;
+    return kind;
+}
+
+/* ---- what belongs together ---- */
+
+static void join(struct halver *h, int a, int b)
+{
+    if (h->unit[a] == h->unit[b])
+        return;
+    int unit = h->unit[a], next = h->next[a], i = b;
+    do {
+        h->unit[i] = unit;
+        i = h->next[i];
+    } while (i != b);
+    h->next[a] = h->next[b];
+    h->next[b] = next;
+}
+
+static bool hands_on(const struct node *node)
+{
+    return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
+}
+
+/* ---- who takes what ---- */
+
+static void find_users(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    size_t n = from->nodes.n, total = 0;
+    h->first_user = arena_array(&h->r.arena, n + 2, sizeof *h->first_user);
+    graph_each(node, from) {
+        for (int k = 0; k < node->n_inputs; k++)
+            if (half_is_float(from, node->inputs[k]))
+                h->first_user[node->inputs[k].node + 2]++, total++;
+    }
+    for (size_t i = 2; i < n + 2; i++)
+        h->first_user[i] += h->first_user[i - 1];
+    h->users = arena_array(&h->r.arena, total, sizeof *h->users);
+    graph_each(node, from) {
+        for (int k = 0; k < node->n_inputs; k++)
+            if (half_is_float(from, node->inputs[k]))
+                h->users[h->first_user[node->inputs[k].node + 1]++] = node->id;
+    }
+}
+
+/* Sets kind, next, unit, users. */
+static int classify(struct halver *h)
+{
+    size_t n = h->r.from->nodes.n;
+    h->kind = arena_alloc(&h->r.arena, n + 1);
+    h->facts = arena_array(&h->r.arena, n + 1, sizeof *h->facts);
+    h->next = arena_array(&h->r.arena, n, sizeof *h->next);
+    h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
+    const struct graph *from = h->r.from;
+    struct graph_walk first = graph_walk_new(&h->r.arena, from);
+    struct graph_walk steps = graph_walk_new(&h->r.arena, from);
+    vec_each(entry, &from->entries) {
+        if (strcmp(entry->name, "ready") != 0)
+            graph_walk_entry(strcmp(entry->name, "init") ? &steps : &first, entry);
+    }
+    graph_walk_end(&first, from);
+    graph_walk_end(&steps, from);
+    for (size_t i = 0; i < n; i++)
+        h->facts[i] |= (first.seen[i] ? HALF_FACT_INITIAL : 0) |
+                       (steps.seen[i] ? HALF_FACT_TRAINS : 0) |
+                       (node_attr(graph_node(from, (int)i), "_gradient") ? HALF_FACT_UPDATE : 0);
+    spread_facts(from, h->r.order, h->facts, (struct spread){.fact = HALF_FACT_UPDATE});
+    for (size_t i = 0; i < n; i++) {
+        h->next[i] = h->unit[i] = (int)i;
+        h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
+    }
+    find_users(h);
+
+    struct frames *frames;
+    if (!h->r.has_control_flow)
+        return 0;
+    if (frames_new(from, &frames, h->err))
+        return h->err->code;
+    vec_each(v, &frames->variables) {
+        const int others[] = {v->enter, v->next, v->switch_, v->exit};
+        for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
+            if (others[k] >= 0)
+                join(h, v->merge, others[k]);
+    }
+    frames_free(frames);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* Values that are pushed onto a stack belong with those that are popped. A stack that is
+         * itself pushed onto one, as those of loops in loops are, is not followed: all that has to
+         * do with it stays. */
+        const struct node *node = graph_node(from, (int)i);
+
+        for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {
+            struct edge edge = node->inputs[j];
+            if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
+                continue;
+            /* The node that makes the resource, through what hands it on. */
+            const struct node *maker = graph_node(from, edge.node);
+            for (size_t k = 0; k < from->nodes.n && hands_on(maker); k++)
+                maker = graph_node(from, maker->inputs[0].node);
+            if (!node_makes_resource(maker))
+                h->kind[node->id] = HALF_KEPT;
+            else if (h->kind[node->id] == HALF_CLEAR)
+                join(h, maker->id, node->id);
+            else if (j > 0)
+                h->kind[maker->id] = HALF_KEPT;
+        }
+    }
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* A ring stays if one of it does. A loop's variable has its name, too. */
+        int node = (int)i;
+        bool stays = false;
+        int j = node;
+        if (h->next[node] == node)
+            continue;
+        do {
+            stays |= h->kind[j] != HALF_CLEAR || h->r.flags[j] & REWRITE_KEPT;
+            j = h->next[j];
+        } while (j != node);
+        if (!stays)
+            continue;
+        do {
+            h->kind[j] = HALF_KEPT;
+            j = h->next[j];
+        } while (j != node);
+    }
+    return 0;
+}
 
 #define UNKNOWN_SIZE 32 /* what a dimension counts as that is not known */
 
@@ -99,11 +323,6 @@ static bool is_behind(const struct halver *h, int node)
 
 /* ---- what is clear beside it ---- */
 
-static bool is_painted(const struct halver *h, int node)
-{
-    return half_has(h, node, HALF_FACT_PAINTED);
-}
-
 static double size_of(const struct shape *shape)
 {
     double size = shape->rank < 0 ? 0 : 1;
@@ -126,13 +345,13 @@ static bool joins(const struct halver *h, int node)
             const struct node *source = graph_node(from, edge.node);
             if (!half_is_float(from, edge) || h->unit[edge.node] == h->unit[i])
                 continue;
-            by_painted |= is_painted(h, edge.node);
-            foreign |= !is_painted(h, edge.node) && !node_is(source, "Const");
+            by_painted |= half_is_painted(h, edge.node);
+            foreign |= !half_is_painted(h, edge.node) && !node_is(source, "Const");
             in += size_of(&source->outputs[edge.slot].shape);
         }
         for (int k = h->first_user[i]; k < h->first_user[i + 1]; k++) {
             n_users += h->unit[h->users[k]] != h->unit[i];
-            n_painted += h->unit[h->users[k]] != h->unit[i] && is_painted(h, h->users[k]);
+            n_painted += h->unit[h->users[k]] != h->unit[i] && half_is_painted(h, h->users[k]);
         }
         for (int k = 0; k < member->n_outputs; k++)
             if (member->outputs[k].type == FLOAT32)
@@ -149,7 +368,7 @@ static bool joins(const struct halver *h, int node)
 
 static bool paint_one(struct halver *h, int node)
 {
-    if (!is_clear(h, node) || is_painted(h, node) || half_has(h, node, HALF_FACT_REFUSED) ||
+    if (!is_clear(h, node) || half_is_painted(h, node) || half_has(h, node, HALF_FACT_REFUSED) ||
         !joins(h, node))
         return false;
     int i = node;
@@ -160,8 +379,10 @@ static bool paint_one(struct halver *h, int node)
     return true;
 }
 
-void half_paint(struct halver *h)
+int half_paint(struct halver *h)
 {
+    if (classify(h))
+        return h->err->code;
     start(h, judges);
     spread_up(h, HALF_FACT_ABOVE, is_clear);
     start(h, is_denied);
@@ -183,4 +404,5 @@ void half_paint(struct halver *h)
         for (size_t i = n; i-- > 0;)
             more |= paint_one(h, h->r.order[i]);
     }
+    return 0;
 }

@@ -33,9 +33,6 @@ void costs_release(struct costs *costs);
 /* The measured time of a node in a step, the mean of its op if it was not seen itself: on that type
  * of device, or else where no type was said. False: neither was. `costs` NULL: nothing was. */
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns);
-/* The same of the node itself, on that very type, or where no type was said if those count. */
-bool costs_find_node(const struct costs *costs, const struct node *node, const char *type,
-                     bool has_untyped, double *ns);
 
 /* What is known of a device: as the cluster says, and where it says nothing as the costs do of its
  * type. Either may be NULL. */
@@ -68,14 +65,6 @@ struct cost_way {
  * accelerator of the same task its bus, as the cluster or the costs (NULL: none) say. */
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster, const struct costs *costs);
-
-/* The way between the CPUs of two tasks. */
-struct cost_way cost_task_way(const char *job, int task, const char *to_job, int to_task,
-                              const struct cluster *cluster);
-
-/* The time of flows of as many bytes each that come to an adapter of `bandwidth` bytes a second at
- * once: of several it is more than the bytes', as some is lost where they meet. */
-double cost_adapter_ns(double flows, double bytes, double bandwidth);
 
 /* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
  * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
@@ -131,21 +120,6 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
 double cost_core_share(const struct cluster *cluster, int host, bool of_shards);
 /* The least of the tasks 0 to n - 1 of a job; 1 without a cluster (NULL). */
 double cost_least_share(const char *job, int n, const struct cluster *cluster);
-
-/* The traffic of each of the tasks 0 to n - 1 of a job, sent and received: messages, or bytes. */
-struct cost_traffic {
-    const char *job;
-    int n;
-    double each;
-    const double *by_task; /* instead of `each`; NULL: all have as much */
-};
-
-/* A way that is as long with cores of their own, of a message (latency) and of its bytes, if tasks
- * have so much traffic by it for one message, or byte, of one to one. Cores work on a part of what
- * crosses while others are on the way: with w and c for what links and cores would take by
- * themselves, bytes take sqrt(w^2 + c^2) (docs/costs.md). Messages wait for both. */
-struct cost_way cost_with_cores(struct cost_way way, const struct cost_traffic *traffic,
-                                int n_traffic, const struct cluster *cluster);
 
 /* ---- what was measured ----
  *

@@ -1,9 +1,103 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long what crosses between devices and tasks takes: links, adapters, the cores that send it.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "pass/place/cost.h"
+
+/* Of a core, for each byte and each message that a task sends, and as much for each that it gets:
+ * the system's copies, packets and wake-ups, checksums, and the adding of what came. Measured
+ * (docs/costs.md). */
+#define BYTE_NS 1.5
+#define MESSAGE_NS 60e3
+
+/* ---- what computes ---- */
+
+static bool is_shard(const struct cluster_task *task)
+{
+    return !strcmp(task->job, SHARD_JOB);
+}
+
+double cost_core_share(const struct cluster *cluster, int host, bool of_shards)
+{
+    int machine = cluster_machine(cluster, host), n = 0;
+    int cores = cluster->hosts.items[machine].cores;
+    vec_each(task, &cluster->tasks) {
+        if (cluster_machine(cluster, task->host) == machine && is_shard(task) == of_shards)
+            for (int k = 0; k < task->n_devices; k++)
+                n += !strcmp(cluster->devices.items[task->first_device + k].type, "CPU");
+    }
+    return !cores || n <= cores ? 1 : (double)cores / n;
+}
+
+double cost_least_share(const char *job, int n, const struct cluster *cluster)
+{
+    double least = 1;
+    for (int i = 0; cluster && i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, job, i);
+        if (task)
+            least = fmin(least, cost_core_share(cluster, task->host, is_shard(task)));
+    }
+    return least;
+}
+
+/* ---- what sends ---- */
+
+/* The traffic of each of the tasks 0 to n - 1 of a job, sent and received: messages, or bytes. */
+struct cost_traffic {
+    const char *job;
+    int n;
+    double each;
+    const double *by_task; /* instead of `each`; NULL: all have as much */
+};
+
+/* The load of a machine by its tasks: of all, and of the one that has most. */
+struct machine_load {
+    double all, most;
+};
+
+/* Traffic for each core of the machine where that is most. A task's is for one of its threads. */
+static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
+                              const struct cluster *cluster)
+{
+    double most = 0;
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        int cores = cluster->hosts.items[i].cores;
+        struct machine_load load = {0, 0};
+        for (int k = 0; cores && k < n_traffic; k++) {
+            for (int j = 0; j < traffic[k].n; j++) {
+                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
+                double each = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
+                if (!task || cluster_machine(cluster, task->host) != i)
+                    continue;
+                load.all += each;
+                load.most = fmax(load.most, each);
+            }
+        }
+        if (cores)
+            most = fmax(most, fmax(load.all / cores, load.most));
+    }
+    return most;
+}
+
+/* A way that is as long with cores of their own, of a message (latency) and of its bytes, if tasks
+ * have so much traffic by it for one message, or byte, of one to one. Cores work on a part of what
+ * crosses while others are on the way: with w and c for what links and cores would take by
+ * themselves, bytes take sqrt(w^2 + c^2) (docs/costs.md). Messages wait for both. */
+static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *traffic,
+                                int n_traffic, const struct cluster *cluster)
+{
+    double each = traffic_of_core(traffic, n_traffic, cluster);
+    if (cluster && cluster->core_time > 0)
+        each *= cluster->core_time;
+    return (struct cost_way){way.latency + MESSAGE_NS * each, hypot(way.per_byte, BYTE_NS * each)};
+}
+
+/* ---- one way ---- */
 
 #define NS 1e9
 
@@ -46,8 +140,9 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
     return (struct cost_way){NS * link.latency, NS / link.bandwidth};
 }
 
-struct cost_way cost_task_way(const char *job, int task, const char *to_job, int to_task,
-                              const struct cluster *cluster)
+/* The way between the CPUs of two tasks. */
+static struct cost_way task_way(const char *job, int task, const char *to_job, int to_task,
+                                const struct cluster *cluster)
 {
     struct device_name from = {.task = task, .type = "CPU"}, to = {.task = to_task, .type = "CPU"};
     snprintf(from.job, sizeof from.job, "%s", job);
@@ -68,7 +163,9 @@ static int count_tasks(const char *job, int n, const struct cluster *cluster, in
     return count;
 }
 
-double cost_adapter_ns(double flows, double bytes, double bandwidth)
+/* The time of flows of as many bytes each that come to an adapter of `bandwidth` bytes a second at
+ * once: of several it is more than the bytes', as some is lost where they meet. */
+static double adapter_ns(double flows, double bytes, double bandwidth)
 {
     return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
 }
@@ -82,16 +179,15 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
         double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
         int here = bandwidth > 0 ? count_tasks(job, n, cluster, own->host) : 0;
         if (bandwidth > 0)
-            slowest.per_byte =
-                fmax(slowest.per_byte, cost_adapter_ns(here * (n - here), 1, bandwidth));
+            slowest.per_byte = fmax(slowest.per_byte, adapter_ns(here * (n - here), 1, bandwidth));
         for (int k = i + 1; k < n; k++) {
-            struct cost_way way = cost_task_way(job, i, job, k, cluster);
+            struct cost_way way = task_way(job, i, job, k, cluster);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
     }
     const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
-    slowest = cost_with_cores(slowest, &traffic, 1, cluster);
+    slowest = on_cores(slowest, &traffic, 1, cluster);
     slowest.per_byte /= n > 1 ? n - 1 : 1;
     return slowest;
 }
@@ -120,7 +216,7 @@ static double both_ways_ns(double sent, double flows, double got, double bandwid
 {
     if (bandwidth <= 0)
         return 0;
-    double in = flows > 0 ? cost_adapter_ns(flows, got / flows, bandwidth) : 0;
+    double in = flows > 0 ? adapter_ns(flows, got / flows, bandwidth) : 0;
     return fmax(NS * sent / bandwidth, in);
 }
 
@@ -149,7 +245,7 @@ static struct cost_way slowest_link(struct tasks from, struct tasks to,
     struct cost_way slowest = {0};
     for (int i = 0; i < from.n; i++)
         for (int k = 0; k < to.n; k++) {
-            struct cost_way way = cost_task_way(from.job, i, to.job, k, cluster);
+            struct cost_way way = task_way(from.job, i, to.job, k, cluster);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
@@ -164,7 +260,7 @@ static struct cost_way with_cores(struct cost_way way, struct tasks these, struc
     const struct cost_traffic traffic[] = {
         {.job = these.job, .n = these.n, .each = others.n * (1 + back)},
         {.job = others.job, .n = others.n, .each = these.n * (1 + back)}};
-    return cost_with_cores(way, traffic, 2, cluster);
+    return on_cores(way, traffic, 2, cluster);
 }
 
 /* The way of a byte that each of `from` has for all of `to`, or gets from all of them. */
@@ -235,4 +331,120 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
     slowest = with_cores(slowest, workers, all, back, cluster);
     slowest.per_byte /= shards;
     return slowest;
+}
+
+/* ---- sums by a schedule ----
+ *
+ * The time of a sum by a schedule: of each round the longest of its flows, and of what goes by one
+ * adapter; and the latency of as many rounds as one piece takes, since those behind it overlap.
+ * With what cores that are shared take for all of it. */
+
+#define PIECE_BYTES (64 << 10) /* that goes by itself */
+#define PIECES_MAX 96
+
+struct schedule_cost {
+    const char *job;
+    const struct cluster *cluster;
+    int n;
+    double piece_bytes;
+    struct cost_way *ways; /* [from * n + to] */
+    int *hosts;            /* by task; -1: unknown */
+    double *out, *in;      /* by host, in a round: flows to others, and from them */
+    double *sent;          /* by task, of all */
+    double *passed;        /* what it sends and gets, */
+    double *messages;      /* and in how many messages one piece for each */
+};
+
+static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)
+{
+    double total = 0;
+    size_t i = 0;
+    for (int round = 0; round < schedule->n_rounds; round++) {
+        double ns = 0;
+        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++) {
+            const struct schedule_flow *flow = &schedule->flows.items[i];
+            int from = s->hosts[flow->from], to = s->hosts[flow->to];
+            ns = fmax(ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
+            s->sent[flow->from] += s->piece_bytes;
+            s->passed[flow->from] += s->piece_bytes;
+            s->passed[flow->to] += s->piece_bytes;
+            if (from < 0 || to < 0 || from == to)
+                continue;
+            s->out[from]++;
+            s->in[to]++;
+        }
+        /* A round takes as long as its slowest adapter; the counts begin anew. */
+        for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
+            double bandwidth = s->cluster->hosts.items[h].bandwidth;
+            if (bandwidth > 0)
+                ns = fmax(ns, adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
+            s->out[h] = s->in[h] = 0;
+        }
+        total += ns;
+    }
+    return total;
+}
+
+static void sum_up(struct schedule_cost *s, const struct sum_schedule *schedule,
+                   const struct sum_schedule *least, struct cost_sum *cost)
+{
+    const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
+    const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
+    struct cost_way all = {0, rounds_ns(s, schedule)};
+    struct cost_way waits = {0, 0};
+    for (int i = 0; i < s->n * s->n; i++)
+        if (i / s->n != i % s->n)
+            waits.latency = fmax(waits.latency, s->ways[i].latency);
+    waits.latency *= least->n_rounds;
+    for (size_t i = 0; i < least->flows.n; i++) {
+        s->messages[least->flows.items[i].from]++;
+        s->messages[least->flows.items[i].to]++;
+    }
+    cost->ns = on_cores(all, &bytes, 1, s->cluster).per_byte +
+               on_cores(waits, &messages, 1, s->cluster).latency;
+    cost->bytes = 0;
+    for (int k = 0; k < s->n; k++)
+        cost->bytes = fmax(cost->bytes, s->sent[k]);
+}
+
+int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
+                  struct error *err)
+{
+    size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
+    struct schedule_cost s = {.job = query->job, .cluster = query->cluster, .n = query->n};
+    struct sum_schedule least = {0}, schedule = {0};
+    struct schedule_request request = {.kind = query->kind, .n_members = query->n};
+    s.ways = mem_array(n * n, sizeof *s.ways);
+    s.hosts = mem_array(n, sizeof *s.hosts);
+    s.sent = mem_array(3 * n, sizeof *s.sent);
+    s.passed = s.sent + n;
+    s.messages = s.passed + n;
+    s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
+    s.in = s.out + n_hosts;
+    for (int i = 0; i < s.n; i++) {
+        const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
+        s.hosts[i] = task ? task->host : -1;
+        for (int k = 0; k < s.n; k++) {
+            s.ways[i * s.n + k] = task_way(s.job, i, s.job, k, s.cluster);
+        }
+    }
+    request.hosts = query->cluster ? s.hosts : NULL;
+    int code = schedule_make(&request, &least, err);
+    if (!code) {
+        /* More pieces than the least overlap, if these are large. */
+        double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
+        int each = (int)(most / least.n_pieces);
+        request.n_pieces = least.n_pieces * (each > 1 ? each : 1);
+        s.piece_bytes = bytes / request.n_pieces;
+        code = schedule_make(&request, &schedule, err);
+    }
+    if (!code)
+        sum_up(&s, &schedule, &least, cost);
+    schedule_release(&schedule);
+    schedule_release(&least);
+    mem_free(s.out);
+    mem_free(s.sent);
+    mem_free(s.hosts);
+    mem_free(s.ways);
+    return code;
 }

@@ -12,6 +12,65 @@
 #include "pass/place/place_private.h"
 #include "resource/policy.h"
 
+/* ---- requests that give way ----
+ *
+ * A node that asked for a type of device which has no kernel for it, or for a device that there is
+ * not, may go to another one of its task: TensorFlow's allow_soft_placement. */
+
+static void give_way(struct device_name *name)
+{
+    *name->type = '\0';
+    name->index = DEVICE_OPEN;
+}
+
+static bool has_kernel(const struct placer *p, int node)
+{
+    const char *type = p->asked[node].type;
+    for (int i = 0; i < p->n_types; i++)
+        if (!strcmp(p->types[i], type))
+            return p->kernel_types[node] >> i & 1;
+    return false;
+}
+
+/* Sets what the node wants. */
+static void soften_node(struct placer *p, int node)
+{
+    p->wanted[node] = p->asked[node];
+    if (*p->asked[node].type && !has_kernel(p, node))
+        give_way(&p->wanted[node]);
+}
+
+/* Gives up the group's type of device, if that is allowed and it has one. */
+static bool soften_group(struct placer *p, int root)
+{
+    bool may = p->soft && *p->merged[root].type;
+    if (may)
+        give_way(&p->merged[root]);
+    return may;
+}
+
+/* Returns whether the node is elsewhere than it asked for, with the reason. */
+static bool why_soft(const struct placer *p, const struct node *node, char reason[static 512])
+{
+    const struct place_device *device =
+        &p->placement->devices.items[p->chosen[place_root((struct placer *)p, node->id)]];
+    if (!p->soft || device_name_specialises(&device->name, &p->asked[node->id]))
+        return false;
+    bool is_there = false;
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        is_there |=
+            device_name_specialises(&p->placement->devices.items[i].name, &p->asked[node->id]);
+    if (!is_there)
+        snprintf(reason, 512, "there is no %s", node->device);
+    else if (!has_kernel(p, node->id))
+        snprintf(reason, 512, "no kernel for %s on %s", node->op->def->name, node->device);
+    else
+        snprintf(reason, 512, "not all that share a device can have %s", node->device);
+    return true;
+}
+
+/* ---- types ---- */
+
 static int find_types(struct placer *p)
 {
     for (size_t i = 0; i < p->placement->devices.n; i++) {
@@ -103,7 +162,7 @@ static int choose(struct placer *p, int root)
 {
     struct device_name wish = p->merged[root];
     p->chosen[root] = find_device(p, root);
-    if (p->chosen[root] < 0 && place_soften_group(p, root))
+    if (p->chosen[root] < 0 && soften_group(p, root))
         p->chosen[root] = find_device(p, root);
     if (p->chosen[root] >= 0)
         return 0;
@@ -122,7 +181,7 @@ static void explain(struct placer *p, const struct node *node, const char *befor
     const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
     if (!strcmp(before, node->assigned))
         snprintf(reason, 512, "placed there before");
-    else if (place_why_soft(p, node, reason))
+    else if (why_soft(p, node, reason))
         return;
     else if (device->tasks > 0)
         snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
@@ -197,7 +256,7 @@ static int prepare(struct placer *p)
             if (kernel_find(p->kernels, node, p->types[j]))
                 p->kernel_types[node->id] |= 1u << j;
         if (p->soft)
-            place_soften_node(p, node->id);
+            soften_node(p, node->id);
         for (int j = 0; j < node->n_inputs; j++)
             if (node_takes_ref(node, j))
                 place_join(p, node->inputs[j].node, node->id);
@@ -266,7 +325,7 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
                 explain(&p, node, before, reason);
                 options->note(options->context, node, reason);
             }
-            if (options->moved && place_why_soft(&p, node, reason))
+            if (options->moved && why_soft(&p, node, reason))
                 options->moved(options->context, node, reason);
         }
     }

@@ -58,12 +58,6 @@ static inline int place_type_of(const struct placer *p, const struct place_devic
     return i;
 }
 
-/* place_soft.c: sets what the node wants; gives up the group's type of device, if that is allowed
- * and it has one; and whether the node is elsewhere than it asked for, with the reason. */
-void place_soften_node(struct placer *p, int node);
-bool place_soften_group(struct placer *p, int root);
-bool place_why_soft(const struct placer *p, const struct node *node, char reason[static 512]);
-
 /* Each explains one way to fail, and returns ERR_DATA. */
 int place_fail_shared(struct placer *p, int node);  /* asked for other devices than its group */
 int place_fail_kernels(struct placer *p, int node); /* no type of device has kernels for all */
@@ -125,9 +119,6 @@ struct place_model {
     double *best_start, *best_finish; /* by node */
     struct arena arena;
 };
-
-/* place_wires.c: sets n_channels and the wires. */
-void place_find_wires(struct place_model *model);
 
 int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
 void place_model_free(struct place_model *model);

@@ -109,6 +109,12 @@ int replicate_narrow(struct replicator *r, int id)
     return graph_set_attr(r->to, node, &wire, r->err);
 }
 
+int replicate_hurry(struct replicator *r, int id, int priority)
+{
+    struct attr attr = {"_priority", attr_int(priority)};
+    return priority ? graph_set_attr(r->to, graph_node(r->to, id), &attr, r->err) : 0;
+}
+
 /* ---- edges ---- */
 
 /* A variable, read when the updates of the step are over. */

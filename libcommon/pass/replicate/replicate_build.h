@@ -74,6 +74,8 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 /* Makes values that cross from that node of `to` do so in 16 bits, if that is asked for. */
 int replicate_narrow(struct replicator *r, int id);
+/* Gives what is sent from a node of `to` this priority; 0: none. */
+int replicate_hurry(struct replicator *r, int id, int priority);
 /* The edge outside of the update that stands for an edge of the source. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
 

@@ -9,9 +9,57 @@
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
+#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 
-/* ---- the entry ---- */
+/* ---- what cannot be replicated ---- */
+
+static int refuse(struct replicator *r, const struct node *node, const char *why)
+{
+    error_set(r->err, ERR_DATA, "%s", why);
+    return node_fail(node, r->err);
+}
+
+int replicate_check_late(struct replicator *r, const char *what)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
+            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
+            if (!has(r, node->id, FACT_AFTER))
+                continue;
+            error_set(r->err, ERR_DATA, "an update needs it, but it comes after %s", what);
+            return node_fail(node, r->err);
+        }
+    return 0;
+}
+
+static int check_pushes(struct replicator *r)
+{
+    if (!r->pushes.n)
+        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
+                         r->entry->name);
+    return replicate_check_late(r, "an update");
+}
+
+static int check_nodes(struct replicator *r)
+{
+    graph_each(node, r->from) {
+        if (node_is(node, "Send") || node_is(node, "Recv"))
+            return refuse(r, node, "the graph was cut before; it is replicated first");
+        bool routes = node_round(node) == ROUND_ROUTE ||
+                      (node_round(node) == ROUND_REDUCE &&
+                       strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
+        if (routes && r->options->mode != REPLICATE_ALLREDUCE)
+            return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
+        if (node_round(node) && !routes)
+            return refuse(r, node, "the graph was replicated before");
+        if (node_attr(node, "_gradient"))
+            r->facts[node->id] |= FACT_MARKED;
+    }
+    return 0;
+}
+
+/* ---- facts ---- */
 
 static void push_todo(struct replicator *r, int node, unsigned fact)
 {
@@ -65,11 +113,6 @@ static struct push *push_of(struct replicator *r, const char *variable)
         map_put(&r->push_at, variable, at);
     }
     return &r->pushes.items[at];
-}
-
-bool replicate_is_pushed(const struct replicator *r, struct edge edge)
-{
-    return replicate_at(r, BY_PUSHED, edge) >= 0;
 }
 
 bool replicate_is_of_part(const struct replicator *r, struct edge edge)
@@ -156,7 +199,7 @@ static bool is_beside(const struct replicator *r, const struct node *node)
 
 int replicate_find(struct replicator *r)
 {
-    if (replicate_check_nodes(r))
+    if (check_nodes(r))
         return r->err->code;
     const struct spread trains = {FACT_MARKED, FACT_TRAINS, .controls = true};
     while (spread_facts(r->from, r->order, r->facts, trains)) /* again, where a loop leads back */
@@ -263,5 +306,5 @@ int replicate_find(struct replicator *r)
         }
     }
     replicate_find_priorities(r);
-    return replicate_check_pushes(r) ? r->err->code : replicate_find_intervals(r);
+    return check_pushes(r) ? r->err->code : replicate_find_intervals(r);
 }

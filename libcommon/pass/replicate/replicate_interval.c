@@ -57,6 +57,14 @@ static int take_interval(struct replicator *r, const struct replicate_interval *
 
 /* ---- what goes with each push ---- */
 
+bool replicate_may_leave_out(const struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
+            return true;
+    return false;
+}
+
 static bool is_held(const struct replicator *r, const struct push *push)
 {
     return push->steps > r->steps;

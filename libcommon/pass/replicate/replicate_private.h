@@ -227,6 +227,11 @@ static inline int replicate_at(const struct replicator *r, enum by_edge by, stru
     return edge_map_get(&r->by_edge[by], edge);
 }
 
+static inline bool replicate_is_pushed(const struct replicator *r, struct edge edge)
+{
+    return replicate_at(r, BY_PUSHED, edge) >= 0;
+}
+
 static inline bool has(const struct replicator *r, int node, unsigned facts)
 {
     return (r->facts[node] & facts) != 0;
@@ -240,18 +245,11 @@ static inline bool replicate_pushes(const struct replicator *r)
 
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
-/* replicate_check.c: ERR_DATA naming what cannot be replicated; which nodes hand over a gradient;
- * and, when pushes are known, whether they can be. */
-int replicate_check_nodes(struct replicator *r);
-int replicate_check_pushes(struct replicator *r);
 /* Checks that nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
-/* Returns whether updates are behind a Switch, which leaves them out now and then. */
-bool replicate_may_leave_out(const struct replicator *r);
 /* Returns whether it is the gradient of a variable of which each worker has a part: that part's,
  * which crosses nowhere. */
 bool replicate_is_of_part(const struct replicator *r, struct edge edge);
-bool replicate_is_pushed(const struct replicator *r, struct edge edge);
 /* A Gather or a Cast of a variable, which has less than there is; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
@@ -353,15 +351,10 @@ void replicate_end_warm_up(struct replicator *r);
 /* replicate_tower.c: all of in-graph replication, but for names. */
 int replicate_towers(struct replicator *r);
 
-/* replicate_group.c: the tasks of replicas that have several. */
-int replicate_group(struct replicator *r);
-
-/* replicate_priority.c: fills r->priority, for the entry that was found. */
+/* replicate_known.c: fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);
 /* The priority of the variable of that name. */
 int replicate_priority(const struct replicator *r, const char *variable);
-/* Gives what is sent from a node of `to` this priority; 0: none. */
-int replicate_hurry(struct replicator *r, int id, int priority);
 
 /* replicate_cost.c: bytes that cross, and what those who exchange them compute. */
 double replicate_elements(const struct replicator *r, struct edge edge);

@@ -38,29 +38,20 @@ int replicate_keep_lost_pushes(struct replicator *r, struct edge counted);
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
                                const char *name, const struct code_edges *coding);
 
-/* replicate_journal.c: a worker that is killed finds its own again. What the clock is told of the
+/* replicate_state.c: a worker that is killed finds its own again. What the clock is told of the
  * worker's journal when it joins; EDGE_NONE: it has none, as no state is its own, or as a group's
  * are in several processes. */
 struct edge replicate_journal_heads(struct replicator *r);
 /* Before the push to the clock all states are written. */
 int replicate_write_journal(struct replicator *r, int push);
-/* When it joins: with which of several sources it begins, which are nodes that are dead unless it
- * is theirs: the shards, or its journal. */
-struct recall {
-    int shards, journal; /* -1 both: there is no journal */
-};
-struct recall replicate_recall(struct replicator *r);
-/* The initial value of a variable: what was `taken` from the shards, or what the journal has. */
-struct edge replicate_recalled(struct replicator *r, const struct recall *recall,
-                               const struct own_state *state, struct edge taken, struct edge *open);
-/* Behind the node that sets it: of a code what it has lost, if the push counts. */
-void replicate_lose_again(struct replicator *r, const struct own_state *state, int set,
-                          struct edge open);
 
 /* replicate_state.c: after the push `push` of a worker to the clock, what it gives to shards, and
  * is asked for. Nothing where no worker has a state. */
 int replicate_keep_states(struct replicator *r, int push);
 int replicate_tell_clocks(struct replicator *r);
+
+/* Returns whether updates are behind a Switch, which leaves them out now and then. */
+bool replicate_may_leave_out(const struct replicator *r);
 
 /* replicate_interval.c: which gradients are pushed when, and what of the update goes by that. */
 int replicate_find_intervals(struct replicator *r);

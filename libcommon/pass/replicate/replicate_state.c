@@ -6,13 +6,175 @@
  * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
  */
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_push.h"
+
+/* ---- the journal ----
+ *
+ * What a worker keeps for itself is written before each push to the clock (resource/journal.h), so
+ * that it finds its own again if it is killed, whether the push has reached the clock or not. What
+ * a push leaves in a sum that is held back is known by then. What it leaves of a code is not: the
+ * residual if the push counts, else the whole. So the journal has the sum that the code was made
+ * of, and whoever begins with it makes the code again. */
+
+struct edge replicate_journal_heads(struct replicator *r)
+{
+    bool found = r->has_intervals;
+    for (size_t i = 0; i < r->pushes.n && !found; i++)
+        for (size_t k = 0; k < r->pushes.items[i].values.n && !found; k++)
+            found = r->pushes.items[i].values.items[k].as == PUSHED_CODE;
+    if (!found || r->options->replica_tasks > 1)
+        return EDGE_NONE;
+    return replicate_op(r, "JournalHeads", EDGE_NONE, EDGE_NONE, "journal/heads");
+}
+
+static bool has_journal(const struct replicator *r)
+{
+    return !r->err->code && graph_node(r->to, r->join)->n_inputs > 0;
+}
+
+static const char *name_of(const struct replicator *r, const struct own_state *state)
+{
+    return graph_node(r->to, state->variable.node)->name;
+}
+
+/* ---- writing ---- */
+
+/* Writes after a node, or at once (-1). */
+static struct edge write_after(struct replicator *r, const struct own_state *state, const char *op,
+                               const char *suffix, struct edge value, int after)
+{
+    const char *name = name_of(r, state);
+    const struct attr of = {"of", attr_string(name)};
+    const struct node_spec spec = {.op = op,
+                                   .inputs = &value,
+                                   .n_inputs = 1,
+                                   .controls = &after,
+                                   .n_controls = after >= 0,
+                                   .attrs = &of,
+                                   .n_attrs = 1};
+    return replicate_add(r, spec, "%s/%s", name, suffix);
+}
+
+int replicate_write_journal(struct replicator *r, int push)
+{
+    node_list written = VEC_INIT;
+    int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
+    if (!has_journal(r))
+        return r->err->code;
+    if (edge_exists(r->fires)) {
+        struct edge steered = replicate_op(r, "Switch", r->fires, r->fires, "journal/Switch");
+        pushes =
+            replicate_op(r, "Identity", build_slot(steered, 1), EDGE_NONE, "journal/pushes").node;
+    }
+    for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
+        const struct own_state *state = &r->states.items[i];
+        bool is_known = edge_exists(state->next);
+        struct edge node = write_after(r, state, "JournalWrite", "written",
+                                       is_known ? state->next : state->variable, pushes);
+        replicate_also(r, &written, node);
+        if (!is_known)
+            replicate_also(r, &written,
+                           write_after(r, state, "JournalAdd", "added",
+                                       replicate_find_coded(r, state->gradient)->own.value,
+                                       node.node));
+    }
+    /* A gradient that is not coded in this step adds nothing: it is dead. */
+    int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
+                   pushes};
+    struct edge commit = replicate_add(r,
+                                       (struct node_spec){.op = "JournalCommit",
+                                                          .controls = after,
+                                                          .n_controls = 1 + (pushes >= 0)},
+                                       "journal/commit");
+    replicate_wait(r, replicate_out(push), commit.node);
+    return r->err->code;
+}
+
+/* ---- beginning ---- */
+
+/* When it joins: with which of several sources it begins, which are nodes that are dead unless it
+ * is theirs: the shards, or its journal. */
+struct recall {
+    int shards, journal; /* -1 both: there is no journal */
+};
+
+static struct recall find_recall(struct replicator *r)
+{
+    struct recall recall = {-1, -1};
+    if (!has_journal(r))
+        return recall;
+    struct edge own = {r->join, 4};
+    struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
+    struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
+    struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
+    recall.shards =
+        replicate_op(r, "Identity", build_slot(from, 0), EDGE_NONE, "journal/own/no").node;
+    recall.journal =
+        replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes").node;
+    replicate_wait(r, replicate_out(recall.journal), begin.node);
+    replicate_also(r, &r->joined, begin);
+    return recall;
+}
+
+/* The initial value of a variable: what was `taken` from the shards, or what the journal has. */
+static struct edge recalled(struct replicator *r, const struct recall *recall,
+                            const struct own_state *state, struct edge taken, struct edge *open)
+{
+    *open = EDGE_NONE;
+    if (recall->journal < 0 || r->err->code)
+        return taken;
+    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
+    const char *name = name_of(r, state);
+    struct attr attrs[] = {{"dtype", attr_type(output->type)},
+                           {"shape", attr_shape(&output->shape)},
+                           {"of", attr_string(name)}};
+    struct node_spec spec = {.op = "JournalRead",
+                             .controls = &recall->journal,
+                             .n_controls = 1,
+                             .attrs = attrs,
+                             .n_attrs = 3};
+    struct edge read = replicate_add(r, spec, "%s/read", name);
+    *open = (struct edge){read.node, 1};
+    return replicate_op(r, "Merge", taken, read, "%s/recalled", name);
+}
+
+/* -0: what is added to it stays what it is, to the bit. */
+static struct edge add_nothing(struct replicator *r, const struct own_state *state)
+{
+    const char *name = replicate_text(r, name_of(r, state), "nothing");
+    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
+    struct edge zeros = replicate_zeros(r, name, output->type, &output->shape);
+    return replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", name);
+}
+
+/* Behind the node that sets it: of a code what it has lost, if the push counts. */
+static void lose_again(struct replicator *r, const struct own_state *state, int set,
+                       struct edge open)
+{
+    if (!edge_exists(open) || edge_exists(state->next) || r->err->code)
+        return;
+    const char *name = replicate_text(r, name_of(r, state), "again");
+    const struct coded_gradient *coded = replicate_find_coded(r, state->gradient);
+    struct code_edges again = coded->own;
+    struct edge lost =
+        replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
+    struct edge steered = replicate_op(r, "Switch", add_nothing(r, state), lost, "%s/Switch", name);
+    again.value = build_slot(steered, 1);
+    if (r->err->code)
+        return;
+    again.code = replicate_quantize(r, coded, replicate_text(r, name, "code"), &again);
+    replicate_wait(r, again.code, set);
+    replicate_also(r, &r->joined, replicate_keep(r, coded, &again, "again"));
+}
+
+/* ---- what shards keep of it ---- */
 
 /* A node beside the variable whose gradient it comes of. */
 static struct edge add_beside(struct replicator *r, const struct own_state *state,
                               const char *suffix, struct node_spec spec)
 {
-    const char *name = graph_node(r->to, state->variable.node)->name;
+    const char *name = name_of(r, state);
     struct attr attrs[4] = {{"of", attr_string(name)}};
     for (int i = 0; i < spec.n_attrs; i++)
         attrs[1 + i] = spec.attrs[i];
@@ -35,11 +197,11 @@ static void take_at_join(struct replicator *r, const struct own_state *state,
                              .controls = recall->shards < 0 ? &r->join : &recall->shards,
                              .n_controls = 1};
     struct edge taken = add_beside(r, state, "taken", spec), open;
-    struct edge value = replicate_recalled(r, recall, state, taken, &open);
-    struct edge set = replicate_assign(r, &r->joined, state->variable, value, "%s/join",
-                                       graph_node(r->to, state->variable.node)->name);
+    struct edge value = recalled(r, recall, state, taken, &open);
+    struct edge set =
+        replicate_assign(r, &r->joined, state->variable, value, "%s/join", name_of(r, state));
     if (edge_exists(set))
-        replicate_lose_again(r, state, set.node, open);
+        lose_again(r, state, set.node, open);
 }
 
 /* Returns whether the clock asks for it: `asked` after a push, or when it joins. */
@@ -57,7 +219,7 @@ static struct edge add_asked(struct replicator *r, struct edge asked)
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
-    const struct recall recall = replicate_recall(r);
+    const struct recall recall = find_recall(r);
     for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
         take_at_join(r, &r->states.items[i], &recall);
         /* The token. */

@@ -48,8 +48,6 @@ const char *towers_name_device(struct towers *t, int k);
 /* The outermost loop that the node belongs to; FRAME_ROOT: none. */
 int towers_loop(const struct towers *t, const struct node *node);
 
-/* replicate_tower_find.c: fills `towered` and `feed`. */
-int towers_find(struct towers *t);
 /* Returns whether the node is fed rows that are parted. */
 bool towers_is_parted(const struct node *node);
 

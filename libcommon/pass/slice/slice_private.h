@@ -134,17 +134,13 @@ int slice_partner(const struct node *take, int slot); /* the other slot */
 /* Returns whether the edge is a sliced variable, or its value unchanged; *slicing: which. */
 bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 
-/* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
+/* slice.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
 
 /* One like the node for slice k, or, -1, the whole; its name is found here. */
 struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy);
 /* Adds a Gather's part: the rows of a table that are in slice k. */
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows);
-
-/* Rules of copies: what is with a table is with its slice k, with the first if it is whole. */
-const char *slice_leader(void *context, const struct node *leader, int k);
-bool slice_attr(void *context, const struct node *node, int k, struct attr *attr);
 
 /* Where new nodes go: named below a node of the source, on the device and in the group of what
  * they go with. In a loop what has no input waits for `here`, so that it is of the same iteration.
@@ -156,9 +152,6 @@ struct slice_site {
 };
 struct build *slice_builder(struct slicer *s, const struct slice_site *site);
 
-/* The parts one after another, for a node of the source that asks for the whole. */
-struct edge slice_concat(struct slicer *s, const struct node *asker, const struct form *form);
-
 static inline bool slice_same_edge(struct edge a, struct edge b)
 {
     return a.node == b.node && (a.node < 0 || a.slot == b.slot);
@@ -169,9 +162,7 @@ static inline const struct node_output *slice_output(const struct slicer *s, str
     return &graph_node(s->from, edge.node)->outputs[edge.slot];
 }
 
-/* slice_form.c, slice_part.c: values of the source in parts, made if need be; NULL on failure. */
-const struct form *slice_known(const struct slicer *s, enum form_kind kind, struct edge edge,
-                               struct edge index);
+/* slice_form.c: values of the source in parts, made if need be; NULL on failure. */
 const struct form *slice_note(struct slicer *s, const struct form *form);
 const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge);
 const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge);
@@ -179,21 +170,12 @@ const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge
                                  struct edge index);
 struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge);
 
-/* What the two files share. A form with no parts yet; one like it that is there; copies of the node
- * for each slice, whose inputs are parted alike where `rows` says so. */
+/* A form with no parts yet. */
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge);
-const struct form *slice_known_in(const struct slicer *s, const struct form *wanted);
-/* One that is there, or that is made; NULL on failure. */
-typedef const struct form *slice_maker(struct slicer *s, struct form *form);
-const struct form *slice_known_or(struct slicer *s, struct form *form, slice_maker *make);
-const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bool *rows);
-bool slice_is_row_by_row(const struct node *node);
 
-/* slice_op.c: the value of the source as it is, for a node of the source. */
+/* slice.c: the value of the source as it is, for a node of the source. */
 struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
 int slice_await(struct slicer *s, const struct node *node); /* its controls are there */
-int slice_visit(struct slicer *s, const struct node *node);
-int slice_end(struct slicer *s); /* what entries name is there */
 
 /* What those have in common: how many slices the node's table has; parts of an output, to be made;
  * what its output is as a whole; the parts in which that is known. */

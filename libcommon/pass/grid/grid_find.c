@@ -273,7 +273,7 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 
 /* ---- the search ---- */
 
-static bool visit(struct grid *g, const struct node *node)
+static bool cut_node(struct grid *g, const struct node *node)
 {
     bool changed = false;
     struct grid_cut cut = {0};
@@ -302,7 +302,7 @@ int grid_find(struct grid *g)
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < n; i++)
-            changed |= visit(g, graph_node(g->from, g->r.order[i]));
+            changed |= cut_node(g, graph_node(g->from, g->r.order[i]));
         size_t whole = 0;
         for (size_t i = 0; i < n; i++)
             whole += g->stays_whole[i] != 0;

@@ -68,7 +68,7 @@ static bool needs_tower(const struct tower_finder *f, const struct node *node, i
     return needs;
 }
 
-static bool visit(struct tower_finder *f, const struct node *node)
+static bool spread_to(struct tower_finder *f, const struct node *node)
 {
     struct towers *t = f->t;
     int loop = towers_loop(t, node), feed;
@@ -125,7 +125,7 @@ static int find_towered(struct towers *t)
     while (news) { /* until no loop comes along any more */
         news = false;
         for (size_t i = 0; i < from->nodes.n; i++)
-            news |= visit(&f, graph_node(from, t->r->order[i]));
+            news |= spread_to(&f, graph_node(from, t->r->order[i]));
     }
     /* A stack that saves a loop's values for its gradient goes with the loop. */
     for (size_t i = 0; i < from->nodes.n; i++)

@@ -335,7 +335,7 @@ const char *str_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
     int n = (int)strnlen(text, 64);
-    int limit = n < 4 ? (n + 1) / 3 : n / 3 + 1; /* of a short name nearly everything is near */
+    int limit = n < 2 ? 0 : (n + 2) / 3; /* of what is half wrong, another name was meant */
     int least = limit + 1;
     for (; *names; names++) {
         int d = distance(text, *names);

@@ -191,6 +191,7 @@ static void text_helpers(void **unused)
     assert_string_equal(str_nearest("Rlu", rules), "Relu");
     assert_string_equal(str_nearest("elu", rules), "Elu");
     assert_null(str_nearest("completely-different", names));
+    assert_null(str_nearest("device", (const char *const[]){"reduce", NULL}));
     struct str quoted = STR_INIT;
     static const char *const words[] = {"a-b.c", "", "it's", "two\nlines", "$HOME"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

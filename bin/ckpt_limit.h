@@ -15,8 +15,8 @@ struct ckpt_limit {
     const char *metrics_path; /* NULL: nobody wants them */
 };
 
-/* From now on the process ends with status 75 and a line when the time is over, its temporary files
- * removed, unless ckpt_limit_end comes first. The strings must stay. ERR_OS. */
+/* Ends the process, from now on, with status 75 and a line when the time is over, its temporary
+ * files removed, unless ckpt_limit_end comes first. The strings must stay. ERR_OS. */
 int ckpt_limit_start(const struct ckpt_limit *limit, struct error *err);
 void ckpt_limit_end(void);
 

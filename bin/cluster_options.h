@@ -27,7 +27,7 @@ struct serve_options cluster_serving(struct tool *tool, int threads, bool determ
 /* Says so: what serve_options.ready is to do at least. */
 void cluster_ready(const struct tool *tool, const char *task, const char *address);
 
-/* Where --lifeline was given. */
+/* Holds the lifeline, where --lifeline was given. */
 int cluster_hold_lifeline(struct error *err);
 
 #endif

@@ -49,10 +49,10 @@ struct evaluation {
  * be measured. ERR_USAGE, ERR_DATA. Nothing without --eval, as all that follow. */
 int evaluation_check(struct evaluation *e, struct error *err);
 
-/* Once the variables have their values, as those of a step that was resumed perhaps. */
+/* Begins when the variables have their values, which may be those of a resumed step. */
 int evaluation_begin(struct evaluation *e, struct error *err);
 
-/* Before the first step and after each: runs it if it is due; *stops: training is over. */
+/* Called before the first step and after each: runs it if it is due; *stops: training is over. */
 int evaluation_step(struct evaluation *e, bool *stops, struct error *err);
 
 /* After the last step: runs it once more, unless that step was evaluated. `saves`: this process

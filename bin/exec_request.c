@@ -70,7 +70,7 @@ int exec_request_print_needs(struct exec_request *request, struct error *err)
     return 0;
 }
 
-/* Where records come from: --feed FILE, what follows the graph on stdin, or stdin when -g named the
+/* Opens the records: --feed FILE, what follows the graph on stdin, or stdin when -g named the
  * graph, the step needs something and no option feeds it. */
 int exec_request_open_feeds(struct exec_request *request, struct error *err)
 {

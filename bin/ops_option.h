@@ -18,7 +18,7 @@ extern struct option_list ops_option;
 /* Loads what the option names, and TF_OPS_PATH. Before ops_registry() is called. */
 int ops_option_load(struct error *err);
 
-/* As tool_main, and does that first. */
+/* Loads the objects first, then does what tool_main does. */
 int ops_tool_main(const struct option_table *table,
                   int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
                   int argc, char **argv);

@@ -88,14 +88,14 @@ int runner_open(struct runner *runner, struct error *err);
 /* Starts it, and opens what it saves to. */
 int runner_start(struct runner *runner, struct error *err);
 
-/* After a step that ended well: saves to the store when it is time to. */
+/* Saves to the store, after a step that ended well, when it is time to. */
 int runner_step(struct runner *runner, struct error *err);
 
 /* Returns whether it is this process that saves; whether others take part in each save. */
 bool runner_saves(const struct runner *runner);
 bool runner_saves_together(const struct runner *runner);
 
-/* When the steps have ended well and there was more to run. */
+/* Returns whether the steps have ended well though there was more to run. */
 bool runner_was_stopped(struct runner *runner);
 
 /* Returns whether it has run a step. */

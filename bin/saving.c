@@ -33,7 +33,7 @@ static const char *saving_name(struct saving *s)
     return arena_strndup(&s->arena, save_options.path, n);
 }
 
-/* Where --restore is a store: its path and step. */
+/* Returns whether --restore is a store: its path and step. */
 static bool restoring_from_store(struct saving *s, const char **path, int64_t *step,
                                  struct error *err)
 {
@@ -101,7 +101,7 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
 
 /* ---- runs ---- */
 
-/* From here on what is saved is of that run, under its name if no other is given. */
+/* Saves from here on as that run, under its name if no other is given. */
 static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error *err)
 {
     s->goes_on = true;

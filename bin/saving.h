@@ -61,7 +61,7 @@ int saving_restore(struct saving *saving, bool *done, struct error *err);
  * restored. */
 int saving_await_turn(struct saving *saving, struct error *err);
 
-/* With --restore-partial, after the graph's init: over what it has set. */
+/* Restores for --restore-partial, after the graph's init, over what that has set. */
 int saving_restore_partial(struct saving *saving, struct error *err);
 
 /* The newest step in the store that --resume would go on from; -1: none. */
@@ -76,14 +76,14 @@ int saving_pass_over(struct saving *saving, int64_t step, struct error *err);
 
 /* ---- saving ---- */
 
-/* After the variables were restored or initialized; nothing if it is open, or not to a store. */
+/* Opens the store after the variables have values; nothing if it is open, or there is none. */
 int saving_open(struct saving *saving, struct error *err);
-/* After a step: whether saving_step will. */
+/* Says, after a step, whether saving_step will save. */
 int saving_is_due(struct saving *saving, bool *due, struct error *err);
-/* After each step: saves to the store, in the background, when it is time to. */
+/* Saves to the store in the background, after each step, when it is time to. */
 int saving_step(struct saving *saving, struct error *err);
-/* At the end: waits for what is under way, and saves `step` unless it was saved; says what of the
- * saves in the background was left out, or failed. */
+/* Ends: waits for what is under way, and saves `step` unless it was saved; says what of the saves
+ * in the background was left out, or failed. */
 int saving_finish(struct saving *saving, int64_t step, struct error *err);
 void saving_close(struct saving *saving);
 
@@ -101,7 +101,7 @@ void saving_find_best(struct saving *saving, struct saved_best *best);
 
 /* ---- saving_fetches.c, for saving_open and saving_step ---- */
 
-/* From now on a checkpoint has the scalars that steps fetch. */
+/* Makes checkpoints have, from now on, the scalars that steps fetch. */
 void saving_watch_fetches(struct saving *saving, const struct autosave_options *options);
 /* Records where the data of the step came from. */
 void saving_take_place(struct saving *saving);

@@ -298,7 +298,7 @@ static void say_what_is_fitted(const struct tool *tool)
              is_norm ? "them" : "it");
 }
 
-/* All rows were read when the source is open. */
+/* Writes what was fitted: all rows were read when the source is open. */
 static int write_fit(struct error *err)
 {
     struct output *output;

@@ -236,7 +236,7 @@ static int await_feeds(void *context, int fd, struct error *err)
     return tool_await_input(context, fd, err);
 }
 
-/* Before the first step, when the feeds have told how many there will be. */
+/* Opens before the first step, when the feeds have told how many there will be. */
 static int open_writer(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;

@@ -162,7 +162,7 @@ static void print_line(struct follower *f)
     str_release(&line);
 }
 
-/* While a file does not grow: the line of the last second. */
+/* Prints the line of the last second while a file does not grow. */
 static void idle(void *context)
 {
     struct follower *f = context;

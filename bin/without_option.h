@@ -16,7 +16,7 @@ extern struct option_list without_option;
             "or all"                                                                               \
     }
 
-/* As plan_options.without has it. ERR_USAGE. */
+/* Reads the option as plan_options.without has it. ERR_USAGE. */
 int without_option_read(unsigned *without, struct error *err);
 
 #endif

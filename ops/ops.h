@@ -9,10 +9,11 @@
 #include "exec/device/kernel.h"
 #include "graph/op.h"
 
-/* All ops; made at the first call, shared by the whole process, never freed. Thread-safe. */
+/* The registry of all ops; made at the first call, shared by the process, never freed.
+ * Thread-safe. */
 const struct registry *ops_registry(void);
 
-/* All kernels of all devices, as data: which exist, not their code. */
+/* The table of all kernels of all devices, as data: which exist, not their code. */
 const struct kernel_table *ops_kernels(void);
 
 /* Adds ops, and kernels for them, that live as long as the process: those of users (user/user.h).

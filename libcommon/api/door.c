@@ -15,7 +15,7 @@
 static const struct tf_core *core;
 static char why_none[TF_ERROR_BYTES];
 
-/* Beside this library, and for it alone: none of its names is seen by anybody else. */
+/* Loads the core beside this library, for it alone: nobody else sees any of its names. */
 static void load_library(void)
 {
     Dl_info info;

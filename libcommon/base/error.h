@@ -104,8 +104,8 @@ int error_waited(struct error *err, const char *format, ...) __attribute__((form
  * innermost, which is named first, is the one that failed. Returns err->code. */
 int error_prefix_node(struct error *err, const char *node, const char *op);
 
-/* For who knows of no nodes: the message begins with the op of the node that failed. Nothing
- * changes if no node has. Returns err->code. */
+/* Makes the message begin with the op of the node that failed, for callers who know of no nodes.
+ * Nothing changes if no node has failed. Returns err->code. */
 int error_drop_node(struct error *err);
 
 /* "not-finite"; NULL for ERROR_PLAIN. */

@@ -31,7 +31,7 @@ static inline void guard_memory(void *data, size_t bytes)
 #endif
 }
 
-/* Before it is used again, or given back. */
+/* Takes the guard off before the memory is used again, or given back. */
 static inline void unguard_memory(void *data, size_t bytes)
 {
 #if SPOILS_MEMORY

@@ -15,7 +15,7 @@
 /* The first state begins, by its name. */
 #define LIFE_BEGINS(name) ((void)FAILPOINT(name))
 
-/* From the state by the cell: the next state, and the reaction. */
+/* Reads the cell of a state: the next state, and the reaction. */
 static inline int life_state(unsigned char cell, int state, const char *const *names)
 {
     int next = (cell & 15) == LIFE_STAYS ? state : cell & 15;

@@ -158,7 +158,7 @@ static void count(void *pointer, int sign)
 
 /* ---- blocks ---- */
 
-/* Not inlined: gcc would make a calloc of it and the memset that follows. */
+/* This is not inlined: gcc would make a calloc of it and the memset that follows. */
 static __attribute__((noinline)) void *small_block(size_t bytes)
 {
     return malloc(bytes);

@@ -30,7 +30,7 @@ void *mem_try(size_t bytes);
  * there is no memory, and `old`, which may be NULL if nothing is kept, stays as it is. */
 void *mem_try_grow(void *old, size_t kept, size_t bytes);
 
-/* As mem_try, but aligned only as any object is: what is small comes back faster. */
+/* Allocates like mem_try, but aligned only as any object is: small blocks come back faster. */
 void *mem_try_unaligned(size_t bytes);
 
 /* Gives whole free pages of the heap back to the system, after much was freed that is not needed
@@ -43,8 +43,8 @@ void mem_share_heap(void);
 
 /* ---- a limit ---- */
 
-/* From now on mem_try fails where blocks of 64 KiB and more would be more than `bytes` in all, and
- * mem_limit_text says so with `whose` ("ps:0"), which is copied. 0: no limit. Before there are
+/* Makes mem_try fail, from now on, where blocks of 64 KiB and more would be more than `bytes` in
+ * all; mem_limit_text says so with `whose` ("ps:0"), which is copied. 0: no limit. Before there are
  * threads. */
 void mem_set_limit(size_t bytes, const char *whose);
 
@@ -54,12 +54,12 @@ bool mem_is_limited(void);
 bool mem_charge(size_t bytes);
 void mem_discharge(size_t bytes);
 
-/* To be put behind "no memory for ...": ": the 1024 MiB of ps:0 are in use" if the last mem_try or
- * mem_charge of this thread failed for the limit, else "". */
+/* The text to be put behind "no memory for ...": ": the 1024 MiB of ps:0 are in use" if the last
+ * mem_try or mem_charge of this thread failed for the limit, else "". */
 const char *mem_limit_text(void);
 
-/* For devices, which have memory of their own: why they have just refused some. The thread's next
- * mem_limit_text says so, and no later one. */
+/* Says, for devices, which have memory of their own, why they have just refused some. The thread's
+ * next mem_limit_text tells it, and no later one. */
 void mem_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A keeper of memory that is only kept for reuse gives it back before mem_try fails for the limit.

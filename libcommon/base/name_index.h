@@ -19,7 +19,7 @@ struct name_index {
     VEC(struct name_link) links;
 };
 
-/* In front of all that the name has. */
+/* Adds it in front of all that the name has. */
 static inline void name_index_add(struct name_index *index, const char *name, int value)
 {
     int64_t next = 0;

@@ -32,7 +32,7 @@ int new_file_commit(struct new_file *file, struct error *err);
 /* Closes it, in place of new_file_commit: what was there is as before. */
 void new_file_discard(struct new_file *file);
 
-/* From a handler of a signal that ends the process, too. */
+/* May be called from a handler of a signal that ends the process, too. */
 void new_file_unlink(struct new_file *file);
 
 #endif

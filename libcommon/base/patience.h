@@ -28,7 +28,7 @@ struct patience_handler {
     void *context;
 };
 
-/* Once, before there are waits. */
+/* Sets the handler, once, before there are waits. */
 void patience_set_handler(const struct patience_handler *handler);
 
 struct patience {

@@ -12,8 +12,8 @@ struct serial_queue;
 
 struct serial_queue *serial_queue_new(void);
 
-/* Any thread. `work` is called once, in the order of the calls, and owns what `argument` points to.
- * False: the queue is being freed, and nothing was done. */
+/* Adds work, from any thread. `work` is called once, in the order of the calls, and owns what
+ * `argument` points to. False: the queue is being freed, and nothing was done. */
 bool serial_queue_add(struct serial_queue *queue, void (*work)(void *argument), void *argument);
 
 /* Does the work that is left, then ends the thread. */

@@ -50,8 +50,8 @@ size_t str_utf8(const char *text, size_t n);
 /* False if there is a control character in it, which a terminal might obey, or no UTF-8. */
 bool str_is_printable(const char *text, size_t n);
 
-/* As much of the n bytes as fits, terminated, with \\xHH for each byte of a control character or of
- * what is no UTF-8: how a name from outside is printed. Returns how long it is. */
+/* Writes as much of the n bytes as fits, terminated, with \\xHH for each byte of a control
+ * character or of what is no UTF-8: how a name from outside is printed. Returns how long it is. */
 size_t str_escape(char *to, size_t room, const char *text, size_t n);
 void str_append_escaped(struct str *s, const char *text);
 

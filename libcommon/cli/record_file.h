@@ -18,8 +18,8 @@ struct record_file {
 int record_file_open(struct record_file *file, const struct tool *tool, const char *path,
                      struct error *err);
 
-/* As record_file_open; in a folder each process writes a file of its own, and "name/" makes the
- * folder. */
+/* Opens like record_file_open; in a folder each process writes a file of its own, and "name/" makes
+ * the folder. */
 int record_file_open_in(struct record_file *file, const struct tool *tool, const char *path,
                         struct error *err);
 

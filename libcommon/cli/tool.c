@@ -36,7 +36,7 @@ const char *tool_own_name(void)
 
 static int reported; /* the status that the error line stands for; 0: there was none */
 
-/* In one write, so that lines of several stages do not mix. */
+/* Writes the line at once, so that lines of several stages do not mix. */
 static void write_line(const char *line, size_t n)
 {
     char stamp[TIME_STAMP_BYTES] = "";
@@ -182,7 +182,7 @@ int tool_main(const struct option_table *table,
     return code;
 }
 
-/* As a shell would need it, on one line. */
+/* The arguments as a shell would need them, on one line. */
 const char *tool_provenance(const struct tool *tool)
 {
     static char text[PROVENANCE_BYTES];

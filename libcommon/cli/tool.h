@@ -56,7 +56,7 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
                      struct error *err);
 void tool_close_reader(struct stream_reader *reader);
 
-/* For input that another thread reads: waits until `fd` can be read, as the reader of
+/* Waits, for input that another thread reads, until `fd` can be read, as the reader of
  * tool_open_reader does before it blocks. */
 int tool_await_input(struct tool *tool, int fd, struct error *err);
 
@@ -65,8 +65,8 @@ int tool_await_input(struct tool *tool, int fd, struct error *err);
  * some times a second. Nothing happens for other kinds of input. */
 void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context);
 
-/* When such a reader is at its end, or has failed: whether the file was begun anew meanwhile
- * (tool_limit_output, or who wrote it was started again); it is read then. */
+/* Returns, when such a reader is at its end or has failed, whether the file was begun anew
+ * meanwhile (tool_limit_output, or its writer was started again); it is read then. */
 bool tool_follow_on(struct stream_reader *reader);
 
 /* The tool's binary output: -o FILE through a temporary name that tool_main renames on success, or
@@ -74,23 +74,23 @@ bool tool_follow_on(struct stream_reader *reader);
  * finished by tool_main. */
 int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
 
-/* For a limit of the file that stdout is: ERR_USAGE if it is none. Before the first record. */
+/* Checks, before the first record, that stdout is a file that can have a limit. ERR_USAGE. */
 int tool_limit_check(struct error *err);
-/* Between two records: if the file has more than `limit` bytes, its stream ends, it is called
- * NAME.old.rec (instead of NAME.rec; an older one is gone), and a new one begins under its name. */
+/* Called between two records: if the file has more than `limit` bytes, its stream ends, it is
+ * called NAME.old.rec (instead of NAME.rec; an older one is gone), and a new one begins. */
 int tool_limit_output(struct tool *tool, int64_t limit, struct error *err);
 
 /* ERR_USAGE for the path of a stream that is named as an array of NumPy's. */
 int tool_check_stream_path(const char *path, struct error *err);
 
-/* As above for text output; FILE is finished by tool_main. */
+/* Opens as above for text output; FILE is finished by tool_main. */
 int tool_open_text(struct tool *tool, FILE **out, struct error *err);
 
 /* "tf-opt 1.0 --report": tool, version and arguments, for a graph's provenance. In a static buffer.
  */
 const char *tool_provenance(const struct tool *tool);
 
-/* With TF_LOG_TIMES in the environment the time, as each line on stderr begins; else "". */
+/* Prints the time as each line on stderr begins, with TF_LOG_TIMES in the environment; else "". */
 void tool_stamp(char text[TIME_STAMP_BYTES]);
 
 /* A line for the user on stderr, prefixed with the tool's name; not with -q. */
@@ -107,11 +107,11 @@ bool tool_shows_progress(const struct tool *tool);
 void tool_catch_signals(void);
 int tool_signal(void);
 
-/* After tool_catch_signals: *flag, which lives as long as the process, becomes true when more than
- * `seconds` (above 0) have passed since the first signal. */
+/* Makes *flag, which lives as long as the process, true when more than `seconds` (above 0) have
+ * passed since the first signal. After tool_catch_signals. */
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
-/* From now on: whether the process is ended where that has not helped after ten more seconds, as a
- * second signal would. For states in which nothing can be lost by it. */
+/* Says whether the process is ended where that has not helped after ten more seconds, as a second
+ * signal would end it. For states in which nothing can be lost by it. */
 void tool_end_late(bool ends);
 
 /* From now on a signal ends a wait for input only when that time has passed, or `ends`, which is
@@ -119,8 +119,8 @@ void tool_end_late(bool ends);
  */
 void tool_read_on(bool (*ends)(void *context), void *context);
 
-/* From now on `idle` is called once in each wait for input that lasts longer than a second. If it
- * fails, so does the wait. After tool_catch_signals. */
+/* Has `idle` called once in each wait for input that lasts longer than a second. If it fails, so
+ * does the wait. After tool_catch_signals. */
 void tool_when_idle(int (*idle)(void *context, struct error *err), void *context);
 
 /* For what cannot be stopped from within: when more than `seconds` (above 0) of computing time have
@@ -133,11 +133,11 @@ void tool_end_limit(void);
 /* A descriptor that can be read once a signal came, for event loops; -1: signals are not caught. */
 int tool_stop_fd(void);
 
-/* For tools that cron runs, where silence is success: of waits for other processes that the library
- * tells of (base/patience.h) nothing is said but on a terminal, or with -v. */
+/* Says nothing of waits for other processes that the library tells of (base/patience.h) but on a
+ * terminal, or with -v: for tools that cron runs, where silence is success. */
 void tool_wait_silently(const struct tool *tool);
 
-/* For waits that say themselves what they wait for: a line now and then, once a second on a
+/* Says now and then, for waits that have words of their own, what is waited for: once a second on a
  * terminal, else every five. */
 void tool_say_waiting(const struct tool *tool, const char *text);
 

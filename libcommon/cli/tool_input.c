@@ -114,7 +114,7 @@ int tool_await_input(struct tool *tool, int fd, struct error *err)
     return flush_output(tool, err) ? err->code : until_readable(fd, err);
 }
 
-/* Before a wait for input: what the next stage could work on goes out. */
+/* Flushes, before a wait for input, what the next stage could work on. */
 static int before_wait(void *context, struct error *err)
 {
     struct tool_input *input = context;

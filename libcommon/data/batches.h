@@ -45,11 +45,12 @@ struct batches {
     int64_t expected; /* how many there will be; -1: unknown */
 };
 
-/* From a table, which is borrowed. ERR_DATA if it has no rows or too few for a batch. */
+/* Makes batches of a table, which is borrowed. ERR_DATA: no rows, or too few for a batch. */
 int batches_of_table(const struct table *table, const struct batch_options *feeding,
                      struct batches **batches, struct error *err);
 
-/* From rows as they arrive; one epoch. Takes `columns` over. `n` is the number of columns. */
+/* Makes batches of rows as they arrive; one epoch. Takes `columns` over. `n` is the number of
+ * columns. */
 struct batches *batches_of_rows(struct csv_columns *columns, int n,
                                 const struct batch_options *feeding);
 

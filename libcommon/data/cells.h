@@ -42,7 +42,7 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
 /* An element that is known already, of the cells' type. */
 int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct error *err);
 
-/* All of them as a tensor; the cells are empty afterwards. */
+/* Makes a tensor of all of them; the cells are empty afterwards. */
 int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,
                struct error *err);
 

@@ -39,7 +39,7 @@ int csv_columns_open(const char *path, const struct data_column *columns, int n_
                      struct error *err);
 void csv_columns_free(struct csv_columns *columns);
 
-/* Its rows, to set what happens before they are waited for. */
+/* The source of its rows, to set what happens before they are waited for. */
 struct row_source *csv_columns_source(struct csv_columns *columns);
 
 /* Collects one more of the selected rows; *more is false when there is none. With `n_shards`

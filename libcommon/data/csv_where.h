@@ -17,7 +17,7 @@ struct csv_places {
     bool is_list; /* more than one was meant: a row is a vector */
 };
 
-/* Where a column is. `header` may have no names. ERR_DATA; the error's text is the cause alone. */
+/* Finds a column. `header` may have no names. ERR_DATA; the error's text is the cause alone. */
 int csv_where_bind(const struct data_column *column, const struct csv_header *header,
                    size_t n_fields, struct csv_places *places, struct error *err);
 

@@ -26,15 +26,16 @@ void fields_init(struct column_fields *fields, const struct data_column *column,
                  const char *missing);
 void fields_release(struct column_fields *fields);
 
-/* Before the first field, when it is known how many a row has. ERR_DATA if another number was
- * fitted to, or other categories. */
+/* Starts before the first field, when the number of fields of a row is known. ERR_DATA if another
+ * number was fitted to, or other categories. */
 int fields_start(struct column_fields *fields, int64_t width, struct error *err);
 
 /* The next field, which is field k of a row. ERR_DATA; the error's text is the cause alone. */
 int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t n,
                struct error *err);
 
-/* All that was added, in rows of `shape`, as data_column_apply made it; they are gone then. */
+/* Takes all that was added, in rows of `shape`, as data_column_apply made it; they are gone
+ * then. */
 int fields_take(struct column_fields *fields, const struct shape *shape, struct tensor *tensor,
                 struct error *err);
 

@@ -115,7 +115,7 @@ static int ascending(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* If there are several, it is the least. */
+/* The commonest value; of several, the least. */
 static double commonest(const double *sorted, int64_t n)
 {
     double best = sorted[0];

@@ -107,7 +107,7 @@ static int bad(const struct jsonl_reader *reader, const char *what, struct error
                      what);
 }
 
-/* All that is in a value: its columns, if `names`, or its fields. */
+/* Reads all that is in a value: its columns, if `names`, or its fields. */
 static int read_members(struct jsonl_reader *reader, const json_t *value, bool names,
                         struct error *err)
 {

@@ -49,7 +49,7 @@ void prep_release(struct prep *prep);
 
 struct fit *prep_add(struct prep *prep, const char *name); /* empty */
 
-/* Its categories, empty ones, for n columns. */
+/* Adds categories, empty ones, for n columns. */
 void fit_add_categories(struct fit *fitted, size_t n);
 
 /* NULL if nothing was fitted to the name. */

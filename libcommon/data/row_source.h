@@ -18,7 +18,7 @@ struct row_source;
  * ERR_NOINPUT for a file that is missing, or a pattern that has none. */
 int row_source_open(const char *path, enum row_format format, char separator, char comment,
                     struct row_source **source, struct error *err);
-/* Each row of `left`, and behind its fields those of the same row of `right`; takes both. */
+/* Joins each row of `left` with the same row of `right`, whose fields come behind; takes both. */
 struct row_source *row_source_join(struct row_source *left, struct row_source *right);
 void row_source_free(struct row_source *source); /* NULL is harmless */
 

@@ -156,7 +156,7 @@ static void index_users(struct adder *a)
     }
 }
 
-/* Between those writes, though conditions may exclude one of them: what is added for the read then
+/* Orders those writes, though conditions may exclude one of them: what is added for the read then
  * closes a cycle as well. */
 static void fix_around(struct adder *a, const struct access_family *family, int vertex, int *prev,
                        int *next)

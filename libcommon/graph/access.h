@@ -108,8 +108,8 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
 void access_graph_release(struct access_graph *graph);
 void access_order_release(struct access_order *order);
 
-/* By read: of how many writes of its variable a path leads to its node in the frame outside of
- * loops, for which each loop is one node. The caller frees it. */
+/* Counts, for each read, the writes of its variable of which a path leads to its node in the frame
+ * outside of loops, for which each loop is one node. The caller frees it. */
 int *access_count_writes(const struct access_graph *graph);
 
 /* The innermost loop that holds both; and the child of `outer` that holds `frame`, or outer. */

@@ -23,7 +23,7 @@ static const struct access *access_at(const struct finder *f, int i)
     return &f->graph->accesses.items[f->sorted[i]];
 }
 
-/* By variable; of one, as they are placed, or by condition. */
+/* Compares by variable; of one, as they are placed, or by condition. */
 static int by_variable(const void *a, const void *b, void *context)
 {
     const struct access_rule *rule = context;

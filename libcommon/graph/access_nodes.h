@@ -13,8 +13,8 @@ bool node_takes_ref(const struct node *node, int input);
 /* Returns whether the node changes the variable whose reference that input is. */
 bool node_writes_ref(const struct node *node, int input);
 
-/* By node: the variable that it is, or whose reference it hands on, by the first node of all that
- * are that variable (of one name and container); -1. In the arena's memory. */
+/* For each node: the variable that it is, or whose reference it hands on, by the first node of all
+ * that are that variable (of one name and container); -1. In the arena's memory. */
 const int *access_variables(const struct graph *graph, struct arena *memory);
 /* The same of what an edge brings; it may be a variable's value. */
 int access_variable_at(const struct graph *graph, const int *variables, struct edge edge);
@@ -27,7 +27,7 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
 /* Adds the conditions of the graph, with the numbers that frames has. */
 void access_name_conditions(struct access_graph *accesses, const struct frames *frames);
 
-/* Under which conditions nodes and loops run, as frames has them, which is borrowed. */
+/* Adds the conditions under which nodes and loops run, as frames has them; it is borrowed. */
 void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
                            const struct frames *frames, struct arena *memory);
 

@@ -70,7 +70,7 @@ static int find_before(const struct sorter *s, int v)
     return v;
 }
 
-/* From a vertex that was not placed back to one that was met before: that is a cycle. */
+/* Goes from a vertex that was not placed back to one that was met before: that is a cycle. */
 static int fail(const struct sorter *s, struct error *err)
 {
     struct str text = STR_INIT;

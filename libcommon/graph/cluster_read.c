@@ -48,7 +48,7 @@ static int bad_key(const char *text, struct error *err)
 
 /* ---- host ---- */
 
-/* By name, added if it is new. */
+/* Finds a host by name, or adds it. */
 static int host_of(struct cluster *cluster, const char *name)
 {
     for (size_t i = 0; i < cluster->hosts.n; i++)

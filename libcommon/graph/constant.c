@@ -54,7 +54,7 @@ static bool vector_input(const struct infer *infer, int input, struct shape *sha
     return known_vector(infer->context, infer->node->inputs[input], shape);
 }
 
-/* All inputs exist. */
+/* Returns whether the search goes on through the node, all of whose inputs exist. */
 static bool follows(const struct constant_search *search, const struct node *node,
                     struct shape *out)
 {

@@ -23,8 +23,8 @@ int graph_from_record(const struct registry *registry, const struct record *reco
 int graph_read(struct stream_reader *reader, const struct registry *registry, struct graph **graph,
                struct error *err);
 
-/* As graph_read, for an input that holds one graph and nothing else: reads to the end, so that a
- * cut stream is not taken for whole. */
+/* Reads like graph_read an input that holds one graph and nothing else: to its end, so that a cut
+ * stream is not taken for whole. */
 int graph_read_whole(struct stream_reader *reader, const struct registry *registry,
                      struct graph **graph, struct error *err);
 

@@ -66,7 +66,7 @@ struct fetch_place {
     struct edge edge;
 };
 
-/* Where the edge stood; 0: its node does not say, as it is of an entry of one part. */
+/* The place where the edge stood; 0: its node does not say, as it is of an entry of one part. */
 static long position_of(const struct graph *graph, const struct entry *entry, struct edge edge)
 {
     const struct attr_value *notes = node_attr(graph_node(graph, edge.node), JOIN_ORDER);

@@ -287,7 +287,7 @@ int registry_add(struct registry *registry, const struct op_def *const *ops, siz
 /* Thread-safe once filled. NULL when there is no such op. */
 const struct op *registry_find(const struct registry *registry, const char *name);
 
-/* All ops, sorted by name. */
+/* The number of ops, and all of them sorted by name. */
 size_t registry_count(const struct registry *registry);
 const struct op *registry_at(const struct registry *registry, size_t index);
 

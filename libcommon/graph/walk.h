@@ -55,7 +55,7 @@ static inline const struct node *graph_walk_next(struct graph_walk *walk, const 
     return walk->n ? graph_node(graph, walk->stack[--walk->n]) : NULL;
 }
 
-/* By node: whether it was walked to, or what was needs it. */
+/* Ends the walk: for each node, whether it was walked to, or what was needs it. */
 static inline const bool *graph_walk_end(struct graph_walk *walk, const struct graph *graph)
 {
     while (walk->n)

@@ -71,8 +71,8 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
 void clock_rejoin(struct clock *clock, const struct push_id *id, const struct journal_head *heads,
                   int n, struct clock_waiter *waiter);
 
-/* From now on the one worker's own steps drive the rounds, and nothing is staged: a push that waits
- * has ended with its step, and the worker that joins again pushes it again. */
+/* Makes the one worker's own steps drive the rounds from now on. Nothing is staged: a push that
+ * waits has ended with its step, and the worker that joins again pushes it again. */
 void clock_drive_by_worker(struct clock *clock);
 
 /* A worker's push, staged on all shards, of a step that was computed from `version`. Answers as the
@@ -81,7 +81,7 @@ void clock_drive_by_worker(struct clock *clock);
 void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
                 struct clock_waiter *waiter);
 
-/* From now on workers have state, which is on the shards before a worker rests or leaves. */
+/* Says that workers have state, which is on the shards before a worker rests or leaves. */
 void clock_keep_states(struct clock *clock);
 
 /* A worker's state, as of its last push that was decided, is on the shards. Answers when nobody
@@ -133,7 +133,7 @@ struct clock_worker {
     double waited, seen; /* seconds in pushes; since it was last heard of */
 };
 
-/* By rank; returns how many there are, of which at most `max` are stored. */
+/* Lists workers by rank; returns how many there are, of which at most `max` are stored. */
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
 int64_t clock_version(struct clock *clock);
 

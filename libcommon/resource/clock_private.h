@@ -82,15 +82,14 @@ bool clock_may_go_on(const struct clock *clock, const struct clock_member *membe
 bool clock_misses(const struct clock *clock, const struct clock_member *member);
 /* Returns whether a worker that has states is asked for it with the answer to its last push. */
 bool clock_asks_for(const struct clock *clock, const struct clock_member *member);
-/* For policies: whether the member's push waits and may count; the first that came of those, or
- * NULL. */
+/* For policies: returns whether the member's push waits and may count. */
 bool clock_is_fresh(const struct clock *clock, const struct clock_member *member);
 struct clock_member *clock_first_fresh(struct clock *clock);
 
 /* clock.c */
 struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make);
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what);
-/* After every change: tells all whose wait is over, when the lock is gone. */
+/* Unlocks after a change, and tells all whose wait is over. */
 void clock_unlock(struct clock *clock);
 /* The push of a member that waits never counts. */
 void clock_decide_late(struct clock *clock, struct clock_member *member);

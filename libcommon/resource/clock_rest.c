@@ -38,7 +38,7 @@ void clock_update_asks(struct clock *clock)
     clock->seen_version = clock->version;
 }
 
-/* Also if it has gone on since, and its next push waits: that is not decided. */
+/* Returns true also if it has gone on since, and its next push waits: that is not decided. */
 bool clock_rests(const struct clock_member *member)
 {
     return member->kept_seq == member->last_seq;

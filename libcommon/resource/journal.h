@@ -33,8 +33,8 @@ extern const struct resource_kind journal_kind;
 /* Finds or makes the journal of the worker whose variables these are. */
 struct journal *journal_of(struct variable_store *store, const char *container);
 
-/* Where it is to be, and whose it is: a number that no other worker, graph or job has. Nothing is
- * made or opened before somebody asks for its heads. */
+/* Says where the journal is to be, and whose it is: a number that no other worker, graph or job
+ * has. Nothing is made or opened before somebody asks for its heads. */
 void journal_place(struct journal *journal, const char *path, uint64_t owner);
 /* Returns whether something of what was found there is lost, as it was damaged or another's; said
  * once. */
@@ -72,7 +72,7 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
 int journal_add(struct journal *journal, int64_t step, const char *name, const struct tensor *value,
                 struct error *err);
 
-/* All values of the step are written. */
+/* Commits the step, all of whose values are written. */
 int journal_commit(struct journal *journal, int64_t step, struct error *err);
 
 #endif

@@ -66,7 +66,7 @@ int journal_file_clear(struct journal_file *file, struct error *err);
 
 /* The sum of a copy of that step as it stands: of its head and values. */
 uint64_t journal_file_sum(const struct journal_file *file, int copy, int64_t step);
-/* When the bytes of a value's copy are written. */
+/* Seals a value's copy when its bytes are written. */
 void journal_value_seal(struct journal_value *value, int copy);
 
 /* The extent of that name, type and shape; NULL: there is none. */
@@ -76,7 +76,7 @@ struct journal_value *journal_file_find(const struct journal_file *file, const c
 struct journal_value *journal_file_add(struct journal_file *file, const char *name,
                                        const struct tensor *like, struct error *err);
 
-/* Where one of its copies is. */
+/* The place of one of its copies. */
 static inline void *journal_data(struct journal_value *value, int copy)
 {
     return (char *)value + JOURNAL_PAGE + (size_t)copy * value->bytes;

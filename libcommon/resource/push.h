@@ -13,8 +13,8 @@ struct push_id {
     int64_t seq; /* of the worker's steps: 1, 2, ... */
 };
 
-/* How many pushes of a worker count, as a file has it that is written by one store: the count, and
- * a sum of it and of whose it is. Opened, it is what was sealed; -1: it is not. */
+/* Seals the number of a worker's pushes that count, for a file that is written by one store: the
+ * count, and a sum of it and of whose it is. Opened, it is what was sealed; -1: it is not. */
 uint64_t push_count_seal(int64_t worker, int64_t count);
 int64_t push_count_open(int64_t worker, uint64_t sealed);
 

@@ -23,7 +23,7 @@ const char *shard_view_verb(const struct shard_view *view);
 void shard_view_add(const struct shard_view *view, bool json, const char *task,
                     const msgpack_object *reply, struct str *rows);
 
-/* All rows, under the view's head, in columns; a view for scripts has neither. */
+/* Prints all rows, under the view's head, in columns; a view for scripts has neither. */
 void shard_view_print(const struct shard_view *view, const struct str *rows, struct str *out);
 
 #endif

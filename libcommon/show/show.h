@@ -79,7 +79,7 @@ void show_json_float(struct str *line, double value);
 /* A byte that is no UTF-8 becomes the character of its number. */
 void show_json_text(struct str *line, const char *text, size_t n);
 
-/* Any header field, as the same in JSON. */
+/* Prints any header field as the same in JSON. */
 void show_json_value(struct str *line, const msgpack_object *value);
 
 /* "loss 0.31  accuracy 1": the scalars of a fetch record, for a live line. */

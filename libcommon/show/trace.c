@@ -184,7 +184,7 @@ static double mean_ns(const struct total *total, bool of_step)
     return (total->ns - (others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
 }
 
-/* As if the first had been like the others. */
+/* The time as if the first call had been like the others. */
 static double steady_ns(const struct total *total)
 {
     return mean_ns(total, false) * (double)total->calls;

@@ -37,9 +37,9 @@ struct control {
     bool rests; /* nobody can be let in at present, for want of descriptors */
 };
 
-/* Without a folder: nobody asks, but control_wait waits. One socket a folder: whoever calls this
- * has it to himself, and replaces what another one has left there. ERR_IO, and it is as without
- * one. */
+/* Opens the folder's socket; without a folder nobody asks, but control_wait waits. One socket a
+ * folder: the caller has it alone, and replaces what another one has left there. ERR_IO, and it is
+ * as without one. */
 int control_open(struct control *control, const char *folder, struct error *err);
 
 /* Waits until there is something to be read from `also` (-1: nothing), or for control_serve, so

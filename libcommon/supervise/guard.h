@@ -47,8 +47,8 @@ void guard_run(const struct guard_options *guard);
  * the lock; -1: an error with its exit status and no text, as it has said why. */
 int guard_start(const struct guard_options *guard, const char *program, struct error *err);
 
-/* All is over: returns when the guard has tidied up. -1: there is none. False: it stood still, and
- * was killed; another one has to do it. */
+/* Releases the guard when all is over, and returns when it has tidied up. -1: there is none. False:
+ * it stood still, and was killed; another one has to do it. */
 bool guard_release(int pidfd);
 
 /* The status of a child, which is killed if it has not ended in time. */

@@ -28,7 +28,7 @@ bool guard_has_ended(int pidfd)
 
 /* ---- the owner ---- */
 
-/* Its stdout; -1: it cannot be run. */
+/* Starts the guard and returns its stdout; -1: it cannot be run. */
 static int run_guard(const struct guard_options *guard, const char *program, pid_t *pid)
 {
     char owner[32];

@@ -12,7 +12,7 @@
 
 #define SETTLE_SECONDS 0.3 /* within which the end of others is heard of */
 
-/* From now on nothing is started again. */
+/* Gives up: from now on nothing is started again. */
 void give_up(struct supervisor *s, struct task *task, const char *after)
 {
     char cause[TEXT_BYTES];

@@ -40,7 +40,7 @@ static char *state_json(const struct supervisor *s)
     return text;
 }
 
-/* Any user who may enter the folder may read it. */
+/* Writes the state. Any user who may enter the folder may read it. */
 void state_write(struct supervisor *s)
 {
     struct error ignored = ERROR_INIT;

@@ -23,7 +23,7 @@ int64_t box_count(const struct box *box)
     return n;
 }
 
-/* Where an element is in the tensor of a box. */
+/* The place of an element in the tensor of a box. */
 static size_t place_in(const struct box *box, const int64_t *at)
 {
     int64_t place = 0;
@@ -43,7 +43,7 @@ static int64_t run_of(const struct box *both, const struct box *a, const struct 
     return run;
 }
 
-/* From where a run begins to where the next one does. */
+/* Steps from the begin of a run to that of the next one. */
 static void next_run(const struct box *both, int axis, int64_t *at)
 {
     for (int i = axis - 1; i >= 0 && ++at[i] == both->first[i] + both->size[i]; i--)

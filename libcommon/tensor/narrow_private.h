@@ -24,7 +24,7 @@ typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef int32_t integers __attribute__((vector_size(4 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));
 
-/* By address: vectors as arguments have no stable ABI. */
+/* Takes addresses: vectors as arguments have no stable ABI. */
 static inline void choose(words *value, const integers *where, const words *other)
 {
     *value = (*value & ~(words)*where) | (*other & (words)*where);

@@ -120,7 +120,7 @@ static int close_list(struct scan *s, struct error *err)
     return 0;
 }
 
-/* After a value inside a list: closes the lists that end here, steps over the comma. */
+/* Called after a value inside a list: closes the lists that end here, steps over the comma. */
 static int after_value(struct scan *s, struct error *err)
 {
     while (s->depth) {

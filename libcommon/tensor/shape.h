@@ -34,7 +34,7 @@ bool shape_equal(const struct shape *a, const struct shape *b); /* also of what 
 /* Elements of a known shape; -1 if something is unknown or the product overflows. */
 int64_t shape_count(const struct shape *shape);
 
-/* Those of dimensions [from, to) of a known shape, whose product does not overflow. */
+/* Counts the elements of dimensions [from, to) of a known shape; the product does not overflow. */
 static inline int64_t shape_count_of(const struct shape *shape, int from, int to)
 {
     int64_t count = 1;
@@ -72,7 +72,7 @@ bool shape_parse(const char *text, struct shape *shape);
 void shape_print_typed(struct str *out, enum dtype type, const struct shape *shape);
 bool shape_parse_typed(const char *text, enum dtype *type, struct shape *shape);
 
-/* For messages: the text lies in one of a few per-thread buffers, valid for the next 7 calls. */
+/* Prints for messages: the text lies in one of a few per-thread buffers, valid for 7 calls. */
 const char *shape_text(const struct shape *shape);
 const char *shape_text_typed(enum dtype type, const struct shape *shape);
 

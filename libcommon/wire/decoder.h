@@ -75,8 +75,7 @@ struct decoder { /* the members are the decoder's own, but for `options`, `offse
 /* Begins a record: what it held before is released. */
 void decoder_start(struct decoder *decoder, struct record *record);
 
-/* Where the next bytes go, and how many of them are wanted: more than 0 unless the record is
- * there. */
+/* Says where the next bytes go, and how many are wanted: more than 0 until the record is there. */
 void decoder_want(const struct decoder *decoder, void **out, size_t *n);
 
 /* n bytes (at most as many as were wanted) are there. ERR_DATA: damaged, or beyond the limits;

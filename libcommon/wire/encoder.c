@@ -52,7 +52,7 @@ void pack_begin(msgpack_packer *packer, struct str *out)
     msgpack_packer_init(packer, out, append);
 }
 
-/* As msgpack's own, several times faster for what most texts of a header are. */
+/* Packs like msgpack's own, several times faster for what most texts of a header are. */
 void pack_text_of(msgpack_packer *packer, const char *text, size_t n)
 {
     if (n < SHORT_TEXT) {

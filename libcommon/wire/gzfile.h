@@ -46,7 +46,7 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
 /* Exactly n bytes. ERR_DATA "truncated after K bytes" when there are fewer. */
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err);
 
-/* All that is left; the memory is the caller's to mem_free, also after a failure. */
+/* Reads all that is left; the memory is the caller's to mem_free, also after a failure. */
 int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error *err);
 
 /* False when it is certain that fewer than n bytes are left: before memory is taken for them. Known

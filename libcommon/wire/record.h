@@ -129,8 +129,8 @@ void stream_reader_free(struct stream_reader *reader);
 void stream_reader_on_wait(struct stream_reader *reader, int (*wait)(void *context, struct error *),
                            void *context);
 
-/* For a file that is still being written: called where it ends before a trailer; 0: look again,
- * anything else is what stream_read fails with. */
+/* Sets what is called where a file that is still being written ends before a trailer; 0: look
+ * again, anything else is what stream_read fails with. */
 void stream_reader_on_end(struct stream_reader *reader, int (*grow)(void *context, struct error *),
                           void *context);
 
@@ -141,7 +141,7 @@ void stream_reader_go_on(struct stream_reader *reader, int fd);
 int stream_reader_peek(struct stream_reader *reader, void *bytes, size_t n, size_t *got,
                        struct error *err);
 
-/* All that is left, appended, for input that is no stream. */
+/* Appends all that is left, for input that is no stream. */
 int stream_reader_take_rest(struct stream_reader *reader, struct str *bytes, struct error *err);
 
 /* The next record, hello and end excluded. Returns 0 and sets *more; *more is false at the end of
@@ -198,7 +198,7 @@ int stream_flush(struct stream_writer *writer, struct error *err);
 /* Hello if nothing was written yet, trailer, flush. */
 int stream_finish(struct stream_writer *writer, struct error *err);
 
-/* After stream_finish: another stream, of a length that is not known, is written behind it. */
+/* Begins, after stream_finish, another stream of unknown length behind it. */
 void stream_begin_anew(struct stream_writer *writer);
 
 /* Tells the next stage that this one failed; best effort, no error of its own. */

@@ -77,7 +77,7 @@ struct take {
     int n;
 };
 
-/* All of one shape. */
+/* Adds up values of one shape. */
 static int add_up(const struct take *t, int value, bool mean)
 {
     const struct tensor *first = &t->staged[0].values[value];

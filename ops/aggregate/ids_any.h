@@ -15,7 +15,7 @@ static inline struct push_id id_of_step(const struct step *step)
     return (struct push_id){step->replica, step->incarnation, step->number};
 }
 
-/* Where a resource is, as variables are. */
+/* The container of a resource, as of variables. */
 static inline const char *container_of_node(const struct node *node)
 {
     const char *container = node_string(node, "container");

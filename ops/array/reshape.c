@@ -109,8 +109,8 @@ int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, str
 
 /* ---- Reshape ---- */
 
-/* With something unknown: the open dimension can still follow if it is the only one; not where
- * another is 0, as then it may be anything. */
+/* Reshapes with something unknown: the open dimension can still follow if it is the only one; not
+ * where another is 0, as then it may be anything. */
 static int reshape_partly(struct infer *infer, const struct shape *wanted)
 {
     const struct shape *in = infer_shape(infer, 0);

@@ -37,7 +37,7 @@ static inline void strided_add(struct strided *s, int64_t dim, int64_t to, int64
  * are merged. */
 int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from);
 
-/* All elements of `out`: `value`, which lies where tensors do, or the first bytes of `bits`. */
+/* Fills `out` with `value`, which lies where tensors do, or with the first bytes of `bits`. */
 int strided_fill(struct kernel_call *call, struct tensor *out, const void *value);
 int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bits);
 

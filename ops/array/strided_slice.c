@@ -50,7 +50,7 @@ static int add_range(struct resolve *r, int64_t start, int64_t step, int64_t cou
     return 0;
 }
 
-/* All of a dimension that the specification does not mention. */
+/* Takes all of a dimension that the specification does not mention. */
 static int take_all(struct resolve *r)
 {
     int64_t dim = r->in->dims[r->range->rank];

@@ -28,8 +28,8 @@ bool gemm_has_rows(const struct gemm *gemm);
 bool gemm_rows(const struct gemm *gemm, const void *a, const void *b, int64_t row, int64_t n,
                void *rows);
 
-/* By at most `threads` threads. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass
- * one thread. */
+/* Multiplies by at most `threads` threads; inside a parallel region, pass one. Dimensions beyond
+ * 2^31 are ERR_DATA. */
 int gemm_run(const struct gemm *gemm, const void *a, const void *b, void *c, int threads,
              struct error *err);
 

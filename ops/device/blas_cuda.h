@@ -54,7 +54,7 @@ struct cuda_blas {
 
 extern const struct cuda_blas cuda_blas_real;
 
-/* Before the first product, of prepare. */
+/* Opens the library before the first product, from a prepare. */
 int cuda_blas_open(struct cuda_device *d, struct error *err);
 void cuda_blas_close(struct cuda_device *d);
 

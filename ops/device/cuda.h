@@ -122,7 +122,8 @@ extern const struct device_capture cuda_capture;
 /* The stream that the queue is to the calling thread. */
 struct cuda_stream *cuda_stream(struct cuda_device *d, enum queue_kind queue);
 
-/* As cuda_check, but while the thread captures the capture has failed, and the device has not. */
+/* Checks like cuda_check, but while the thread captures the capture has failed, and the device has
+ * not. */
 int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, struct error *err);
 
 #endif

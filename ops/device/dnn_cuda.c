@@ -72,7 +72,7 @@ static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c,
     return d->device.memory->alloc(&d->device, (size_t)bytes);
 }
 
-/* With memory of its own; false: there is not as much, or the library fails. */
+/* Measures with memory of its own; false: there is not as much, or the library fails. */
 static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c,
                     struct cuda_dnn_algorithm *found)
 {

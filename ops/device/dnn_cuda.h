@@ -88,8 +88,8 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
 /* Returns the name of a float type. */
 const char *cuda_dnn_type_name(enum cuda_type type);
 
-/* With the device's dnn_lock held: what the library is asked for next goes into the compute queue;
- * 0, or what a status of the library says. */
+/* Makes the library put into the compute queue what it is asked for next, with the device's
+ * dnn_lock held; 0, or what a status of the library says. */
 int cuda_dnn_use_queue(struct cuda_device *d, struct error *err);
 int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err);
 

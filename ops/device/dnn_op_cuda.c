@@ -79,8 +79,8 @@ static size_t vector_bytes(const struct cuda_dnn_op *op)
     return ALIGN_UP((size_t)op->channels * sizeof(double));
 }
 
-/* All of it zeros, as what was there before may be slow to compute with; NULL: there is not as
- * much. */
+/* Allocates memory of zeros, as what was there before may be slow to compute with; NULL: there is
+ * not as much. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
                                  size_t scratch, struct trial *t)
 {

@@ -101,7 +101,7 @@ int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family 
                        const struct cuda_dnn_op *op, const void *launch, size_t scratch,
                        struct cuda_dnn_step *step);
 
-/* By whichever was chosen. KERNEL_ENQUEUED, or an error. */
+/* Launches whichever was chosen. KERNEL_ENQUEUED, or an error. */
 int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
                     const struct cuda_dnn_family *family, const void *launch);
 

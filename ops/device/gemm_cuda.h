@@ -18,7 +18,7 @@ struct cuda_gemm_plan {
     size_t bytes; /* of scratch memory */
 };
 
-/* Before the first product, of prepare. ERR_UNAVAILABLE: a library is missing. */
+/* Opens the libraries before the first product, from a prepare. ERR_UNAVAILABLE: one is missing. */
 int cuda_gemm_open(struct cuda_device *d, struct error *err);
 void cuda_gemm_close(struct cuda_device *d);
 
@@ -31,8 +31,8 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
 void cuda_gemm_name(const struct cuda_device *d, const struct cuda_gemm_plan *plan,
                     const char *kernel, char name[CUDA_GEMM_NAME_BYTES]);
 
-/* With scratch memory of plan->bytes, aligned to MEM_ALIGNMENT. KERNEL_ENQUEUED, or an error.
- * Thread-safe. */
+/* Multiplies with scratch memory of plan->bytes, aligned to MEM_ALIGNMENT. KERNEL_ENQUEUED, or an
+ * error. Thread-safe. */
 int cuda_gemm_run(struct kernel_call *call, const struct cuda_gemm *gemm,
                   const struct cuda_gemm_plan *plan, void *scratch);
 

@@ -83,7 +83,7 @@ static void host_buffer_free(struct buffer *buffer)
     mem_free(buffer);
 }
 
-/* Where none can be pinned any other will do. */
+/* Allocates pinned memory; where none can be pinned any other will do. */
 static struct buffer *alloc_host(struct device *device, size_t bytes)
 {
     struct cuda_device *d = cuda_device(device);

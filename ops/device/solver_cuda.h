@@ -60,7 +60,7 @@ struct cuda_solver {
 
 extern const struct cuda_solver cuda_solver_real;
 
-/* Before the first call, of prepare. */
+/* Opens the library before the first call, from a prepare. */
 int cuda_solver_open(struct cuda_device *d, struct error *err);
 void cuda_solver_close(struct cuda_device *d);
 

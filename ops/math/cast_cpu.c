@@ -97,7 +97,7 @@ CONVERT(store_float_INT64, double, int64_t,
                        : (int64_t)x)
 CONVERT(store_float_UINT64, double, uint64_t, !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x)
 
-/* To float32, so that a second rounding to 16 bits does not mistake it for a tie: one that is
+/* Rounds to float32 so that a second rounding to 16 bits does not mistake it for a tie: one that is
  * inexact is cut toward zero and made odd in its last bit. */
 static void to_odd(int64_t n, const void *px, void *po)
 {

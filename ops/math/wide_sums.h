@@ -18,7 +18,7 @@ struct wide_sums {
     uint8_t *state;    /* terms since then, and WIDE_SUMS_SPILLED */
 };
 
-/* For n rows, to which nothing was added; the memory is the call's. ERR_OS. */
+/* Begins sums of n rows, to which nothing was added; the memory is the call's. ERR_OS. */
 int wide_sums_begin(struct kernel_call *call, struct wide_sums *w, int64_t n, int64_t length);
 
 /* Counts a term of a row that has this state: whether the row is to be spilled. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/band.h"
 
-/* All of them if it is negative. */
+/* The number of diagonals: all of them if it is negative. */
 static int64_t diagonals(const struct tensor *number, int64_t most)
 {
     int64_t n = tensor_get_int64(number, 0);

@@ -92,7 +92,7 @@ static int copy_and_factor(const struct linear_job *job, uint16_t code)
     return result ? result : factor(job, CUDA_LU, factors, code);
 }
 
-/* By the factors of what the library sees, in the place of b: [n, columns] by columns. */
+/* Solves by the factors of what the library sees, in the place of b: [n, columns] by columns. */
 static int solve_by_factors(const struct linear_job *job, bool transposed, int columns, void *b)
 {
     struct cuda_lu_solution solution = {.type = job->type,

@@ -7,7 +7,7 @@
 #include "ops/math/elementwise_def.h"
 #include "ops/math/gradients.h"
 
-/* From the incoming gradient and the forward output, so that the input need not be kept. */
+/* Computes from the incoming gradient and the forward output: the input need not be kept. */
 static void from_output(struct grad *g)
 {
     g->in[0] = grad_fused(g, g->out[0], grad_output(g, 0));

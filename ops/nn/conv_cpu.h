@@ -13,8 +13,7 @@
  * fails. */
 int conv_chain(const struct conv *conv, struct kernel_setup *setup);
 
-/* Any floating type, by matrix products over unrolled windows; everything row-major, nothing empty.
- */
+/* Convolves any floating type by products over unrolled windows; all row-major, nothing empty. */
 int conv_by_gemm(const struct conv *conv, struct kernel_call *call, bool deterministic,
                  const struct tensor *const operands[3]);
 

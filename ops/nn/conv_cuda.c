@@ -106,8 +106,8 @@ static void by_positions(const struct conv_steps *s, int64_t images, struct cuda
     }
 }
 
-/* Without matrices; by columns, in which each of ours is its transpose: output' = filter' matrix',
- * and so on. */
+/* The product without matrices; by columns, in which each of ours is its transpose: output' =
+ * filter' matrix', and so on. */
 static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
 {
     const struct conv *c = s->conv;

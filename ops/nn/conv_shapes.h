@@ -30,7 +30,8 @@ int conv_init(struct conv *conv, const struct node *node, struct error *err);
 /* Solves for the shapes of prepare, which are known. ERR_DATA when they do not fit. */
 int conv_plan(struct kernel_setup *setup, struct conv *conv);
 
-/* For those of a call, whose sizes are read on the host; `form`: as conv_init has left it. */
+/* Describes the convolution of a call, whose sizes are read on the host; `form`: as conv_init has
+ * left it. */
 int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv);
 
 /* An operand has no elements: the result is zeros. */

@@ -22,8 +22,8 @@ void local_leave(const struct local_box *box, const void *matrix, void *tensor);
 /* Adds what another matrix has, whose rows are `step` apart. */
 void local_add(const struct local_box *box, int64_t step, const void *rows, void *matrix);
 
-/* By one thread: gemm_run, or loops for what is too small to be worth a call. Which, follows from
- * the sizes. */
+/* Multiplies by one thread: gemm_run, or loops for what is too small to be worth a call. The choice
+ * follows from the sizes. */
 int local_product(const struct gemm *gemm, const void *a, const void *b, void *c,
                   struct error *err);
 

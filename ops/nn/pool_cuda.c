@@ -17,7 +17,7 @@ struct cuda_pool_state {
     struct window window;
 };
 
-/* Without addresses; the window is solved. */
+/* Describes the pool without addresses; the window is solved. */
 static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, const struct window *w,
                                  const struct shape *image)
 {

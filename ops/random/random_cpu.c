@@ -43,7 +43,7 @@ static inline void uniform32(const struct draw *d, const uint32_t *words, float 
         values[k] = uniform_float32(words[k]);
 }
 
-/* As many bits as a number below 1 has; each value is as likely as any other. */
+/* Draws as many bits as a number below 1 has; each value is as likely as any other. */
 static inline void uniform_half(const struct draw *d, const uint32_t *words, uint16_t *values)
 {
     int bits = d->type == FLOAT16 ? 11 : 8;

@@ -245,7 +245,7 @@ void call_open(lua_State *L);
 void context_open(lua_State *L);
 /* The edge by which `edge` is seen in the context. */
 struct edge context_route(lua_State *L, int context, struct edge edge);
-/* For a reference, which cannot be switched: whether the pivot must guard its user instead. */
+/* Returns, for a reference, which cannot be switched, whether the pivot must guard its user. */
 bool context_route_ref(lua_State *L, int context, struct edge edge);
 /* Returns whether a control edge from `node` may lead into the context as it is; if not, it was
  * moved to the loop's Enters. */

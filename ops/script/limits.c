@@ -88,7 +88,8 @@ static double cost_of_concat(lua_State *L)
     return number(L, 4, 0) - number(L, 3, 0);
 }
 
-/* For functions that go through a list its real length counts; __len could say anything. */
+/* The cost of functions that go through a list: its real length counts; __len could say
+ * anything. */
 static double cost_of_list(lua_State *L)
 {
     if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL)

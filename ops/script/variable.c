@@ -192,8 +192,8 @@ static void start_entry(struct script *s, const char *name)
         vec_push(&s->edges, entry->edges[k]);
 }
 
-/* Where all answers come together: in each of the tasks, if variables are in each of some; the
- * device is open, as a kernel may have none there. */
+/* The place where all answers come together: in each of the tasks, if variables are in each of
+ * some; the device is open, as a kernel may have none there. */
 static const char *place_of_ready(struct script *s)
 {
     for (size_t i = 0; i < s->variables.n; i++) {

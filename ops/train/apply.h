@@ -59,11 +59,11 @@ struct apply_batch apply_batch_of(const struct node *node);
 /* Checks all shapes, then opens all references for writing: if it fails, nothing is changed. */
 int apply_batch_open(struct kernel_call *call, const struct apply_batch *batch);
 
-/* Those of variables `first` to first + n - 1, when all are open. */
+/* Collects the arguments of variables `first` to first + n - 1, when all are open. */
 void apply_batch_collect(const struct kernel_call *call, const struct apply_batch *batch, int first,
                          int n, struct apply_arguments *arguments);
 
-/* As apply_finish; the op has no output. */
+/* Finishes like apply_finish; the op has no output. */
 int apply_batch_finish(struct kernel_call *call, int result);
 
 #endif

@@ -230,7 +230,7 @@ struct product_work {
     bool failed;
 };
 
-/* Those that follow the first `elements`. */
+/* The address behind the first `elements`. */
 static void *skip(void *data, int64_t elements, enum dtype type)
 {
     return data ? (char *)data + elements * (int64_t)dtype_bytes(type) : NULL;

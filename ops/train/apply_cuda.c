@@ -25,7 +25,7 @@ static struct cuda_apply_part apply_part(const struct apply_arguments *arguments
     return part;
 }
 
-/* All of one rule and its scalars, which are those of the first. */
+/* Launches updates of one rule and its scalars, which are those of the first. */
 static int launch(struct kernel_call *call, const struct apply_arguments *first,
                   const struct cuda_apply_part *parts, int n_parts)
 {

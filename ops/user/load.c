@@ -123,8 +123,7 @@ static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, 
     return 0;
 }
 
-/* In a registry of their own first: a declaration that is malformed leaves the real one as it is.
- */
+/* Tries a registry of its own first: a malformed declaration leaves the real one as it is. */
 static int check_declarations(const struct loaded_ops *loaded, struct error *err)
 {
     struct registry *trial = registry_new();

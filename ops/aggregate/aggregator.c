@@ -7,23 +7,23 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
-const struct op_def op_AggregatorPush = {
-    .name = "AggregatorPush",
-    .inputs = "values: T...",
-    .outputs = "token: int64",
-    .attrs = "T: list(any) >= 1, aggregator: string, container: string = \"\"",
-    .doc = "Stages what a worker's step pushes to the variables of a device.",
-    .detail = "It is kept under worker, incarnation and number of the step; the token is the "
-              "latter. Staged once\nmore, it is replaced. It counts when a ClockPush that "
-              "waits for those of all devices does.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .keeps = 1 << 0,
-    .round = ROUND_PUSH,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = infer_output_scalar,
-    .no_gradient = "a graph is replicated after its gradients are there",
-};
+#define AGGREGATOR(op, ...)                                                                        \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient =                                                  \
+                                       "a graph is replicated after its gradients are there",      \
+                                   __VA_ARGS__}
+
+AGGREGATOR(AggregatorPush, .inputs = "values: T...", .outputs = "token: int64",
+           .attrs = "T: list(any) >= 1, aggregator: string, container: string = \"\"",
+           .doc = "Stages what a worker's step pushes to the variables of a device.",
+           .detail =
+               "It is kept under worker, incarnation and number of the step; the token is the "
+               "latter. Staged once\nmore, it is replaced. It counts when a ClockPush that "
+               "waits for those of all devices does.",
+           .flags = OP_STATEFUL | OP_NO_GRADIENT, .keeps = 1 << 0, .round = ROUND_PUSH,
+           .shape = infer_output_scalar);
 
 static int take_shape(struct infer *infer)
 {
@@ -49,10 +49,8 @@ static int take_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_AggregatorTake = {
-    .name = "AggregatorTake",
-    .inputs = "members: int64, dropped: int64",
-    .outputs = "values: T...",
+AGGREGATOR(
+    AggregatorTake, .inputs = "members: int64, dropped: int64", .outputs = "values: T...",
     .attrs = "T: list(any) >= 1, shapes: list(shape), reductions: list(string), "
              "aggregator: string, container: string = \"\"",
     .doc = "Takes what the members of a round staged, reduced to one value each.",
@@ -60,10 +58,5 @@ const struct op_def op_AggregatorTake = {
         "members and dropped are a ClockRound's. mean and sum add in the order of members, first "
         "is the\nfirst member's; rows puts the members' rows one after the other, mean_rows also "
         "divides them by\ntheir number. What is staged of dropped pushes is forgotten.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
-    .round = ROUND_TAKE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = take_shape,
-    .no_gradient = "a graph is replicated after its gradients are there",
-};
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_SHAPED_BY_DATA, .round = ROUND_TAKE,
+    .shape = take_shape);

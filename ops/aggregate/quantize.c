@@ -114,43 +114,27 @@ CODES(DequantizeGradient, .inputs = "code: uint8, ranks: int64", .outputs = "mea
           "`shape` is\nthe shape of one of them.",
       .shape = dequantize_shape);
 
-const struct op_def op_ApplyResidual = {
-    .name = "ApplyResidual",
-    .inputs = "residual: Ref(float32), gradient: float32, code: uint8, first: int64",
-    .outputs = "output_ref: Ref(float32)",
-    .attrs = CODE_ATTRS,
+#define QUANTIZER(op, ...)                                                                         \
+    const struct op_def op_##op = {.name = #op, .no_gradient = NO_GRADIENT, __VA_ARGS__}
+
+QUANTIZER(
+    ApplyResidual, .inputs = "residual: Ref(float32), gradient: float32, code: uint8, first: int64",
+    .outputs = "output_ref: Ref(float32)", .attrs = CODE_ATTRS,
     .doc = "What the code of a gradient has lost, into the residual that it was made with.",
     .detail =
         "Elements of the residual from those of group `first` on: residual = residual + gradient "
         "-\nwhat the code stands for. code = QuantizeGradient(gradient, residual, first), before.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .cost = cost_elements,
-    .shape = residual_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .flags = OP_STATEFUL | OP_NO_GRADIENT, .cost = cost_elements, .shape = residual_shape);
 
-const struct op_def op_CollectiveRank = {
-    .name = "CollectiveRank",
-    .outputs = "rank: int64",
-    .attrs = COLLECTIVE_GROUP_ATTRS,
-    .doc = "The worker's number among those that reduce together, as a vector of one.",
-    .detail = "In a group (AllReduce) its place by rank.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .cost = cost_view,
-    .shape = rank_shape,
-    .no_gradient = NO_GRADIENT,
-};
+QUANTIZER(CollectiveRank, .outputs = "rank: int64", .attrs = COLLECTIVE_GROUP_ATTRS,
+          .doc = "The worker's number among those that reduce together, as a vector of one.",
+          .detail = "In a group (AllReduce) its place by rank.",
+          .flags = OP_STATEFUL | OP_NO_GRADIENT, .cost = cost_view, .shape = rank_shape);
 
-const struct op_def op_CollectivePart = {
-    .name = "CollectivePart",
-    .inputs = "ranks: int64, rank: int64",
-    .outputs = "first: int64",
-    .attrs = "rows: int >= 0",
-    .doc = "The first of the rows that are a member's, where rows are shared out.",
-    .detail = "Of n rows in N parts each has n / N, the first n % N one more. `ranks` are those of "
+QUANTIZER(CollectivePart, .inputs = "ranks: int64, rank: int64", .outputs = "first: int64",
+          .attrs = "rows: int >= 0",
+          .doc = "The first of the rows that are a member's, where rows are shared out.",
+          .detail =
+              "Of n rows in N parts each has n / N, the first n % N one more. `ranks` are those of "
               "all\nmembers, in order, and `rank` the member's.",
-    .flags = OP_NO_GRADIENT,
-    .cost = cost_view,
-    .shape = part_shape,
-    .no_gradient = NO_GRADIENT,
-};
+          .flags = OP_NO_GRADIENT, .cost = cost_view, .shape = part_shape);

@@ -118,20 +118,15 @@ static void concat_gradient(struct grad *g)
     }
 }
 
-const struct op_def op_Concat = {
-    .name = "Concat",
-    .inputs = "concat_dim: int32, values: N*T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, N: int >= 2",
-    .doc = "Tensors joined along a dimension.",
-    .detail = "They agree in all other dimensions."
-              "\n" NO_STRINGS,
-    .value = concat_value,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = concat_shape,
-    .gradient = concat_gradient,
-};
+#define PARTS(op, ...)                                                                             \
+    const struct op_def op_##op = {.name = #op, .cost = cost_elements, __VA_ARGS__}
+
+PARTS(Concat, .inputs = "concat_dim: int32, values: N*T", .outputs = "output: T",
+      .attrs = "T: numeric|bool, N: int >= 2", .doc = "Tensors joined along a dimension.",
+      .detail = "They agree in all other dimensions."
+                "\n" NO_STRINGS,
+      .value = concat_value, .half = HALF_CLEAR, .shape = concat_shape,
+      .gradient = concat_gradient);
 
 static int offset_shape(struct infer *infer)
 {
@@ -143,17 +138,11 @@ static int offset_shape(struct infer *infer)
     return code;
 }
 
-const struct op_def op_ConcatOffset = {
-    .name = "ConcatOffset",
-    .inputs = "concat_dim: int32, shape: N*int32",
-    .outputs = "offset: N*int32",
-    .attrs = "N: int >= 2",
-    .doc = "Where tensors of these shapes begin in what Concat makes of them.",
-    .flags = OP_NO_GRADIENT,
-    .cost = cost_elements,
-    .shape = offset_shape,
-    .no_gradient = "its result depends on shapes only",
-};
+PARTS(ConcatOffset, .inputs = "concat_dim: int32, shape: N*int32", .outputs = "offset: N*int32",
+      .attrs = "N: int >= 2",
+      .doc = "Where tensors of these shapes begin in what Concat makes of them.",
+      .flags = OP_NO_GRADIENT, .shape = offset_shape,
+      .no_gradient = "its result depends on shapes only");
 
 /* ---- Split ---- */
 
@@ -189,15 +178,7 @@ static void split_gradient(struct grad *g)
     mem_free(edges);
 }
 
-const struct op_def op_Split = {
-    .name = "Split",
-    .inputs = "split_dim: int32, value: T",
-    .outputs = "output: num_split*T",
-    .attrs = "T: numeric|bool, num_split: int >= 1",
-    .doc = "A tensor cut into equal parts along a dimension.",
-    .detail = NO_STRINGS,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = split_shape,
-    .gradient = split_gradient,
-};
+PARTS(Split, .inputs = "split_dim: int32, value: T", .outputs = "output: num_split*T",
+      .attrs = "T: numeric|bool, num_split: int >= 1",
+      .doc = "A tensor cut into equal parts along a dimension.", .detail = NO_STRINGS,
+      .half = HALF_CLEAR, .shape = split_shape, .gradient = split_gradient);

@@ -47,20 +47,16 @@ static void pack_gradient(struct grad *g)
         g->in[i] = build_slot(parts, i);
 }
 
-const struct op_def op_Pack = {
-    .name = "Pack",
-    .inputs = "values: N*T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, N: int >= 1, axis: int = 0",
-    .doc = "Tensors of one shape stacked along a new dimension.",
-    .detail = "axis says where the new dimension is; from the end if negative."
-              "\n" NO_STRINGS,
-    .value = pack_value,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = pack_shape,
-    .gradient = pack_gradient,
-};
+#define PACKS(op, ...)                                                                             \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .half = HALF_CLEAR, .cost = cost_elements, __VA_ARGS__}
+
+PACKS(Pack, .inputs = "values: N*T", .outputs = "output: T",
+      .attrs = "T: numeric|bool, N: int >= 1, axis: int = 0",
+      .doc = "Tensors of one shape stacked along a new dimension.",
+      .detail = "axis says where the new dimension is; from the end if negative."
+                "\n" NO_STRINGS,
+      .value = pack_value, .shape = pack_shape, .gradient = pack_gradient);
 
 static int unpack_shape(struct infer *infer)
 {
@@ -94,15 +90,7 @@ static void unpack_gradient(struct grad *g)
     mem_free(parts);
 }
 
-const struct op_def op_Unpack = {
-    .name = "Unpack",
-    .inputs = "value: T",
-    .outputs = "output: num*T",
-    .attrs = "T: numeric|bool, num: int >= 0, axis: int = 0",
-    .doc = "A tensor cut along a dimension into parts without it.",
-    .detail = NO_STRINGS,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = unpack_shape,
-    .gradient = unpack_gradient,
-};
+PACKS(Unpack, .inputs = "value: T", .outputs = "output: num*T",
+      .attrs = "T: numeric|bool, num: int >= 0, axis: int = 0",
+      .doc = "A tensor cut along a dimension into parts without it.", .detail = NO_STRINGS,
+      .shape = unpack_shape, .gradient = unpack_gradient);

@@ -120,19 +120,16 @@ static void slice_gradient(struct grad *g)
     g->in[0] = build_binary(&g->b, "Pad", g->out[0], paddings);
 }
 
-const struct op_def op_Slice = {
-    .name = "Slice",
-    .inputs = "input: T, begin: Index, size: Index",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, Index: int32|int64",
-    .doc = "A block of a tensor, by where it begins and its size.",
-    .detail = "A size of -1 reaches to the end of the dimension."
-              "\n" NO_STRINGS,
-    .half = HALF_CLEAR,
-    .cost = cost_picked,
-    .shape = slice_shape,
-    .gradient = slice_gradient,
-};
+#define SLICES(op, ...)                                                                            \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .half = HALF_CLEAR, __VA_ARGS__}
+
+SLICES(Slice, .inputs = "input: T, begin: Index, size: Index",
+       .attrs = "T: numeric|bool, Index: int32|int64",
+       .doc = "A block of a tensor, by where it begins and its size.",
+       .detail = "A size of -1 reaches to the end of the dimension."
+                 "\n" NO_STRINGS,
+       .cost = cost_picked, .shape = slice_shape, .gradient = slice_gradient);
 
 /* ---- Pad ---- */
 
@@ -189,17 +186,10 @@ static void pad_gradient(struct grad *g)
     g->in[0] = build_op(b, "Slice", slice, 3, NULL, 0);
 }
 
-const struct op_def op_Pad = {
-    .name = "Pad",
-    .inputs = "input: T, paddings: Tpaddings",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, Tpaddings: int32|int64 = int32",
-    .doc = "A tensor with zeros added around it.",
-    .detail = "Row i of paddings says how many come before and after it in dimension i."
-              "\n" NO_STRINGS,
-    .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = pad_shape,
-    .gradient = pad_gradient,
-};
+SLICES(Pad, .inputs = "input: T, paddings: Tpaddings",
+       .attrs = "T: numeric|bool, Tpaddings: int32|int64 = int32",
+       .doc = "A tensor with zeros added around it.",
+       .detail = "Row i of paddings says how many come before and after it in dimension i."
+                 "\n" NO_STRINGS,
+       .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"}, .cost = cost_elements,
+       .shape = pad_shape, .gradient = pad_gradient);

@@ -242,22 +242,22 @@ static bool strided_value(const struct infer *infer, struct shape *value)
     return true;
 }
 
-const struct op_def op_StridedSlice = {
-    .name = "StridedSlice",
-    .inputs = "input: T, begin: Index, end: Index, strides: Index",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
-    .doc = "Part of a tensor, as Python's x[a:b:c, ..., newaxis, i].",
-    .detail = "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
-              "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
-              "a dimension of 1, shrink_axis_mask takes the one element at begin."
-              "\n" NO_STRINGS " Indices are not of int16.",
-    .value = strided_value,
-    .half = HALF_CLEAR,
-    .cost = cost_picked,
-    .shape = strided_slice_shape,
-    .gradient = strided_slice_gradient,
-};
+#define STRIDED(op, ...)                                                                           \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,         \
+                                   .half = HALF_CLEAR,                                             \
+                                   __VA_ARGS__}
+
+STRIDED(StridedSlice, .inputs = "input: T, begin: Index, end: Index, strides: Index",
+        .doc = "Part of a tensor, as Python's x[a:b:c, ..., newaxis, i].",
+        .detail =
+            "Bit i of a mask is about index i: begin_mask and end_mask ignore the bound, "
+            "ellipsis_mask stands for all dimensions that are not named, new_axis_mask inserts "
+            "a dimension of 1, shrink_axis_mask takes the one element at begin."
+            "\n" NO_STRINGS " Indices are not of int16.",
+        .value = strided_value, .cost = cost_picked, .shape = strided_slice_shape,
+        .gradient = strided_slice_gradient);
 
 static int strided_grad_shape(struct infer *infer)
 {
@@ -274,15 +274,7 @@ static void strided_grad_gradient(struct grad *g)
     g->in[4] = build_op(&g->b, "StridedSlice", inputs, 4, attrs, n);
 }
 
-const struct op_def op_StridedSliceGrad = {
-    .name = "StridedSliceGrad",
-    .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, Index: int32|int64, " MASKS,
-    .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
-    .detail = NO_STRINGS,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = strided_grad_shape,
-    .gradient = strided_grad_gradient,
-};
+STRIDED(StridedSliceGrad, .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",
+        .doc = "Zeros of a shape, with dy where StridedSlice would take it from.",
+        .detail = NO_STRINGS, .cost = cost_elements, .shape = strided_grad_shape,
+        .gradient = strided_grad_gradient);

@@ -78,19 +78,15 @@ static void tile_gradient(struct grad *g)
     }
 }
 
-const struct op_def op_Tile = {
-    .name = "Tile",
-    .inputs = "input: T, multiples: Tmultiples",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, Tmultiples: int32|int64 = int32",
-    .doc = "A tensor repeated: multiples[i] times in dimension i.",
-    .detail = NO_STRINGS,
-    .identity = {SAME_ARGUMENT, 1.0, 0, "changes nothing"},
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = tile_shape,
-    .gradient = tile_gradient,
-};
+#define TILES(op, ...)                                                                             \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .cost = cost_elements, __VA_ARGS__}
+
+TILES(Tile, .inputs = "input: T, multiples: Tmultiples",
+      .attrs = "T: numeric|bool, Tmultiples: int32|int64 = int32",
+      .doc = "A tensor repeated: multiples[i] times in dimension i.", .detail = NO_STRINGS,
+      .identity = {SAME_ARGUMENT, 1.0, 0, "changes nothing"}, .half = HALF_CLEAR,
+      .shape = tile_shape, .gradient = tile_gradient);
 
 static int tile_grad_shape(struct infer *infer)
 {
@@ -104,15 +100,8 @@ static void tile_grad_gradient(struct grad *g)
     g->in[0] = build_binary(&g->b, "Tile", g->out[0], grad_input(g, 1));
 }
 
-const struct op_def op_TileGrad = {
-    .name = "TileGrad",
-    .inputs = "input: T, multiples: Tmultiples, shape: Tmultiples",
-    .outputs = "output: T",
-    .attrs = "T: real, Tmultiples: int32|int64 = int32",
-    .doc = "The sum of the repetitions that Tile made of a tensor of that shape.",
-    .detail = "Not of booleans, which have no sum, nor of complex numbers, strings or resources.",
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = tile_grad_shape,
-    .gradient = tile_grad_gradient,
-};
+TILES(TileGrad, .inputs = "input: T, multiples: Tmultiples, shape: Tmultiples",
+      .attrs = "T: real, Tmultiples: int32|int64 = int32",
+      .doc = "The sum of the repetitions that Tile made of a tensor of that shape.",
+      .detail = "Not of booleans, which have no sum, nor of complex numbers, strings or resources.",
+      .half = HALF_DENIED, .shape = tile_grad_shape, .gradient = tile_grad_gradient);

@@ -55,20 +55,16 @@ static void transpose_gradient(struct grad *g)
     g->in[0] = build_binary(b, "Transpose", g->out[0], back);
 }
 
-const struct op_def op_Transpose = {
-    .name = "Transpose",
-    .inputs = "x: T, perm: Tperm",
-    .outputs = "y: T",
-    .attrs = "T: numeric|bool, Tperm: int32|int64 = int32",
-    .doc = "A tensor with its dimensions in another order.",
-    .detail = "Dimension i of the result is dimension perm[i] of the input."
-              "\n" NO_STRINGS,
-    .flags = OP_PERMUTES,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = transpose_shape,
-    .gradient = transpose_gradient,
-};
+#define TURNS(op, ...)                                                                             \
+    const struct op_def op_##op = {.name = #op, .cost = cost_elements, __VA_ARGS__}
+
+TURNS(Transpose, .inputs = "x: T, perm: Tperm", .outputs = "y: T",
+      .attrs = "T: numeric|bool, Tperm: int32|int64 = int32",
+      .doc = "A tensor with its dimensions in another order.",
+      .detail = "Dimension i of the result is dimension perm[i] of the input."
+                "\n" NO_STRINGS,
+      .flags = OP_PERMUTES, .half = HALF_CLEAR, .shape = transpose_shape,
+      .gradient = transpose_gradient);
 
 static int invert_shape(struct infer *infer)
 {
@@ -76,17 +72,9 @@ static int invert_shape(struct infer *infer)
     return infer_vector(infer, 0);
 }
 
-const struct op_def op_InvertPermutation = {
-    .name = "InvertPermutation",
-    .inputs = "x: T",
-    .outputs = "y: T",
-    .attrs = "T: int32|int64 = int32",
-    .doc = "The permutation that undoes another: y[x[i]] = i.",
-    .flags = OP_NO_GRADIENT,
-    .cost = cost_elements,
-    .shape = invert_shape,
-    .no_gradient = "its result is made of numbers of elements",
-};
+TURNS(InvertPermutation, .inputs = "x: T", .outputs = "y: T", .attrs = "T: int32|int64 = int32",
+      .doc = "The permutation that undoes another: y[x[i]] = i.", .flags = OP_NO_GRADIENT,
+      .shape = invert_shape, .no_gradient = "its result is made of numbers of elements");
 
 /* ---- Reverse ---- */
 
@@ -108,16 +96,8 @@ static void reverse_gradient(struct grad *g)
     g->in[0] = build_binary(&g->b, "Reverse", g->out[0], grad_input(g, 1));
 }
 
-const struct op_def op_Reverse = {
-    .name = "Reverse",
-    .inputs = "tensor: T, dims: bool",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool",
-    .doc = "A tensor with the dimensions backwards for which dims is true.",
-    .detail = NO_STRINGS,
-    .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"},
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = reverse_shape,
-    .gradient = reverse_gradient,
-};
+TURNS(Reverse, .inputs = "tensor: T, dims: bool", .outputs = "output: T",
+      .attrs = "T: numeric|bool",
+      .doc = "A tensor with the dimensions backwards for which dims is true.", .detail = NO_STRINGS,
+      .identity = {SAME_ARGUMENT, 0.0, 0, "changes nothing"}, .half = HALF_CLEAR,
+      .shape = reverse_shape, .gradient = reverse_gradient);

@@ -33,28 +33,22 @@ static int arg_shape(struct infer *infer)
     .attrs = "T: real|bool, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",          \
     .shape = arg_shape
 
-const struct op_def op_ArgMax = {
-    .name = "ArgMax",
-    POSITION,
-    .doc = "The position of the largest element along a dimension.",
+#define ARG(op, ...)                                                                               \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   POSITION,                                                       \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient = "its result changes in steps",                   \
+                                   __VA_ARGS__}
+
+ARG(ArgMax, .doc = "The position of the largest element along a dimension.",
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error."
         "\n"
-        "Dimension and output are of integers of at least 32 bits, not of int16 or uint16.",
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = "its result changes in steps",
-};
+        "Dimension and output are of integers of at least 32 bits, not of int16 or uint16.");
 
-const struct op_def op_ArgMin = {
-    .name = "ArgMin",
-    POSITION,
-    .doc = "The position of the smallest element along a dimension.",
+ARG(ArgMin, .doc = "The position of the smallest element along a dimension.",
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
-        "is an error.",
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = "its result changes in steps",
-};
+        "is an error.");

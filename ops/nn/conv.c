@@ -227,8 +227,28 @@ static bool backprop_filter_window(const struct graph *graph, const struct node 
     const struct op_def op_##op = {                                                                \
         .name = #op, .outputs = "output: T", .half = HALF_ALLOWED, __VA_ARGS__}
 
+/* What shared filters and those of each position have in common, whose tiles lie elsewhere. */
+#define FORWARD(filters)                                                                           \
+    .inputs = "input: T, filter: T", .cost = conv_cost, .shape = conv_shape,                       \
+    .window = conv_window, .gradient = conv_gradient,                                              \
+    .tiles = {.is_known = true, .inputs = {LIES_IN, filters}, .output = LIES_OUT}
+#define IMAGE_GRADIENT(filters)                                                                    \
+    .inputs = "input_sizes: int32, filter: T, out_backprop: T", .cost = backprop_input_cost,       \
+    .shape = backprop_input_shape, .gradient = backprop_input_gradient,                            \
+    .tiles = {.is_known = true,                                                                    \
+              .inputs = {LIES_SIZES, filters, LIES_OUT},                                           \
+              .output = LIES_IN,                                                                   \
+              .window = backprop_input_window}
+#define FILTER_GRADIENT(sizes, filters)                                                            \
+    .inputs = "input: T, filter_sizes: int32, out_backprop: T", .cost = backprop_filter_cost,      \
+    .shape = backprop_filter_shape, .gradient = backprop_filter_gradient,                          \
+    .tiles = {.is_known = true,                                                                    \
+              .inputs = {LIES_IN, sizes, LIES_OUT},                                                \
+              .output = filters,                                                                   \
+              .window = backprop_filter_window}
+
 CONVOLUTION(
-    Conv2D, .inputs = "input: T, filter: T", .attrs = CONV_ATTRS,
+    Conv2D, FORWARD(LIES_WHOLE), .attrs = CONV_ATTRS,
     .doc = "Two-dimensional convolution of images [batch, height, width, channels].",
     .detail =
         "filter is [height, width, in channels, out channels], for either data_format. It is\n"
@@ -241,65 +261,32 @@ CONVOLUTION(
         "larger than the image, and an error if they were negative. use_cudnn_on_gpu is\n"
         "accepted and ignored."
         "\n"
-        "Not of integers.",
-    .cost = conv_cost, .shape = conv_shape, .window = conv_window,
-    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_WHOLE}, .output = LIES_OUT},
-    .gradient = conv_gradient);
+        "Not of integers.");
 
-CONVOLUTION(Conv2DBackpropInput, .inputs = "input_sizes: int32, filter: T, out_backprop: T",
-            .attrs = CONV_ATTRS,
+CONVOLUTION(Conv2DBackpropInput, IMAGE_GRADIENT(LIES_WHOLE), .attrs = CONV_ATTRS,
             .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
             .detail = "Also known as transposed convolution."
                       "\n"
-                      "Not of integers.",
-            .cost = backprop_input_cost, .shape = backprop_input_shape,
-            .tiles = {.is_known = true,
-                      .inputs = {LIES_SIZES, LIES_WHOLE, LIES_OUT},
-                      .output = LIES_IN,
-                      .window = backprop_input_window},
-            .gradient = backprop_input_gradient);
+                      "Not of integers.");
 
 CONVOLUTION(
-    Conv2DBackpropFilter, .inputs = "input: T, filter_sizes: int32, out_backprop: T",
-    .attrs = CONV_ATTRS,
-    .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.",
-    .cost = backprop_filter_cost, .shape = backprop_filter_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_IN, LIES_WHOLE, LIES_OUT},
-              .output = LIES_WHOLE,
-              .window = backprop_filter_window},
-    .gradient = backprop_filter_gradient);
+    Conv2DBackpropFilter, FILTER_GRADIENT(LIES_WHOLE, LIES_WHOLE), .attrs = CONV_ATTRS,
+    .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.");
 
 #define LOCAL_ATTRS "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR ", T: floating"
 
 CONVOLUTION(
-    LocallyConnected2D, .inputs = "input: T, filter: T", .attrs = LOCAL_ATTRS,
+    LocallyConnected2D, FORWARD(LIES_FILTERS), .attrs = LOCAL_ATTRS,
     .doc = "As Conv2D, with a filter of its own for each position of the output.",
     .detail = "filter is [out height, out width, height, width, in channels, out channels], for\n"
               "either data_format: weights are not shared among positions (Le et al. 2012; Coates\n"
-              "et al. 2013; Keras' layer of that name). strides and padding are those of Conv2D.",
-    .cost = conv_cost, .shape = conv_shape, .window = conv_window,
-    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_FILTERS}, .output = LIES_OUT},
-    .gradient = conv_gradient);
+              "et al. 2013; Keras' layer of that name). strides and padding are those of Conv2D.");
 
 CONVOLUTION(
-    LocallyConnected2DBackpropInput, .inputs = "input_sizes: int32, filter: T, out_backprop: T",
-    .attrs = LOCAL_ATTRS,
-    .doc = "Gradient of LocallyConnected2D with respect to its input, of the shape input_sizes.",
-    .cost = backprop_input_cost, .shape = backprop_input_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_SIZES, LIES_FILTERS, LIES_OUT},
-              .output = LIES_IN,
-              .window = backprop_input_window},
-    .gradient = backprop_input_gradient);
+    LocallyConnected2DBackpropInput, IMAGE_GRADIENT(LIES_FILTERS), .attrs = LOCAL_ATTRS,
+    .doc = "Gradient of LocallyConnected2D with respect to its input, of the shape input_sizes.");
 
 CONVOLUTION(
-    LocallyConnected2DBackpropFilter, .inputs = "input: T, filter_sizes: int32, out_backprop: T",
+    LocallyConnected2DBackpropFilter, FILTER_GRADIENT(LIES_FILTER_SIZES, LIES_FILTERS),
     .attrs = LOCAL_ATTRS,
-    .doc = "Gradient of LocallyConnected2D with respect to its filter, of the shape filter_sizes.",
-    .cost = backprop_filter_cost, .shape = backprop_filter_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_IN, LIES_FILTER_SIZES, LIES_OUT},
-              .output = LIES_FILTERS,
-              .window = backprop_filter_window},
-    .gradient = backprop_filter_gradient);
+    .doc = "Gradient of LocallyConnected2D with respect to its filter, of the shape filter_sizes.");

@@ -78,31 +78,23 @@ static void fused_conv_cost(const struct cost_query *query, struct op_cost *cost
     "activations: Relu, Relu6, Elu, Softplus, Tanh, Sigmoid. Only in types that no op of them "    \
     "rounds to."
 
-const struct op_def op_FusedMatMul = {
-    .name = "FusedMatMul",
-    .inputs = "a: T, b: T, args: N*T",
-    .outputs = "product: T",
-    .attrs = "transpose_a: bool = false, transpose_b: bool = false, " EPILOGUE_ATTRS,
-    .doc = "MatMul with biases and activations behind it; made of them for a device.",
-    .detail = DETAIL,
-    .half = HALF_KEPT,
-    .cost = fused_matmul_cost,
-    .shape = fused_matmul_shape,
-    .flags = OP_NO_GRADIENT,
-    .no_gradient = "it is made of ops that have one when that is there",
-};
+#define FUSED_PRODUCT(op, ...)                                                                     \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .detail = DETAIL,                                               \
+                                   .half = HALF_KEPT,                                              \
+                                   .flags = OP_NO_GRADIENT,                                        \
+                                   .no_gradient =                                                  \
+                                       "it is made of ops that have one when that is there",       \
+                                   __VA_ARGS__}
 
-const struct op_def op_FusedConv2D = {
-    .name = "FusedConv2D",
-    .inputs = "input: T, filter: T, args: N*T",
-    .outputs = "output: T",
+FUSED_PRODUCT(FusedMatMul, .inputs = "a: T, b: T, args: N*T", .outputs = "product: T",
+              .attrs = "transpose_a: bool = false, transpose_b: bool = false, " EPILOGUE_ATTRS,
+              .doc = "MatMul with biases and activations behind it; made of them for a device.",
+              .cost = fused_matmul_cost, .shape = fused_matmul_shape);
+
+FUSED_PRODUCT(
+    FusedConv2D, .inputs = "input: T, filter: T, args: N*T", .outputs = "output: T",
     .attrs = "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
              ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, " EPILOGUE_ATTRS,
     .doc = "Conv2D with biases and activations behind it; made of them for a device.",
-    .detail = DETAIL,
-    .half = HALF_KEPT,
-    .cost = fused_conv_cost,
-    .shape = fused_conv_shape,
-    .flags = OP_NO_GRADIENT,
-    .no_gradient = "it is made of ops that have one when that is there",
-};
+    .cost = fused_conv_cost, .shape = fused_conv_shape);

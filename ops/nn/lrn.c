@@ -84,34 +84,26 @@ static void lrn_grad_gradient(struct grad *g)
     "depth_radius: int = 5 >= 0, bias: float = 1, alpha: float = 1, beta: float = 0.5, "           \
     "T: floating = float32"
 
-const struct op_def op_LRN = {
-    .name = "LRN",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = LRN_ATTRS,
+#define NORMALIZES(op, ...)                                                                        \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .attrs = LRN_ATTRS,                                             \
+                                   .half = HALF_DENIED,                                            \
+                                   .cost = cost_elements,                                          \
+                                   __VA_ARGS__}
+
+NORMALIZES(
+    LRN, .inputs = "input: T",
     .doc = "Local response normalization: each element by the squares of neighbouring channels.",
     .detail = "output = input / (bias + alpha * sum of input^2 over channels c - depth_radius to\n"
               "c + depth_radius)^beta. alpha is not divided by the number of channels summed.",
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = lrn_shape,
-    .window = window_of_cells,
-    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
-    .gradient = lrn_gradient,
-};
+    .shape = lrn_shape, .window = window_of_cells,
+    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT}, .gradient = lrn_gradient);
 
-const struct op_def op_LRNGrad = {
-    .name = "LRNGrad",
-    .inputs = "input_grads: T, input_image: T, output_image: T",
-    .outputs = "output: T",
-    .attrs = LRN_ATTRS,
-    .doc = "Gradient of LRN from its input and output.",
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = lrn_grad_shape,
-    .tiles = {.is_known = true,
-              .inputs = {LIES_OUT, LIES_OUT, LIES_OUT},
-              .output = LIES_OUT,
-              .window = window_of_cells},
-    .gradient = lrn_grad_gradient,
-};
+NORMALIZES(LRNGrad, .inputs = "input_grads: T, input_image: T, output_image: T",
+           .doc = "Gradient of LRN from its input and output.", .shape = lrn_grad_shape,
+           .tiles = {.is_known = true,
+                     .inputs = {LIES_OUT, LIES_OUT, LIES_OUT},
+                     .output = LIES_OUT,
+                     .window = window_of_cells},
+           .gradient = lrn_grad_gradient);

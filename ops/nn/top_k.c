@@ -64,30 +64,20 @@ static int in_top_k_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_TopKV2 = {
-    .name = "TopKV2",
-    .inputs = "input: T, k: int32",
-    .outputs = "values: T, indices: int32",
-    .attrs = "sorted: bool = true, T: real",
-    .doc = "The k largest elements of each row (the last axis), largest first, and their places.",
-    .detail = "Among equals the lower index comes first. A NaN counts as larger than any number.",
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = top_k_shape,
-    .gradient = top_k_gradient,
-};
+#define TOP_K(op, ...)                                                                             \
+    const struct op_def op_##op = {.name = #op, .cost = cost_elements, __VA_ARGS__}
 
-const struct op_def op_InTopK = {
-    .name = "InTopK",
-    .inputs = "predictions: P, targets: T",
-    .outputs = "precision: bool",
-    .attrs = "k: int, P: floating = float32, T: int32|int64 = int32",
-    .doc = "Whether each row's target class is among the k with the largest predictions.",
-    .detail = "Classes that tie with the k-th all count. False where the target is no class, or a\n"
-              "prediction of the row is not finite.",
-    .flags = OP_NO_GRADIENT,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .shape = in_top_k_shape,
-    .no_gradient = "its result changes in steps",
-};
+TOP_K(TopKV2, .inputs = "input: T, k: int32", .outputs = "values: T, indices: int32",
+      .attrs = "sorted: bool = true, T: real",
+      .doc = "The k largest elements of each row (the last axis), largest first, and their places.",
+      .detail = "Among equals the lower index comes first. A NaN counts as larger than any number.",
+      .half = HALF_CLEAR, .shape = top_k_shape, .gradient = top_k_gradient);
+
+TOP_K(InTopK, .inputs = "predictions: P, targets: T", .outputs = "precision: bool",
+      .attrs = "k: int, P: floating = float32, T: int32|int64 = int32",
+      .doc = "Whether each row's target class is among the k with the largest predictions.",
+      .detail =
+          "Classes that tie with the k-th all count. False where the target is no class, or a\n"
+          "prediction of the row is not finite.",
+      .flags = OP_NO_GRADIENT, .half = HALF_DENIED, .shape = in_top_k_shape,
+      .no_gradient = "its result changes in steps");

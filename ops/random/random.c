@@ -67,32 +67,21 @@ static int uniform_int_shape(struct infer *infer)
     return shaped(infer);
 }
 
-const struct op_def op_RandomUniformInt = {
-    .name = "RandomUniformInt",
-    .inputs = "shape: T, minval: Tout, maxval: Tout",
-    .outputs = "output: Tout",
-    .attrs = "seed: int = 0, seed2: int = 0, Tout: int32|int64, T: int32|int64",
-    .doc = "Random integers, uniform in [minval, maxval).",
-    .detail = RANDOM_DETAIL,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .cost = cost_functions,
-    .shape = uniform_int_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define RANDOM(op, ...)                                                                            \
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM, __VA_ARGS__}
 
-const struct op_def op_RandomShuffle = {
-    .name = "RandomShuffle",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "seed: int = 0, seed2: int = 0, T: numeric|bool",
-    .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
-    .detail = "All orders are equally likely. " RANDOM_DETAIL "\n" NO_STRINGS,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = infer_unchanged,
-    .no_gradient = "it draws the order",
-};
+RANDOM(RandomUniformInt, .inputs = "shape: T, minval: Tout, maxval: Tout",
+       .outputs = "output: Tout",
+       .attrs = "seed: int = 0, seed2: int = 0, Tout: int32|int64, T: int32|int64",
+       .doc = "Random integers, uniform in [minval, maxval).", .detail = RANDOM_DETAIL,
+       .cost = cost_functions, .shape = uniform_int_shape, .no_gradient = NO_GRADIENT);
+
+RANDOM(RandomShuffle, .inputs = "value: T", .outputs = "output: T",
+       .attrs = "seed: int = 0, seed2: int = 0, T: numeric|bool",
+       .doc = "The rows of a tensor (its slices along dimension 0) in random order.",
+       .detail = "All orders are equally likely. " RANDOM_DETAIL "\n" NO_STRINGS, .half = HALF_KEPT,
+       .cost = cost_elements, .shape = infer_unchanged, .no_gradient = "it draws the order");
 
 static int multinomial_shape(struct infer *infer)
 {
@@ -107,16 +96,10 @@ static int multinomial_shape(struct infer *infer)
     return 0;
 }
 
-const struct op_def op_Multinomial = {
-    .name = "Multinomial",
-    .inputs = "logits: T, num_samples: int32",
-    .outputs = "output: int64",
+RANDOM(
+    Multinomial, .inputs = "logits: T, num_samples: int32", .outputs = "output: int64",
     .attrs = "seed: int = 0, seed2: int = 0, T: real",
     .doc = "Classes drawn by unnormalized log-probabilities, num_samples for each row of logits.",
     .detail = "Class k of a row has probability exp(logits[k]) / sum(exp(logits)). " RANDOM_DETAIL,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = multinomial_shape,
-    .no_gradient = "it draws whole numbers",
-};
+    .half = HALF_DENIED, .cost = cost_functions, .shape = multinomial_shape,
+    .no_gradient = "it draws whole numbers");

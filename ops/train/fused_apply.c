@@ -76,9 +76,16 @@ static void fused_apply_cost(const struct cost_query *query, struct op_cost *cos
     cost->operations = cost->bytes / (double)dtype_bytes(node_type(query->node, "T"));
 }
 
-const struct op_def op_FusedApply = {
-    .name = "FusedApply",
-    .inputs = "vars: Ref(N*T), slots: Ref(M*T), grads: N*T, scalars: S*T",
+#define FUSED_UPDATE(op, ...)                                                                      \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .flags = OP_STATEFUL | OP_NO_GRADIENT,                          \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = fused_apply_cost,                                       \
+                                   .no_gradient = "it changes variables",                          \
+                                   __VA_ARGS__}
+
+FUSED_UPDATE(
+    FusedApply, .inputs = "vars: Ref(N*T), slots: Ref(M*T), grads: N*T, scalars: S*T",
     .attrs = "N: int >= 1, M: int >= 0, S: int >= 1, T: floating, rule: string, "
              "use_nesterov: bool = false",
     .doc = "Several updates by one rule at once; made of them for a device.",
@@ -86,25 +93,14 @@ const struct op_def op_FusedApply = {
         "As the op `rule` for each variable with its slots, which are listed variable by variable, "
         "and its gradient; the scalars are those of `rule`, in its order, and count for all. "
         "Variables and slots are different ones.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .half = HALF_KEPT,
-    .cost = fused_apply_cost,
-    .shape = fused_apply_shape,
-    .no_gradient = "it changes variables",
-};
+    .shape = fused_apply_shape);
 
-const struct op_def op_FusedMatMulApply = {
-    .name = "FusedMatMulApply",
-    .inputs = "var: Ref(T), slots: Ref(M*T), scalars: S*T, a: T, b: T",
+FUSED_UPDATE(
+    FusedMatMulApply, .inputs = "var: Ref(T), slots: Ref(M*T), scalars: S*T, a: T, b: T",
     .outputs = "out: Ref(T)",
     .attrs = "transpose_a: bool = false, transpose_b: bool = false, M: int >= 0, S: int >= 1, "
              "T: float32, rule: string, use_nesterov: bool = false",
     .doc = "An update by the product of two matrices; made of both for a device.",
     .detail = "As the op `rule` for the variable with its slots; the scalars are those of `rule`, "
               "in its order. The gradient is never there as a whole.",
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .half = HALF_KEPT,
-    .cost = fused_apply_cost,
-    .shape = product_apply_shape,
-    .no_gradient = "it changes variables",
-};
+    .shape = product_apply_shape);

@@ -149,34 +149,20 @@ static int launch(const struct cuda_softmax *call, struct CUstream_st *stream)
                        CUDA_BLOCK, 0, stream, *call);
 }
 
-template <int form>
-static int launch_by_type(const struct cuda_softmax *call, struct CUstream_st *s)
-{
-    switch (call->type) {
-    case CUDA_FLOAT32:
-        return launch<form, float>(call, s);
-    case CUDA_FLOAT64:
-        return launch<form, double>(call, s);
-    case CUDA_FLOAT16:
-        return launch<form, __half>(call, s);
-    case CUDA_BFLOAT16:
-        return launch<form, __nv_bfloat16>(call, s);
-    default:
-        return CUDA_INVALID_VALUE;
-    }
-}
-
 extern "C" int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream)
 {
-    switch (call->form) {
-    case CUDA_SOFTMAX:
-        return launch_by_type<CUDA_SOFTMAX>(call, stream);
-    case CUDA_LOG_SOFTMAX:
-        return launch_by_type<CUDA_LOG_SOFTMAX>(call, stream);
-    case CUDA_CROSS_ENTROPY:
-        return launch_by_type<CUDA_CROSS_ENTROPY>(call, stream);
-    case CUDA_SPARSE_CROSS_ENTROPY:
-        return launch_by_type<CUDA_SPARSE_CROSS_ENTROPY>(call, stream);
-    }
-    return CUDA_INVALID_VALUE;
+    return launch_by_float(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        switch (call->form) {
+        case CUDA_SOFTMAX:
+            return launch<CUDA_SOFTMAX, T>(call, stream);
+        case CUDA_LOG_SOFTMAX:
+            return launch<CUDA_LOG_SOFTMAX, T>(call, stream);
+        case CUDA_CROSS_ENTROPY:
+            return launch<CUDA_CROSS_ENTROPY, T>(call, stream);
+        case CUDA_SPARSE_CROSS_ENTROPY:
+            return launch<CUDA_SPARSE_CROSS_ENTROPY, T>(call, stream);
+        }
+        return CUDA_INVALID_VALUE;
+    });
 }

@@ -123,18 +123,9 @@ static int launch_truncated(const struct cuda_random *call, struct CUstream_st *
 template <template <typename> class Form>
 static int launch_float(const struct cuda_random *call, struct CUstream_st *stream)
 {
-    switch (call->type) {
-    case CUDA_FLOAT32:
-        return launch<Form, float>(call, stream);
-    case CUDA_FLOAT64:
-        return launch<Form, double>(call, stream);
-    case CUDA_FLOAT16:
-        return launch<Form, __half>(call, stream);
-    case CUDA_BFLOAT16:
-        return launch<Form, __nv_bfloat16>(call, stream);
-    default:
-        return CUDA_INVALID_VALUE;
-    }
+    return launch_by_float(call->type, [&](auto like) {
+        return launch<Form, typename decltype(like)::type>(call, stream);
+    });
 }
 
 extern "C" int cuda_random(const struct cuda_random *call, struct CUstream_st *stream)

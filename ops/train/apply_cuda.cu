@@ -166,18 +166,9 @@ static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
 template <typename Rule>
 static int launch_by_type(const struct cuda_apply *call, struct CUstream_st *stream)
 {
-    switch (call->type) {
-    case CUDA_FLOAT32:
-        return launch<Rule, float>(call, stream);
-    case CUDA_FLOAT64:
-        return launch<Rule, double>(call, stream);
-    case CUDA_FLOAT16:
-        return launch<Rule, __half>(call, stream);
-    case CUDA_BFLOAT16:
-        return launch<Rule, __nv_bfloat16>(call, stream);
-    default:
-        return CUDA_INVALID_VALUE;
-    }
+    return launch_by_float(call->type, [&](auto like) {
+        return launch<Rule, typename decltype(like)::type>(call, stream);
+    });
 }
 
 extern "C" cuda_apply_launcher *cuda_apply(const char *op)

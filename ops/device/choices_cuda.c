@@ -12,17 +12,18 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 
+/* Ends the name in the line, where it is then. */
 static bool parse(char *line, struct cuda_choice *choice)
 {
-    char *number = strchr(line, '\t'), *end;
-    size_t length = number ? (size_t)(number - line) : 0;
-    if (!length || length >= sizeof choice->name)
+    char *tab = strchr(line, '\t'), *end;
+    if (!tab || tab == line)
         return false;
-    memcpy(choice->name, line, length);
-    choice->name[length] = '\0';
-    choice->number = strtol(number + 1, &end, 10);
-    if (end == number + 1 || *end != '\t')
+    *tab = '\0';
+    choice->name = line;
+    choice->number = strtol(tab + 1, &end, 10);
+    if (end == tab + 1 || *end != '\t')
         return false;
     char *bytes = end + 1;
     choice->bytes = strtoul(bytes, &end, 10);
@@ -39,14 +40,19 @@ static const struct cuda_choice *find(const struct cuda_choices *choices, const 
 
 static void keep(struct cuda_choices *choices, const struct cuda_choice *choice)
 {
-    if (!find(choices, choice->name))
-        vec_push(&choices->all, *choice);
+    struct cuda_choice own = *choice;
+    if (find(choices, choice->name))
+        return;
+    own.name = mem_strdup(choice->name);
+    vec_push(&choices->all, own);
 }
 
 static void forget(struct cuda_choices *choices)
 {
     mem_free(choices->file);
     choices->file = NULL;
+    for (size_t i = 0; i < choices->all.n; i++)
+        mem_free((char *)(uintptr_t)choices->all.items[i].name);
     vec_release(&choices->all);
 }
 
@@ -61,10 +67,11 @@ static int read_file(struct cuda_choices *choices, struct error *err)
         return 0;
     if (!file)
         return error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
-    char line[CHOICE_NAME_BYTES + 64];
+    char *line = NULL;
+    size_t room = 0;
     struct cuda_choice choice;
     int code = 0;
-    for (int n = 1; !code && fgets(line, sizeof line, file); n++) {
+    for (int n = 1; !code && getline(&line, &room, file) >= 0; n++) {
         if (parse(line, &choice))
             keep(choices, &choice);
         else
@@ -72,6 +79,7 @@ static int read_file(struct cuda_choices *choices, struct error *err)
     }
     if (!code && ferror(file))
         code = error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
+    free(line);
     fclose(file);
     return code;
 }
@@ -111,8 +119,10 @@ bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice)
 {
     pthread_mutex_lock(&choices->lock);
     const struct cuda_choice *known = find(choices, choice->name);
-    if (known)
-        *choice = *known;
+    if (known) {
+        choice->number = known->number;
+        choice->bytes = known->bytes;
+    }
     pthread_mutex_unlock(&choices->lock);
     return known != NULL;
 }
@@ -122,15 +132,15 @@ void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *ch
     pthread_mutex_lock(&choices->lock);
     keep(choices, choice);
     if (choices->file) {
-        char line[CHOICE_NAME_BYTES + 64];
-        int n = snprintf(line, sizeof line, "%s\t%ld\t%zu\n", choice->name, choice->number,
-                         choice->bytes);
+        struct str line = STR_INIT;
+        str_printf(&line, "%s\t%ld\t%zu\n", choice->name, choice->number, choice->bytes);
         int fd = open(choices->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
         if (fd >= 0) {
-            ssize_t written = write(fd, line, (size_t)n);
+            ssize_t written = write(fd, line.data, line.n);
             (void)written;
             close(fd);
         }
+        str_release(&line);
     }
     pthread_mutex_unlock(&choices->lock);
 }

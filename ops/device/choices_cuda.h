@@ -15,12 +15,10 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-#define CHOICE_NAME_BYTES 320
-
 struct cuda_choice {
-    char name[CHOICE_NAME_BYTES];
-    long number;  /* of an algorithm */
-    size_t bytes; /* of memory that it needs */
+    const char *name; /* of any length; without tabs and newlines */
+    long number;      /* of an algorithm */
+    size_t bytes;     /* of memory that it needs */
 };
 
 /* A device's, of all its libraries. */
@@ -45,8 +43,9 @@ bool cuda_choices_measured(struct cuda_choices *choices);
 /* The choice of the name that *choice has. False: nobody has chosen. */
 bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice);
 
-/* Keeps it, and appends it to the file: one line, at once, as other processes do it, too. A file
- * that cannot be written costs no more than the next process's measurement. */
+/* Keeps it, with a copy of its name, and appends it to the file: one line, at once, as other
+ * processes do it, too. A file that cannot be written costs no more than the next process's
+ * measurement. */
 void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice);
 
 #endif

@@ -5,13 +5,14 @@
  */
 #include "ops/device/dnn_cuda.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "ops/device/cuda.h"
+#include "ops/device/measure_cuda.h"
 #include "ops/device/optional_cuda.h"
 
-#define WORKSPACE_LIMIT ((size_t)256 << 20) /* bytes, of one convolution */
+#define WORKSPACE_LIMIT ((size_t)2 << 30) /* bytes, of one convolution */
 
 int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err)
 {
@@ -65,31 +66,39 @@ const char *cuda_dnn_type_name(enum cuda_type type)
     return names[type];
 }
 
-static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c, int64_t channels,
-                           int64_t outer, int64_t cells)
+/* What an algorithm may use: a quarter of what is free, as a power of two, so that a few bytes more
+ * in use make no other choice. */
+static size_t workspace_limit(struct cuda_device *d)
 {
-    int64_t bytes = channels * outer * cells * cuda_float_bytes(c->type);
-    return d->device.memory->alloc(&d->device, (size_t)bytes);
+    size_t used = atomic_load(&d->used), limit = WORKSPACE_LIMIT;
+    size_t left = used < d->limit ? d->limit - used : 0;
+    while (limit > left / 4)
+        limit /= 2;
+    return limit;
 }
 
-/* Measures with memory of its own; false: there is not as much, or the library fails. */
-static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c,
+static struct cuda_trial_part part(const struct cuda_dnn_conv *c, int64_t channels, int64_t outer,
+                                   int64_t cells)
+{
+    int64_t bytes = channels * outer * cells * cuda_float_bytes(c->type);
+    return (struct cuda_trial_part){.bytes = (size_t)bytes};
+}
+
+/* With memory of its own; false: there is not as much, or the library fails. */
+static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t limit,
                     struct cuda_dnn_algorithm *found)
 {
-    struct buffer *rooms[4] = {
-        room(d, c, c->in_channels, c->batch, (int64_t)c->y.in * c->x.in),
-        room(d, c, c->in_channels, c->out_channels, (int64_t)c->y.size * c->x.size),
-        room(d, c, c->out_channels, c->batch, (int64_t)c->y.out * c->x.out),
-        d->device.memory->alloc(&d->device, WORKSPACE_LIMIT)};
-    bool has_all = rooms[0] && rooms[1] && rooms[2] && rooms[3], done = false;
-    if (has_all) {
-        struct cuda_dnn_data data = {rooms[0]->data, rooms[1]->data, rooms[2]->data, rooms[3]->data,
-                                     WORKSPACE_LIMIT};
-        done = !d->dnn->find(d->dnn_handle, c, &data, WORKSPACE_LIMIT, found);
-    }
-    for (int i = 0; i < 4; i++)
-        if (rooms[i])
-            rooms[i]->free(rooms[i]);
+    struct cuda_trial_part parts[] = {
+        part(c, c->in_channels, c->batch, (int64_t)c->y.in * c->x.in),
+        part(c, c->in_channels, c->out_channels, (int64_t)c->y.size * c->x.size),
+        part(c, c->out_channels, c->batch, (int64_t)c->y.out * c->x.out),
+        {.bytes = limit}};
+    struct buffer *memory = cuda_trial_memory(&d->device, c->type, parts, 4);
+    if (!memory)
+        return false;
+    struct cuda_dnn_data data = {parts[0].data, parts[1].data, parts[2].data, parts[3].data, limit};
+    bool done = !d->dnn->find(d->dnn_handle, c, &data, limit, found);
+    memory->free(memory);
     return done;
 }
 
@@ -101,15 +110,15 @@ int cuda_dnn_use_queue(struct cuda_device *d, struct error *err)
     return cuda_dnn_check(d, d->dnn->use(d->dnn_handle, stream), "a stream is set", err);
 }
 
-static void find(struct cuda_device *d, const struct cuda_dnn_conv *c,
+static void find(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t limit,
                  struct cuda_dnn_algorithm *found)
 {
     struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
     *found = (struct cuda_dnn_algorithm){.number = -1};
     if (cuda_dnn_use_queue(d, &ignored) ||
-        (cuda_choices_measured(&d->choices) && measure(d, c, found)))
+        (cuda_choices_measured(&d->choices) && measure(d, c, limit, found)))
         return;
-    if (d->dnn->find(d->dnn_handle, c, NULL, WORKSPACE_LIMIT, found))
+    if (d->dnn->find(d->dnn_handle, c, NULL, limit, found))
         found->number = -1;
 }
 
@@ -117,27 +126,30 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
                      struct cuda_dnn_algorithm *chosen)
 {
     struct cuda_dnn_conv own = of_device(d, conv);
-    struct cuda_choice choice;
+    size_t limit = workspace_limit(d);
+    struct str name = STR_INIT;
     /* All that a measurement depends on. */
     static const char *const directions[] = {"forward", "image", "filter"};
     const struct cuda_dnn_axis *y = &own.y, *x = &own.x;
-    snprintf(choice.name, CHOICE_NAME_BYTES,
-             "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
-             "dilation=%d,%d pad=%d,%d",
-             d->choice, d->dnn->version(), own.exact && !d->device.exact ? " exact" : "",
-             directions[own.direction], cuda_dnn_type_name(own.type), own.nchw ? "NCHW" : "NHWC",
-             own.batch, own.in_channels, y->in, x->in, own.out_channels, y->size, x->size,
-             y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad);
+    str_printf(&name,
+               "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
+               "dilation=%d,%d pad=%d,%d workspace=%zuK",
+               d->choice, d->dnn->version(), own.exact && !d->device.exact ? " exact" : "",
+               directions[own.direction], cuda_dnn_type_name(own.type), own.nchw ? "NCHW" : "NHWC",
+               own.batch, own.in_channels, y->in, x->in, own.out_channels, y->size, x->size,
+               y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad, limit >> 10);
+    struct cuda_choice choice = {.name = name.data};
     pthread_mutex_lock(&d->dnn_lock);
     if (cuda_choices_find(&d->choices, &choice))
         *chosen = (struct cuda_dnn_algorithm){(int)choice.number, choice.bytes};
     else {
-        find(d, &own, chosen);
+        find(d, &own, limit, chosen);
         choice.number = chosen->number;
         choice.bytes = chosen->workspace_bytes;
         cuda_choices_add(&d->choices, &choice);
     }
     pthread_mutex_unlock(&d->dnn_lock);
+    str_release(&name);
 }
 
 int cuda_dnn_conv(struct kernel_call *call, const struct cuda_dnn_conv *conv,

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
 #include "ops/device/optional_cuda.h"
-#include "ops/math/launchers_cuda.h"
 
 enum { OWN, CUDNN }; /* numbers of choices */
 
@@ -79,25 +79,26 @@ static size_t vector_bytes(const struct cuda_dnn_op *op)
     return ALIGN_UP((size_t)op->channels * sizeof(double));
 }
 
-/* Allocates memory of zeros, as what was there before may be slow to compute with; NULL: there is
- * not as much. */
+/* NULL: there is not as much. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
                                  size_t scratch, struct trial *t)
 {
     struct cuda_trial_memory memory = {0};
-    size_t bytes = (size_t)t->family->images * image_bytes(op) +
-                   CUDA_TRIAL_VECTORS * vector_bytes(op) + ALIGN_UP(scratch);
-    struct buffer *buffer = device->memory->alloc(device, bytes);
+    struct cuda_trial_part parts[CUDA_TRIAL_IMAGES + CUDA_TRIAL_VECTORS + 1] = {0};
+    int images = t->family->images, n = 0;
+    while (n < images)
+        parts[n++].bytes = image_bytes(op);
+    while (n < images + CUDA_TRIAL_VECTORS)
+        parts[n++].bytes = vector_bytes(op);
+    parts[n++].bytes = scratch;
+    struct buffer *buffer = cuda_trial_memory(device, op->type, parts, n);
     if (!buffer)
         return NULL;
-    struct cuda_fill fill = {.element_bytes = 8, .n = (int64_t)bytes / 8, .out = buffer->data};
-    cuda_fill(&fill, t->stream);
-    char *at = buffer->data;
-    for (int i = 0; i < t->family->images; i++, at += image_bytes(op))
-        memory.images[i] = at;
-    for (int i = 0; i < CUDA_TRIAL_VECTORS; i++, at += vector_bytes(op))
-        memory.vectors[i] = at;
-    memory.scratch = at;
+    for (int i = 0; i < images; i++)
+        memory.images[i] = parts[i].data;
+    for (int i = 0; i < CUDA_TRIAL_VECTORS; i++)
+        memory.vectors[i] = parts[images + i].data;
+    memory.scratch = parts[n - 1].data;
     t->family->bind(t->launch, &memory);
     return buffer;
 }
@@ -111,7 +112,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
 {
     struct cuda_device *d = t->device;
     struct error ignored = ERROR_INIT;
-    struct cuda_choice choice = {.bytes = 0};
+    struct str name = STR_INIT;
     bool is_forced = cuda_wish(CUDA_DNN_VARIABLE) == '1', result = false;
     float own, theirs;
     /* All that a measurement depends on. */
@@ -124,17 +125,19 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
                                         [CUDA_DNN_NORM_INFERENCE] = "norm",
                                         [CUDA_DNN_NORM_GRAD] = "norm-grad"};
     const struct cuda_dnn_axis *y = &op->y, *x = &op->x;
-    snprintf(choice.name, CHOICE_NAME_BYTES,
-             "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
-             "neighbours=%d",
-             d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
-             op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
-             y->stride, x->stride, y->pad, x->pad, op->neighbours);
-    if (!is_forced && cuda_choices_find(&d->choices, &choice))
-        return choice.number == CUDNN;
+    str_printf(&name,
+               "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
+               "neighbours=%d",
+               d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
+               op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
+               y->stride, x->stride, y->pad, x->pad, op->neighbours);
+    struct cuda_choice choice = {.name = name.data};
+    bool is_known = !is_forced && cuda_choices_find(&d->choices, &choice);
     struct buffer *memory =
-        cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
-    if (memory && is_forced)
+        is_known || cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
+    if (is_known)
+        result = choice.number == CUDNN;
+    else if (memory && is_forced)
         result = !by_cudnn(t);
     else if (memory && cuda_measure(t->device, by_own, t, &own)) {
         /* The faster one; of two as fast cuDNN's. */
@@ -144,6 +147,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     }
     if (memory)
         memory->free(memory);
+    str_release(&name);
     return result;
 }
 

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "ops/device/cuda.h"
+#include "ops/device/measure_cuda.h"
 #include "ops/device/optional_cuda.h"
 
 #define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS wants on compute capability 9 */
@@ -82,14 +84,14 @@ static bool is_same(const struct cuda_gemm *x, const struct cuda_gemm *y)
            x->step_b == y->step_b && x->step_c == y->step_c;
 }
 
-/* Memory of a matrix, to measure with: all of its batches, whose matrices are `columns` times `ld`
- * elements. */
-static struct buffer *room(struct cuda_device *d, const struct cuda_gemm *g, int64_t columns,
-                           int64_t ld, int64_t step)
+/* A matrix to measure with: all of its batches, whose matrices are `columns` times `ld` elements.
+ */
+static struct cuda_trial_part part(const struct cuda_gemm *g, int64_t columns, int64_t ld,
+                                   int64_t step)
 {
     int element = g->wide_result ? (int)sizeof(float) : cuda_float_bytes(g->type);
     int64_t count = (g->batches - 1) * step + columns * ld;
-    return d->device.memory->alloc(&d->device, (size_t)(count * element));
+    return (struct cuda_trial_part){.bytes = (size_t)(count * element)};
 }
 
 /* The fastest of them; -1: it cannot be measured. */
@@ -97,30 +99,28 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
                    const struct cuda_lt_algorithm *all, int n)
 {
     struct cuda_gemm g = *sizes;
-    struct buffer *rooms[4] = {room(d, &g, g.transpose_a ? g.m : g.k, g.lda, g.step_a),
-                               room(d, &g, g.transpose_b ? g.k : g.n, g.ldb, g.step_b),
-                               room(d, &g, g.n, g.ldc, g.step_c),
-                               d->device.memory->alloc(&d->device, WORKSPACE_LIMIT)};
+    struct cuda_trial_part parts[] = {part(&g, g.transpose_a ? g.m : g.k, g.lda, g.step_a),
+                                      part(&g, g.transpose_b ? g.k : g.n, g.ldb, g.step_b),
+                                      part(&g, g.n, g.ldc, g.step_c),
+                                      {.bytes = WORKSPACE_LIMIT}};
+    struct buffer *memory = cuda_trial_memory(&d->device, g.type, parts, 4);
     int place = -1;
-    if (rooms[0] && rooms[1] && rooms[2] && rooms[3]) {
-        struct cuda_lt_room workspace = {.stream =
-                                             (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE),
-                                         .workspace = rooms[3]->data,
-                                         .bytes = WORKSPACE_LIMIT};
-        g.a = rooms[0]->data;
-        g.b = rooms[1]->data;
-        g.c = rooms[2]->data;
-        float best = 0, time;
-        for (int i = 0; i < n; i++)
-            if (!d->lt->time(d->gemms->handle, &g, &all[i], &workspace, &time) &&
-                (place < 0 || time < best)) {
-                best = time;
-                place = i;
-            }
-    }
-    for (int i = 0; i < 4; i++)
-        if (rooms[i])
-            rooms[i]->free(rooms[i]);
+    if (!memory)
+        return place;
+    struct cuda_lt_room workspace = {.stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE),
+                                     .workspace = parts[3].data,
+                                     .bytes = WORKSPACE_LIMIT};
+    g.a = parts[0].data;
+    g.b = parts[1].data;
+    g.c = parts[2].data;
+    float best = 0, time;
+    for (int i = 0; i < n; i++)
+        if (!d->lt->time(d->gemms->handle, &g, &all[i], &workspace, &time) &&
+            (place < 0 || time < best)) {
+            best = time;
+            place = i;
+        }
+    memory->free(memory);
     return place;
 }
 
@@ -129,26 +129,30 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
 static int choose(struct cuda_device *d, const struct cuda_gemm *g,
                   const struct cuda_lt_algorithm *all, int n)
 {
-    struct cuda_choice choice;
+    struct str name = STR_INIT;
     if (!cuda_choices_measured(&d->choices))
         return 0;
     /* All that a measurement depends on. */
     static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
-    snprintf(choice.name, CHOICE_NAME_BYTES,
-             "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
-             " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
-             ",%" PRId64 ",%" PRId64,
-             d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
-             g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
-             g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
-    if (cuda_choices_find(&d->choices, &choice))
-        return choice.number < n ? (int)choice.number : -1;
-    int place = measure(d, g, all, n);
-    if (place < 0)
-        return 0;
-    choice.number = place;
-    choice.bytes = all[place].workspace_bytes;
-    cuda_choices_add(&d->choices, &choice);
+    str_printf(&name,
+               "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
+               " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
+               ",%" PRId64 ",%" PRId64,
+               d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
+               g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
+               g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
+    struct cuda_choice choice = {.name = name.data};
+    int place;
+    if (cuda_choices_find(&d->choices, &choice)) {
+        place = choice.number < n ? (int)choice.number : -1;
+    } else if ((place = measure(d, g, all, n)) < 0) {
+        place = 0;
+    } else {
+        choice.number = place;
+        choice.bytes = all[place].workspace_bytes;
+        cuda_choices_add(&d->choices, &choice);
+    }
+    str_release(&name);
     return place;
 }
 

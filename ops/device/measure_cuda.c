@@ -3,9 +3,69 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
+#include "base/memory.h"
 #include "ops/device/cuda.h"
 
 #define RUNS 5
+#define PATTERN 65521 /* values: a prime, so that no rows of a matrix are alike */
+#define ALIGNED(bytes) (((bytes) + (size_t)255) & ~(size_t)255) /* as an allocation begins */
+
+/* ---- memory ---- */
+
+static bool wait_for(struct cuda_device *d, enum queue_kind queue)
+{
+    struct cuda_event *over = NULL;
+    bool works = !d->driver->event_new(false, &over) &&
+                 !d->driver->event_record(over, cuda_stream(d, queue)) &&
+                 !d->driver->event_wait(over);
+    if (over)
+        d->driver->event_free(over);
+    return works;
+}
+
+/* A pattern of numbers, which is copied behind itself until all is full. */
+static bool fill(struct device *device, enum cuda_type type, char *data, size_t bytes)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
+    struct shape shape = shape_vector(PATTERN);
+    struct tensor pattern = TENSOR_INIT;
+    struct error ignored = ERROR_INIT;
+    size_t done = PATTERN * (size_t)cuda_float_bytes(type);
+    done = done < bytes ? done : bytes;
+    if (tensor_alloc(&pattern, types[type], &shape, &ignored))
+        return false;
+    for (int64_t i = 0; i < PATTERN; i++)
+        tensor_set_float64(&pattern, i, (double)(hash_bytes(&i, sizeof i, 0) >> 11) * 0x1p-53);
+    bool works = wait_for(cuda_device(device), QUEUE_COMPUTE) && /* which the memory is of */
+                 !device->memory->copy_in(device, data, pattern.data, done, &ignored);
+    works = wait_for(cuda_device(device), QUEUE_IN) && works;
+    for (size_t n; works && done < bytes; done += n) {
+        n = done < bytes - done ? done : bytes - done;
+        works = !device->memory->copy(device, data + done, data, n, &ignored);
+    }
+    tensor_release(&pattern);
+    return works;
+}
+
+struct buffer *cuda_trial_memory(struct device *device, enum cuda_type type,
+                                 struct cuda_trial_part *parts, int n)
+{
+    size_t bytes = 0, filled = 0;
+    for (int i = 0; i < n; i++)
+        filled = bytes, bytes += ALIGNED(parts[i].bytes);
+    struct buffer *buffer = device->memory->alloc(device, bytes);
+    if (buffer && !fill(device, type, buffer->data, filled)) {
+        buffer->free(buffer);
+        return NULL;
+    }
+    char *at = buffer ? buffer->data : NULL;
+    for (int i = 0; i < n && at; at += ALIGNED(parts[i].bytes), i++)
+        parts[i].data = at;
+    return buffer;
+}
+
+/* ---- time ---- */
 
 struct stopwatch {
     struct cuda_event *begin, *end;

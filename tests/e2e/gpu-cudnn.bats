@@ -57,16 +57,22 @@ kernels() { # [OPTION...]: of the plan, each once
     [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=2 winograd"' ]
     [ "$(wc -l < "$work/choices")" -eq 3 ]
     [[ $(cut -f1 "$work/choices") == *"conv filter float32 NHWC images=2,3,5,5 filters=4,3,3"* ]]
+    [[ $(cut -f1 "$work/choices") == *" workspace=2097152K"* ]] # bytes: at most 2 GiB
+    TF_GPU_CHOICES=$work/small TF_TEST_DEVICE_MEMORY=4194304 kernels > /dev/null
+    [[ $(cut -f1 "$work/small") == *" workspace=512K"* ]] # a quarter of what is free
+    for first in a b; do # names of any length, of which two differ at their end
+        printf '%s %s\t7\t0\n' "$(seq -s' ' 500)" $first >> "$work/choices"
+    done
     sed -i 's/\t2\t/\t1\t/' "$work/choices"
     [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
     run_conv > "$work/first"
     run_conv > "$work/second"
     cmp "$work/first" "$work/second"
-    [ "$(wc -l < "$work/choices")" -eq 3 ]
+    [ "$(wc -l < "$work/choices")" -eq 5 ]
     echo nonsense >> "$work/choices"
     run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
     [ "$status" -eq 65 ]
-    [[ $stderr == *"choices: line 4 is no choice" ]]
+    [[ $stderr == *"choices: line 6 is no choice" ]]
 }
 
 @test "what is exact, or looks for NaN, has choices of its own, and none of Winograd's" {
@@ -157,6 +163,8 @@ near_numbers() { # FILE FILE: of JSON
     [ "$(cut -f2 "$work/choices" | sort | uniq -c | tr -s ' ')" = ' 8 0' ]
     [ "$(n_cudnn)" -eq 0 ]
     run_rivals | cmp - "$work/own"
+    rm "$work/choices"
+    [ "$(TF_TEST_DEVICE_SLOW=numbers n_cudnn)" -eq 0 ] # it is measured on numbers, not on zeros
     rm "$work/choices"
     [ "$(n_cudnn)" -eq 8 ]
     grep -q 'cudnn=90000 avg-pool float32 NHWC images=2,8,7,7 window=3,3 ' "$work/choices"

@@ -13,10 +13,6 @@
 #define BLOCK_ROWS 128
 #define BLOCK_COLUMNS 512
 
-/* Multiplications that occupy a thread: with less than that for each, sharing takes longer than it
- * saves, and on a busy machine, where the other thread may have to wait for a core, far longer. */
-#define GEMM_GRAIN (1 << 19)
-
 struct operands {
     const char *a, *b;
     char *c;

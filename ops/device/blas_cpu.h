@@ -8,6 +8,10 @@
 
 #include "ops/device/cpu.h"
 
+/* Multiplications that occupy a thread: with less than that for each, sharing takes longer than it
+ * saves, and on a busy machine, where the other thread may have to wait for a core, far longer. */
+#define GEMM_GRAIN (1 << 19)
+
 /* C [m, n] = op(A) op(B) + (accumulate ? C : 0), row-major; op(A) is [m, k], op(B) [k, n]. */
 struct gemm {
     enum dtype type;

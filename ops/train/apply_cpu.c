@@ -267,7 +267,7 @@ static int run_tiles(struct kernel_call *call, struct apply_arguments *update,
                                 .a = call->in[call->n_in - 2]->data,
                                 .b = call->in[call->n_in - 1]->data,
                                 .rows = (product->k == 1 ? OUTER_TILE : TILE) / product->n + 1};
-    int64_t useful = update->n / PARALLEL_GRAIN_MOVE + 1;
+    int64_t useful = update->n * product->k / PARALLEL_WORTH(GEMM_GRAIN) + 1;
     int threads = useful < call->threads ? (int)useful : call->threads;
     bool has_tiles = gemm_has_rows(product) && work.rows < product->m;
     int64_t room = has_tiles ? threads * work.rows * product->n : update->n;

@@ -59,7 +59,8 @@ local function of_labels(f, logits, labels)
   return classes == labels and each or Reshape(each, Shape(labels))
 end
 
--- logits [n, ..., classes]; labels: classes as whole numbers [n, ...], or distributions [n, classes].
+-- logits [n, ..., classes]; labels: classes as whole numbers [n, ...], or distributions
+-- [n, classes].
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)

@@ -106,7 +106,8 @@ teardown() {
         # shellcheck disable=SC2086
         run --separate-stderr $where --fetch pair --save ck/ --save-every 1 --save-best pair
         [ "$status" -eq 64 ]
-        [ "$stderr" = "tf-exec: --save-best pair: is less of it better, or more? pair:min or pair:max" ]
+        [ "$stderr" = "tf-exec: --save-best pair: is less of it better, or more? pair:min or \
+pair:max" ]
         # shellcheck disable=SC2086
         run --separate-stderr $where --fetch pair --save ck/ --save-every 1 --save-best pair:min
         [ "$status" -eq 64 ]

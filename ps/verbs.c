@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/formats/source.h"
 
 /* Fields of a request; NULL and negative ones are left out. */
 struct fields {
@@ -291,20 +292,20 @@ static void take_decision(void *context, const char *task, const struct record *
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err)
 {
     int leader;
-    char *path = absolute(where), *at = strrchr(path, '@');
-    struct restore_order order = {
-        .folder = path, .seconds = client->options.timeout / 2, .origin = {.step = -1}};
+    struct restore_order order = {.seconds = client->options.timeout / 2};
     struct task_request request = {.verb = "restore",
                                    .n_fields = 2 + ORIGIN_FIELDS,
                                    .pack = pack_order,
                                    .answered = take_decision,
                                    .about = "a checkpoint",
                                    .context = &order};
-    if (at && str_to_int64(at + 1, &order.origin.step) && order.origin.step >= 0)
-        *at = 0;
-    else
-        order.origin.step = -1;
-    int code = verbs_leader(client, &leader, err);
+    struct arena arena = ARENA_INIT;
+    const char *store;
+    int code = source_split(where, &arena, &store, &order.origin.step, err);
+    char *path = absolute(store);
+    order.folder = path;
+    if (!code)
+        code = verbs_leader(client, &leader, err);
     if (!code)
         code = client_ask_one(client, leader, &request, err);
     request.answered = NULL;
@@ -313,5 +314,6 @@ int verbs_restore(struct client *client, const char *where, int64_t *step, struc
             code = client_ask_one(client, (int)i, &request, err);
     *step = order.origin.step;
     mem_free(path);
+    arena_release(&arena);
     return code;
 }

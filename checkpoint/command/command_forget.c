@@ -55,8 +55,6 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
 static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
 {
     struct ckpt_manifest manifest;
-    if (step == CHECKPOINT_BEST && store_best(store, &step, err))
-        return err->code;
     if (!store_manifest(store, step, &manifest, err))
         ckpt_manifest_release(&manifest);
     if (err->code && err->code != ERR_DATA)
@@ -119,15 +117,13 @@ int command_tag(struct command *c, struct error *err)
         struct ckpt_manifest m;
         if (c->n_operands == 1)
             step = STORE_NO_STEP;
-        else if (step == CHECKPOINT_BEST)
-            store_best(store, &step, err);
         else if (step == CHECKPOINT_NEWEST && !checkpoint_open(store, step, &newest, NULL, err))
             step = newest->manifest.step;
         checkpoint_close(newest);
         if (!err->code && step != STORE_NO_STEP && !store_manifest(store, step, &m, err))
             ckpt_manifest_release(&m);
         if (!err->code && c->n_operands > 1 && !c->replace &&
-            !store_tagged(store, tag, &taken, &none) && taken != step)
+            !store_named(store, tag, &taken, &none) && taken != step)
             error_set(err, ERR_USAGE,
                       "%s@%s: is step %" PRId64 "; --replace gives the tag to another", path, tag,
                       taken);

@@ -10,31 +10,36 @@
 #include "base/memory.h"
 #include "checkpoint/store/best.h"
 
-int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
-                 struct error *err)
+const char *source_which(const char *text, struct arena *arena, const char **path, int64_t *step)
 {
     const char *at = strrchr(text, '@');
     struct stat status;
-    struct store *store;
-    error_clear(err);
     *step = CHECKPOINT_NEWEST;
     *path = arena_strdup(arena, text);
     /* what exists under the whole name is meant by it */
     if (!at || !at[1] || !stat(text, &status))
-        return 0;
+        return NULL;
     const char *folder = arena_strndup(arena, text, (size_t)(at - text));
     if (!strcmp(at + 1, "best"))
         *step = CHECKPOINT_BEST;
     else if (!str_to_int64(at + 1, step) || *step < 0)
         *step = CHECKPOINT_NEWEST;
-    if (ckpt_tag_fits(at + 1) && store_exists(folder)) {
-        if (!store_open(folder, NULL, &store, err)) {
-            store_tagged(store, at + 1, step, err);
-            store_close(store);
-        }
+    if (*step == CHECKPOINT_NEWEST && !(ckpt_tag_fits(at + 1) && store_exists(folder)))
+        return NULL;
+    *path = folder;
+    return at + 1;
+}
+
+int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
+                 struct error *err)
+{
+    const char *which = source_which(text, arena, path, step);
+    struct store *store;
+    error_clear(err);
+    if (which && *step < 0 && store_exists(*path) && !store_open(*path, NULL, &store, err)) {
+        store_named(store, which, step, err);
+        store_close(store);
     }
-    if (*step != CHECKPOINT_NEWEST)
-        *path = folder;
     return err->code;
 }
 

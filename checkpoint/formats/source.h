@@ -33,8 +33,12 @@ struct source {
 };
 
 /* Splits "STORE@STEP", "STORE@best" (CHECKPOINT_BEST) and "STORE@TAG" of a store that is there.
- * *step is CHECKPOINT_NEWEST without one. The text is copied into the arena. ERR_NOINPUT when no
- * checkpoint has the tag. */
+ * *step is CHECKPOINT_NEWEST without one, and for a tag. The text is copied into the arena. Returns
+ * what stands behind the @, NULL: the text is a store's or a file's whole name. */
+const char *source_which(const char *text, struct arena *arena, const char **path, int64_t *step);
+
+/* As source_which; where the store is there, *step is what it says of "best" and of tags.
+ * ERR_NOINPUT when no checkpoint is called so. */
 int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
                  struct error *err);
 

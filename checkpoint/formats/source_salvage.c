@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
+#include "checkpoint/store/best.h"
 #include "checkpoint/store/salvage.h"
 
 struct rescue {
@@ -52,13 +53,12 @@ static void take_tensors(struct rescue *r, struct salvage *salvage, const char *
 static const struct ckpt_manifest *choose(const struct salvage *salvage, int64_t step,
                                           const struct digest *digest)
 {
-    const struct ckpt_manifest *all;
-    size_t n = salvage_manifests(salvage, &all);
-    for (size_t i = 0; i < n; i++)
-        if (digest ? digest_equal(&all[i].digest, digest)
-                   : step == CHECKPOINT_NEWEST || all[i].step == step)
-            return &all[i];
-    return NULL;
+    const manifest_vec *all = salvage_manifests(salvage);
+    size_t i = all->n;
+    while (i > 0 && !(digest ? digest_equal(&all->items[i - 1].digest, digest)
+                             : step == CHECKPOINT_NEWEST || all->items[i - 1].step == step))
+        i--;
+    return i ? &all->items[i - 1] : NULL;
 }
 
 static void take_shard(struct rescue *r, const char *path, const struct manifest_shard *shard)
@@ -91,11 +91,16 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
     int64_t step;
     *s = (struct source){0};
     error_clear(err);
-    if (source_split(name, &s->arena, &path, &step, err) || salvage_open(path, &salvage, err)) {
+    /* Where the store says no more which one is called so, what is left of it does. */
+    const char *which = source_which(name, &s->arena, &path, &step);
+    bool is_lost = source_split(name, &s->arena, &path, &step, err) == ERR_DATA;
+    if ((err->code && !is_lost) || salvage_open(path, &salvage, err)) {
         source_close(s);
         return err->code;
     }
-    const struct ckpt_manifest *m = choose(salvage, step, NULL);
+    error_clear(err);
+    const struct ckpt_manifest *m = is_lost ? ckpt_manifest_named(salvage_manifests(salvage), which)
+                                            : choose(salvage, step, NULL);
     if (m) {
         s->step = m->step;
         s->name = arena_printf(&s->arena, "%s@%" PRId64, path, m->step);
@@ -103,7 +108,7 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
         for (size_t i = 0; i < m->shards.n; i++)
             take_shard(&rescue, path, &m->shards.items[i]);
     } else if (choose(salvage, CHECKPOINT_NEWEST, NULL)) {
-        error_set(err, ERR_NOINPUT, "%s: no manifest of this step is there", name);
+        error_set(err, ERR_NOINPUT, "%s: no manifest of this name is there", name);
     } else {
         error_set(err, ERR_DATA, "%s: no manifest is left", name);
     }

@@ -8,6 +8,7 @@
 #include "checkpoint/store/store_private.h"
 
 #define SLACK_BYTES (256 << 10)
+#define BEST_NAME "best" /* STORE@best */
 #define TAG_BLOB "tag:"
 #define TAG_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
@@ -55,22 +56,6 @@ const struct ckpt_manifest *best_of(const manifest_vec *manifests)
         least = value;
     }
     return best;
-}
-
-int store_best(struct store *store, int64_t *step, struct error *err)
-{
-    manifest_vec all;
-    struct error damaged = ERROR_INIT;
-    if (store_manifests(store, &all, &damaged, err))
-        return err->code;
-    const struct ckpt_manifest *best = best_of(&all);
-    if (best)
-        *step = best->step;
-    else
-        error_set(err, ERR_NOINPUT, "%s@best: nothing there was saved by a metric (--save-best)",
-                  store->name);
-    manifests_release(&all);
-    return err->code;
 }
 
 /* ---- what it is worth ---- */
@@ -131,7 +116,7 @@ bool ckpt_tag_fits(const char *text)
 {
     int64_t number;
     return *text && !text[strspn(text, TAG_LETTERS)] && !str_to_int64(text, &number) &&
-           strcmp(text, "best") != 0;
+           strcmp(text, BEST_NAME) != 0;
 }
 
 const char *ckpt_manifest_next_tag(const struct ckpt_manifest *m, size_t *i)
@@ -154,21 +139,46 @@ static size_t find_tag(const struct ckpt_manifest *m, const char *tag)
     return name ? i : 0;
 }
 
-int store_tagged(struct store *store, const char *tag, int64_t *step, struct error *err)
+static void add_tag(struct ckpt_manifest *m, const char *tag)
+{
+    struct manifest_blob blob = {arena_printf(&m->arena, TAG_BLOB "%s", tag), "", 0};
+    vec_push(&m->blobs, blob);
+}
+
+const struct ckpt_manifest *ckpt_manifest_named(const manifest_vec *manifests, const char *name)
+{
+    if (!strcmp(name, BEST_NAME))
+        return best_of(manifests);
+    size_t i = manifests->n;
+    while (i > 0 && !find_tag(&manifests->items[i - 1], name))
+        i--;
+    return i ? &manifests->items[i - 1] : NULL;
+}
+
+int store_named(struct store *store, const char *name, int64_t *step, struct error *err)
 {
     manifest_vec all;
     struct error damaged = ERROR_INIT;
     if (store_manifests(store, &all, &damaged, err))
         return err->code;
-    size_t i = all.n;
-    while (i > 0 && !find_tag(&all.items[i - 1], tag))
-        i--;
-    if (i)
-        *step = all.items[i - 1].step;
+    const struct ckpt_manifest *m = ckpt_manifest_named(&all, name);
+    if (m)
+        *step = m->step;
     else
-        error_set(err, ERR_NOINPUT, "%s@%s: no checkpoint has this tag", store->name, tag);
+        error_set(err, ERR_NOINPUT, "%s@%s: %s", store->name, name,
+                  strcmp(name, BEST_NAME) != 0
+                      ? "no checkpoint has this tag"
+                      : "nothing there was saved by a metric (--save-best)");
     manifests_release(&all);
     return err->code;
+}
+
+void ckpt_manifest_add_tags(struct ckpt_manifest *m, const struct ckpt_manifest *from)
+{
+    const char *tag;
+    for (size_t i = 0; (tag = ckpt_manifest_next_tag(from, &i));)
+        if (!find_tag(m, tag))
+            add_tag(m, tag);
 }
 
 int store_tag(struct store *store, int64_t step, const char *tag, struct error *err)
@@ -183,11 +193,10 @@ int store_tag(struct store *store, int64_t step, const char *tag, struct error *
         bool gives = i < all.n;
         if (gives != (m->step == step) || gives == (at > 0))
             continue;
-        struct manifest_blob blob = {arena_printf(&m->arena, TAG_BLOB "%s", tag), "", 0};
         if (at)
             m->blobs.items[at - 1] = m->blobs.items[--m->blobs.n];
         else
-            vec_push(&m->blobs, blob);
+            add_tag(m, tag);
         rewrite_best(store, m, err);
     }
     manifests_release(&all);

@@ -15,9 +15,6 @@
  * that are as good, the newer. NULL: none has both. The manifests are in the order of saving. */
 const struct ckpt_manifest *best_of(const manifest_vec *manifests);
 
-/* *step: of the best. ERR_NOINPUT when nothing was saved by a metric. */
-int store_best(struct store *store, int64_t *step, struct error *err);
-
 /* Gives the checkpoint of that step and run these scalars, besides those that it has. ERR_NOINPUT
  * when it is not there. The store is open for writing. */
 int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *run,
@@ -29,8 +26,14 @@ bool ckpt_tag_fits(const char *text);
 /* The next tag of a checkpoint, from *i on; NULL: no more. */
 const char *ckpt_manifest_next_tag(const struct ckpt_manifest *manifest, size_t *i);
 
-/* *step: of the checkpoint that has the tag; ERR_NOINPUT when none has it. */
-int store_tagged(struct store *store, const char *tag, int64_t *step, struct error *err);
+/* The one that is meant by STORE@NAME: "best", or a tag. NULL: none. */
+const struct ckpt_manifest *ckpt_manifest_named(const manifest_vec *manifests, const char *name);
+
+/* *step: of that one. ERR_NOINPUT when no checkpoint has the tag, or none was saved by a metric. */
+int store_named(struct store *store, const char *name, int64_t *step, struct error *err);
+
+/* Gives a checkpoint the tags of another, too. */
+void ckpt_manifest_add_tags(struct ckpt_manifest *manifest, const struct ckpt_manifest *from);
 
 /* Gives the tag to the checkpoint of that step, and takes it from the one that has it;
  * STORE_NO_STEP: that only. The store is open for writing. */

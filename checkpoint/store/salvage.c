@@ -24,7 +24,7 @@ struct salvage {
     uint32_t page_bytes;
     uint64_t pages;
     VEC(struct salvage_place) places; /* sorted by digest */
-    VEC(struct ckpt_manifest) manifests;
+    manifest_vec manifests;
 };
 
 static void take_manifest(struct salvage *s, uint64_t offset, uint64_t n)
@@ -72,10 +72,10 @@ static int by_digest(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct digest)); /* it comes first in a place */
 }
 
-static int newest_first(const void *a, const void *b)
+static int by_sequence(const void *a, const void *b)
 {
     const struct ckpt_manifest *x = a, *y = b;
-    return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
 int salvage_open(const char *folder, struct salvage **salvage, struct error *err)
@@ -107,7 +107,7 @@ int salvage_open(const char *folder, struct salvage **salvage, struct error *err
     if (s->places.n)
         qsort(s->places.items, s->places.n, sizeof *s->places.items, by_digest);
     if (s->manifests.n)
-        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items, newest_first);
+        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items, by_sequence);
     *salvage = s;
     return 0;
 }
@@ -125,10 +125,9 @@ void salvage_close(struct salvage *s)
     mem_free(s);
 }
 
-size_t salvage_manifests(const struct salvage *s, const struct ckpt_manifest **manifests)
+const manifest_vec *salvage_manifests(const struct salvage *s)
 {
-    *manifests = s->manifests.items;
-    return s->manifests.n;
+    return &s->manifests;
 }
 
 /* Tries every place that claims to have it. */

@@ -7,7 +7,7 @@
 #ifndef TF_CHECKPOINT_SALVAGE_H
 #define TF_CHECKPOINT_SALVAGE_H
 
-#include "checkpoint/store/manifest.h"
+#include "checkpoint/store/store.h"
 #include "tensor/tensor.h"
 
 struct salvage; /* of the environment in one folder */
@@ -16,9 +16,9 @@ struct salvage; /* of the environment in one folder */
 int salvage_open(const char *folder, struct salvage **salvage, struct error *err);
 void salvage_close(struct salvage *salvage);
 
-/* The manifests that were found whole, each once, the newest first; also of checkpoints that were
- * forgotten, while nothing was written over them. */
-size_t salvage_manifests(const struct salvage *salvage, const struct ckpt_manifest **manifests);
+/* The manifests that were found whole, each once, in the order of saving; also of checkpoints that
+ * were forgotten, while nothing was written over them. */
+const manifest_vec *salvage_manifests(const struct salvage *salvage);
 
 /* ERR_DATA naming the tensor when a chunk of it is lost. The caller releases. */
 int salvage_read(struct salvage *salvage, const struct manifest_tensor *tensor,

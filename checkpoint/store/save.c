@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "checkpoint/store/best.h"
 #include "checkpoint/store/pages_private.h"
 #include "exec/state/resource.h"
 
@@ -234,6 +235,8 @@ static int describe(struct store_save *s, struct error *err)
         vec_push(&m->scalars, request->scalars[i]);
     for (size_t i = 0; i < request->n_blobs; i++)
         vec_push(&m->blobs, request->blobs[i]);
+    if (run_equal(&m->run, &s->again.before.run))
+        ckpt_manifest_add_tags(m, &s->again.before);
     for (size_t i = 0; i < request->n_tensors; i++) {
         m->n_tensors += !resource_is_part(request->tensors[i].name);
         m->bytes += tensor_bytes(&request->tensors[i].value);

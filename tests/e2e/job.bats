@@ -171,6 +171,17 @@ END
     tf-ps put output/b <(tf-op Mul '[1.0,2,3,4,5,6,7,8,9,10]' 1.0)
     tf-ps restore ckpt@1
     cmp before.rec <(tf-ps get output/b)
+
+    # by a tag, of which a shard's part has none
+    tf-ckpt tag ckpt@1 first
+    tf-ps put output/b <(tf-op Mul '[1.0,2,3,4,5,6,7,8,9,10]' 1.0)
+    tf-ps restore ckpt@first 2>&1 | finds -x 'tf-ps: restored from step 1'
+    cmp before.rec <(tf-ps get output/b)
+    run --separate-stderr tf-ps restore ckpt@none
+    [[ $status -eq 66 && $stderr == "tf-ps: ckpt@none: no checkpoint has this tag" ]]
+    run --separate-stderr tf-ckpt tag ckpt/shards/ps-0 part
+    [[ $status -eq 64 && $stderr == "tf-ckpt: ckpt/shards/ps-0: is a part of $PWD/ckpt, "* ]]
+    tf-ckpt verify ckpt
     run --separate-stderr tf-ps restore ckpt@7
     [ "$status" -eq 66 ]
     [[ $stderr == *"ckpt@7: there is no checkpoint of this step" ]]

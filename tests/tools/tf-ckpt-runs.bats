@@ -186,6 +186,8 @@ END
     [ "$(tf-exec -g best.tfg --restore best@best --fetch loss | tf-show --json)" = \
         '{"step":1,"loss":0}' ]
     tf-ckpt diff best@best best@100
+    tf-ckpt salvage best@best saved.ckpt
+    tf-ckpt diff saved.ckpt best@100
     # by the policy of a cron line, too
     tf-exec -g best.tfg --run train --fetch loss -n 300 --save every/ --save-every 1 >/dev/null \
         2>&1
@@ -248,6 +250,30 @@ one_by_one() { # FROM TO OPTION...: each step is saved
     tf-ckpt forget s@prod
     [ "$(tags s)" = '[2,[]] ' ]
     tf-ckpt verify s --data
+}
+
+@test "tags are found in a store that is damaged, and names are not taken for them" {
+    one_by_one 1 3
+    tf-ckpt tag s@2 good
+    tf-ckpt untag s@good
+    tf-ckpt tag s@3 good
+    python3 - s/data.mdb <<'END' # both meta pages
+import sys
+with open(sys.argv[1], 'r+b') as f:
+    for page in (0, 1):
+        f.seek(4096 * page + 16)
+        f.write(b'\xff' * 4)
+END
+    refuses 65 "tf-ckpt: s: *" tf-ckpt show s@good
+    for name in 2:2 good:3; do
+        tf-ckpt salvage "s@${name%:*}" out.ckpt
+        [ "$(tf-show --json out.ckpt)" = "{\"v\":[${name#*:},${name#*:}]}" ]
+    done
+    refuses 66 "tf-ckpt: s@god: no manifest of this name is there" tf-ckpt salvage s@god out.ckpt
+    # what is behind an @ is of a name, where nothing is called so
+    tf-ckpt init s@v2
+    tf-ckpt import out.ckpt s@v2
+    refuses 66 "tf-ckpt: s@v3: no store there; tf-ckpt init makes one" tf-ckpt copy s@v2 s@v3
 }
 
 @test "what is no tag, and tags that nobody has" {

@@ -63,7 +63,7 @@ static void the_best_waits_until_it_is_written(void **state)
         assert_int_equal(autosave_finish(a, 300, &err), 0);
         autosave_close(a);
         struct store *store = stores_open(path, false);
-        assert_int_equal(store_best(store, &best, &err), 0);
+        assert_int_equal(store_named(store, "best", &best, &err), 0);
         assert_int_equal(best, 100);
         assert_true(loss_in(store, 100) == 0);
         assert_int_equal(store_manifests(store, &all, NULL, &err), 0);

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "checkpoint/store/best.h"
 #include "lib/stores.h"
 
 static char path[STORES_PATH_BYTES + 16];
@@ -67,11 +68,40 @@ static void the_same_step_saved_again_keeps_its_scalars(void **state)
     store_close(store);
 }
 
+/* A user who has named the step means it whatever its run does. */
+static void the_same_step_saved_again_keeps_its_tags(void **state)
+{
+    struct store *store = stores_open(path, true);
+    struct error err = ERROR_INIT;
+    manifest_vec all;
+    (void)state;
+    for (int sharded = 0; sharded < 2; sharded++) {
+        int64_t step = 0;
+        save_again(store, 1, NULL, sharded);
+        assert_int_equal(store_tag(store, 5, "good", &err), 0);
+        assert_int_equal(store_tag(store, 5, "better", &err), 0);
+        for (int i = 0; i < 3; i++)
+            save_again(store, (float)i, NULL, sharded);
+        assert_int_equal(store_named(store, "good", &step, &err), 0);
+        assert_int_equal(step, 5);
+        assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+        assert_int_equal(all.n, 1);
+        assert_int_equal(all.items[0].blobs.n, 2); /* each once */
+        manifests_release(&all);
+        assert_int_equal(store_tag(store, STORE_NO_STEP, "better", &err), 0);
+        save_again(store, 7, NULL, sharded);
+        assert_int_equal(store_named(store, "better", &step, &err), ERR_NOINPUT);
+        error_clear(&err);
+    }
+    store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_step_saved_again_keeps_its_scalars, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(the_same_step_saved_again_keeps_its_tags, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

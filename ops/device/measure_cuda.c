@@ -13,7 +13,7 @@
 
 /* ---- memory ---- */
 
-static bool wait_for(struct cuda_device *d, enum queue_kind queue)
+static bool wait_queue(struct cuda_device *d, enum queue_kind queue)
 {
     struct cuda_event *over = NULL;
     bool works = !d->driver->event_new(false, &over) &&
@@ -37,9 +37,9 @@ static bool fill(struct device *device, enum cuda_type type, char *data, size_t 
         return false;
     for (int64_t i = 0; i < PATTERN; i++)
         tensor_set_float64(&pattern, i, (double)(hash_bytes(&i, sizeof i, 0) >> 11) * 0x1p-53);
-    bool works = wait_for(cuda_device(device), QUEUE_COMPUTE) && /* which the memory is of */
+    bool works = wait_queue(cuda_device(device), QUEUE_COMPUTE) && /* which the memory is of */
                  !device->memory->copy_in(device, data, pattern.data, done, &ignored);
-    works = wait_for(cuda_device(device), QUEUE_IN) && works;
+    works = wait_queue(cuda_device(device), QUEUE_IN) && works;
     for (size_t n; works && done < bytes; done += n) {
         n = done < bytes - done ? done : bytes - done;
         works = !device->memory->copy(device, data + done, data, n, &ignored);

@@ -70,15 +70,6 @@ static void say_waiting(void *context, const char *text)
         member->options.tell(member->options.context, text);
 }
 
-/* memory= of a task is of each of its devices. */
-static void limit_memory(const struct member *member)
-{
-    const struct cluster_task *self =
-        cluster_find(&member->cluster, member->job_name, member->index);
-    if (self && self->memory_bytes)
-        mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
-}
-
 int member_open(struct member *member, const struct member_options *options, struct error *err)
 {
     char task[TASK_TEXT_BYTES] = "";
@@ -90,7 +81,10 @@ int member_open(struct member *member, const struct member_options *options, str
         find_self(member, options->task || !*task ? options->task : task, err) ||
         take_slot(member, err))
         return err->code;
-    limit_memory(member);
+    const struct cluster_task *self =
+        cluster_find(&member->cluster, member->job_name, member->index);
+    if (self && self->memory_bytes) /* memory= of a task is of each of its devices */
+        mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
     struct hub_options hub = {
         .peers = {.task = member->task,
                   .incarnation = member->has_slot ? member->slot.incarnation : 0,
@@ -117,14 +111,6 @@ void member_close(struct member *member)
     cluster_release(&member->cluster);
 }
 
-/* The control socket, by which tools on this host need no key. */
-static int listen_in_job(struct member *member, struct error *err)
-{
-    char address[DEVICE_WORD_BYTES + 32];
-    snprintf(address, sizeof address, "unix:%s-%d.sock", member->job_name, member->index);
-    return peers_listen(hub_peers(member->hub), address, NULL, err);
-}
-
 char *member_claims(const struct member *member)
 {
     return member->has_slot ? job_path(&member->job, member->task, ".claims") : NULL;
@@ -138,8 +124,11 @@ int member_listen(struct member *member, struct address *bound, struct error *er
         return error_prefix(err, "%s: ", member->task);
     if (!member->has_slot)
         return 0;
-    return listen_in_job(member, err) ? err->code
-                                      : job_publish(&member->job, member->task, bound->text, err);
+    char address[DEVICE_WORD_BYTES + 32]; /* the control socket: tools on this host need no key */
+    snprintf(address, sizeof address, "unix:%s-%d.sock", member->job_name, member->index);
+    return peers_listen(hub_peers(member->hub), address, NULL, err)
+               ? err->code
+               : job_publish(&member->job, member->task, bound->text, err);
 }
 
 /* ---- a job that starts ---- */

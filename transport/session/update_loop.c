@@ -208,14 +208,6 @@ static void sweep(struct update_loops *updates)
 
 /* ---- the request ---- */
 
-static struct update_loop *find(const struct update_loops *updates, uint64_t digest)
-{
-    struct update_loop *update = updates->first;
-    while (update && update->digest != digest)
-        update = update->next;
-    return update;
-}
-
 static int start(struct update_loop *update, struct error *err)
 {
     struct update_loops *updates = update->updates;
@@ -248,7 +240,9 @@ static void take_up(void *argument)
     struct error err = ERROR_INIT;
     updates->n_asked--;
     sweep(updates);
-    struct update_loop *running = find(updates, update->digest);
+    struct update_loop *running = updates->first;
+    while (running && running->digest != update->digest)
+        running = running->next;
     if (running) {
         join(running, update);
         update_loop_free(update);

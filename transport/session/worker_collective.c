@@ -126,17 +126,6 @@ static int gather(struct worker *worker, const char *name, const int64_t *items,
     return code;
 }
 
-static int64_t digest_graph(const struct graph *graph)
-{
-    uint64_t hash = 0;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        hash = hash_bytes(node->name, strlen(node->name), hash);
-        hash = hash_bytes(node->op->def->name, strlen(node->op->def->name), hash);
-    }
-    return (int64_t)hash;
-}
-
 /* The words that workers tell each other before they begin; the first one's count. */
 struct start {
     int64_t graph, seed;
@@ -317,7 +306,7 @@ static int verify(struct worker *worker, struct error *err)
 int worker_start_collective(struct worker *worker, struct driver *driver,
                             const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
-    struct start start = {.graph = digest_graph(worker->options.graph),
+    struct start start = {.graph = (int64_t)worker_hash_graph(worker, 0),
                           .seed = (int64_t)driver->seed,
                           .restores = origin->reader || origin->is_restored,
                           .step = origin->step,

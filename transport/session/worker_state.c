@@ -191,11 +191,6 @@ static const void *saved_value(const struct saved_state *state, int64_t i)
     return i ? (const char *)state->others.data + (size_t)(i - 1) * bytes : state->saved.value.data;
 }
 
-static int64_t saved_rank(const struct saved_state *state, int64_t i)
-{
-    return state->has_others ? tensor_get_int64(&state->ranks, i) : 0;
-}
-
 static int check_saved(const struct saved_state *state, struct error *err)
 {
     const struct node *node = state->saved.node;
@@ -233,7 +228,7 @@ static void add_saved(const struct saved_state *state, struct saved_terms of, vo
     size_t offset = (size_t)of.range.first * dtype_bytes(state->saved.value.type);
     const void **values = mem_array((size_t)n_saved(state), sizeof *values);
     for (int64_t i = 0; i < n_saved(state); i++)
-        if (saved_rank(state, i) % of.of_n == of.rank)
+        if ((state->has_others ? tensor_get_int64(&state->ranks, i) : 0) % of.of_n == of.rank)
             values[n_values++] = (const char *)saved_value(state, i) + offset;
     const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
     if (n_values)

@@ -143,12 +143,8 @@ static void open_files(struct shard *shard)
     const struct shard_options *options = &shard->options;
     if (!options->save_folder || !str_ends(options->task, ":0"))
         return;
-    if (!store_exists(options->save_folder) && store_create(options->save_folder, &err) &&
-        !store_exists(options->save_folder)) {
-        shard->no_store = err;
+    if (store_ensure(options->save_folder, &shard->no_store))
         return;
-    }
-    error_clear(&err);
     if (pushes_open(&shard->pushes, options->save_folder, &err) && options->tell)
         options->tell(options->context, err.text);
 }

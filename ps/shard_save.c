@@ -174,13 +174,9 @@ static void keep_newest(struct leading_save *save, struct store *store, int keep
 /* Whoever asks may name any folder: only in one that is there. */
 static int make_store(const char *path, struct error *err)
 {
-    if (store_exists(path))
-        return 0;
-    if (mkdir(path, 0777) && errno != EEXIST)
+    if (!store_exists(path) && mkdir(path, 0777) && errno != EEXIST)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_IO, "%s", path);
-    if (store_create(path, err) && store_exists(path))
-        error_clear(err); /* somebody else was quicker */
-    return err->code;
+    return store_ensure(path, err);
 }
 
 static int write_all(struct leading_save *save, int keep, struct error *err)

@@ -68,11 +68,8 @@ bool autosave_is_better(const struct autosave *a, double value)
 int autosave_open(const struct autosave_options *options, struct autosave **autosave,
                   struct error *err)
 {
-    error_clear(err);
-    if (!store_exists(options->path) && store_create(options->path, err) &&
-        !store_exists(options->path)) /* nobody else was quicker */
+    if (store_ensure(options->path, err))
         return err->code;
-    error_clear(err);
     struct autosave *a = mem_alloc(sizeof *a);
     a->options = *options;
     a->saved = options->step > 0 ? options->step : -1;

@@ -293,3 +293,11 @@ int store_create(const char *path, struct error *err)
     mem_free(folder);
     return err->code;
 }
+
+int store_ensure(const char *path, struct error *err)
+{
+    error_clear(err);
+    if (!store_exists(path) && store_create(path, err) && store_exists(path))
+        error_clear(err);
+    return err->code;
+}

@@ -314,8 +314,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
     store->name = mem_strdup(store->folder);
     pthread_mutex_init(&store->map_lock, NULL);
     pthread_cond_init(&store->map_unused, NULL);
-    if (options->write && options->shard && !store_exists(store->folder))
-        store_create(store->folder, err);
+    if (options->write && options->shard)
+        store_ensure(store->folder, err);
     if (err->code || store_open_files(store, err) ||
         (store->writes && take_lock(store, options, err))) {
         close_store(store);

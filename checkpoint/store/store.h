@@ -64,6 +64,8 @@ bool store_exists(const char *path);
 
 /* Makes an empty store, or nothing. ERR_USAGE when the name is taken. */
 int store_create(const char *path, struct error *err);
+/* The same where there is no store yet; one that another process makes meanwhile will do. */
+int store_ensure(const char *path, struct error *err);
 
 /* `options` NULL: for reading. A store that this process has open is opened once more only for
  * reading. In a folder that may not be written a store can be read, too, as long as nobody writes.

@@ -159,18 +159,6 @@ static int commit(struct leading_save *save, struct store *store, struct error *
     return err->code;
 }
 
-/* Checkpoints that are too old go; if that fails, the new one is there all the same. */
-static void keep_newest(struct leading_save *save, struct store *store, int keep)
-{
-    struct prune_report report;
-    struct error err = ERROR_INIT;
-    const struct shard_options *options = &save->shard->options;
-    if (!store_forget_old(store, &save->run, (size_t)keep, &err))
-        store_prune(store, false, NULL, &report, &err);
-    if (err.code && options->tell)
-        options->tell(options->context, err.text);
-}
-
 /* Whoever asks may name any folder: only in one that is there. */
 static int make_store(const char *path, struct error *err)
 {
@@ -196,7 +184,9 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
         if (shard_is_own_folder(save->shard, save->name))
             shard_go_on_with(save->shard, &save->run);
         shard_measure_later(save->shard, save->name, save->step, &save->run);
-        keep_newest(save, store, keep);
+        struct error left = ERROR_INIT; /* the new one is there all the same */
+        if (store_keep_newest(store, &save->run, (size_t)keep, &left))
+            shard_say(save->shard, left.text);
     }
     shard_close_store(save->shard, store);
     return err->code;

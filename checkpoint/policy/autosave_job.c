@@ -144,13 +144,8 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
         !write_late(store, options, &job->late, err))
         store_save(store, &request, NULL, err);
     job->is_alone |= !err->code;
-    if (!err->code) {
-        /* Checkpoints that are too old go; if that fails, the new one is there all the same. */
-        struct prune_report report;
-        if (options->keep > 0 &&
-            !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
-            store_prune(store, false, NULL, &report, &job->left);
-    }
+    if (!err->code) /* if that fails, the new one is there all the same */
+        store_keep_newest(store, &options->run, (size_t)options->keep, &job->left);
     store_close(store);
     return err->code;
 }

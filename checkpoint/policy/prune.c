@@ -267,3 +267,12 @@ int store_prune(struct store *store, bool dry_run, const struct maintain_watch *
         prune_shards(&p, err);
     return err->code;
 }
+
+int store_keep_newest(struct store *store, const struct ckpt_run *run, size_t n, struct error *err)
+{
+    struct prune_report report;
+    error_clear(err);
+    if (n > 0 && !store_forget_old(store, run, n, err))
+        store_prune(store, false, NULL, &report, err);
+    return err->code;
+}

@@ -33,6 +33,9 @@ struct prune_report {
 int store_prune(struct store *store, bool dry_run, const struct maintain_watch *watch,
                 struct prune_report *report, struct error *err);
 
+/* After a save: forgets what is old, and prunes. n 0: all are kept. */
+int store_keep_newest(struct store *store, const struct ckpt_run *run, size_t n, struct error *err);
+
 /* Saves the checkpoint, every chunk of it checked, into another store, with its run, its time and
  * all that belongs to it; of a job with several shards it becomes one. A checkpoint that is there
  * already with the same values stays: `saved` (NULL: not wanted) has the sequence number 0 then.

@@ -90,7 +90,7 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     if (save_options.partial && (!save_options.restore || !has_all || cluster_options.task))
         return error_set(err, ERR_USAGE, "--restore-partial is for --restore, and without --task");
     if (restore_check_names(&names, s->driver->graph, err) ||
-        run_make(&s->run, save_options.run_name, err))
+        run_make(&s->writer.run, save_options.run_name, err))
         return err->code;
     if (store && store_check_place(save_options.path, err))
         return error_prefix(err, "--save %s: ", save_options.path);
@@ -104,11 +104,11 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
 /* Saves from here on as that run, under its name if no other is given. */
 static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error *err)
 {
-    s->goes_on = true;
+    s->writer.goes_on = true;
     if (!run_is_known(run))
         return 0;
-    s->run = *run;
-    return run_set_name(&s->run, save_options.run_name, err);
+    s->writer.run = *run;
+    return run_set_name(&s->writer.run, save_options.run_name, err);
 }
 
 /* Finds the newest checkpoint, from which --resume would go on; *step is -1 if there is none. */
@@ -133,7 +133,7 @@ int saving_await_turn(struct saving *s, struct error *err)
     if (!is_folder(save_options.path))
         return 0;
     if (!store_open(saving_name(s), NULL, &store, err)) {
-        store_generation(store, &s->generation, err);
+        store_generation(store, &s->writer.generation, err);
         store_close(store);
     } else if (err->code == ERR_NOINPUT) {
         error_clear(err); /* it is of another host, or nobody has made it yet */
@@ -212,7 +212,7 @@ static int resume_store(struct saving *s, struct restore_result *restored, struc
 {
     const struct store_options options = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = s->tool->table->tool};
-    return store_take_over(saving_name(s), &options, s->claims, &s->generation, err)
+    return store_take_over(saving_name(s), &options, s->claims, &s->writer.generation, err)
                ? err->code
                : saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, restored, err);
 }
@@ -304,9 +304,7 @@ int saving_open(struct saving *s, struct error *err)
         go_on_with(s, &run, err);
     if (err->code || check_values(s, err))
         return err->code;
-    options.goes_on = s->goes_on;
-    options.run = s->run;
-    options.generation = s->generation;
+    options.writer = s->writer;
     options.variables = s->variables;
     options.graph = s->driver->graph;
     options.path = saving_name(s);

@@ -26,11 +26,9 @@ struct saving {
     struct device *device;            /* of variables that are not there yet */
     bool has_all;                     /* no other task has variables */
     int64_t resumed;                  /* the step; 0: none */
-    struct ckpt_run run;              /* that the process saves as */
-    bool goes_on;                     /* with it: the store has checkpoints of it */
+    struct store_writer writer;       /* that the process saves as */
     bool reads_store;                 /* what --restore names was one when its reader was opened */
     const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
-    int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */
     const char *metric;               /* of --save-best; NULL: none */
     bool metric_is_low;

@@ -145,8 +145,8 @@ static void open_files(struct shard *shard)
         return;
     if (store_ensure(options->save_folder, &shard->no_store))
         return;
-    if (pushes_open(&shard->pushes, options->save_folder, &err) && options->tell)
-        options->tell(options->context, err.text);
+    if (pushes_open(&shard->pushes, options->save_folder, &err))
+        shard_say(shard, err.text);
 }
 
 static void forget_pushes(void *context)
@@ -169,7 +169,7 @@ struct shard *shard_new(const struct shard_options *options)
     if (shard->options.keep <= 0)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = shard->failed_step = -1;
-    shard->run = options->run;
+    shard->saves_as.run = options->run;
     shard->began = time_now();
     LIFE_BEGINS("shard.starts");
     pthread_mutex_init(&shard->lock, NULL);

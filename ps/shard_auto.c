@@ -78,8 +78,7 @@ static void report_failure(struct shard *shard, int64_t step, const struct error
     snprintf(shard->failed_text, sizeof shard->failed_text, "%.250s", err->text);
     pthread_mutex_unlock(&shard->lock);
     snprintf(line, sizeof line, "no checkpoint: %s", err->text);
-    if (shard->options.tell)
-        shard->options.tell(shard->options.context, line);
+    shard_say(shard, line);
 }
 
 static int64_t next_due(const struct shard *shard, int64_t step)

@@ -28,10 +28,11 @@ static int set_scalars(struct shard *shard, struct error *err)
     const struct shard_measure *m = &shard->measure;
     const struct store_options options = {.write = true, .owner = "tf-ps"};
     const scalar_vec *scalars = &m->fetches.wanted;
+    struct store_writer writer = shard_saves_as(shard);
     struct store *store;
     if (!scalars->n || shard_open_store(shard, m->folder, &options, &store, err))
         return err->code;
-    if (!shard_is_own_folder(shard, m->folder) || !shard_check_generation(shard, store, err))
+    if (!shard_is_own_folder(shard, m->folder) || !store_check_writer(store, &writer, err))
         store_set_scalars(store, m->step, &m->run, scalars->items, scalars->n, err);
     shard_close_store(shard, store);
     return err->code;
@@ -48,8 +49,8 @@ static bool measure(struct shard *shard)
     if (!m->fetches.has_all || set_scalars(shard, &err) == ERR_RETRY)
         return false;
     shard_measure_forget(shard);
-    if (err.code && err.code != ERR_NOINPUT && shard->options.tell) /* it may be forgotten */
-        shard->options.tell(shard->options.context, err.text);
+    if (err.code && err.code != ERR_NOINPUT) /* it may be forgotten */
+        shard_say(shard, err.text);
     return true;
 }
 

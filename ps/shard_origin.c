@@ -14,6 +14,7 @@ struct shard_origin shard_origin(struct shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
     struct shard_origin origin = shard->origin;
+    origin.generation = shard->saves_as.generation;
     pthread_mutex_unlock(&shard->lock);
     return origin;
 }
@@ -44,6 +45,7 @@ void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bo
     count_updates(shard, SHARD_WAIT_SECONDS, &updates, &ignored);
     pthread_mutex_lock(&shard->lock);
     shard->origin = *origin;
+    shard->saves_as.generation = origin->generation;
     shard->origin_updates = updates;
     shard->origin_is_told = is_told;
     forget_askers(shard);
@@ -54,21 +56,6 @@ void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bo
 void shard_origin_end(struct shard *shard)
 {
     forget_askers(shard);
-}
-
-/* ---- saving ---- */
-
-int shard_check_generation(struct shard *shard, struct store *store, struct error *err)
-{
-    struct shard_origin origin = shard_origin(shard);
-    error_clear(err);
-    if (origin.generation)
-        return store_check_generation(store, origin.generation, err);
-    int code = store_generation(store, &origin.generation, err);
-    pthread_mutex_lock(&shard->lock);
-    shard->origin.generation = origin.generation;
-    pthread_mutex_unlock(&shard->lock);
-    return code;
 }
 
 int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err)

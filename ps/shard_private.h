@@ -73,17 +73,16 @@ struct shard {
     enum shard_life life;
     struct error no_store; /* why the folder to save to could not be made; code 0: it could */
     int64_t saved_step;    /* of the last checkpoint; -1: none */
-    struct ckpt_run run;   /* that checkpoints are of */
-    bool goes_on;          /* with it: the folder to save to has checkpoints of it */
-    struct shard_origin origin;
-    uint64_t origin_updates; /* of all variables, when that was restored */
-    bool origin_is_told;     /* all others know of it, */
-    VEC(char *) askers;      /* or these do */
-    char save_text[256];     /* how the last save went wrong; "": it did not */
-    int64_t saves;           /* checkpoints that were made */
-    int64_t saves_failed;    /* of those that it makes by itself */
-    int64_t failed_step;     /* of the last of these; -1: none */
-    char failed_text[256];   /* why */
+    struct store_writer saves_as;
+    struct shard_origin origin; /* with the generation of saves_as */
+    uint64_t origin_updates;    /* of all variables, when that was restored */
+    bool origin_is_told;        /* all others know of it, */
+    VEC(char *) askers;         /* or these do */
+    char save_text[256];        /* how the last save went wrong; "": it did not */
+    int64_t saves;              /* checkpoints that were made */
+    int64_t saves_failed;       /* of those that it makes by itself */
+    int64_t failed_step;        /* of the last of these; -1: none */
+    char failed_text[256];      /* why */
 };
 
 /* A request that is worked on: its fields, and whom to answer. */
@@ -170,16 +169,11 @@ void shard_measure_forget(struct shard *shard);
 /* The fields of a run, in a request and in the answer to one for a cut. */
 void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run);
 void shard_take_run(const msgpack_object *header, struct ckpt_run *run);
-/* From now on the shard saves as that run, which has checkpoints in its folder. Its own name for it
- * stays, if it was given one. */
-void shard_go_on_with(struct shard *shard, const struct ckpt_run *run);
-/* *goes_on: the folder to save to has checkpoints of it. */
-struct ckpt_run shard_run(struct shard *shard, bool *goes_on);
+/* From now on the shard saves as that run, and goes on with it if the writer does. Its own name for
+ * it stays, if it was given one. */
+void shard_go_on_with(struct shard *shard, const struct store_writer *writer);
+struct store_writer shard_saves_as(struct shard *shard);
 bool shard_is_own_folder(const struct shard *shard, const char *folder);
-/* Before something is saved. Two jobs may have begun at the same moment with one store; and in one
- * that is not the job's others have checkpoints, too. */
-int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,
-                       struct error *err);
 
 /* shard_origin.c */
 shard_work shard_tell_origin;
@@ -192,9 +186,6 @@ struct shard_origin shard_origin(struct shard *shard);
  * unless it was started again. */
 void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bool is_told);
 void shard_origin_end(struct shard *shard);
-/* Before the job's own store, which is open to write, is written to: ERR_DENIED when another job
- * has taken it over. */
-int shard_check_generation(struct shard *shard, struct store *store, struct error *err);
 /* Returns whether who asks for a part of a checkpoint goes on from the same. ERR_CONFIG. */
 int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err);
 

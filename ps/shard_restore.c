@@ -292,7 +292,7 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
         return code;
     error_clear(err);
     if (origin.step >= 0) {
-        shard_go_on_with(shard, &origin.run);
+        shard_go_on_with(shard, &(struct store_writer){.run = origin.run, .goes_on = true});
     } else {
         shard_write_counts(shard);
         shard_say_restored(shard, folder, -1, before);

@@ -29,44 +29,47 @@ void shard_take_run(const msgpack_object *header, struct ckpt_run *run)
     arena_release(&arena);
 }
 
-void shard_go_on_with(struct shard *shard, const struct ckpt_run *run)
+void shard_go_on_with(struct shard *shard, const struct store_writer *writer)
 {
     struct error ignored = ERROR_INIT;
+    struct store_writer *own = &shard->saves_as;
     pthread_mutex_lock(&shard->lock);
-    if (run_is_known(run))
-        shard->run = *run;
-    shard->goes_on = true;
+    if (run_is_known(&writer->run))
+        own->run = writer->run;
+    own->goes_on |= writer->goes_on;
+    if (writer->generation)
+        own->generation = writer->generation;
     if (*shard->options.run.name)
-        run_set_name(&shard->run, shard->options.run.name, &ignored);
+        run_set_name(&own->run, shard->options.run.name, &ignored);
     pthread_mutex_unlock(&shard->lock);
 }
 
-struct ckpt_run shard_run(struct shard *shard, bool *goes_on)
+struct store_writer shard_saves_as(struct shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
-    struct ckpt_run run = shard->run;
-    *goes_on = shard->goes_on;
+    struct store_writer writer = shard->saves_as;
     pthread_mutex_unlock(&shard->lock);
-    return run;
+    return writer;
 }
 
 int shard_check_store(struct shard *shard, struct error *err)
 {
-    bool goes_on;
     struct store *store;
-    struct ckpt_run run = shard_run(shard, &goes_on);
+    struct store_writer writer = shard_saves_as(shard);
     const char *folder = shard->options.save_folder;
     *err = shard->no_store;
     if (err->code)
         return err->code;
-    if (!folder || goes_on || !store_exists(folder) || store_open(folder, NULL, &store, err)) {
+    if (!folder || writer.goes_on || !store_exists(folder) ||
+        store_open(folder, NULL, &store, err)) {
         error_clear(err);
         return 0;
     }
-    if (!shard_check_generation(shard, store, err) &&
-        store_check_alone(store, &run, err) != ERR_CONFIG)
-        error_clear(err);
+    store_check_writer(store, &writer, err);
+    shard_go_on_with(shard, &writer);
     store_close(store);
+    if (err->code != ERR_CONFIG && err->code != ERR_DENIED)
+        error_clear(err);
     return err->code;
 }
 
@@ -77,14 +80,4 @@ bool shard_is_own_folder(const struct shard *shard, const char *folder)
     struct stat a, b;
     return own && (!strcmp(own, folder) || (!stat(own, &a) && !stat(folder, &b) &&
                                             a.st_dev == b.st_dev && a.st_ino == b.st_ino));
-}
-
-int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,
-                       struct error *err)
-{
-    bool goes_on;
-    struct ckpt_run run = shard_run(shard, &goes_on);
-    if (!goes_on && shard_is_own_folder(shard, folder) && store_check_alone(store, &run, err))
-        return err->code;
-    return store_may_save(store, step, &run, err);
 }

@@ -41,9 +41,8 @@ static int write_part(struct shard *shard, const char *folder, double seconds, s
                                           .cancelled = &shard->ends,
                                           .owner = "tf-ps",
                                           .shard = name};
-    bool goes_on;
     const struct save_request request = {.step = cut.step,
-                                         .run = shard_run(shard, &goes_on),
+                                         .run = shard_saves_as(shard).run,
                                          .producer = shard->options.producer,
                                          .tensors = cut.cut.tensors.items,
                                          .n_tensors = cut.cut.tensors.n,
@@ -67,7 +66,7 @@ void shard_write(struct shard_query *query)
     else
         write_part(query->shard, query->folder, query->seconds, &err);
     if (!err.code && shard_is_own_folder(query->shard, query->folder))
-        shard_go_on_with(query->shard, &query->run);
+        shard_go_on_with(query->shard, &(struct store_writer){.run = query->run, .goes_on = true});
     shard_query_end(query, &err);
 }
 
@@ -80,7 +79,7 @@ struct leading_save {
     int64_t step;
     double seconds;
     struct str pushes; /* of each worker, that count */
-    struct ckpt_run run;
+    struct store_writer writer;
     bool finds_successor; /* another job has taken the store over */
 };
 
@@ -105,7 +104,7 @@ static void pack_write(void *context, msgpack_packer *packer)
     const struct leading_save *save = context;
     pack_key_text(packer, "folder", save->name);
     pack_key_float(packer, "seconds", save->seconds);
-    shard_pack_run(packer, &save->run);
+    shard_pack_run(packer, &save->writer.run);
 }
 
 static int write_parts(struct leading_save *save, struct error *err)
@@ -140,7 +139,7 @@ static int commit(struct leading_save *save, struct store *store, struct error *
     if (best)
         blobs[n_blobs++] = (struct manifest_blob){BEST_BLOB, best, strlen(best)};
     const struct save_request request = {.step = save->step,
-                                         .run = save->run,
+                                         .run = save->writer.run,
                                          .producer = shard->options.producer,
                                          .scalars = scalars->items,
                                          .n_scalars = scalars->n,
@@ -177,17 +176,19 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))
         return err->code;
-    save->finds_successor = shard_is_own_folder(save->shard, save->name) &&
-                            shard_check_generation(save->shard, store, err) == ERR_DENIED;
-    if (!err->code && !shard_check_others(save->shard, save->name, store, save->step, err) &&
-        !write_parts(save, err) && !commit(save, store, err)) {
-        if (shard_is_own_folder(save->shard, save->name))
-            shard_go_on_with(save->shard, &save->run);
-        shard_measure_later(save->shard, save->name, save->step, &save->run);
+    bool is_own = shard_is_own_folder(save->shard, save->name);
+    struct ckpt_run *run = &save->writer.run;
+    save->finds_successor = is_own && store_check_writer(store, &save->writer, err) == ERR_DENIED;
+    if (!err->code && !store_may_save(store, save->step, run, err) && !write_parts(save, err) &&
+        !commit(save, store, err)) {
+        save->writer.goes_on = true;
+        shard_measure_later(save->shard, save->name, save->step, run);
         struct error left = ERROR_INIT; /* the new one is there all the same */
-        if (store_keep_newest(store, &save->run, (size_t)keep, &left))
+        if (store_keep_newest(store, run, (size_t)keep, &left))
             shard_say(save->shard, left.text);
     }
+    if (is_own)
+        shard_go_on_with(save->shard, &save->writer);
     shard_close_store(save->shard, store);
     return err->code;
 }
@@ -266,8 +267,7 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
 {
     struct leading_save save = {
         .shard = shard, .name = wanted->folder, .step = wanted->step, .seconds = wanted->seconds};
-    bool goes_on;
-    save.run = shard_run(shard, &goes_on);
+    save.writer = shard_saves_as(shard);
     shard_measure_want(shard, wanted);
     if ((wanted->step >= 0 || !next_step(wanted->folder, &save.step, err)) &&
         !cut_for(&save, wanted, err)) {
@@ -331,8 +331,7 @@ void shard_hand_out(struct shard_query *query)
         save.step = wanted.step;
         cut_for(&save, &wanted, &err);
     }
-    bool goes_on;
-    save.run = shard_run(query->shard, &goes_on);
+    save.writer = shard_saves_as(query->shard);
     /* The process that fetches the values saves them as a checkpoint of the job's run. */
     struct clock *clock = containers_clock(query->shard->options.variables);
     int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
@@ -343,7 +342,7 @@ void shard_hand_out(struct shard_query *query)
         if (clock)
             pack_key_bool(packer, "exact", clock_has_one_version(clock));
         pack_key_int(packer, "step", save.step);
-        shard_pack_run(packer, &save.run);
+        shard_pack_run(packer, &save.writer.run);
         answer_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

@@ -51,7 +51,7 @@ static void *save_jobs(void *context)
 /* One that has failed waits, if it is the best, until the next is due. */
 static void end_job(struct autosave *a, struct autosave_job *job)
 {
-    a->is_alone |= job->is_alone;
+    a->options.writer.goes_on |= job->writer.goes_on;
     report_failure(a, "not forgotten", &job->left);
     if (job->is_succeeded)
         a->succeeded = job->err;
@@ -90,7 +90,7 @@ static void give_late(struct autosave *a, struct autosave_job *job)
     autosave_late_clear(&job->late);
     job->late = a->late;
     a->late = (struct autosave_late){.step = -1};
-    job->is_alone = a->is_alone;
+    job->writer = a->options.writer;
 }
 
 static void start(struct autosave *a, struct autosave_job *job)

@@ -19,7 +19,7 @@
 #define TF_CHECKPOINT_AUTOSAVE_H
 
 #include "base/time.h"
-#include "checkpoint/store/store.h"
+#include "checkpoint/store/save.h"
 #include "exec/state/variable.h"
 
 /* The interval at which something is done beside steps. */
@@ -41,11 +41,9 @@ static inline bool interval_is_over(const struct interval *every, int64_t step, 
 }
 
 struct autosave_options {
-    const char *path;    /* of the store, made if it is missing */
-    int64_t step;        /* the last that was run, if it was restored from the store; or 0 */
-    bool goes_on;        /* with what the store has, which is of `run` */
-    struct ckpt_run run; /* otherwise the store may have checkpoints of no other run */
-    int64_t generation;  /* that the store is of, if it was taken over; 0: as it is now */
+    const char *path; /* of the store, made if it is missing */
+    int64_t step;     /* the last that was run, if it was restored from the store; or 0 */
+    struct store_writer writer;
     struct interval every;
     const char *best; /* the metric; NULL: none */
     bool best_is_low;

@@ -82,13 +82,12 @@ void autosave_late_clear(struct autosave_late *late)
 /* ---- writing ---- */
 
 /* The checkpoint may not have come to be, or may have been forgotten. */
-static int write_late(struct store *store, const struct autosave_options *options,
-                      struct autosave_late *late, struct error *err)
+static int write_late(struct store *store, const struct ckpt_run *run, struct autosave_late *late,
+                      struct error *err)
 {
     if (late->step < 0)
         return 0;
-    int code = store_set_scalars(store, late->step, &options->run, late->scalars.items,
-                                 late->scalars.n, err);
+    int code = store_set_scalars(store, late->step, run, late->scalars.items, late->scalars.n, err);
     if (code == ERR_NOINPUT || code == ERR_DATA)
         error_clear(err);
     autosave_late_clear(late);
@@ -103,8 +102,9 @@ int autosave_write_late(const struct autosave_options *options, struct autosave_
     struct store *store;
     if (late->step < 0 || store_open(options->path, &opening, &store, err))
         return err->code;
-    if (!store_check_generation(store, options->generation, err))
-        write_late(store, options, late, err);
+    struct store_writer writer = options->writer;
+    if (!store_check_writer(store, &writer, err))
+        write_late(store, &writer.run, late, err);
     store_close(store);
     return err->code;
 }
@@ -122,7 +122,7 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
     const struct store_options opening = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
     struct save_request request = {.step = job->step,
-                                   .run = options->run,
+                                   .run = job->writer.run,
                                    .producer = options->producer,
                                    .tensors = job->cut.tensors.items,
                                    .n_tensors = job->cut.tensors.n,
@@ -138,14 +138,13 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
     if (store_open(options->path, &opening, &store, err))
         return err->code;
     autosave_job_react(job, SAVE_LOCKED);
-    job->is_succeeded = store_check_generation(store, options->generation, err) == ERR_DENIED;
     /* another job may have begun in the same moment, and have saved first */
-    if (!err->code && (job->is_alone || !store_check_alone(store, &options->run, err)) &&
-        !write_late(store, options, &job->late, err))
+    job->is_succeeded = store_check_writer(store, &job->writer, err) == ERR_DENIED;
+    if (!err->code && !write_late(store, &job->writer.run, &job->late, err))
         store_save(store, &request, NULL, err);
-    job->is_alone |= !err->code;
+    job->writer.goes_on |= !err->code;
     if (!err->code) /* if that fails, the new one is there all the same */
-        store_keep_newest(store, &options->run, (size_t)options->keep, &job->left);
+        store_keep_newest(store, &job->writer.run, (size_t)options->keep, &job->left);
     store_close(store);
     return err->code;
 }

@@ -74,7 +74,6 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->options = *options;
     a->saved = options->step > 0 ? options->step : -1;
     a->last_begun = options->step;
-    a->is_alone = options->goes_on;
     a->best = NAN;
     a->unmeasured = -1;
     a->late.step = -1;
@@ -85,13 +84,11 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     struct error damaged = ERROR_INIT;
     if (!store_open(a->options.path, NULL, &store, err)) {
         *err = *store_rolled_back(store); /* now, and not when there is something to save */
-        if (!err->code && !a->options.generation)
-            store_generation(store, &a->options.generation, err);
-        if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
+        if (!err->code && !store_check_writer(store, &a->options.writer, err) &&
             !store_manifests(store, &all, &damaged, err)) {
             for (size_t i = 0; i < all.n; i++) {
                 double value;
-                if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
+                if (a->options.best && run_equal(&all.items[i].run, &a->options.writer.run) &&
                     ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
                     autosave_is_better(a, value))
                     a->best = value;

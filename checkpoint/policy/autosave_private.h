@@ -34,9 +34,8 @@ struct autosave_job {
     struct autosave_late late; /* of an earlier one, to be written on the way */
     struct arena arena;
     bool in_background;
-    const atomic_bool *hurry; /* somebody waits for it; NULL: nobody will */
-    bool
-        is_alone; /* in: there is a checkpoint of the run, or there was no other's; out: there is */
+    const atomic_bool *hurry;   /* somebody waits for it; NULL: nobody will */
+    struct store_writer writer; /* goes_on, out: it was saved */
     struct error err;
     struct error left; /* why older ones are still there */
 };
@@ -52,7 +51,6 @@ struct autosave {
     VEC(struct measurement) scalars;
     VEC(struct manifest_blob) blobs; /* names and data are owned */
     int64_t saved, last_begun;       /* steps; -1: none */
-    bool is_alone;                   /* there is a checkpoint of the run, or there was no other's */
     double last_time;
     double best;                    /* NaN: none yet */
     struct autosave_job *job;       /* under way, with its thread; NULL: SAVE_IDLE */

@@ -71,12 +71,15 @@ static int refuse(const struct store *store, const struct generation *g, struct 
                      store->name, g->owner);
 }
 
-int store_check_generation(struct store *store, int64_t generation, struct error *err)
+int store_check_writer(struct store *store, struct store_writer *writer, struct error *err)
 {
     struct generation g;
-    if (read_generation(store, &g, err) || g.number == generation)
+    if (read_generation(store, &g, err))
         return err->code;
-    return refuse(store, &g, err);
+    if (writer->generation && g.number != writer->generation)
+        return refuse(store, &g, err);
+    writer->generation = g.number;
+    return writer->goes_on ? 0 : store_check_alone(store, &writer->run, err);
 }
 
 /* ---- taking it over ---- */

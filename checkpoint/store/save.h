@@ -80,9 +80,17 @@ int store_take_over(const char *path, const struct store_options *options, const
                     int64_t *generation, struct error *err);
 /* Reads the generation that the store is of now. */
 int store_generation(struct store *store, int64_t *generation, struct error *err);
-/* Before something is saved, with the store open to write: ERR_DENIED naming who has taken it over
- * since. */
-int store_check_generation(struct store *store, int64_t generation, struct error *err);
+
+/* In whose name a job saves to its store. */
+struct store_writer {
+    struct ckpt_run run;
+    bool goes_on;       /* the store has checkpoints of the run; else it may have no other's */
+    int64_t generation; /* that the store is of; 0: not known yet, the first check finds it */
+};
+
+/* Before something is saved, with the store open: ERR_DENIED naming who has taken it over since,
+ * ERR_CONFIG as of store_check_alone. */
+int store_check_writer(struct store *store, struct store_writer *writer, struct error *err);
 
 /* As store_save, with a store that is opened for this, as `options` say. */
 int store_save_at(const char *path, const struct store_options *options,

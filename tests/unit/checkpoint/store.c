@@ -177,6 +177,7 @@ static void a_store_is_not_made_twice_nor_found_where_none_is(void **state)
     struct store *store;
     char other[STORES_PATH_BYTES + 32];
     assert_int_equal(store_create(path, &err), ERR_USAGE);
+    assert_int_equal(store_ensure(path, &err), 0);
     snprintf(other, sizeof other, "%s/missing", (char *)*state);
     assert_int_equal(store_open(other, NULL, &store, &err), ERR_NOINPUT);
     snprintf(other, sizeof other, "%s/deep/er/store/", (char *)*state);
@@ -184,6 +185,7 @@ static void a_store_is_not_made_twice_nor_found_where_none_is(void **state)
     assert_true(store_exists(other));
     snprintf(other, sizeof other, "%s/deep", (char *)*state);
     assert_int_equal(store_create(other, &err), ERR_USAGE); /* a folder that is not empty */
+    assert_int_equal(store_ensure(other, &err), ERR_USAGE);
     struct checkpoint *c;
     store = stores_open(path, false);
     assert_int_equal(checkpoint_open(store, CHECKPOINT_NEWEST, &c, NULL, &err), ERR_NOINPUT);

@@ -253,7 +253,7 @@ static void check_new(void)
 {
     struct error err = ERROR_INIT;
     char command[NAME_BYTES + 16];
-    if (!store_exists(new_path) && store_create(new_path, &err))
+    if (store_ensure(new_path, &err))
         fail_msg("%s", err.text);
     struct store *store = stores_open(new_path, true);
     stores_must_save(store, 1, 10);

@@ -90,12 +90,40 @@ static void keeping_the_newest_forgets_those_of_the_run_alone(void **state)
     (void)state;
     for (int64_t step = 0; step < 6; step++)
         assert_int_equal(save(store, step, &runs[step % 2], step, SAVE_OVER_OWN, &err), 0);
-    assert_int_equal(store_forget_old(store, &runs[0], 1, &err), 0);
+    assert_int_equal(store_keep_newest(store, &runs[0], 0, &err), 0); /* all */
+    assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+    assert_int_equal(all.n, 6);
+    manifests_release(&all);
+    assert_int_equal(store_keep_newest(store, &runs[0], 1, &err), 0);
     assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
     assert_int_equal(all.n, 4);
     assert_int_equal(all.items[0].step, 1);
     assert_int_equal(all.items[1].step, 3);
     manifests_release(&all);
+    store_close(store);
+}
+
+static void a_writer_is_refused_beside_another_run_and_after_a_job_that_resumed(void **state)
+{
+    const struct store_options options = {.write = true, .owner = "test"};
+    struct store_writer first = {.run = runs[0]}, other = {.run = runs[1]};
+    struct store *store = stores_open(paths[0], true);
+    struct error err = ERROR_INIT;
+    int64_t generation = 0;
+    (void)state;
+    assert_int_equal(store_check_writer(store, &first, &err), 0);
+    assert_int_equal(first.generation, 1);
+    assert_int_equal(save(store, 5, &runs[0], 1, SAVE_OVER_OWN, &err), 0);
+    assert_int_equal(store_check_writer(store, &other, &err), ERR_CONFIG);
+    other.goes_on = true;
+    assert_int_equal(store_check_writer(store, &other, &err), 0);
+    store_close(store);
+    assert_int_equal(store_take_over(paths[0], &options, NULL, &generation, &err), 0);
+    store = stores_open(paths[0], true);
+    assert_int_equal(store_check_writer(store, &first, &err), ERR_DENIED);
+    assert_int_equal(first.generation, 1);
+    first.generation = generation;
+    assert_int_equal(store_check_writer(store, &first, &err), 0);
     store_close(store);
 }
 
@@ -322,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_replaces_its_own_checkpoints_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(keeping_the_newest_forgets_those_of_the_run_alone, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            a_writer_is_refused_beside_another_run_and_after_a_job_that_resumed, setup, teardown),
         cmocka_unit_test_setup_teardown(the_last_save_of_a_step_replaces_the_copy_of_the_one_before,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(stores_are_merged_in_random_order_and_nothing_is_lost,

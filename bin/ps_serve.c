@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
-#include "checkpoint/policy/autosave.h"
+#include "checkpoint/job/autosave.h"
 #include "checkpoint/policy/retain.h"
 #include "checkpoint/store/store.h"
 #include "graph/task.h"

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "bin/job_table.h"
 #include "bin/script_options.h"
-#include "checkpoint/policy/autosave.h"
+#include "checkpoint/job/autosave.h"
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
 #include "pass/grid/grid.h"

@@ -6,7 +6,7 @@
 #ifndef TF_BIN_SAVING_H
 #define TF_BIN_SAVING_H
 
-#include "checkpoint/policy/autosave.h"
+#include "checkpoint/job/autosave.h"
 #include "checkpoint/store/manifest.h"
 #include "cli/tool.h"
 #include "exec/session/driver.h"

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
-#include "checkpoint/store/save.h"
+#include "checkpoint/job/commit.h"
 #include "ps/shard_private.h"
 #include "ps/tail.h"
 #include "ps/verbs.h"
@@ -151,29 +151,23 @@ static int fetch_all(struct backup_fetch *f, int task, struct error *err)
 }
 
 /* One shard after the other: only what one keeps is in memory. */
-static int save_shards(struct backup_fetch *f, const char **names, struct error *err)
+static int save_shard(struct backup_fetch *f, int task, const char *name, struct error *err)
 {
-    const struct client *client = f->backup->client;
-    for (size_t i = 0; i < client->tasks.n && !err->code; i++) {
-        char *name = arena_alloc(&f->arena, SHARD_NAME_BYTES);
-        shard_name(client->tasks.items[i], name);
-        names[i] = name;
-        if (!fetch_all(f, (int)i, err)) {
-            const struct backup *b = f->backup;
-            const struct store_options options = {
-                .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
-            const struct save_request request = {.step = f->step,
-                                                 .run = f->run,
-                                                 .producer = b->producer,
-                                                 .tensors = f->tensors.items,
-                                                 .n_tensors = f->tensors.n,
-                                                 .is_part = true};
-            store_save_at(b->path, &options, &request, err);
-        }
-        for (size_t k = 0; k < f->tensors.n; k++)
-            tensor_release(&f->tensors.items[k].value);
-        f->tensors.n = f->names.n = 0;
+    const struct backup *b = f->backup;
+    const struct store_options options = {
+        .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
+    if (!fetch_all(f, task, err)) {
+        const struct save_request request = {.step = f->step,
+                                             .run = f->run,
+                                             .producer = b->producer,
+                                             .tensors = f->tensors.items,
+                                             .n_tensors = f->tensors.n,
+                                             .is_part = true};
+        store_save_at(b->path, &options, &request, err);
     }
+    for (size_t i = 0; i < f->tensors.n; i++)
+        tensor_release(&f->tensors.items[i].value);
+    f->tensors.n = f->names.n = 0;
     return err->code;
 }
 
@@ -196,33 +190,43 @@ static void await_scalars(struct backup_fetch *f)
     }
 }
 
-static int commit(const struct backup_fetch *f, const char *const *names, struct error *err)
+static int collect_shards(void *context, struct store *store, struct save_request *request,
+                          struct error *err)
 {
-    const struct backup *b = f->backup;
-    const struct save_request request = {.step = f->step,
-                                         .run = f->run,
-                                         .producer = b->producer,
-                                         .shards = names,
-                                         .n_shards = b->client->tasks.n,
-                                         .scalars = f->tail.wanted.items,
-                                         .n_scalars = f->tail.wanted.n};
-    return store_save(b->store, &request, NULL, err);
+    struct backup_fetch *f = context;
+    (void)store;
+    for (size_t i = 0; i < request->n_shards; i++)
+        if (save_shard(f, (int)i, request->shards[i], err))
+            return err->code;
+    await_scalars(f);
+    request->scalars = f->tail.wanted.items;
+    request->n_scalars = f->tail.wanted.n;
+    return 0;
 }
 
 int backup_save(const struct backup *backup, int64_t *step, struct error *err)
 {
     struct backup_fetch f = {.backup = backup};
+    const struct client *client = backup->client;
+    const char **names = arena_array(&f.arena, client->tasks.n, sizeof *names);
+    for (size_t i = 0; i < client->tasks.n; i++)
+        names[i] = shard_name(&f.arena, client->tasks.items[i]);
+    struct commit commit = {.collect = collect_shards, .context = &f};
     error_clear(err);
     snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
              (long long)time(NULL));
-    const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
     if (backup->fetches)
         tail_init(&f.tail, backup->fetches);
-    if (!client_check_shards_keep(backup->client, err) &&
-        !store_next_step(backup->store, &f.step, err) && !cut(&f, err) &&
-        !store_may_save(backup->store, f.step, &f.run, err) && !save_shards(&f, names, err) &&
-        (await_scalars(&f), !commit(&f, names, err)))
-        *step = f.step;
+    if (!client_check_shards_keep(client, err) && !store_next_step(backup->store, &f.step, err) &&
+        !cut(&f, err)) {
+        commit.request = (struct save_request){.step = f.step,
+                                               .run = f.run,
+                                               .producer = backup->producer,
+                                               .shards = names,
+                                               .n_shards = client->tasks.n};
+        if (!commit_checkpoint(backup->store, &commit, err))
+            *step = f.step;
+    }
     if (backup->fetches)
         tail_release(&f.tail);
     vec_release(&f.tensors);

@@ -166,6 +166,7 @@ struct shard *shard_new(const struct shard_options *options)
     struct shard_and_rows *all = mem_alloc(sizeof *all);
     struct shard *shard = &all->shard;
     shard->options = *options;
+    shard->name = shard_name(&shard->arena, options->task);
     if (shard->options.keep <= 0)
         shard->options.keep = SHARD_KEEP;
     shard->saved_step = shard->failed_step = -1;
@@ -230,6 +231,7 @@ void shard_free(struct shard *shard)
         clock_count_in(containers_clock(shard->options.variables), NULL, 0);
     pushes_close(&shard->pushes);
     shard_origin_end(shard);
+    arena_release(&shard->arena);
     pthread_mutex_destroy(&shard->lock);
     pthread_mutex_destroy(&shard->cuts_lock);
     pthread_mutex_destroy(&shard->claims_lock);

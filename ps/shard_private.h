@@ -22,7 +22,6 @@
 #define SHARD_LOCK_SECONDS                                                                         \
     20.0 /* of checkpoints that it makes by itself: steps may wait meanwhile */
 #define SHARD_KEEP 5
-#define SHARD_NAME_BYTES 80
 #define SHARD_CUTS 2              /* one that is saved, one that is fetched */
 #define SHARD_CUT_REMOTE "fetch:" /* how the names of the latter begin */
 #define SHARD_WORKERS_MAX 1024    /* that a manifest and statistics tell of */
@@ -48,6 +47,8 @@ struct shard {
     struct variable_watcher variable_watcher;
     struct pushes pushes; /* of the first shard, with a folder to save to */
     struct shard_options options;
+    struct arena arena;
+    const char *name;        /* of its environment in a store */
     struct sum_server *sums; /* of workers that update by themselves */
     struct serial_queue *quick,
         *slow;                   /* for what waits for variables; for what waits for other shards */
@@ -141,7 +142,7 @@ shard_work shard_write, shard_save, shard_hand_out;
 #define SHARD_CUT_FIELDS 3
 /* The fields of a request to take a cut of that name. */
 void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds);
-void shard_name(const char *task, char name[SHARD_NAME_BYTES]); /* "ps:0": "ps-0" */
+const char *shard_name(struct arena *arena, const char *task); /* "ps:0": "ps-0" */
 
 struct shard_save_request {
     const char *folder;

@@ -131,7 +131,6 @@ struct restorer {
     struct shard *shard;
     bool is_wanted; /* the checkpoint was decided on by another shard */
     struct checkpoint *checkpoint;
-    char name[SHARD_NAME_BYTES];
     bool is_own; /* the shards that have saved are those of today */
     variable_vec locked;
     struct tensor *values; /* of those that are locked */
@@ -148,7 +147,7 @@ static bool is_of_shard(const struct restorer *r)
     struct error ignored = ERROR_INIT;
     bool listed = false;
     for (size_t i = 0; i < m->shards.n; i++)
-        listed = listed || !strcmp(m->shards.items[i].name, r->name);
+        listed = listed || !strcmp(m->shards.items[i].name, r->shard->name);
     if (!options->find_cluster || options->find_cluster(options->context, &cluster, &ignored))
         n = 1;
     for (size_t i = 0; i < cluster.tasks.n; i++)
@@ -170,7 +169,7 @@ static int make_variables(struct restorer *r, struct error *err)
                                 .slice = entry->tensor->slice,
                                 .device = r->shard->options.device},
                         *variable;
-        if (r->is_own && !strcmp(entry->shard, r->name) && !resource_is_part(like.name) &&
+        if (r->is_own && !strcmp(entry->shard, r->shard->name) && !resource_is_part(like.name) &&
             variable_store_get(r->shard->options.variables, &like, &variable, err))
             return error_prefix(err, "%s: ", r->checkpoint->name);
     }
@@ -204,7 +203,6 @@ static int restore_variables(struct restorer *r, double seconds, struct error *e
 
 static int restore_open(struct restorer *r, double seconds, struct error *err)
 {
-    shard_name(r->shard->options.task, r->name);
     r->is_own = is_of_shard(r);
     const struct checkpoint *c = r->checkpoint;
     struct variable_store *store = r->shard->options.variables;
@@ -217,7 +215,7 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
         return err->code;
     /* Resources of this shard are made; others that are there get what the checkpoint has. */
     if (r->is_own)
-        return checkpoint_load_resources(r->checkpoint, r->name, store, err);
+        return checkpoint_load_resources(r->checkpoint, r->shard->name, store, err);
     while (!err->code && (resource = resource_next(store, resource)))
         claims_load(r->checkpoint, resource, err);
     return err->code;

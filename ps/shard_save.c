@@ -15,17 +15,16 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "checkpoint/job/commit.h"
 #include "checkpoint/store/best.h"
-#include "checkpoint/store/maintain.h"
 #include "ps/containers.h"
 #include "ps/inquiry.h"
 #include "ps/shard_private.h"
 
-void shard_name(const char *task, char name[SHARD_NAME_BYTES])
+const char *shard_name(struct arena *arena, const char *task)
 {
-    const char *colon = strchr(task, ':');
-    snprintf(name, SHARD_NAME_BYTES, "%.*s-%s", colon ? (int)(colon - task) : (int)strlen(task),
-             task, colon ? colon + 1 : "0");
+    int n = (int)strcspn(task, ":");
+    return arena_printf(arena, "%.*s-%s", n, task, task[n] ? task + n + 1 : "0");
 }
 
 /* ---- one shard's part ---- */
@@ -35,12 +34,11 @@ static int write_part(struct shard *shard, const char *folder, double seconds, s
     struct shard_cut cut;
     if (shard_cut_get(shard, folder, &cut, err))
         return error_prefix(err, "%s: ", folder);
-    char name[SHARD_NAME_BYTES];
     const struct store_options options = {.write = true,
                                           .lock_wait = seconds,
                                           .cancelled = &shard->ends,
                                           .owner = "tf-ps",
-                                          .shard = name};
+                                          .shard = shard->name};
     const struct save_request request = {.step = cut.step,
                                          .run = shard_saves_as(shard).run,
                                          .producer = shard->options.producer,
@@ -49,7 +47,6 @@ static int write_part(struct shard *shard, const char *folder, double seconds, s
                                          .is_part = true,
                                          .threads = 1};
     struct store *store;
-    shard_name(shard->options.task, name);
     if (!shard_open_store(shard, folder, &options, &store, err)) {
         store_save(store, &request, NULL, err);
         shard_close_store(shard, store);
@@ -80,6 +77,7 @@ struct leading_save {
     double seconds;
     struct str pushes; /* of each worker, that count */
     struct store_writer writer;
+    struct arena arena;
     bool finds_successor; /* another job has taken the store over */
 };
 
@@ -125,37 +123,17 @@ static int write_parts(struct leading_save *save, struct error *err)
     return err->code;
 }
 
-static int commit(struct leading_save *save, struct store *store, struct error *err)
+static int collect_parts(void *context, struct store *store, struct save_request *request,
+                         struct error *err)
 {
-    size_t n = save->others.tasks.n + 1;
-    struct arena arena = ARENA_INIT;
-    struct shard *shard = save->shard;
-    const scalar_vec *scalars = shard_measured(shard);
-    const char *best = shard->options.best, **names = arena_array(&arena, n, sizeof *names);
-    struct manifest_blob blobs[2];
-    size_t n_blobs = 0;
-    if (save->pushes.n)
-        blobs[n_blobs++] = (struct manifest_blob){"pushes", save->pushes.data, save->pushes.n};
-    if (best)
-        blobs[n_blobs++] = (struct manifest_blob){BEST_BLOB, best, strlen(best)};
-    const struct save_request request = {.step = save->step,
-                                         .run = save->writer.run,
-                                         .producer = shard->options.producer,
-                                         .scalars = scalars->items,
-                                         .n_scalars = scalars->n,
-                                         .blobs = blobs,
-                                         .n_blobs = n_blobs,
-                                         .shards = names,
-                                         .n_shards = n,
-                                         .threads = 1};
-    for (size_t i = 0; i < n; i++) {
-        char *name = arena_alloc(&arena, SHARD_NAME_BYTES);
-        shard_name(i ? save->others.tasks.items[i - 1] : shard->options.task, name);
-        names[i] = name;
-    }
-    store_save(store, &request, NULL, err);
-    arena_release(&arena);
-    return err->code;
+    struct leading_save *save = context;
+    (void)store;
+    if (write_parts(save, err))
+        return err->code;
+    const scalar_vec *scalars = shard_measured(save->shard);
+    request->scalars = scalars->items;
+    request->n_scalars = scalars->n;
+    return 0;
 }
 
 /* Whoever asks may name any folder: only in one that is there. */
@@ -176,20 +154,37 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))
         return err->code;
-    bool is_own = shard_is_own_folder(save->shard, save->name);
-    struct ckpt_run *run = &save->writer.run;
-    save->finds_successor = is_own && store_check_writer(store, &save->writer, err) == ERR_DENIED;
-    if (!err->code && !store_may_save(store, save->step, run, err) && !write_parts(save, err) &&
-        !commit(save, store, err)) {
-        save->writer.goes_on = true;
-        shard_measure_later(save->shard, save->name, save->step, run);
-        struct error left = ERROR_INIT; /* the new one is there all the same */
-        if (store_keep_newest(store, run, (size_t)keep, &left))
-            shard_say(save->shard, left.text);
-    }
+    struct shard *shard = save->shard;
+    bool is_own = shard_is_own_folder(shard, save->name);
+    size_t n = save->others.tasks.n + 1, n_blobs = 0;
+    const char *best = shard->options.best, **names = arena_array(&save->arena, n, sizeof *names);
+    struct manifest_blob blobs[2];
+    if (save->pushes.n)
+        blobs[n_blobs++] = (struct manifest_blob){"pushes", save->pushes.data, save->pushes.n};
+    if (best)
+        blobs[n_blobs++] = (struct manifest_blob){BEST_BLOB, best, strlen(best)};
+    for (size_t i = 0; i < n; i++)
+        names[i] = i ? shard_name(&save->arena, save->others.tasks.items[i - 1]) : shard->name;
+    struct commit commit = {.request = {.step = save->step,
+                                        .run = save->writer.run,
+                                        .producer = shard->options.producer,
+                                        .blobs = blobs,
+                                        .n_blobs = n_blobs,
+                                        .shards = names,
+                                        .n_shards = n,
+                                        .threads = 1},
+                            .writer = is_own ? &save->writer : NULL,
+                            .keep = (size_t)keep,
+                            .collect = collect_parts,
+                            .context = save};
+    if (!commit_checkpoint(store, &commit, err))
+        shard_measure_later(shard, save->name, save->step, &save->writer.run);
+    if (commit.left.code)
+        shard_say(shard, commit.left.text);
     if (is_own)
-        shard_go_on_with(save->shard, &save->writer);
-    shard_close_store(save->shard, store);
+        shard_go_on_with(shard, &save->writer);
+    save->finds_successor = commit.is_succeeded;
+    shard_close_store(shard, store);
     return err->code;
 }
 
@@ -260,6 +255,7 @@ static void save_release(struct leading_save *save)
 {
     shard_others_release(&save->others);
     str_release(&save->pushes);
+    arena_release(&save->arena);
 }
 
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,

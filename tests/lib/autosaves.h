@@ -6,7 +6,7 @@
 #ifndef TF_TESTS_AUTOSAVES_H
 #define TF_TESTS_AUTOSAVES_H
 
-#include "checkpoint/policy/autosave.h"
+#include "checkpoint/job/autosave.h"
 #include "lib/stores.h"
 
 #define VARIABLES 4

@@ -2,7 +2,7 @@
  *
  * The table of a save in the background, cell by cell.
  */
-#include "checkpoint/policy/save_life.h"
+#include "checkpoint/job/save_life.h"
 
 #include "lib/life.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
-#include "checkpoint/policy/autosave_private.h"
+#include "checkpoint/job/autosave_private.h"
 #include "checkpoint/policy/retain.h"
 
 int interval_parse(const char *text, struct interval *every, struct error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/policy/autosave.h"
+#include "checkpoint/job/autosave.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
-#include "checkpoint/policy/autosave_private.h"
+#include "checkpoint/job/autosave_private.h"
 #include "exec/state/saver.h"
 
 static const struct measurement *metric_of(const struct autosave *a)
@@ -52,8 +52,8 @@ static void *save_jobs(void *context)
 static void end_job(struct autosave *a, struct autosave_job *job)
 {
     a->options.writer.goes_on |= job->writer.goes_on;
-    report_failure(a, "not forgotten", &job->left);
-    if (job->is_succeeded)
+    report_failure(a, "not forgotten", &job->commit.left);
+    if (job->commit.is_succeeded)
         a->succeeded = job->err;
     if (!job->err.code)
         a->saved = job->step;
@@ -66,7 +66,6 @@ static void end_job(struct autosave *a, struct autosave_job *job)
         return;
     }
     atomic_store(&job->life, SAVE_LOCKING); /* once more: its values are there */
-    error_clear(&job->left);
     a->waiting = job;
 }
 
@@ -317,7 +316,7 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
     give_late(a, job);
     if (!autosave_job_run(job, err))
         a->saved = step;
-    report_failure(a, "not forgotten", &job->left);
+    report_failure(a, "not forgotten", &job->commit.left);
     autosave_job_free(job);
     return err->code;
 }

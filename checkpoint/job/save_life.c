@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/policy/save_life.h"
+#include "checkpoint/job/save_life.h"
 
 #include "base/life.h"
 

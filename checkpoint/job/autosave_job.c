@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/policy/autosave_private.h"
+#include "checkpoint/job/autosave_private.h"
 #include "checkpoint/store/best.h"
-#include "checkpoint/store/maintain.h"
 #include "exec/state/saver.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
@@ -82,12 +81,14 @@ void autosave_late_clear(struct autosave_late *late)
 /* ---- writing ---- */
 
 /* The checkpoint may not have come to be, or may have been forgotten. */
-static int write_late(struct store *store, const struct ckpt_run *run, struct autosave_late *late,
+static int write_late(void *context, struct store *store, struct save_request *request,
                       struct error *err)
 {
+    struct autosave_late *late = context;
     if (late->step < 0)
         return 0;
-    int code = store_set_scalars(store, late->step, run, late->scalars.items, late->scalars.n, err);
+    int code = store_set_scalars(store, late->step, &request->run, late->scalars.items,
+                                 late->scalars.n, err);
     if (code == ERR_NOINPUT || code == ERR_DATA)
         error_clear(err);
     autosave_late_clear(late);
@@ -103,8 +104,9 @@ int autosave_write_late(const struct autosave_options *options, struct autosave_
     if (late->step < 0 || store_open(options->path, &opening, &store, err))
         return err->code;
     struct store_writer writer = options->writer;
+    struct save_request request = {.run = writer.run};
     if (!store_check_writer(store, &writer, err))
-        write_late(store, &writer.run, late, err);
+        write_late(late, store, &request, err);
     store_close(store);
     return err->code;
 }
@@ -121,30 +123,28 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
     const struct autosave_options *options = job->options;
     const struct store_options opening = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
-    struct save_request request = {.step = job->step,
-                                   .run = job->writer.run,
-                                   .producer = options->producer,
-                                   .tensors = job->cut.tensors.items,
-                                   .n_tensors = job->cut.tensors.n,
-                                   .scalars = job->scalars.items,
-                                   .n_scalars = job->scalars.n,
-                                   .blobs = job->blobs.items,
-                                   .n_blobs = job->blobs.n,
-                                   .bytes_per_second =
-                                       job->in_background ? options->bytes_per_second : 0,
-                                   .hurry = job->hurry,
-                                   .threads = job->in_background ? 1 : 0};
+    job->commit = (struct commit){
+        .request = {.step = job->step,
+                    .run = job->writer.run,
+                    .producer = options->producer,
+                    .tensors = job->cut.tensors.items,
+                    .n_tensors = job->cut.tensors.n,
+                    .scalars = job->scalars.items,
+                    .n_scalars = job->scalars.n,
+                    .blobs = job->blobs.items,
+                    .n_blobs = job->blobs.n,
+                    .bytes_per_second = job->in_background ? options->bytes_per_second : 0,
+                    .hurry = job->hurry,
+                    .threads = job->in_background ? 1 : 0},
+        .writer = &job->writer,
+        .keep = (size_t)options->keep,
+        .collect = write_late,
+        .context = &job->late};
     struct store *store;
     if (store_open(options->path, &opening, &store, err))
         return err->code;
     autosave_job_react(job, SAVE_LOCKED);
-    /* another job may have begun in the same moment, and have saved first */
-    job->is_succeeded = store_check_writer(store, &job->writer, err) == ERR_DENIED;
-    if (!err->code && !write_late(store, &job->writer.run, &job->late, err))
-        store_save(store, &request, NULL, err);
-    job->writer.goes_on |= !err->code;
-    if (!err->code) /* if that fails, the new one is there all the same */
-        store_keep_newest(store, &job->writer.run, (size_t)options->keep, &job->left);
+    commit_checkpoint(store, &job->commit, err);
     store_close(store);
     return err->code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of autosave share: one save (autosave_job.c), and whoever decides when there is
- * one. Private to checkpoint/policy.
+ * one. Private to checkpoint/job.
  */
 #ifndef TF_CHECKPOINT_AUTOSAVE_PRIVATE_H
 #define TF_CHECKPOINT_AUTOSAVE_PRIVATE_H
@@ -9,8 +9,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "checkpoint/policy/autosave.h"
-#include "checkpoint/policy/save_life.h"
+#include "checkpoint/job/autosave.h"
+#include "checkpoint/job/commit.h"
+#include "checkpoint/job/save_life.h"
 #include "checkpoint/variables/cut.h"
 #include "checkpoint/variables/spare.h"
 
@@ -28,7 +29,6 @@ struct autosave_job {
     struct cut cut;
     _Atomic enum save_life life;
     bool is_best;
-    bool is_succeeded;    /* out: another job has the store */
     measured_vec scalars; /* of these variables */
     VEC(struct manifest_blob) blobs;
     struct autosave_late late; /* of an earlier one, to be written on the way */
@@ -37,7 +37,7 @@ struct autosave_job {
     const atomic_bool *hurry;   /* somebody waits for it; NULL: nobody will */
     struct store_writer writer; /* goes_on, out: it was saved */
     struct error err;
-    struct error left; /* why older ones are still there */
+    struct commit commit;
 };
 
 struct measurement { /* a scalar of the step that was run last */

@@ -24,8 +24,7 @@ enum round_event {
     ROUND_TOLD,         /* all others, of that call */
     ROUND_CONTRIBUTION, /* of another member */
     ROUND_READS,        /* another says which memory it reads */
-    ROUND_PART,         /* of a chunk, to be added */
-    ROUND_WHOLE,        /* a chunk's sum, or what another has for this member */
+    ROUND_CHUNK,        /* another's part of one, to be added, or what is whole */
     ROUND_LEAVE,        /* another takes no part any more */
     ROUND_LOST,         /* another is */
     ROUND_CANCEL,       /* nobody waits here any more */

@@ -113,7 +113,7 @@ struct chunk *chunk_find(const struct collective_round *r, uint64_t index)
 static void free_chunks(const struct process_group *group, struct chunk *chunks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (int k = 0; k < group->interface.size && chunks[i].parts; k++)
+        for (int k = 0; k < group->n_ends && chunks[i].parts; k++)
             tensor_release(&chunks[i].parts[k]);
         mem_free(chunks[i].parts);
     }
@@ -260,6 +260,17 @@ static void do_send(struct process_group *group, struct collective_round *r, str
     send_chunk(group, r, chunk, peer, &reduce, shared);
 }
 
+/* The part is in the result. */
+static void let_go(struct process_group *group, struct chunk *chunk, struct tensor *part)
+{
+    pthread_mutex_lock(&group->lock);
+    chunk->has_sum = true;
+    struct tensor taken = *part;
+    *part = (struct tensor){0};
+    pthread_mutex_unlock(&group->lock);
+    tensor_release(&taken);
+}
+
 static void do_add(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                    const struct chunk_action *action)
 {
@@ -269,12 +280,19 @@ static void do_add(struct process_group *group, struct collective_round *r, stru
     bool divides = action->whole && collective_divides(r->kinds[chunk->value]);
     const struct collective_terms terms = {sum.type, data, 2, divides ? r->n_members : 0};
     collective_sum(&terms, sum.data, NULL, chunk->count);
-    pthread_mutex_lock(&group->lock);
-    chunk->has_sum = true;
-    struct tensor taken = *part;
-    *part = (struct tensor){0};
-    pthread_mutex_unlock(&group->lock);
-    tensor_release(&taken);
+    let_go(group, chunk, part);
+}
+
+/* What was read to its place, or stays with its owner, is not copied. */
+static void do_copy(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                    const struct chunk_action *action)
+{
+    struct tensor *whole = &chunk->parts[end_of(r, chunk, action)];
+    struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
+    if (!chunk_stays(r, chunk) && whole->data != piece.data)
+        memcpy(piece.data, whole->data, tensor_bytes(&piece));
+    rows_divide(r, chunk->value, &piece); /* here: they are others' memory before */
+    let_go(group, chunk, whole);
 }
 
 /* NULL: it has not come. */
@@ -304,7 +322,7 @@ static void do_sum(struct process_group *group, struct collective_round *r, stru
     const struct collective_terms terms = {sum.type, data, r->n_members, divisor};
     collective_sum(&terms, sum.data, copy, chunk->count);
     mem_free(data);
-    for (int k = 0; k < group->interface.size && chunk->parts; k++)
+    for (int k = 0; k < group->n_ends && chunk->parts; k++)
         tensor_release(&chunk->parts[k]);
     const struct reduce reduce = {.what = REDUCE_SUM,
                                   .round = r,
@@ -318,7 +336,7 @@ static void do_sum(struct process_group *group, struct collective_round *r, stru
 typedef void do_function(struct process_group *group, struct collective_round *r,
                          struct chunk *chunk, const struct chunk_action *action);
 static do_function *const actions[] = {
-    [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum};
+    [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum, [ACT_COPY] = do_copy};
 
 /* Returns whether others are not to run ahead of this member with it. The one value of a broadcast
  * is nobody's to wait for. */
@@ -328,41 +346,43 @@ static int64_t awaited_bytes(const struct collective_round *r, const struct chun
     return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
 }
 
-/* Does what can be done; `is_busy`: the caller has done an action, which is over. One that is begun
- * is counted as done, as what a send leads to may come before it has returned. */
-static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk,
-                    bool is_busy)
+/* With the lock: whether what the next action wants is there. */
+static bool can_act(const struct process_group *group, const struct collective_round *r,
+                    const struct chunk *chunk)
 {
-    for (;;) {
-        const struct chunk_action *action;
+    const struct chunk_action *action = &chunk->program->actions[chunk->n_done];
+    bool can = true;
+    if (action->what == ACT_ADD || action->what == ACT_COPY)
+        return chunk->parts && chunk->parts[end_of(r, chunk, action)].data;
+    for (int i = 0; can && action->what == ACT_SUM && i < r->n_members; i++)
+        can = part_data(group, r, chunk, r->members[i]) != NULL;
+    return can;
+}
+
+/* An action that is begun is counted as done, as what a send leads to may come before it has
+ * returned. */
+void chunk_advance(struct process_group *group, struct collective_round *r, struct chunk *chunk)
+{
+    const struct chunk_action *action = NULL;
+    do {
         pthread_mutex_lock(&group->lock);
-        if (is_busy)
+        if (action)
             chunk->busy = false;
-        if (is_busy && !chunk->over && chunk->n_done == chunk->program->n) {
+        if (action && chunk->n_done == chunk->program->n) {
             chunk->over = true;
             r->n_missing--;
             if (chunk->begun)
                 r->flying -= awaited_bytes(r, chunk);
         }
-        bool can_go_on = r->state == ROUND_RUNNING && !chunk->busy && !chunk->over &&
-                         chunk->n_done < chunk->program->n;
-        action = can_go_on ? &chunk->program->actions[chunk->n_done] : NULL;
-        if (action && action->what == ACT_COPY) /* the sum is put by who takes it */
-            can_go_on = false;
-        else if (action && action->what == ACT_ADD)
-            can_go_on = chunk->parts && chunk->parts[r->members[action->member]].data;
-        for (int i = 0; can_go_on && action->what == ACT_SUM && i < r->n_members; i++)
-            can_go_on = part_data(group, r, chunk, r->members[i]) != NULL;
-        if (can_go_on) {
+        action = NULL;
+        if (r->state == ROUND_RUNNING && !chunk->busy && !chunk->over && can_act(group, r, chunk)) {
+            action = &chunk->program->actions[chunk->n_done++];
             chunk->busy = true;
-            chunk->n_done++;
         }
         pthread_mutex_unlock(&group->lock);
-        if (!can_go_on)
-            break;
-        actions[action->what](group, r, chunk, action);
-        is_busy = true;
-    }
+        if (action)
+            actions[action->what](group, r, chunk, action);
+    } while (action);
 }
 
 void chunks_begin(struct process_group *group, struct collective_round *r)
@@ -381,88 +401,47 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
         }
         pthread_mutex_unlock(&group->lock);
         if (chunk)
-            advance(group, r, chunk, false);
+            chunk_advance(group, r, chunk);
     } while (chunk);
 }
 
 /* ---- what comes ---- */
 
-bool chunk_take_part(struct process_group *group, struct collective_round *r, struct chunk *chunk,
-                     int rank, const struct tensor *part)
+/* As long as it is not known who takes part, parts may come, and a broadcast value. */
+static bool is_wanted(const struct process_group *group, const struct collective_round *r,
+                      const struct chunk *chunk, int end, bool is_whole)
 {
-    pthread_mutex_lock(&group->lock);
-    bool wants = !chunk->program && collective_adds(r->kinds[chunk->value]);
-    for (size_t i = chunk->n_done; chunk->program && i < chunk->program->n && !wants; i++) {
-        const struct chunk_action *action = &chunk->program->actions[i];
-        wants = action->what == ACT_SUM ||
-                (action->what == ACT_ADD && r->members[action->member] == rank);
-    }
-    bool good = wants && !chunk->over && !(chunk->parts && chunk->parts[rank].data) &&
-                r->contributions[rank].here;
-    if (good && !chunk->parts)
-        chunk->parts = mem_array((size_t)group->interface.size, sizeof *chunk->parts);
-    if (good)
-        tensor_share(&chunk->parts[rank], part);
-    pthread_mutex_unlock(&group->lock);
-    if (good)
-        advance(group, r, chunk, false);
-    return good;
-}
-
-/* Which action copies what that end sends; SIZE_MAX: none does. A part that its owner reads where
- * it is need not have been begun. */
-static size_t find_copy(const struct process_group *group, const struct collective_round *r,
-                        const struct chunk *chunk, int end)
-{
-    const struct chunk_action *action = chunk->program->actions;
-    size_t at = chunk->n_done;
-    if (at < chunk->program->n && action[at].what == ACT_SEND && !action[at].whole &&
-        !is_server(group, end) && direct_is_read(r, end, chunk->value))
-        at++;
-    bool copies = at < chunk->program->n && action[at].what == ACT_COPY &&
-                  end_of(r, chunk, &action[at]) == end;
-    return copies ? at : SIZE_MAX;
-}
-
-/* A broadcast value may come while it is not known here yet who takes part. */
-bool chunk_awaits(const struct process_group *group, const struct collective_round *r,
-                  const struct chunk *chunk, int end)
-{
-    bool may_give = !chunk->program && r->kinds[chunk->value] == COLLECTIVE_FIRST &&
-                    !is_server(group, end) && r->contributions[end].here &&
-                    (!r->has_root || end == r->root);
-    return !chunk->over &&
-           (chunk->program ? find_copy(group, r, chunk, end) != SIZE_MAX : may_give);
-}
-
-/* In the loop's thread alone, so that nobody else puts what comes meanwhile; who still does a send
- * ends the chunk. */
-bool chunk_take_whole(struct process_group *group, struct collective_round *r, struct chunk *chunk,
-                      int end, const struct tensor *whole)
-{
-    pthread_mutex_lock(&group->lock);
-    bool good = chunk_awaits(group, r, chunk, end), is_early = !chunk->program;
-    size_t at = good && !is_early ? find_copy(group, r, chunk, end) : 0;
-    pthread_mutex_unlock(&group->lock);
-    if (!good)
+    enum collective_kind kind = r->kinds[chunk->value];
+    bool is_here = is_server(group, end) ? chunk->program != NULL : r->contributions[end].here;
+    if (!is_here || chunk->over || (chunk->parts && chunk->parts[end].data))
         return false;
-    if (whole) {
-        struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
-        if (whole->data != piece.data) /* it was not read to there */
-            memcpy(piece.data, whole->data, tensor_bytes(&piece));
-        rows_divide(r, chunk->value, &piece); /* here: they are others' memory before */
+    if (!chunk->program)
+        return is_whole ? kind == COLLECTIVE_FIRST && (!r->has_root || end == r->root)
+                        : collective_adds(kind);
+    bool wanted = false;
+    for (size_t i = chunk->n_done; i < chunk->program->n && !wanted; i++) {
+        const struct chunk_action *action = &chunk->program->actions[i];
+        wanted = action->what == ACT_SUM ? !is_whole
+                                         : action->what == (is_whole ? ACT_COPY : ACT_ADD) &&
+                                               end_of(r, chunk, action) == end;
     }
-    pthread_mutex_lock(&group->lock);
-    bool is_busy = chunk->busy;
-    if (is_early) {
-        chunk->over = true;
-        r->n_missing--;
-    } else {
-        chunk->n_done = at + 1;
-        chunk->has_sum = chunk->busy = true;
-    }
-    pthread_mutex_unlock(&group->lock);
-    if (!is_early && !is_busy)
-        advance(group, r, chunk, true);
+    return wanted;
+}
+
+bool chunk_has_place(const struct process_group *group, const struct collective_round *r,
+                     const struct chunk *chunk, int end)
+{
+    return is_wanted(group, r, chunk, end, true) &&
+           (!chunk->program || chunk->program->actions[chunk->n_done].what == ACT_COPY);
+}
+
+bool chunk_take(const struct process_group *group, const struct collective_round *r,
+                struct chunk *chunk, int end, bool is_whole, const struct tensor *piece)
+{
+    if (!is_wanted(group, r, chunk, end, is_whole))
+        return false;
+    if (!chunk->parts)
+        chunk->parts = mem_array((size_t)group->n_ends, sizeof *chunk->parts);
+    tensor_share(&chunk->parts[end], piece);
     return true;
 }

@@ -49,7 +49,7 @@ struct chunk {
     int64_t at;           /* in the result */
     const struct chunk_program *program; /* since the round is settled */
     int peer;                            /* the program's, an end; or TO_ALL */
-    struct tensor *parts;                /* by rank; NULL: none has come */
+    struct tensor *parts;                /* by end, or the whole; NULL: none has come */
     size_t n_done;                       /* actions */
     bool busy;                           /* somebody does one */
     bool has_sum;                        /* what is added so far, or the sum, is in the result */
@@ -241,18 +241,15 @@ void round_decline(struct process_group *group, struct collective_round *round,
                    const struct collective_group *members);
 /* Tells the others of it, unless *err says why not. */
 void round_tell(struct process_group *group, struct collective_round *round, struct error *err);
-/* Goes on with all rounds that settle, as something has come. */
+/* Goes on with all rounds that settle, as a member has left. */
 void rounds_settle(struct process_group *group);
-/* A member's answer to what was offered has come. ERR_PROTOCOL. */
-int round_take_reads(struct process_group *group, struct collective_round *round, int rank,
-                     uint64_t n, struct error *err);
 
 /* With the lock: takes it off the list, and gives its waiter; it is over. */
 struct collective_waiter *round_end(struct process_group *group, struct collective_round *round);
 void round_fail(struct process_group *group, struct collective_round *round,
                 const struct error *err);
-/* Begins what may be, and answers the call if all is there, when nobody holds the round any more.
- */
+/* Does what may be done since something has come: settles it, begins chunks, and answers the call
+ * if all is there, when nobody holds the round any more. */
 void round_go_on(struct process_group *group, struct collective_round *round);
 
 /* ---- what members contribute (collective_contribution.c) ---- */
@@ -300,14 +297,15 @@ static inline bool chunk_stays(const struct collective_round *round, const struc
 }
 /* Begins chunks as long as not too much is on its way. */
 void chunks_begin(struct process_group *group, struct collective_round *round);
-/* Another's part has come, or what is whole. False: it has no place here. */
-bool chunk_take_part(struct process_group *group, struct collective_round *round,
-                     struct chunk *chunk, int rank, const struct tensor *part);
-bool chunk_take_whole(struct process_group *group, struct collective_round *round,
-                      struct chunk *chunk, int end, const struct tensor *whole);
-/* With the lock: whether that end may send what is whole. */
-bool chunk_awaits(const struct process_group *group, const struct collective_round *round,
-                  const struct chunk *chunk, int end);
+/* With the lock: keeps that end's part of it, or what is whole, for the action that wants it.
+ * False: none does. Then, without the lock, does what can be done. */
+bool chunk_take(const struct process_group *group, const struct collective_round *round,
+                struct chunk *chunk, int end, bool is_whole, const struct tensor *piece);
+void chunk_advance(struct process_group *group, struct collective_round *round,
+                   struct chunk *chunk);
+/* With the lock: whether what is whole may be read to its place as it comes from that end. */
+bool chunk_has_place(const struct process_group *group, const struct collective_round *round,
+                     const struct chunk *chunk, int end);
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
 

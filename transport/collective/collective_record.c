@@ -91,19 +91,6 @@ struct taken_record {
     bool is_there;        /* neither of them: it is in the memory that was offered */
 };
 
-static int take_bring(struct process_group *group, const struct taken_record *taken,
-                      struct error *err)
-{
-    pthread_mutex_lock(&group->lock);
-    struct collective_round *r = round_get(group, &taken->key);
-    int code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
-    bool may_settle = !code && round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
-    pthread_mutex_unlock(&group->lock);
-    if (may_settle)
-        rounds_settle(group);
-    return code;
-}
-
 /* Finds a chunk's bytes: where the sender has them, in its block, or with the record. ERR_PROTOCOL:
  * it is not the chunk's. */
 static int find_piece(const struct taken_record *taken, const struct chunk *chunk,
@@ -114,7 +101,9 @@ static int find_piece(const struct taken_record *taken, const struct chunk *chun
     enum dtype type = r->own[chunk->value].type;
     bool fits;
     if (taken->is_there) {
-        const struct tensor *sum = direct_sum(r, taken->rank, chunk->value);
+        const struct tensor *sum = chunk_stays(r, chunk)
+                                       ? &r->own[chunk->value] /* which is not read */
+                                       : direct_sum(r, taken->rank, chunk->value);
         fits = !record->n_tensors && !taken->shared.data;
         if (sum)
             *piece = tensor_piece(sum, chunk->first, chunk->count);
@@ -133,48 +122,52 @@ static int find_piece(const struct taken_record *taken, const struct chunk *chun
                             r->name);
 }
 
-/* A sum that stays with its owner is only said to be there. */
+/* With the lock. A sum that stays with its owner is only said to be there. */
 static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
     struct tensor piece = TENSOR_INIT;
-    bool stays = !is_part && chunk_stays(r, chunk);
     if (find_piece(taken, chunk, r, &piece, err))
         return err->code;
-    if (is_part)
-        return chunk_take_part(group, r, chunk, taken->rank, &piece)
-                   ? 0
-                   : error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name);
-    bool is_known = stays ? taken->is_there : piece.data != NULL;
-    if (is_known && chunk_take_whole(group, r, chunk, taken->rank, stays ? NULL : &piece))
+    bool is_known = piece.data && (is_part || taken->is_there || !chunk_stays(r, chunk));
+    if (is_known && chunk_take(group, r, chunk, taken->rank, !is_part, &piece))
         return 0;
-    return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
+    return is_part
+               ? error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name)
+               : error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
 }
 
-/* Takes a record of a round that is there; else it is over. */
+/* Takes a record of a round, which what is contributed may be the first of; else it is over. */
 static int take_of_round(struct process_group *group, int64_t what,
                          const struct taken_record *taken, struct error *err)
 {
-    int code = 0;
-    bool is_part = what == REDUCE_PART, is_chunk = what != REDUCE_READS;
     struct chunk *chunk = NULL;
+    int code = 0;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = round_find(group, &taken->key);
-    if (r && is_chunk && round_react(r->state, is_part ? ROUND_PART : ROUND_WHOLE) != REACT_REFUSE)
-        chunk = chunk_find(r, taken->index);
+    struct collective_round *r =
+        what == REDUCE_BRING ? round_get(group, &taken->key) : round_find(group, &taken->key);
     if (r)
         r->holders++;
+    if (r && what == REDUCE_BRING) {
+        code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
+    } else if (r && what == REDUCE_READS) {
+        if (round_react(r->state, ROUND_READS) == REACT_REFUSE ||
+            !direct_take_answer(r, taken->rank, taken->index))
+            code = error_set(err, ERR_PROTOCOL, "answers '%s', which it was not asked", r->name);
+    } else if (r) {
+        if (round_react(r->state, ROUND_CHUNK) != REACT_REFUSE)
+            chunk = chunk_find(r, taken->index);
+        code = chunk ? take_chunk(group, taken, what == REDUCE_PART, r, chunk, err)
+                     : error_set(err, ERR_PROTOCOL,
+                                 "sends a block of '%.200s' that it does not have", r->name);
+    }
     pthread_mutex_unlock(&group->lock);
-    if (!r)
-        return 0;
-    if (!is_chunk)
-        code = round_take_reads(group, r, taken->rank, taken->index, err);
-    else if (!chunk)
-        code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
-                         taken->key.name);
-    else if (!(code = take_chunk(group, taken, is_part, r, chunk, err)))
+    if (chunk && !code)
+        chunk_advance(group, r, chunk);
+    if (r && !code)
         round_go_on(group, r);
-    round_drop(group, r);
+    if (r)
+        round_drop(group, r);
     return code;
 }
 
@@ -244,8 +237,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     else if (record_get_uint(header, "shared", &shared))
         code = shared_read(group, taken.rank, shared, &taken.shared, err);
     if (!code)
-        code = what == REDUCE_BRING ? take_bring(group, &taken, err)
-                                    : take_of_round(group, what, &taken, err);
+        code = take_of_round(group, what, &taken, err);
     tensor_release(&taken.shared);
     return code;
 }
@@ -264,7 +256,7 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = round_find(group, &taken.key);
     const struct chunk *chunk = r ? chunk_find(r, taken.index) : NULL;
-    bool fits = chunk && !chunk_stays(r, chunk) && chunk_awaits(group, r, chunk, taken.rank) &&
+    bool fits = chunk && !chunk_stays(r, chunk) && chunk_has_place(group, r, chunk, taken.rank) &&
                 like->type == r->own[chunk->value].type && like->shape.rank == 1 &&
                 like->shape.dims[0] == chunk->count;
     if (fits) {

@@ -202,16 +202,20 @@ int round_call(struct process_group *group, struct collective_round *r,
 
 /* ---- who takes part ---- */
 
-/* With the lock: true if all others were heard, or have left, since now. */
-static bool settle(struct process_group *group, struct collective_round *r)
+/* With the lock: whether all others were heard, or have left, and it has not settled. */
+static bool has_all(const struct process_group *group, const struct collective_round *r)
+{
+    bool all = round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
+    for (int k = 0; k < group->interface.size && all; k++)
+        all = k == group->interface.rank || r->contributions[k].here || round_lacks(group, r, k) ||
+              !round_meets(group, r, k);
+    return all;
+}
+
+/* With the lock. */
+static void settle(struct process_group *group, struct collective_round *r)
 {
     int size = group->interface.size, rank = group->interface.rank;
-    if (r->state != ROUND_CALLED)
-        return false;
-    for (int k = 0; k < size; k++)
-        if (k != rank && !r->contributions[k].here && !round_lacks(group, r, k) &&
-            round_meets(group, r, k))
-            return false;
     r->members = mem_array((size_t)size, sizeof *r->members);
     for (int k = 0; k < size; k++) {
         if (k == rank)
@@ -223,7 +227,6 @@ static bool settle(struct process_group *group, struct collective_round *r)
     if (collective_group_size(&r->group, size) == size && !r->with_leaving)
         group->first = r->members[0];
     r->state = ROUND_SETTLED;
-    return true;
 }
 
 /* Returns whether all contribute the same kind of thing, and belong together. */
@@ -264,22 +267,6 @@ static int check(const struct process_group *group, const struct collective_roun
 
 /* ---- its course ---- */
 
-void round_go_on(struct process_group *group, struct collective_round *r)
-{
-    chunks_begin(group, r);
-    pthread_mutex_lock(&group->lock);
-    if (r->state == ROUND_RUNNING && !r->n_missing)
-        r->answered = round_end(group, r);
-    pthread_mutex_unlock(&group->lock);
-}
-
-/* With the lock. */
-static void agree(const struct process_group *group, struct collective_round *r)
-{
-    if (r->state == ROUND_AGREEING && direct_agreed(group, r))
-        r->state = ROUND_RUNNING;
-}
-
 /* It has settled, since now. */
 static void begin(struct process_group *group, struct collective_round *r)
 {
@@ -289,25 +276,41 @@ static void begin(struct process_group *group, struct collective_round *r)
     if (err.code || r->declined || check(group, r, &err) || contributions_combine(group, r, &err) ||
         direct_take(group, r, &err)) {
         round_fail(group, r, &err);
-        return;
-    }
-    if (r->on_device && r->n_members < group->interface.size) {
+    } else if (r->on_device && r->n_members < group->interface.size) {
         device_sum_to_host(r->on_device);
-        return;
+    } else {
+        pthread_mutex_lock(&group->lock);
+        if (r->state == ROUND_SETTLED) /* else it has been cancelled */
+            r->state = ROUND_AGREEING;
+        pthread_mutex_unlock(&group->lock);
     }
+}
+
+void round_go_on(struct process_group *group, struct collective_round *r)
+{
     pthread_mutex_lock(&group->lock);
-    if (r->state == ROUND_SETTLED) /* else it has been cancelled */
-        r->state = ROUND_AGREEING;
-    agree(group, r);
-    if (r->on_device)
-        device_sums_wake(group->sums);
+    bool settles = has_all(group, r);
+    if (settles)
+        settle(group, r);
     pthread_mutex_unlock(&group->lock);
-    round_go_on(group, r);
+    if (settles)
+        begin(group, r);
+    pthread_mutex_lock(&group->lock);
+    if (r->state == ROUND_AGREEING && direct_agreed(group, r)) {
+        r->state = ROUND_RUNNING;
+        if (r->on_device)
+            device_sums_wake(group->sums);
+    }
+    pthread_mutex_unlock(&group->lock);
+    chunks_begin(group, r);
+    pthread_mutex_lock(&group->lock);
+    if (r->state == ROUND_RUNNING && !r->n_missing)
+        r->answered = round_end(group, r);
+    pthread_mutex_unlock(&group->lock);
 }
 
 void round_tell(struct process_group *group, struct collective_round *r, struct error *err)
 {
-    bool settled = false;
     if (!err->code)
         contribution_send(group, r);
     if (!err->code && FAILPOINT("collective.bring"))
@@ -319,13 +322,11 @@ void round_tell(struct process_group *group, struct collective_round *r, struct 
         *err = group->failed;
         error_waited(err, "'%s'", r->name);
     }
-    if (!err->code)
-        settled = settle(group, r);
     pthread_mutex_unlock(&group->lock);
     if (err->code)
         round_fail(group, r, err);
-    else if (settled)
-        begin(group, r);
+    else
+        round_go_on(group, r);
 }
 
 void rounds_settle(struct process_group *group)
@@ -333,30 +334,14 @@ void rounds_settle(struct process_group *group)
     for (;;) {
         pthread_mutex_lock(&group->lock);
         struct collective_round *r = group->rounds;
-        while (r && !settle(group, r))
+        while (r && !has_all(group, r))
             r = r->next;
         if (r)
             r->holders++;
         pthread_mutex_unlock(&group->lock);
         if (!r)
             break;
-        begin(group, r);
+        round_go_on(group, r);
         round_drop(group, r);
     }
-}
-
-int round_take_reads(struct process_group *group, struct collective_round *r, int rank, uint64_t n,
-                     struct error *err)
-{
-    pthread_mutex_lock(&group->lock);
-    enum round_reaction reaction = round_react(r->state, ROUND_READS);
-    bool good =
-        reaction == REACT_IGNORE || (reaction != REACT_REFUSE && direct_take_answer(r, rank, n));
-    if (good)
-        agree(group, r);
-    pthread_mutex_unlock(&group->lock);
-    if (!good)
-        return error_set(err, ERR_PROTOCOL, "answers '%s', which it was not asked", r->name);
-    round_go_on(group, r);
-    return 0;
 }

@@ -19,9 +19,9 @@ static const char *const expected[ROUND_EVENTS] = {
     [ROUND_TOLD] = "BTBBBBI",         /* it may be cancelled meanwhile */
     [ROUND_CONTRIBUTION] = "KKTKKKI", /* the last one settles, of who has called and told all */
     [ROUND_READS] = "RKKKTRI",        /* of who has heard all; the last one lets chunks run */
-    [ROUND_PART] = "RKKKKTI",         /* of who has heard all */
-    [ROUND_WHOLE] = "RKKKKTI",        [ROUND_LEAVE] = "KKTIIII", /* who leaves has sent all */
-    [ROUND_LOST] = "KKFFFFI", /* before it was told it fails then */
+    [ROUND_CHUNK] = "RKKKKTI",        /* of who has heard all */
+    [ROUND_LEAVE] = "KKTIIII",        /* who leaves has sent all */
+    [ROUND_LOST] = "KKFFFFI",         /* before it was told it fails then */
     [ROUND_CANCEL] = "BFFFFFI",
 };
 

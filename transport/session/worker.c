@@ -62,7 +62,7 @@ static struct journal *own_journal(const struct worker *worker)
     return journal_of(driver_session_variables(worker->session), "default");
 }
 
-uint64_t worker_hash_graph(const struct worker *worker, uint64_t seed)
+uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
 {
     const struct graph *graph = worker->options.graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -91,7 +91,7 @@ static void place_journal(struct worker *worker)
         return;
     char *path = job_path(&member->job, member->task, ".journal");
     uint64_t owner = hash_bytes(member->task, strlen(member->task), hash_job(&member->job));
-    journal_place(own_journal(worker), path, worker_hash_graph(worker, owner));
+    journal_place(own_journal(worker), path, worker_hash_graph(worker->options.graph, owner));
     mem_free(path);
 }
 

@@ -96,6 +96,15 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
 
 /* ---- the start ---- */
 
+int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
+                    const struct tensor *value, struct tensor *result, struct error *err)
+{
+    call.values = value;
+    call.kinds = &kind;
+    call.n = 1;
+    return collective_links_run(worker->collective, &call, result, NULL, err);
+}
+
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err)
 {
@@ -306,7 +315,7 @@ static int verify(struct worker *worker, struct error *err)
 int worker_start_collective(struct worker *worker, struct driver *driver,
                             const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
-    struct start start = {.graph = (int64_t)worker_hash_graph(worker, 0),
+    struct start start = {.graph = (int64_t)worker_hash_graph(worker->options.graph, 0),
                           .seed = (int64_t)driver->seed,
                           .restores = origin->reader || origin->is_restored,
                           .step = origin->step,

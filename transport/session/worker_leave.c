@@ -102,15 +102,6 @@ int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
 
 /* ---- giving and taking ---- */
 
-static int exchange(struct worker *worker, const struct collective_key *key,
-                    struct collective_call *call, struct tensor *result, struct error *err)
-{
-    call->key = *key;
-    call->n = 1;
-    call->with_leaving = true;
-    return collective_links_run(worker->collective, call, result, NULL, err);
-}
-
 /* The sum of a stack of values becomes the variable's. */
 static int put_sum(struct worker *worker, struct saved_variable *saved, const struct tensor *all,
                    struct error *err)
@@ -136,14 +127,14 @@ static int put_sum(struct worker *worker, struct saved_variable *saved, const st
 static int give_sum(struct worker *worker, const struct worker_departure *parting,
                     struct saved_variable *saved, uint64_t which, struct error *err)
 {
-    static const enum collective_kind kind = COLLECTIVE_ROWS;
-    const struct collective_key key = {"=left", parting->step, which};
+    const struct collective_call call = {.key = {"=left", parting->step, which},
+                                         .has_root = true,
+                                         .root = (int)parting->first,
+                                         .with_leaving = true};
     bool takes = worker->collective->rank == parting->first;
     struct tensor own = saved->value, all = TENSOR_INIT;
     own.shape = worker_stack_shape(saved->node, takes || parting->own < 0);
-    struct collective_call rows = {
-        .values = &own, .kinds = &kind, .has_root = true, .root = (int)parting->first};
-    int code = exchange(worker, &key, &rows, &all, err);
+    int code = worker_exchange(worker, call, COLLECTIVE_ROWS, &own, &all, err);
     if (!code && takes)
         code = put_sum(worker, saved, &all, err);
     tensor_release(&all);
@@ -170,14 +161,13 @@ static int put_part(struct worker *worker, const struct saved_variable *saved,
 static int give_rows(struct worker *worker, const struct worker_departure *parting,
                      struct saved_variable *saved, uint64_t which, struct error *err)
 {
-    static const enum collective_kind kind = COLLECTIVE_SUM_PART;
-    const struct collective_key key = {"=left", parting->step, which};
     struct row_range part = {0, 0};
     struct tensor rows = TENSOR_INIT;
     if (parting->own >= 0)
         part = collective_part(saved->value.shape.dims[0], parting->n_stay, parting->own);
-    struct collective_call sum = {.values = &saved->value, .kinds = &kind, .rows = &part.count};
-    int code = exchange(worker, &key, &sum, &rows, err);
+    const struct collective_call call = {
+        .key = {"=left", parting->step, which}, .rows = &part.count, .with_leaving = true};
+    int code = worker_exchange(worker, call, COLLECTIVE_SUM_PART, &saved->value, &rows, err);
     if (!code && parting->own >= 0)
         code = put_part(worker, saved, part, &rows, err);
     tensor_release(&rows);
@@ -204,22 +194,17 @@ static int hand_state(struct worker *worker, const struct worker_departure *part
 static int give_before(struct worker *worker, const struct worker_departure *parting,
                        uint64_t which, struct error *err)
 {
-    static const enum collective_kind kind = COLLECTIVE_ROWS;
-    const struct collective_key key = {"=before", parting->step, which};
+    const struct collective_call call = {.key = {"=before", parting->step, which},
+                                         .has_root = true,
+                                         .root = (int)parting->saver,
+                                         .with_leaving = true};
+    bool takes = worker->collective->rank == parting->saver;
     struct saved_variable saved = {.node = worker->own.items[which]};
-    struct tensor own, all = TENSOR_INIT;
     if (parting->own >= 0)
         tensor_share(&saved.value, &worker->before.items[which].value);
     else if (worker_take_value(worker, &saved, err))
         return err->code;
-    own = saved.value;
-    own.shape = worker_stack_shape(saved.node, 1);
-    struct collective_call rows = {
-        .values = &own, .kinds = &kind, .has_root = true, .root = (int)parting->saver};
-    int code = exchange(worker, &key, &rows, &all, err);
-    if (!code && worker->collective->rank == parting->saver)
-        worker_keep_others(worker, saved.node, &parting->ranks, &all);
-    tensor_release(&all);
+    int code = worker_give_value(worker, &saved, &call, takes ? &parting->ranks : NULL, err);
     tensor_release(&saved.value);
     return code;
 }

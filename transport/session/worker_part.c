@@ -10,7 +10,6 @@
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "tensor/box.h"
-#include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
 bool worker_has_part(const struct worker *worker, const struct node *node)
@@ -116,16 +115,14 @@ static int put_whole(struct worker *worker, const struct node *node, int64_t upd
 static int join(struct worker *worker, const struct node *node, const struct collective_key *key,
                 int root, struct error *err)
 {
-    enum collective_kind kind = COLLECTIVE_ROWS;
+    const struct collective_call call = {.key = *key, .has_root = true, .root = root};
     struct saved_variable saved = {.node = node};
     struct tensor own, all = TENSOR_INIT;
     int code = worker_take_value(worker, &saved, err);
     if (!code) {
         own = saved.value;
         own.shape = shape_vector(tensor_count(&saved.value));
-        const struct collective_call call = {
-            .key = *key, .values = &own, .kinds = &kind, .n = 1, .has_root = true, .root = root};
-        code = collective_links_run(worker->collective, &call, &all, NULL, err);
+        code = worker_exchange(worker, call, COLLECTIVE_ROWS, &own, &all, err);
     }
     if (!code && worker_writes(worker))
         code = put_whole(worker, node, saved.updates, &all, err);

@@ -41,6 +41,9 @@ struct worker_row {
 };
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err);
+/* Makes the call for one value of a kind, and waits; the result is the caller's to release. */
+int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
+                    const struct tensor *value, struct tensor *result, struct error *err);
 
 /* ---- worker_devices.c ---- */
 
@@ -62,10 +65,11 @@ int worker_take_states(struct worker *worker, struct error *err);
 /* n values of the node's variable, one after the other. */
 struct shape worker_stack_shape(const struct node *node, int64_t n);
 
-/* The worker that is about to save keeps what others have of the variable: values of all, of which
- * its own is the first, and the ranks of all. */
-void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
-                        const struct tensor *all);
+/* Gives the value to the call's root; with `ranks`, of all that give, this is it, and keeps what
+ * others have beside its own. */
+int worker_give_value(struct worker *worker, const struct saved_variable *saved,
+                      const struct collective_call *call, const struct tensor *ranks,
+                      struct error *err);
 
 /* ---- worker_leave.c ---- */
 
@@ -75,7 +79,9 @@ void worker_forget_parting(struct worker *worker);
 
 int worker_keep_before(struct worker *worker, struct error *err);
 
-/* worker.c: says, when it has joined, what of its journal was damaged or another's. */
+/* worker.c: of the names of nodes and their ops. */
+uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed);
+/* When it has joined: what of its journal was damaged or another's. */
 void worker_tell_journal(const struct worker *worker);
 /* A hash of the names and ops of its graph's nodes. */
 uint64_t worker_hash_graph(const struct worker *worker, uint64_t seed);

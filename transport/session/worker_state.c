@@ -19,7 +19,6 @@
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "resource/worker_state.h"
-#include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
 bool worker_has_own(const struct worker *worker, const struct node *node)
@@ -69,7 +68,9 @@ struct shape worker_stack_shape(const struct node *node, int64_t n)
     return shape;
 }
 
-void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
+/* The worker that is about to save keeps what others have of the variable: values of all, of which
+ * its own is the first, and the ranks of all. */
+static void keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
                         const struct tensor *all)
 {
     struct tensor others = *all;
@@ -90,41 +91,35 @@ int worker_take_value(struct worker *worker, struct saved_variable *saved, struc
     return code;
 }
 
-static int hand_state(struct worker *worker, const struct node *node,
-                      const struct collective_key *key, const struct tensor *ranks,
+int worker_give_value(struct worker *worker, const struct saved_variable *saved,
+                      const struct collective_call *call, const struct tensor *ranks,
                       struct error *err)
 {
-    enum collective_kind kind = COLLECTIVE_ROWS;
-    struct saved_variable saved = {.node = node};
-    struct tensor own, all = TENSOR_INIT;
-    int code = worker_take_value(worker, &saved, err);
-    if (!code) {
-        own = saved.value;
-        own.shape = worker_stack_shape(node, 1);
-        const struct collective_call call = {.key = *key,
-                                             .values = &own,
-                                             .kinds = &kind,
-                                             .n = 1,
-                                             .has_root = true,
-                                             .root = (int)*(const int64_t *)ranks->data};
-        code = collective_links_run(worker->collective, &call, &all, NULL, err);
-    }
-    if (!code && worker_writes(worker))
-        worker_keep_others(worker, node, ranks, &all);
+    struct tensor own = saved->value, all = TENSOR_INIT;
+    own.shape = worker_stack_shape(saved->node, 1);
+    int code = worker_exchange(worker, *call, COLLECTIVE_ROWS, &own, &all, err);
+    if (!code && ranks)
+        keep_others(worker, saved->node, ranks, &all);
     tensor_release(&all);
-    tensor_release(&saved.value);
     return code;
 }
 
 static int give_all(struct worker *worker, int64_t step, const struct tensor *ranks,
                     struct error *err)
 {
+    const int root = (int)tensor_get_int64(ranks, 0);
     int code = 0;
     for (size_t i = 0; !code && i < worker->own.n; i++) {
-        const struct collective_key key = {"=state", step, i};
-        code = hand_state(worker, worker->own.items[i], &key, ranks, err);
+        const struct collective_call call = {
+            .key = {"=state", step, i}, .has_root = true, .root = root};
+        struct saved_variable saved = {.node = worker->own.items[i]};
+        code = worker_take_value(worker, &saved, err);
+        if (!code)
+            code =
+                worker_give_value(worker, &saved, &call, worker_writes(worker) ? ranks : NULL, err);
+        tensor_release(&saved.value);
     }
-    return code ? code : worker_join_parts(worker, step, (int)*(const int64_t *)ranks->data, err);
+    return code ? code : worker_join_parts(worker, step, root, err);
 }
 
 /* ---- who is there, and whether somebody saves ---- */
@@ -276,44 +271,37 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
     return code;
 }
 
-static int put_row(struct worker *worker, const struct node *node, const struct tensor *stack,
-                   int64_t row, int64_t updates, struct error *err)
+/* The first of the stack becomes the variable's. */
+static int put_first(struct worker *worker, const struct node *node, const struct tensor *stack,
+                     int64_t updates, struct error *err)
 {
-    const struct shape *shape = &node->outputs[0].shape;
-    size_t bytes = (size_t)shape_bytes(shape, stack->type);
     struct saved_variable saved = {
         .node = node,
         .updates = updates,
-        .value = tensor_borrow(stack->type, shape, (char *)stack->data + (size_t)row * bytes)};
+        .value = tensor_borrow(stack->type, &node->outputs[0].shape, stack->data)};
     return worker_put(worker, &saved, err);
 }
 
 static int take_state(struct worker *worker, const struct node *node, uint64_t which,
                       struct error *err)
 {
-    struct collective *collective = worker->collective;
-    enum collective_kind kind = COLLECTIVE_PART;
+    const struct collective *collective = worker->collective;
+    bool is_first = !collective || !collective->rank;
+    const struct collective_call call = {.key = {"=state", 0, which}, .has_root = true};
     struct shape none = worker_stack_shape(node, 0);
     struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
     int64_t updates = 0;
-    if (!collective) {
-        int code = stack_saved(worker, node, 1, &own, &updates, err);
-        if (!code)
-            code = put_row(worker, node, &own, 0, updates, err);
-        tensor_release(&own);
-        return code;
-    }
-    int code = collective->rank ? tensor_alloc(&own, node->outputs[0].type, &none, err)
-                                : stack_saved(worker, node, collective->size, &own, &updates, err);
-    if (!code) {
-        const struct collective_call call = {
-            .key = {"=state", 0, which}, .values = &own, .kinds = &kind, .n = 1, .has_root = true};
-        code = collective_links_run(collective, &call, &all, NULL, err);
-    }
+    int code =
+        is_first ? stack_saved(worker, node, collective ? collective->size : 1, &own, &updates, err)
+                 : tensor_alloc(&own, node->outputs[0].type, &none, err);
+    if (!code && collective)
+        code = worker_exchange(worker, call, COLLECTIVE_PART, &own, &all, err);
+    else if (!code)
+        tensor_share(&all, &own);
     if (!code && all.shape.dims[0] != 1)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
     if (!code)
-        code = put_row(worker, node, &all, 0, updates, err);
+        code = put_first(worker, node, &all, updates, err);
     tensor_release(&own);
     tensor_release(&all);
     return code;

@@ -11,7 +11,9 @@
 #include "base/container_of.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_device.h"
+#include "transport/collective/collective_memory.h"
+#include "transport/collective/collective_record.h"
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
 
@@ -37,9 +39,7 @@ static bool fail(struct process_group *group, const struct error *why)
         pthread_mutex_unlock(&group->lock);
         if (!r)
             break;
-        struct error err = *why;
-        error_waited(&err, "'%s'", r->name);
-        round_fail(group, r, &err);
+        round_lose(group, r, why);
         round_drop(group, r);
     }
     return is_first;

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_memory.h"
+#include "transport/collective/collective_record.h"
 
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 {
@@ -27,7 +28,16 @@ bool value_is_scheduled(const struct collective_round *r, int value)
     return collective_goes_by_schedule(&r->schedule, r->kinds[value], r->has_root, &r->own[value]);
 }
 
+bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
+{
+    return r->routed[chunk->value].is_routed && collective_adds(r->kinds[chunk->value]);
+}
+
 /* ---- cutting ---- */
+
+#define LEAST_BYTES ((int64_t)64 << 10)     /* of one of several that an owner has */
+#define SCHEDULED_BYTES ((int64_t)64 << 10) /* of a scheduled one: links wait for few */
+#define WINDOW_CHUNKS 2                     /* parts on their way for each owner, at least */
 
 void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most)
 {
@@ -64,7 +74,7 @@ static void cut_value(const struct process_group *group, const struct collective
               * are on their way while parts of others are */
         int n_owners =
             r->by_servers ? count_servers(group) : collective_group_size(&r->group, size);
-        int64_t least = CHUNK_LEAST_BYTES / bytes;
+        int64_t least = LEAST_BYTES / bytes;
         most = (count + n_owners - 1) / n_owners;
         if (most > least)
             most = most / CHUNKS_EACH > least ? most / CHUNKS_EACH : least;
@@ -83,6 +93,17 @@ static void cut_value(const struct process_group *group, const struct collective
     chunks_append(chunks, &parts, 0, most);
 }
 
+void chunks_add(struct collective_round *r, chunk_vec *chunks)
+{
+    vec_each(chunk, chunks) {
+        struct chunk *copy = mem_alloc(sizeof *copy);
+        *copy = *chunk;
+        vec_push(&r->chunks, copy);
+    }
+    r->n_missing += chunks->n;
+    vec_release(chunks);
+}
+
 void chunks_cut(const struct process_group *group, struct collective_round *r)
 {
     chunk_vec chunks = VEC_INIT;
@@ -91,39 +112,32 @@ void chunks_cut(const struct process_group *group, struct collective_round *r)
             cut_value(group, r, v, &chunks);
     for (size_t i = 0; i < chunks.n; i++)
         chunks.items[i].index = i;
-    r->chunks = chunks.items;
-    r->n_chunks = r->n_missing = chunks.n;
+    chunks_add(r, &chunks);
 }
 
 struct chunk *chunk_find(const struct collective_round *r, uint64_t index)
 {
-    size_t from = 0, to = r->n_late;
-    if (index < r->n_chunks)
-        return &r->chunks[index];
+    size_t from = 0, to = r->chunks.n;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (r->late[middle].index < index)
+        if (r->chunks.items[middle]->index < index)
             from = middle + 1;
         else
             to = middle;
     }
-    return from < r->n_late && r->late[from].index == index ? &r->late[from] : NULL;
-}
-
-static void free_chunks(const struct process_group *group, struct chunk *chunks, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        for (int k = 0; k < group->n_ends && chunks[i].parts; k++)
-            tensor_release(&chunks[i].parts[k]);
-        mem_free(chunks[i].parts);
-    }
-    mem_free(chunks);
+    bool is_there = from < r->chunks.n && r->chunks.items[from]->index == index;
+    return is_there ? r->chunks.items[from] : NULL;
 }
 
 void chunks_free(const struct process_group *group, struct collective_round *r)
 {
-    free_chunks(group, r->chunks, r->n_chunks);
-    free_chunks(group, r->late, r->n_late);
+    vec_each(chunk, &r->chunks) {
+        for (int k = 0; k < group->n_ends && (*chunk)->parts; k++)
+            tensor_release(&(*chunk)->parts[k]);
+        mem_free((*chunk)->parts);
+        mem_free(*chunk);
+    }
+    vec_release(&r->chunks);
     for (int i = 0; i < r->n_programs; i++)
         program_release(&r->programs[i]);
     mem_free(r->programs);
@@ -174,8 +188,8 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
         r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
         schedule_release(&schedule);
     }
-    for (size_t i = 0; i < r->n_chunks; i++)
-        settle_chunk(group, r, &r->chunks[i]);
+    vec_each(chunk, &r->chunks)
+        settle_chunk(group, r, *chunk);
 }
 
 static int end_of(const struct collective_round *r, const struct chunk *chunk,
@@ -261,7 +275,7 @@ static void do_send(struct process_group *group, struct collective_round *r, str
 }
 
 /* The part is in the result. */
-static void let_go(struct process_group *group, struct chunk *chunk, struct tensor *part)
+static void release_part(struct process_group *group, struct chunk *chunk, struct tensor *part)
 {
     pthread_mutex_lock(&group->lock);
     chunk->has_sum = true;
@@ -280,7 +294,7 @@ static void do_add(struct process_group *group, struct collective_round *r, stru
     bool divides = action->whole && collective_divides(r->kinds[chunk->value]);
     const struct collective_terms terms = {sum.type, data, 2, divides ? r->n_members : 0};
     collective_sum(&terms, sum.data, NULL, chunk->count);
-    let_go(group, chunk, part);
+    release_part(group, chunk, part);
 }
 
 /* What was read to its place, or stays with its owner, is not copied. */
@@ -292,7 +306,7 @@ static void do_copy(struct process_group *group, struct collective_round *r, str
     if (!chunk_stays(r, chunk) && whole->data != piece.data)
         memcpy(piece.data, whole->data, tensor_bytes(&piece));
     rows_divide(r, chunk->value, &piece); /* here: they are others' memory before */
-    let_go(group, chunk, whole);
+    release_part(group, chunk, whole);
 }
 
 /* NULL: it has not come. */
@@ -391,10 +405,8 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
     do {
         chunk = NULL;
         pthread_mutex_lock(&group->lock);
-        if (r->state == ROUND_RUNNING && r->n_begun < r->n_chunks + r->n_late &&
-            r->flying < r->window) {
-            size_t at = r->n_begun++;
-            chunk = at < r->n_chunks ? &r->chunks[at] : &r->late[at - r->n_chunks];
+        if (r->state == ROUND_RUNNING && r->n_begun < r->chunks.n && r->flying < r->window) {
+            chunk = r->chunks.items[r->n_begun++];
             chunk->begun = true;
             if (!chunk->over) /* what is to come of it counts */
                 r->flying += awaited_bytes(r, chunk);
@@ -408,8 +420,8 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
 /* ---- what comes ---- */
 
 /* As long as it is not known who takes part, parts may come, and a broadcast value. */
-static bool is_wanted(const struct process_group *group, const struct collective_round *r,
-                      const struct chunk *chunk, int end, bool is_whole)
+static bool wants(const struct process_group *group, const struct collective_round *r,
+                  const struct chunk *chunk, int end, bool is_whole)
 {
     enum collective_kind kind = r->kinds[chunk->value];
     bool is_here = is_server(group, end) ? chunk->program != NULL : r->contributions[end].here;
@@ -431,14 +443,14 @@ static bool is_wanted(const struct process_group *group, const struct collective
 bool chunk_has_place(const struct process_group *group, const struct collective_round *r,
                      const struct chunk *chunk, int end)
 {
-    return is_wanted(group, r, chunk, end, true) &&
+    return wants(group, r, chunk, end, true) &&
            (!chunk->program || chunk->program->actions[chunk->n_done].what == ACT_COPY);
 }
 
 bool chunk_take(const struct process_group *group, const struct collective_round *r,
                 struct chunk *chunk, int end, bool is_whole, const struct tensor *piece)
 {
-    if (!is_wanted(group, r, chunk, end, is_whole))
+    if (!wants(group, r, chunk, end, is_whole))
         return false;
     if (!chunk->parts)
         chunk->parts = mem_array((size_t)group->n_ends, sizeof *chunk->parts);

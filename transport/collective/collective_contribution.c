@@ -16,10 +16,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_memory.h"
+#include "transport/collective/collective_record.h"
 
-#define UNCALLED_MAX 4096           /* rounds that others came to, and this member not yet */
-#define ROWS_MAX ((int64_t)1 << 47) /* of a member: sums of them are numbers */
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
+#define UNCALLED_MAX 4096            /* rounds that others came to, and this member not yet */
+#define ROWS_MAX ((uint64_t)1 << 47) /* of a member: sums of them are numbers */
 
 /* ---- the call ---- */
 
@@ -54,9 +56,9 @@ bool round_is_small(const struct collective_round *r, int value)
 {
     const struct tensor *t = &r->own[value];
     enum collective_kind kind = r->kinds[value];
-    return t->type == STRING ||
-           (!r->on_device && collective_adds(kind) &&
-            (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
+    return t->type == STRING || (!r->on_device && collective_adds(kind) &&
+                                 (!collective_can_add(kind, t->type) ||
+                                  (int64_t)tensor_bytes(t) <= COLLECTIVE_SMALL_BYTES));
 }
 
 /* ---- what is said ---- */
@@ -87,25 +89,6 @@ void contribution_pack(const struct process_group *group, msgpack_packer *packer
         direct_pack(packer, reduce->offers, reduce->n_offers);
 }
 
-static bool read_rows(const struct record *record, struct round_contribution *c)
-{
-    const msgpack_object *field = record_field(&record->header, "rows");
-    if (!field)
-        return true;
-    if (field->type != MSGPACK_OBJECT_ARRAY || field->via.array.size > INT32_MAX)
-        return false;
-    mem_free(c->rows); /* of one that was refused */
-    c->n_rows = (int)field->via.array.size;
-    c->rows = mem_array((size_t)c->n_rows + 1, sizeof *c->rows);
-    for (int i = 0; i < c->n_rows; i++) {
-        const msgpack_object *rows = &field->via.array.ptr[i];
-        if (rows->type != MSGPACK_OBJECT_POSITIVE_INTEGER || rows->via.u64 > ROWS_MAX)
-            return false;
-        c->rows[i] = (int64_t)rows->via.u64;
-    }
-    return true;
-}
-
 static bool is_small_by_rows(const struct collective_round *r, int value, int64_t rows)
 {
     const struct tensor *own = &r->own[value];
@@ -113,7 +96,7 @@ static bool is_small_by_rows(const struct collective_round *r, int value, int64_
         own->type == STRING ? 0 : r->routed[value].unit * (int64_t)dtype_bytes(own->type);
     if (own->type == STRING || (collective_parts(r->kinds[value]) && r->wants))
         return false;
-    return !bytes || rows <= SMALL_BYTES / bytes;
+    return !bytes || rows <= COLLECTIVE_SMALL_BYTES / bytes;
 }
 
 static struct tensor own_rows(const struct collective_round *r, int value, struct row_range rows)
@@ -191,7 +174,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
         return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
     if (!direct_read(record, c))
         return error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
-    if (!read_rows(record, c))
+    if (!reduce_read_numbers(record, "rows", ROWS_MAX, &c->rows, &c->n_rows))
         return error_set(err, ERR_PROTOCOL, "says of '%.200s' how many rows it has, and how not",
                          r->name);
     c->here = true;
@@ -294,14 +277,12 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
 static int cut_rows(struct process_group *group, struct collective_round *r, struct error *err)
 {
     chunk_vec chunks = VEC_INIT;
-    uint64_t index = r->n_chunks;
+    uint64_t index = r->chunks.n;
     bool fits = true;
     for (int v = 0; v < r->n && fits; v++)
         fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
     pthread_mutex_lock(&group->lock);
-    r->late = chunks.items;
-    r->n_late = chunks.n;
-    r->n_missing += chunks.n;
+    chunks_add(r, &chunks);
     pthread_mutex_unlock(&group->lock);
     return fits ? 0
                 : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
@@ -326,13 +307,13 @@ static int route(struct process_group *group, struct collective_round *r, int va
                                           .wanted = r->wants ? wanted : NULL};
     for (int k = 0; k < r->n_members; k++) {
         const struct round_contribution *c = &r->contributions[r->members[k]];
-        const int64_t own[2] = {routed->brought, routed->wanted};
+        const uint64_t own[2] = {(uint64_t)routed->brought, (uint64_t)routed->wanted};
         if (k != r->place && c->n_rows != 2 * r->n_routed)
             return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
                              r->name, group->ends[r->members[k]].task);
-        const int64_t *counts = k == r->place ? own : c->rows + 2 * (size_t)routed->at;
-        brought[k] = counts[0];
-        wanted[k] = counts[1];
+        const uint64_t *counts = k == r->place ? own : c->rows + 2 * (size_t)routed->at;
+        brought[k] = (int64_t)counts[0];
+        wanted[k] = (int64_t)counts[1];
         if (r->has_root && r->members[k] == r->root)
             routed->routing.root = k;
     }

@@ -14,13 +14,14 @@
  * memory. When a member is lost, or a call is cancelled that others go on with, the communicator is
  * aborted, so that what is enqueued ends; nothing can meet any more.
  */
+#include "transport/collective/collective_device.h"
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
 #include "exec/device/deferred.h"
 #include "exec/device/queue.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_round.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */
 
@@ -49,13 +50,6 @@ struct device_sums {
     uint64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
     VEC(uint64_t) passed; /* of rounds that are over and were not, from `next` on */
 };
-
-static void fail(const struct device_sum *s, const struct error *why)
-{
-    struct error err = *why;
-    error_waited(&err, "'%s'", s->round->name);
-    round_fail(s->group, s->round, &err);
-}
 
 void device_sums_give_up(struct device_sums *sums, const struct error *why)
 {
@@ -173,7 +167,7 @@ static void added(struct event_waiter *over, const struct error *failure)
     s->round->n_missing = 0;
     pthread_mutex_unlock(&group->lock);
     if (why.code)
-        fail(s, &why);
+        round_lose(group, s->round, &why);
     else
         round_go_on(group, s->round);
     round_drop(group, s->round);
@@ -311,7 +305,7 @@ static void *run_sums(void *argument)
         if (s && s->is_enqueued) {
             enqueue_sum(s);
         } else if (s) {
-            fail(s, &sums->failed);
+            round_lose(s->group, s->round, &sums->failed);
             round_drop(s->group, s->round);
         }
         look_after(sums);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether to give up */
 
@@ -79,9 +80,8 @@ struct awaited_call {
     const int64_t *step; /* NULL: it is made by all */
     struct tensor *results;
     int n;
-    pthread_mutex_t lock; /* guards what follows */
     struct error err;
-    bool done;
+    bool done; /* the loop's thread's own */
 };
 
 static void look_again(void *argument)
@@ -94,6 +94,11 @@ void group_wake(struct process_group *group)
     loop_post(hub_loop(group->hub), look_again, NULL);
 }
 
+static void set_done(void *context)
+{
+    ((struct awaited_call *)context)->done = true;
+}
+
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
@@ -102,19 +107,12 @@ static void answered(struct collective_waiter *waiter, const struct collective_r
         tensor_share(&a->results[i], &results->values[i]);
     if (failure)
         a->err = *failure;
-    pthread_mutex_lock(&a->lock);
-    a->done = true;
-    group_wake(a->group); /* without the lock all may be gone */
-    pthread_mutex_unlock(&a->lock);
+    loop_post(hub_loop(a->group->hub), set_done, a);
 }
 
 static bool is_answered(void *context)
 {
-    struct awaited_call *a = context;
-    pthread_mutex_lock(&a->lock);
-    bool done = a->done;
-    pthread_mutex_unlock(&a->lock);
-    return done;
+    return ((const struct awaited_call *)context)->done;
 }
 
 /* Or others have called with a later step than is waited for. */
@@ -140,14 +138,12 @@ int collective_links_run(struct collective *collective, const struct collective_
                              .step = met ? &call->key.step : NULL,
                              .results = results,
                              .n = call->n};
-    pthread_mutex_init(&a.lock, NULL);
     collective->reduce(collective, call, &a.waiter);
     while (!loop_run_until(hub_loop(group->hub), is_decided, &a, -1))
         ;
     bool meets = is_answered(&a) || !collective->cancel(collective, &a.waiter);
     while (meets && !loop_run_until(hub_loop(group->hub), is_answered, &a, -1))
         ;
-    pthread_mutex_destroy(&a.lock);
     if (met)
         *met = meets;
     if (a.err.code)

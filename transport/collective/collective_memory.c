@@ -13,8 +13,9 @@
  * are sent: an owner adds a block where its parts lie, and says when the sum is there. Memory is
  * not written again until whoever reads it has let go of it.
  */
+#include "transport/collective/collective_memory.h"
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_record.h"
 #include "transport/value/segment.h"
 
 #define FIELDS 6 /* of an offer, in a record */
@@ -29,16 +30,14 @@ void direct_choose(const struct process_group *group, struct collective_round *r
             !collective_adds(r->kinds[v]) || !segment_has(&r->own[v]) ||
             !segment_has(&r->results[v]))
             continue;
-        if (!r->direct)
-            r->direct = mem_array((size_t)r->n, sizeof *r->direct);
-        r->direct[r->n_direct++] = v;
+        vec_push(&r->direct, v);
     }
 }
 
 /* A value has two offers: of its memory, and of its sum's. */
 static const struct tensor *offered_at(const struct collective_round *r, int i)
 {
-    int v = r->direct[i / 2];
+    int v = r->direct.items[i / 2];
     return i % 2 ? &r->results[v] : &r->own[v];
 }
 
@@ -47,19 +46,14 @@ int direct_offer(struct process_group *group, struct collective_round *r, int ra
 {
     pthread_mutex_lock(&group->lock);
     /* A member that is not there gives nothing back. */
-    bool is_there = group->ends[rank].peer && !round_lacks(group, r, rank);
-    pthread_mutex_unlock(&group->lock);
-    int n = is_there && group->ends[rank].shares ? 2 * r->n_direct : 0;
-    *offers = NULL;
-    if (!n)
-        return 0;
-    *offers = mem_array((size_t)n, sizeof **offers);
-    for (int i = 0; i < n; i++)
-        (*offers)[i] =
-            (struct memory_offer){(uint64_t)r->direct[i / 2], segment_share(offered_at(r, i))};
-    pthread_mutex_lock(&group->lock);
+    bool reads = group->ends[rank].peer && !round_lacks(group, r, rank) && group->ends[rank].shares;
+    int n = reads ? 2 * (int)r->direct.n : 0;
     r->contributions[rank].n_given = n;
     pthread_mutex_unlock(&group->lock);
+    *offers = mem_array((size_t)n + 1, sizeof **offers);
+    for (int i = 0; i < n; i++)
+        (*offers)[i] = (struct memory_offer){(uint64_t)r->direct.items[i / 2],
+                                             segment_share(offered_at(r, i))};
     return n;
 }
 
@@ -114,7 +108,7 @@ bool direct_take_answer(struct collective_round *r, int rank, uint64_t n)
 bool direct_is_read(const struct collective_round *r, int rank, int value)
 {
     for (int i = 0; i < r->contributions[rank].n_reads / 2; i++)
-        if (r->direct[i] == value)
+        if (r->direct.items[i] == value)
             return true;
     return false;
 }
@@ -123,27 +117,19 @@ bool direct_is_read(const struct collective_round *r, int rank, int value)
 
 bool direct_read(const struct record *record, struct round_contribution *c)
 {
-    const msgpack_object *field = record_field(&record->header, "memory");
-    bool good = true;
-    if (!field)
-        return true;
-    if (field->type != MSGPACK_OBJECT_ARRAY || field->via.array.size % (2 * FIELDS) ||
-        field->via.array.size > INT32_MAX)
-        return false;
+    uint64_t *fields = NULL;
+    int n;
+    bool good =
+        reduce_read_numbers(record, "memory", UINT64_MAX, &fields, &n) && n % (2 * FIELDS) == 0;
     mem_free(c->offers); /* of one that was refused */
-    c->n_offers = (int)field->via.array.size / FIELDS;
+    c->n_offers = good ? n / FIELDS : 0;
     c->offers = mem_array((size_t)c->n_offers + 1, sizeof *c->offers);
-    for (int i = 0; i < c->n_offers && good; i++) {
-        const msgpack_object *fields = field->via.array.ptr + i * FIELDS;
-        for (int k = 0; k < FIELDS && good; k++)
-            good = fields[k].type == MSGPACK_OBJECT_POSITIVE_INTEGER;
-        if (good)
-            c->offers[i] = (struct memory_offer){
-                fields[0].via.u64,
-                {{(int64_t)fields[1].via.u64, (int64_t)fields[2].via.u64, fields[3].via.u64},
-                 fields[4].via.u64,
-                 fields[5].via.u64}};
+    for (int i = 0; i < c->n_offers; i++) {
+        const uint64_t *f = fields + (size_t)i * FIELDS;
+        c->offers[i] =
+            (struct memory_offer){f[0], {{(int64_t)f[1], (int64_t)f[2], f[3]}, f[4], f[5]}};
     }
+    mem_free(fields);
     return good;
 }
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_memory.h"
+#include "transport/collective/collective_record.h"
 
 /* ---- sending ---- */
 
@@ -214,6 +215,23 @@ bool reduce_read_key(const msgpack_object *header, struct collective_key *key, u
     return key->name && record_get_int(header, "step", &key->step) &&
            record_get_uint(header, "iteration", &key->iteration) &&
            record_get_uint(header, "index", index);
+}
+
+bool reduce_read_numbers(const struct record *record, const char *name, uint64_t most,
+                         uint64_t **numbers, int *n)
+{
+    const msgpack_object *field = record_field(&record->header, name);
+    bool good =
+        !field || (field->type == MSGPACK_OBJECT_ARRAY && field->via.array.size < INT32_MAX);
+    *n = field && good ? (int)field->via.array.size : 0;
+    mem_free(*numbers);
+    *numbers = mem_array((size_t)*n + 1, sizeof **numbers);
+    for (int i = 0; i < *n && good; i++) {
+        const msgpack_object *number = &field->via.array.ptr[i];
+        good = number->type == MSGPACK_OBJECT_POSITIVE_INTEGER && number->via.u64 <= most;
+        (*numbers)[i] = number->via.u64;
+    }
+    return good;
 }
 
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)

@@ -7,7 +7,8 @@
 #include "base/failpoint.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_device.h"
+#include "transport/collective/collective_memory.h"
 
 /* ---- the list ---- */
 
@@ -69,7 +70,7 @@ void round_drop(struct process_group *group, struct collective_round *r)
     device_sum_free(r->on_device);
     mem_free(r->contributions);
     mem_free(r->members);
-    mem_free(r->direct);
+    vec_release(&r->direct);
     mem_free(r->kinds);
     mem_free(r->name);
     mem_free(r);
@@ -100,6 +101,13 @@ void round_fail(struct process_group *group, struct collective_round *r, const s
     pthread_mutex_unlock(&group->lock);
     if (waiter)
         waiter->done(waiter, NULL, err);
+}
+
+void round_lose(struct process_group *group, struct collective_round *r, const struct error *why)
+{
+    struct error err = *why;
+    error_waited(&err, "'%s'", r->name);
+    round_fail(group, r, &err);
 }
 
 /* ---- the call ---- */

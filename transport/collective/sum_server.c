@@ -9,7 +9,8 @@
 #include "base/container_of.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_chunk.h"
+#include "transport/collective/collective_record.h"
 
 #define MEMBERS_MAX 65536              /* of a sum */
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */
@@ -18,7 +19,7 @@
 struct sum_part {
     struct collective_key key;
     uint64_t index;
-    const msgpack_object *members; /* texts */
+    const msgpack_object *members; /* texts, which end with a zero */
     int n, place;                  /* how many, and which of them has sent it */
     bool divides;
     int32_t priority;
@@ -48,11 +49,6 @@ struct sum_server {
 
 /* ---- what a record says ---- */
 
-static bool is_text(const msgpack_object *object, const char *text)
-{
-    return object->via.str.size == strlen(text) && !memcmp(object->via.str.ptr, text, strlen(text));
-}
-
 /* A malformed record is refused, as is one of a task that is no member. */
 static int read_said(const struct record *record, struct peer *peer, struct sum_part *said,
                      struct error *err)
@@ -69,8 +65,9 @@ static int read_said(const struct record *record, struct peer *peer, struct sum_
     said->n = good ? (int)members->via.array.size : 0;
     said->place = -1;
     for (int i = 0; i < said->n && good; i++) {
-        good = said->members[i].type == MSGPACK_OBJECT_STR;
-        if (good && is_text(&said->members[i], peer_task(peer)))
+        const char *task = record_end_text(&said->members[i]);
+        good = task != NULL;
+        if (good && !strcmp(task, peer_task(peer)))
             said->place = i;
     }
     if (!good || said->place < 0)
@@ -105,7 +102,7 @@ static struct held_sum **find_sum(struct sum_server *server, const struct sum_pa
     while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
                    (*at)->key.iteration != said->key.iteration ||
                    strcmp((*at)->name, said->key.name) != 0 ||
-                   !is_text(&said->members[0], (*at)->members[0])))
+                   strcmp(said->members[0].via.str.ptr, (*at)->members[0]) != 0))
         at = &(*at)->next;
     return at;
 }
@@ -122,7 +119,7 @@ static struct held_sum **make_sum(struct sum_server *server, const struct sum_pa
     sum->from = mem_array((size_t)sum->n, sizeof(struct peer *));
     sum->parts = mem_array((size_t)sum->n, sizeof *sum->parts);
     for (int i = 0; i < sum->n; i++)
-        sum->members[i] = mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
+        sum->members[i] = mem_strdup(said->members[i].via.str.ptr);
     sum->next = server->sums;
     server->sums = sum;
     return &server->sums;
@@ -165,7 +162,7 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
         sum = *(at = make_sum(server, said));
     bool fits = sum->n == said->n && sum->divides == said->divides;
     for (int i = 0; i < sum->n && fits; i++)
-        fits = is_text(&said->members[i], sum->members[i]) &&
+        fits = !strcmp(said->members[i].via.str.ptr, sum->members[i]) &&
                (!sum->from[i] || (sum->parts[i].type == said->block->type &&
                                   shape_equal(&sum->parts[i].shape, &said->block->shape)));
     if (!fits)
@@ -205,13 +202,11 @@ static int receive(void *context, struct peer *peer, const struct record *record
     else if (!read_said(record, peer, &said, err) && what == REDUCE_PART)
         receive_part(server, peer, &said, err);
     for (int i = 0; what == REDUCE_RELAY && i < said.n && !err->code; i++) {
-        const msgpack_object_str *text = &said.members[i].via.str;
-        char *task = mem_strndup(text->ptr, text->size);
+        const char *task = said.members[i].via.str.ptr;
         struct peer *to = i == said.place ? NULL : hub_peer(server->options.hub, task);
         if (to)
             send_chunk(to, &said, said.block);
         peer_release(to);
-        mem_free(task);
     }
     if (!err->code)
         return 0;

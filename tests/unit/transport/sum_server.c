@@ -7,7 +7,7 @@
 #include "lib/combine.h"
 #include "lib/random.h"
 #include "lib/reductions.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_round.h"
 
 #define N_VALUES 3
 

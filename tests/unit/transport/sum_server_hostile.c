@@ -3,7 +3,8 @@
  * Members of which a server, and a server of which members, get what cannot be.
  */
 #include "lib/reductions.h"
-#include "transport/collective/collective_private.h"
+#include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
 
 /* ---- what a member sends ---- */
 

@@ -4,7 +4,8 @@
 
 A command follows "$ ", and goes on in lines that begin with two blanks; what it prints follows.
 "# exit N" behind it is its status, 0 without. What it prints is compared, where a figure is as good
-as another. --write puts what is printed into the page.
+as another. --write puts what is printed into the page. What stands in a block that is named, as
+```lua net.lua, is written to this file first.
 """
 import os
 import pty
@@ -36,6 +37,11 @@ def sessions(lines):
         i = end
 
 
+def write_files(text):
+    for name, content in re.findall(r"^```[a-z]+ (\S+)\n(.*?)^```$", text, re.M | re.S):
+        open(name, "w").write(content)
+
+
 def type_it(command):
     """Its status, and the lines on stdout, which is a terminal, and then on stderr, which is none:
     no progress is drawn."""
@@ -65,6 +71,7 @@ def figures(text):
 def main():
     path = sys.argv[1]
     lines = open(path).read().split("\n")
+    write_files("\n".join(lines))
     wrong = 0
     typed = []
     written = list(lines)

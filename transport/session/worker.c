@@ -64,7 +64,6 @@ static struct journal *own_journal(const struct worker *worker)
 
 uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
 {
-    const struct graph *graph = worker->options.graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         seed = hash_bytes(node->name, strlen(node->name), seed);

@@ -79,12 +79,10 @@ void worker_forget_parting(struct worker *worker);
 
 int worker_keep_before(struct worker *worker, struct error *err);
 
-/* worker.c: of the names of nodes and their ops. */
+/* worker.c: a hash of the names of nodes and their ops. */
 uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed);
-/* When it has joined: what of its journal was damaged or another's. */
+/* Says, when it has joined, what of its journal was damaged or another's. */
 void worker_tell_journal(const struct worker *worker);
-/* A hash of the names and ops of its graph's nodes. */
-uint64_t worker_hash_graph(const struct worker *worker, uint64_t seed);
 /* All say whether they leave, and whether they are about to save. `ranks` of all is the caller's to
  * release, but where *met is false. */
 enum { WORKER_SAYS_LEAVE = 1, WORKER_SAYS_SAVE = 2 };

@@ -42,14 +42,19 @@ struct value {
 struct variable_lock {
     struct variable *variable;
     bool write;
+    int until; /* of a whole plan: position of the item after which it is given back */
 };
 typedef VEC(struct variable_lock) variable_lock_vec;
 
-/* A variable that must have a value. */
-struct variable_check {
+/* An item's read or write of a variable, for which it locks that. */
+struct use {
     struct variable *variable;
-    const struct node *reader; /* that is named if it has none; NULL: the planner's own */
+    const struct node *reader; /* that is named if there is no value; NULL: the planner's own */
+    int item, input;           /* of the item; of a view that it reads for, the view's own */
+    bool write;
+    bool may_lack; /* it need not have a value */
 };
+typedef VEC(struct use) use_vec;
 
 /* When an item that is in order runs, beside the order itself. */
 enum item_flow {
@@ -115,6 +120,7 @@ struct item {
     int first_edge, n_edges;
     bool merge_ready;            /* a Merge with an input that is always there */
     int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
+    use_vec uses;                /* of views that it reads for, then its own */
     variable_lock_vec locks;     /* taken before it runs, in that order; */
     variable_lock_vec gives;     /* of a whole plan: which are given back after it, else all are */
 
@@ -124,27 +130,16 @@ struct item {
     const struct kernel_row *row;
     size_t scratch_bytes;
     int64_t scratch_offset;
-    int *controls, n_controls;      /* items that must be over before; they pass on deadness */
-    VEC(int) after;                 /* items that must be over before, dead or alive */
-    struct variable_check *checked; /* variables that it reads, each once */
-    int n_checked;
-    int n_ready;            /* arrivals that it waits for, directly or not */
-    int pending;            /* arrivals to wait for (of a Merge: control and after only) */
-    bool needs_initialized; /* its ref inputs must have a value; what it reads always must */
-    bool in_condition;      /* of a loop that is an item */
-    bool removed;           /* evaluated when the plan was made, or a view that does not run */
-    bool is_point;          /* only running tells when, or whether, there is what it brings */
-    bool uses_copies;       /* an input was copied to the device */
+    int *controls, n_controls; /* items that must be over before; they pass on deadness */
+    VEC(int) after;            /* items that must be over before, dead or alive */
+    int n_ready;               /* arrivals that it waits for, directly or not */
+    int pending;               /* arrivals to wait for (of a Merge: control and after only) */
+    bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
+    bool in_condition;         /* of a loop that is an item */
+    bool removed;              /* evaluated when the plan was made, or a view that does not run */
+    bool is_point;             /* only running tells when, or whether, there is what it brings */
+    bool uses_copies;          /* an input was copied to the device */
 };
-
-/* An item's read or write of a variable. */
-struct use {
-    struct variable *variable;
-    int item;
-    int input; /* of the item */
-    bool write;
-};
-typedef VEC(struct use) use_vec;
 
 /* Facts of a value, where there are branches in an order. */
 struct merge_facts {

@@ -45,14 +45,17 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_order_variables(plan, err);
     if (code || plan_goes_on(plan, err))
         return err->code;
-    plan_find_checks(plan);
+    plan_find_uses(plan);
     plan_find_copies(plan);
     if ((code = plan_find_regions(plan, err)))
         return code;
     plan_connect(plan);
     plan_find_segments(plan);
     vec_each(item, &plan->items) {
-        item->is_prepared = item->n_checked || item->uses_copies || item->seen;
+        item->is_prepared = item->uses_copies || item->seen;
+        vec_each(use, &item->uses) {
+            item->is_prepared |= !use->may_lack;
+        }
         item->op = op_of(plan, item);
     }
     return code;
@@ -102,6 +105,7 @@ void plan_release(struct plan *plan)
         vec_release(&item->after);
         vec_release(&item->locks);
         vec_release(&item->gives);
+        vec_release(&item->uses);
     }
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
@@ -110,8 +114,6 @@ void plan_release(struct plan *plan)
     pool_free(plan->host_pool);
     vec_release(&plan->frames);
     frames_free(plan->graph_frames);
-    vec_release(&plan->reads);
-    vec_release(&plan->follows);
     vec_release(&plan->wishes);
     vec_release(&plan->locks);
     for (size_t i = 0; i < plan->segments.n; i++)

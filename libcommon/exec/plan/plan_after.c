@@ -20,7 +20,6 @@ void plan_follow_variable(struct plan *plan, int id, int node)
             if (waits < 0)
                 continue;
             vec_push(&plan->items.items[waits].after, before);
-            vec_push(&plan->follows, ((struct access_edge){before, waits}));
         }
     }
 }

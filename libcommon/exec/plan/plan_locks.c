@@ -34,13 +34,11 @@ static void sort_locks(variable_lock_vec *locks)
 }
 
 /* Adds what an item uses. */
-static void add_uses(const struct plan *plan, int item, variable_lock_vec *locks)
+static void add_uses(const struct item *item, variable_lock_vec *locks)
 {
-    use_vec uses = VEC_INIT;
-    plan_collect_uses(plan, item, &uses);
-    for (size_t i = 0; i < uses.n; i++)
-        vec_push(locks, ((struct variable_lock){uses.items[i].variable, uses.items[i].write}));
-    vec_release(&uses);
+    vec_each(use, &item->uses) {
+        vec_push(locks, ((struct variable_lock){.variable = use->variable, .write = use->write}));
+    }
 }
 
 static void add_locks(const variable_lock_vec *more, variable_lock_vec *locks)
@@ -63,18 +61,14 @@ typedef VEC(struct span) span_vec;
 static void collect_spans(const struct plan *plan, span_vec *spans)
 {
     int n_ids = 0;
-    size_t read = 0;
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
     int *last = mem_array((size_t)n_ids + 1, sizeof *last); /* span, and one, by variable */
     variable_lock_vec locks = VEC_INIT;
     for (int position = 0; position < plan->n_order; position++) {
-        int id = plan->order[position];
         locks.n = 0;
-        add_uses(plan, id, &locks);
-        for (; read < plan->reads.n && plan->reads.items[read].item == id; read++)
-            vec_push(&locks, ((struct variable_lock){plan->reads.items[read].variable, false}));
+        add_uses(&plan->items.items[plan->order[position]], &locks);
         sort_locks(&locks);
         for (size_t i = 0; i < locks.n; i++) {
             struct span span = {locks.items[i].variable, position, position, locks.items[i].write};
@@ -149,7 +143,7 @@ static void find_spans(struct plan *plan)
     hoist(&spans, plan->n_order);
     for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
         const struct span *span = &spans.items[i];
-        struct variable_lock lock = {span->variable, span->write};
+        struct variable_lock lock = {span->variable, span->write, span->to};
         vec_push(&plan->items.items[plan->order[span->from]].locks, lock);
         vec_push(&plan->items.items[plan->order[span->to]].gives, lock);
         order[span->from].locks = order[span->to].locks = true;
@@ -167,7 +161,7 @@ static void find_own(struct plan *plan)
         struct item *item = &plan->items.items[id];
         only_reads = only_reads && !(item->flags & KERNEL_ASYNC);
         if (!item->removed)
-            add_uses(plan, id, &item->locks);
+            add_uses(item, &item->locks);
         sort_locks(&item->locks);
         for (size_t i = 0; i < item->locks.n; i++)
             only_reads = only_reads && !item->locks.items[i].write;

@@ -22,10 +22,15 @@ void plan_collect_uses(const struct plan *plan, int id, use_vec *uses)
             continue;
         int root = plan_root_value(plan, item->in[k]);
         const struct value *value = &plan->values.items[root];
+        bool is_ref = item->refs && item->refs[k];
         if (value->kind != VALUE_VARIABLE)
             continue;
-        bool write = item->refs && item->refs[k] && !node_has(item->node, OP_READS_REF);
-        struct use use = {value->variable, id, k, write};
+        struct use use = {.variable = value->variable,
+                          .reader = item->node,
+                          .item = id,
+                          .input = k,
+                          .write = is_ref && !node_has(item->node, OP_READS_REF),
+                          .may_lack = is_ref && !item->needs_initialized};
         vec_push(uses, use);
     }
 }
@@ -42,23 +47,6 @@ struct order {
     struct edge *reads_for; /* by item: an item that it reads for, and which input; itself, -1 */
     struct arena memory;
 };
-
-static void order_items(struct order *o, int from, int to)
-{
-    if (!o->plan->items.items[from].removed && !plan_is_back_edge(o->plan, from, to))
-        vec_push(&o->graph.edges, ((struct access_edge){from, to}));
-}
-
-static void add_edges(struct order *o, int id)
-{
-    const struct plan *plan = o->plan;
-    const struct item *item = &plan->items.items[id];
-    for (int k = 0; k < item->n_in; k++)
-        if (item->in[k] >= 0 && plan->values.items[item->in[k]].item >= 0)
-            order_items(o, plan->values.items[item->in[k]].item, id);
-    for (int k = 0; k < item->n_controls; k++)
-        order_items(o, item->controls[k], id);
-}
 
 static bool is_of_alias(const struct plan *plan, const struct use *use)
 {
@@ -224,16 +212,18 @@ static void describe(struct order *o)
 {
     size_t n = o->plan->items.n;
     const char **names = arena_array(&o->memory, n + 1, sizeof *names);
+    before_vec befores = VEC_INIT;
     for (size_t i = 0; i < n; i++) {
         names[i] = o->plan->items.items[i].name;
+        befores.n = 0;
         if (!o->plan->items.items[i].removed)
-            add_edges(o, (int)i);
+            plan_collect_befores(o->plan, (int)i, &befores);
+        vec_each(before, &befores) {
+            if (!o->plan->items.items[before->item].removed)
+                vec_push(&o->graph.edges, ((struct access_edge){before->item, (int)i}));
+        }
     }
-    for (size_t i = 0; i < o->plan->follows.n; i++) {
-        struct access_edge follows = o->plan->follows.items[i];
-        if (!o->plan->items.items[follows.to].removed)
-            order_items(o, follows.from, follows.to);
-    }
+    vec_release(&befores);
     for (size_t i = 0; i < o->plan->wishes.n; i++)
         vec_push(&o->graph.wishes, o->plan->wishes.items[i]);
     o->graph.n = (int)n;
@@ -330,32 +320,9 @@ int plan_order_variables(struct plan *plan, struct error *err)
     return code;
 }
 
-/* ---- what must have a value ---- */
-
-static void add_check(struct item *item, struct variable *variable)
-{
-    for (int i = 0; i < item->n_checked; i++)
-        if (item->checked[i].variable == variable)
-            return;
-    item->checked[item->n_checked++] = (struct variable_check){variable, item->node};
-}
-
-static void find_checks(struct plan *plan, struct item *item)
-{
-    for (int i = 0; i < item->n_in; i++) {
-        bool may_lack = !item->needs_initialized && item->refs && item->refs[i];
-        const struct value *root = &plan->values.items[plan_root_value(plan, item->in[i])];
-        if (may_lack || !root->variable)
-            continue;
-        if (!item->checked)
-            item->checked = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->checked);
-        add_check(item, root->variable);
-    }
-}
-
-void plan_find_checks(struct plan *plan)
+void plan_find_uses(struct plan *plan)
 {
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
-            find_checks(plan, &plan->items.items[i]);
+            plan_collect_uses(plan, (int)i, &plan->items.items[i].uses);
 }

@@ -39,9 +39,7 @@ struct plan {
     bool *may_be_absent; /* by node: a constant of a loop or a branch */
     int *looked_at;      /* by node: the last look for controls that has met it */
     int n_looks;
-    access_edge_vec follows; /* of items' `after`: a path leads there that is not in the plan */
-    access_edge_vec wishes;  /* to be over before, if that closes no cycle */
-    use_vec reads;           /* whole: of views that do not run, by the items that read for them */
+    access_edge_vec wishes; /* to be over before, if that closes no cycle */
     int *order,
         n_order; /* items that are in order, as they run: a whole plan's, then loop by loop */
     int n_feeds, n_fetches;

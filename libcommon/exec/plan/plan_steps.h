@@ -104,8 +104,8 @@ void plan_find_outgoing(struct plan *plan);
  * they contradict each other. */
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
-/* Finds the variables that each item checks; runs after the steps above. */
-void plan_find_checks(struct plan *plan);
+/* Finds the uses of each item; runs after the steps above. */
+void plan_find_uses(struct plan *plan);
 
 /* plan_branch.c. Returns a value that a Merge may have as its input: a variable's value is copied.
  * */

@@ -122,33 +122,28 @@ static bool resolve(struct views *s, struct item *item)
     return item->removed = true;
 }
 
-typedef VEC(struct variable_check) check_vec;
-
 /* Adds the first item that reads each variable. */
-static void add_reads(check_vec *reads, const struct item *view)
+static void add_reads(use_vec *reads, const use_vec *more)
 {
-    for (int i = 0; i < view->n_checked; i++) {
+    vec_each(use, more) {
         bool known = false;
         for (size_t k = 0; k < reads->n && !known; k++)
-            known = reads->items[k].variable == view->checked[i].variable;
+            known = reads->items[k].variable == use->variable;
         if (!known)
-            vec_push(reads, view->checked[i]);
+            vec_push(reads, *use);
     }
 }
 
 /* Before what it reads itself, so that what is wrong is found when it would have been. */
-static void read_for(struct plan *plan, int id, const check_vec *reads)
+static void read_for(struct item *item, const use_vec *reads)
 {
-    struct item *item = &plan->items.items[id];
-    size_t n = reads->n, n_own = (size_t)item->n_checked;
-    struct variable_check *checked = arena_array(&plan->memory, n + n_own, sizeof *checked);
-    memcpy(checked, reads->items, n * sizeof *checked);
-    if (n_own)
-        memcpy(checked + n, item->checked, n_own * sizeof *checked);
-    item->checked = checked;
-    item->n_checked += (int)n;
-    for (size_t i = 0; i < n; i++)
-        vec_push(&plan->reads, ((struct use){.variable = checked[i].variable, .item = id}));
+    use_vec own = item->uses;
+    item->uses = (use_vec)VEC_INIT;
+    add_reads(&item->uses, reads);
+    vec_each(use, &own) {
+        vec_push(&item->uses, *use);
+    }
+    vec_release(&own);
 }
 
 /* The consumer of its value is still to come, so that there is one that reads for it. One of a
@@ -156,7 +151,7 @@ static void read_for(struct plan *plan, int id, const check_vec *reads)
 static void resolve_order(struct views *s)
 {
     struct plan *plan = s->plan;
-    check_vec reads = VEC_INIT; /* since one stayed */
+    use_vec reads = VEC_INIT; /* since one stayed */
     bool uses_copies = false;
     int n = 0;
     for (int at = 0; at < plan->n_order; at++) {
@@ -166,12 +161,12 @@ static void resolve_order(struct views *s)
         if (!goes)
             plan->order[n++] = id;
         else
-            add_reads(&reads, item);
+            add_reads(&reads, &item->uses);
         if (!has_order)
             continue;
         item->uses_copies = uses_copies |= item->uses_copies;
         if (reads.n && !goes)
-            read_for(plan, id, &reads);
+            read_for(item, &reads);
         if (item->flow == FLOW_ALWAYS && !goes) {
             reads.n = 0;
             uses_copies = false;

@@ -79,12 +79,11 @@ int item_make_ready(const struct item *item, struct device_step *on_device, stru
 {
     if (item->uses_copies)
         device_step_await_copies(on_device);
-    for (int i = 0; i < item->n_checked; i++) {
-        const struct variable_check *check = &item->checked[i];
-        if (check->variable->initialized)
+    vec_each(use, &item->uses) {
+        if (use->may_lack || use->variable->initialized)
             continue;
-        error_set(err, ERR_DATA, "variable '%s' is not initialized", check->variable->name);
-        return check->reader ? node_fail(check->reader, err) : err->code;
+        error_set(err, ERR_DATA, "variable '%s' is not initialized", use->variable->name);
+        return use->reader ? node_fail(use->reader, err) : err->code;
     }
     return 0;
 }

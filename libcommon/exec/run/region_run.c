@@ -155,20 +155,12 @@ static void tell_others(struct run *run, struct activation *a, const struct regi
 static void abandon_locks(const struct run *run, const struct activation *a)
 {
     const struct plan *plan = run->plan;
-    variable_lock_vec held = VEC_INIT;
     for (int at = 0; at <= a->at; at++) {
-        const struct item *item = &plan->items.items[plan->order[at]];
-        for (size_t i = 0; i < item->locks.n; i++)
-            vec_push(&held, item->locks.items[i]);
-        for (size_t i = 0, k; i < item->gives.n; i++) {
-            for (k = 0; held.items[k].variable != item->gives.items[i].variable;)
-                k++;
-            held.items[k] = vec_pop(&held);
+        vec_each(lock, &plan->items.items[plan->order[at]].locks) {
+            if (lock->until > a->at)
+                variable_unlock(lock->variable, lock->write);
         }
     }
-    for (size_t i = 0; i < held.n; i++)
-        variable_unlock(held.items[i].variable, held.items[i].write);
-    vec_release(&held);
 }
 
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)

@@ -131,12 +131,10 @@ static struct program *make(struct driver_session *session, const struct session
     struct plan_request request = session_request(call, feeds);
     program->shares = mem_array(n + 1, sizeof *program->shares);
     program->handles = mem_array(session->tasks.n + 1, sizeof *program->handles);
-    bool *needed =
-        request_divide(session->options.graph, &request, session->table.of_node, program->shares);
-    struct uncut *uncut = uncut_new(session->options.graph, &request, needed);
+    request_divide(session->options.graph, &request, session->table.of_node, program->shares);
+    struct uncut *uncut = uncut_new(session->options.graph, &request);
     int code = uncut_order(uncut, &program->order, err);
     uncut_free(uncut);
-    mem_free(needed);
     mem_free(feeds);
     if (session->own >= 0) {
         const struct share *share = &program->shares[session->own];

@@ -74,40 +74,6 @@ struct plan_request {
     const plan_order *order; /* NULL: the plan sees all there is */
 };
 
-/* Indexes the feeds by their edges. */
-static inline struct edge_map plan_index_feeds(const struct plan_request *request)
-{
-    struct edge_map index = {0};
-    for (int i = 0; i < request->n_feeds; i++)
-        edge_map_add(&index, request->feeds[i].edge, i);
-    return index;
-}
-
-/* Adds a Placeholder that stands for what is fed of a node of another graph; returns its id.
- * Borrows the feed's shape. */
-int plan_add_feed(struct graph *graph, const struct plan_feed *feed, const struct node *fed);
-
-/* Returns whether a feed stands for each output of the node. */
-static inline bool plan_feeds_all(const struct edge_map *fed, const struct node *node)
-{
-    bool all = node->n_outputs > 0;
-    for (int i = 0; i < node->n_outputs; i++)
-        all = all && edge_map_get(fed, (struct edge){node->id, i}) >= 0;
-    return all;
-}
-
-/* Walks on to all that the node takes and waits for, except for what is fed. */
-static inline void plan_walk_on(struct graph_walk *walk, const struct graph *graph,
-                                const struct edge_map *fed, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (edge_map_get(fed, node->inputs[i]) < 0)
-            graph_walk_to(walk, node->inputs[i].node);
-    for (int i = 0; i < node->n_controls; i++)
-        if (!plan_feeds_all(fed, graph_node(graph, node->controls[i])))
-            graph_walk_to(walk, node->controls[i]);
-}
-
 struct plan;
 
 /* ERR_DATA with the node and its script line. The graph must outlive the plan and may grow, but not

@@ -15,10 +15,9 @@ struct share {
     VEC(int) targets; /* node ids */
 };
 
-/* `place` says of each node which of the shares it belongs to; these are zeroed before. By node:
- * whether it is needed; the caller frees it. */
-bool *request_divide(const struct graph *graph, const struct plan_request *request,
-                     const int *place, struct share *shares);
+/* `place` says of each node which of the shares it belongs to; these are zeroed before. */
+void request_divide(const struct graph *graph, const struct plan_request *request, const int *place,
+                    struct share *shares);
 
 /* Adds what concerns a share, whose fetches have numbers of their own, and all that is of nodes. */
 void share_take_order(const struct share *share, const plan_order *whole, plan_order *own);

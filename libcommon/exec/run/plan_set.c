@@ -96,10 +96,10 @@ static int make_plan(const struct plan_part *part, const struct graph *graph,
 /* Several parts are told what they do not see of each other. */
 static int make_together(struct plan_set *set, const struct graph *graph,
                          const struct plan_set_options *options, struct plan_request *request,
-                         const bool *needed, struct error *err)
+                         struct error *err)
 {
     plan_order order = VEC_INIT;
-    struct uncut *uncut = uncut_new(graph, request, needed);
+    struct uncut *uncut = uncut_new(graph, request);
     struct shape *shapes = request->n_feeds ? uncut_shapes(uncut) : NULL;
     int code = request->order ? 0 : uncut_order(uncut, &order, err);
     request->received = shapes;
@@ -113,14 +113,14 @@ static int make_together(struct plan_set *set, const struct graph *graph,
     return code;
 }
 
-/* Into parts that have something to do. *needed: by node, to be freed. */
+/* Into parts that have something to do. */
 static int divide(struct plan_set *set, const struct graph *graph,
                   const struct plan_set_options *options, const struct plan_request *request,
-                  bool **needed, struct error *err)
+                  struct error *err)
 {
     struct share *shares = mem_array((size_t)options->n_devices + 1, sizeof *shares);
     int *place = find_places(graph, options);
-    *needed = request_divide(graph, request, place, shares);
+    request_divide(graph, request, place, shares);
     int code = check_places(graph, options, request, &shares[options->n_devices], err);
     share_release(&shares[options->n_devices]);
     for (int i = 0; i < options->n_devices; i++) {
@@ -142,11 +142,10 @@ int plan_set_new(const struct graph *graph, const struct plan_set_options *optio
     size_t n = options->n_devices > 0 ? (size_t)options->n_devices : 1;
     struct plan_request whole = *request;
     struct plan_options own = options->plan;
-    bool *needed = NULL;
     set->parts = mem_array(n, sizeof *set->parts);
     set->plans = mem_array(n, sizeof *set->plans);
     set->n_fetches = request->n_fetches;
-    int code = options->n_devices > 0 ? divide(set, graph, options, request, &needed, err) : 0;
+    int code = options->n_devices > 0 ? divide(set, graph, options, request, err) : 0;
     if (set->n_parts == 1) { /* it is given the feeds of all, and brings all fetches */
         own.device = set->parts[0].device;
         whole.targets = set->parts[0].share.targets.items;
@@ -155,10 +154,9 @@ int plan_set_new(const struct graph *graph, const struct plan_set_options *optio
     if (options->n_devices <= 0)
         set->n_parts = 1;
     if (!code && set->n_parts > 1)
-        code = make_together(set, graph, options, &whole, needed, err);
+        code = make_together(set, graph, options, &whole, err);
     else if (!code && set->n_parts)
         code = plan_new(graph, &own, &whole, &set->plans[0], err);
-    mem_free(needed);
     if (code) {
         plan_set_free(set);
         set = NULL;

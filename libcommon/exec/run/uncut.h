@@ -12,10 +12,8 @@
 
 struct uncut;
 
-/* Finds the order for the nodes that are `needed`, with those they depend on in other parts, too.
- * Borrows all of it. */
-struct uncut *uncut_new(const struct graph *graph, const struct plan_request *request,
-                        const bool *needed);
+/* Of the nodes that the request needs, those of other parts, too. Borrows both. */
+struct uncut *uncut_new(const struct graph *graph, const struct plan_request *request);
 void uncut_free(struct uncut *uncut);
 
 /* By node, for plan_request: of each Recv the shape of what it gets. NULL: nothing can be said but

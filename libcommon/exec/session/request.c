@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "exec/plan/prune.h"
 #include "graph/access_nodes.h"
-#include "graph/join.h"
-#include "graph/walk.h"
 
 void request_release(struct request *request)
 {
@@ -87,27 +86,16 @@ int request_run(struct request *request, const char *name, struct error *err)
 const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
                               struct arena *memory)
 {
+    const struct plan_request wanted = {.fetches = request->fetches.items,
+                                        .n_fetches = (int)request->fetches.n,
+                                        .targets = request->targets.items,
+                                        .n_targets = (int)request->targets.n};
     struct edge_map is_fed = {0};
-    struct graph_walk walk = graph_walk_new(memory, request->graph);
-    const struct node *node;
     for (int i = 0; i < n_fed; i++)
         edge_map_add(&is_fed, fed[i], i);
-    for (size_t i = 0; i < request->fetches.n; i++)
-        if (edge_map_get(&is_fed, request->fetches.items[i]) < 0)
-            graph_walk_to(&walk, request->fetches.items[i].node);
-    for (size_t i = 0; i < request->targets.n; i++)
-        graph_walk_to(&walk, request->targets.items[i]);
-    while ((node = graph_walk_next(&walk, request->graph))) {
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_map_get(&is_fed, node->inputs[i]) < 0)
-                graph_walk_to(&walk, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            graph_walk_to(&walk, node->controls[i]);
-        const struct node *send = join_send_of(request->graph, node);
-        graph_walk_to(&walk, send ? send->id : -1);
-    }
+    const bool *used = prune_find_needed(request->graph, &wanted, &is_fed, true, memory);
     edge_map_release(&is_fed);
-    return walk.seen;
+    return used;
 }
 
 void request_needs(const struct request *request, const struct edge *fed, int n_fed,

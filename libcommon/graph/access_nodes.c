@@ -94,17 +94,25 @@ void access_name_conditions(struct access_graph *accesses, const struct frames *
     }
 }
 
-void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
-                           const struct frames *frames, struct arena *memory)
+void access_add_frames(struct access_graph *accesses, const struct graph *graph,
+                       const struct frames *frames, struct arena *memory)
 {
     int *of_frame = arena_array(memory, frames->frames.n + 1, sizeof *of_frame);
+    int *enters = arena_array(memory, graph->nodes.n + 1, sizeof *enters);
     memset(of_frame, -1, frames->frames.n * sizeof *of_frame);
     access_name_conditions(accesses, frames);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Enter") && frames->condition[i] >= 0)
-            of_frame[frames_output(frames, node)] = frames->condition[i];
+        if (!node_is(node, "Enter"))
+            continue;
+        enters[i] = frames_output(frames, node);
+        if (frames->condition[i] >= 0)
+            of_frame[enters[i]] = frames->condition[i];
     }
+    accesses->frame = frames->frame;
+    accesses->parent = frames->parents;
+    accesses->n_frames = (int)frames->frames.n;
+    accesses->enters = enters;
     accesses->condition = frames->condition;
     accesses->frame_condition = of_frame;
 }

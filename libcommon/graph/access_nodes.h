@@ -27,8 +27,9 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
 /* Adds the conditions of the graph, with the numbers that frames has. */
 void access_name_conditions(struct access_graph *accesses, const struct frames *frames);
 
-/* Adds the conditions under which nodes and loops run, as frames has them; it is borrowed. */
-void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
-                           const struct frames *frames, struct arena *memory);
+/* Adds which loops there are, what enters them, and under which conditions nodes and loops run, as
+ * frames has it, which is borrowed. */
+void access_add_frames(struct access_graph *accesses, const struct graph *graph,
+                       const struct frames *frames, struct arena *memory);
 
 #endif

@@ -344,6 +344,9 @@ int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct
         frames_free(f);
     } else {
         sort_variables(f, n);
+        f->parents = arena_array(&f->arena, f->frames.n, sizeof *f->parents);
+        for (size_t i = 0; i < f->frames.n; i++)
+            f->parents[i] = f->frames.items[i].parent;
         *frames = f;
     }
     return code;

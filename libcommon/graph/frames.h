@@ -47,6 +47,7 @@ struct frames {
     VEC(struct graph_frame) frames;      /* parents come before children */
     VEC(struct condition) conditions;    /* likewise */
     VEC(struct loop_variable) variables; /* by frame */
+    int *parents;                        /* of the frames */
     int *frame;                          /* by node id: the frame it runs in */
     int *condition; /* by node id: it runs only if this holds; of a Merge: of its result */
     int *variable;  /* by node id of an Enter, Merge, NextIteration, Switch, Exit: or -1 */

@@ -17,7 +17,6 @@
 #include "exec/step/outgoing.h"
 #include "graph/access.h"
 #include "graph/edge_map.h"
-#include "graph/walk.h"
 
 /* How finely a plan is cut, at least: one order where that will do; regions though one order would
  * do; every item a region, of which nothing is fused and no view is seen through (both for tests).

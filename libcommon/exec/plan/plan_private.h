@@ -27,7 +27,7 @@ struct plan {
     graph_vec wholes;              /* those before ops were fused, from which it borrows */
     struct frames *graph_frames;   /* NULL: it has no control flow */
     VEC(struct plan_frame) frames; /* the first is what is outside of all loops */
-    int *parents;                  /* of frames; -1 */
+    const int *parents;            /* of frames; -1 */
     int *slot_of;                  /* by variable of graph_frames: which input of its loop's item */
     int in_frame;                  /* that of which an item is being made */
     struct plan_options options;

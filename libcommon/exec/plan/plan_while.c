@@ -234,7 +234,8 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
     if (any && frames_new_fed(plan->graph, &plan->fed, &plan->graph_frames, err))
         return err->code;
     size_t n = any ? plan->graph_frames->frames.n : 1;
-    plan->parents = arena_array(&plan->memory, n, sizeof *plan->parents);
+    static const int none[] = {-1};
+    plan->parents = any ? plan->graph_frames->parents : none;
     for (size_t i = 0; i < n; i++) {
         const struct graph_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
         const struct graph_frame *of = any ? &plan->graph_frames->frames.items[i] : &root;
@@ -243,7 +244,6 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
                                    .parallel_iterations = of->parallel_iterations,
                                    .item = -1};
         vec_push(&plan->frames, frame);
-        plan->parents[i] = of->parent;
     }
     for (int i = 0; any && i < plan->n_fetches; i++) {
         int frame = frames_output(plan->graph_frames, graph_node(plan->graph, fetches[i].node));

@@ -101,28 +101,17 @@ static void add_fetches(struct uncut *u)
     }
 }
 
-static void describe(const struct uncut *u, const struct frames *frames, const int *variables,
+static void describe(const struct graph *whole, const struct frames *frames,
                      struct access_graph *graph, struct arena *memory)
 {
-    size_t n = u->prune.to->nodes.n, n_frames = frames->frames.n;
-    const char **names = arena_array(memory, n + 1, sizeof *names);
-    int *parent = arena_array(memory, n_frames + 1, sizeof *parent);
-    int *enters = arena_array(memory, n + 1, sizeof *enters);
-    *graph = (struct access_graph){.n = (int)n,
-                                   .names = names,
-                                   .frame = frames->frame,
-                                   .parent = parent,
-                                   .enters = enters,
-                                   .n_frames = (int)n_frames};
-    for (size_t i = 0; i < n_frames; i++)
-        parent[i] = frames->frames.items[i].parent;
-    for (size_t i = 0; i < n; i++) {
-        names[i] = graph_node(u->prune.to, (int)i)->name;
-        if (node_is(graph_node(u->prune.to, (int)i), "Enter"))
-            enters[i] = frames_output(frames, graph_node(u->prune.to, (int)i));
-        access_add_node(graph, u->prune.to, variables, graph_node(u->prune.to, (int)i));
+    const char **names = arena_array(memory, whole->nodes.n + 1, sizeof *names);
+    const int *variables = access_variables(whole, memory);
+    *graph = (struct access_graph){.n = (int)whole->nodes.n, .names = names};
+    access_add_frames(graph, whole, frames, memory);
+    graph_each(node, whole) {
+        names[node->id] = node->name;
+        access_add_node(graph, whole, variables, node);
     }
-    access_add_conditions(graph, u->prune.to, frames, memory);
 }
 
 static void take_order(const struct uncut *u, const struct access_graph *graph,
@@ -158,8 +147,7 @@ int uncut_order(struct uncut *u, plan_order *order, struct error *err)
     add_fetches(u);
     if (frames_new(u->prune.to, &frames, &ignored))
         return 0;
-    const int *variables = access_variables(u->prune.to, &memory);
-    describe(u, frames, variables, &graph, &memory);
+    describe(u->prune.to, frames, &graph, &memory);
     int code = access_order_find(&graph, &found, err);
     if (!code)
         take_order(u, &graph, frames, &found, order);

@@ -47,15 +47,14 @@ static int add_access(struct access_graph *graph, int node, int variable)
 
 void part_find_late(struct cutter *c)
 {
-    size_t n = c->from->nodes.n, n_frames = c->frames->frames.n;
-    int *parent = arena_array(&c->arena, n_frames + 1, sizeof *parent);
-    struct access_graph graph = {
-        .n = (int)n, .frame = c->frames->frame, .parent = parent, .n_frames = (int)n_frames};
+    size_t n = c->from->nodes.n;
+    struct access_graph graph = {.n = (int)n,
+                                 .frame = c->frames->frame,
+                                 .parent = c->frames->parents,
+                                 .n_frames = (int)c->frames->frames.n};
     taking_vec takings = VEC_INIT;
     c->variable = access_variables(c->from, &c->arena);
     c->late = arena_alloc(&c->arena, n + 1);
-    for (size_t i = 0; i < n_frames; i++)
-        parent[i] = c->frames->frames.items[i].parent;
     graph_each(node, c->from) {
         access_add_node(&graph, c->from, c->variable, node);
         for (int k = 0; k < node->n_inputs; k++) {

@@ -124,29 +124,16 @@ static const struct node *maker_of_gradient(const struct fuse_groups *g, const s
 }
 
 /* By node: whether what it gives may be memory of a variable that the step writes. */
-static bool *find_shown(struct fuse_groups *g)
+static const bool *find_shown(struct fuse_groups *g)
 {
-    enum { HANDS_ON = OP_VIEW | OP_PASSES | OP_CHECKS | OP_STATEFUL };
-    size_t n = g->graph->nodes.n;
     const int *variable = access_variables(g->graph, &g->memory);
-    bool *written = arena_array(&g->memory, n + 1, sizeof *written);
-    bool *shown = arena_array(&g->memory, n + 1, sizeof *shown);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
+    bool *written = arena_array(&g->memory, g->graph->nodes.n + 1, sizeof *written);
+    graph_each(node, g->graph) {
         for (int k = 0; k < node->n_inputs; k++)
             if (node_writes_ref(node, k) && variable[node->inputs[k].node] >= 0)
                 written[variable[node->inputs[k].node]] = true;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(g->graph, g->order[i]);
-        int its = variable[node->id];
-        bool hands_on =
-            node->op->def->flags & HANDS_ON || node->op->def->identity.when != SAME_NEVER;
-        shown[node->id] = node_has(node, OP_CONTROL_FLOW) || (its >= 0 && written[its]);
-        for (int k = 0; k < node->n_inputs && hands_on; k++)
-            shown[node->id] |= shown[node->inputs[k].node];
-    }
-    return shown;
+    return fuse_find_shown(g, variable, written);
 }
 
 /* Operands are read when the update is made, and so must be what they are then. */

@@ -24,7 +24,7 @@ struct updates {
     struct access_graph access; /* what reads and writes variables */
     bool *updated;              /* by variable: an update writes it */
     uint64_t *entries; /* by node: bit i: entry i needs it, or a later one; all, where none are */
-    bool *shows;       /* by node: what it gives may be memory of a variable that is updated */
+    const bool *shows; /* by node: what it gives may be memory of a variable that is updated */
     int *cause;        /* by node: its first cause; -1: it is none */
     struct arrival_sets causes, nodes;
     int *led;     /* by node: the causes that lead to it by no other one */
@@ -79,36 +79,6 @@ static bool write_same(const struct updates *u, const struct access *x, const st
 {
     return x->write && y->write && x->variable == y->variable && x->node != y->node &&
            u->entries[x->node] & u->entries[y->node];
-}
-
-/* ---- whose memory a value may be ---- */
-
-/* Returns whether an output may be the memory of an input, as it is. */
-static bool hands_on(const struct node *node)
-{
-    enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW };
-    const struct op_identity *identity = &node->op->def->identity;
-    bool may_be_input = identity->when != SAME_NEVER && identity->when != SAME_OPERAND;
-    return may_be_input || node->op->def->flags & (FLAGS | OP_STATEFUL);
-}
-
-/* Goes round until nothing changes: values also go back, to the next iteration. */
-static void find_shown(struct updates *u)
-{
-    const struct fuse_groups *g = u->groups;
-    bool found;
-    do {
-        found = false;
-        for (size_t i = 0; i < g->graph->nodes.n; i++) {
-            const struct node *node = graph_node(g->graph, g->order[i]);
-            int variable = u->variable[node->id];
-            bool shows = u->shows[node->id] || (variable >= 0 && u->updated[variable]);
-            for (int k = 0; k < node->n_inputs && !shows && hands_on(node); k++)
-                shows = edge_exists(node->inputs[k]) && u->shows[node->inputs[k].node];
-            found |= shows != u->shows[node->id];
-            u->shows[node->id] = shows;
-        }
-    } while (found);
 }
 
 /* ---- what leads to a node ---- */
@@ -272,7 +242,6 @@ static void look_for_updates(struct updates *u)
     u->variable = access_variables(g->graph, &g->memory);
     u->updated = arena_array(&g->memory, n, sizeof *u->updated);
     u->entries = arena_array(&g->memory, n, sizeof *u->entries);
-    u->shows = arena_array(&g->memory, n, sizeof *u->shows);
     u->cause = arena_array(&g->memory, n, sizeof *u->cause);
     u->led = arena_array(&g->memory, n, sizeof *u->led);
     u->reached = arena_array(&g->memory, n, sizeof *u->reached);
@@ -284,7 +253,7 @@ static void look_for_updates(struct updates *u)
     if (n_causes > CAUSES_MAX)
         return;
     find_entries(u);
-    find_shown(u);
+    u->shows = fuse_find_shown(g, u->variable, u->updated);
     find_causes(u);
     if (has_race(u))
         return;

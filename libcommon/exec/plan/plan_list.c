@@ -33,20 +33,14 @@ size_t plan_peak_bytes(const struct plan *plan)
 
 /* ---- items ---- */
 
-struct list_entry {
-    int n_ready, rank, item;
-    bool is_point;
+struct listed_point {
+    int n_ready, item;
 };
 
-/* Regions that wait for less come first; regions before the points that may wait for them. */
 static int by_readiness(const void *a, const void *b)
 {
-    const struct list_entry *x = a, *y = b;
-    if (x->n_ready != y->n_ready)
-        return x->n_ready < y->n_ready ? -1 : 1;
-    if (x->is_point != y->is_point)
-        return x->is_point ? 1 : -1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
+    const struct listed_point *x = a, *y = b;
+    return x->n_ready != y->n_ready ? x->n_ready - y->n_ready : x->item - y->item;
 }
 
 /* The item, and behind one that stands for a loop all that it has done. */
@@ -61,31 +55,31 @@ static int list_item(const struct plan *plan, int id, int *list)
     return n;
 }
 
+/* Regions that wait for less come first, as in the order of all; points behind the regions that
+ * they may wait for. */
 static int list_all(const struct plan *plan, int *list)
 {
-    struct list_entry *all = mem_array(plan->items.n + 1, sizeof *all);
-    int n = 0, n_listed = 0;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        bool is_point = item->region < 0;
-        if (!item->removed && !plan_is_repeated(plan, item))
-            all[n++] = (struct list_entry){
-                .n_ready = item->n_ready,
-                .rank = is_point ? (int)i : plan->regions.items[item->region].rank,
-                .item = (int)i,
-                .is_point = is_point};
+    struct listed_point *points = mem_array(plan->items.n + 1, sizeof *points);
+    int n = 0, n_points = 0, next = 0;
+    vec_each(item, &plan->items) {
+        int id = (int)(item - plan->items.items);
+        if (!item->removed && !plan_is_repeated(plan, item) && item->region < 0)
+            points[n_points++] = (struct listed_point){item->n_ready, id};
     }
-    if (n)
-        qsort(all, (size_t)n, sizeof *all, by_readiness);
-    for (int i = 0, next; i < n; i = next) {
-        int region = plan->items.items[all[i].item].region;
-        const struct region *r = region < 0 ? NULL : &plan->regions.items[region];
-        next = r ? i + r->n : i + 1;
-        for (int k = i; k < next; k++) /* of a region in its order */
-            n_listed += list_item(plan, r ? r->items[k - i].item : all[k].item, list + n_listed);
+    if (n_points)
+        qsort(points, (size_t)n_points, sizeof *points, by_readiness);
+    for (int at = 0; at < plan->n_order; at++) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (plan_is_repeated(plan, item))
+            continue;
+        while (next < n_points && points[next].n_ready < item->n_ready)
+            list[n++] = points[next++].item;
+        n += list_item(plan, plan->order[at], list + n);
     }
-    mem_free(all);
-    return n_listed;
+    while (next < n_points)
+        list[n++] = points[next++].item;
+    mem_free(points);
+    return n;
 }
 
 /* The region that has the item, or the loop around it, among its items; -1: it is a point. */

@@ -41,8 +41,8 @@ bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 
 /* A variable that it reads would be read when the end runs. */
 bool fuse_reads_variables(const struct fuse_groups *groups, const struct node *node);
-/* By node: whether what it gives may be memory of some of the variables, by their nodes. `variable`
- * is of access_variables. */
+/* Finds by node whether it may give memory of some of the variables, by their nodes; `variable` is
+ * of access_variables. */
 const bool *fuse_find_shown(struct fuse_groups *groups, const int *variable, const bool *some);
 bool fuse_same_place(const struct node *a, const struct node *b);
 

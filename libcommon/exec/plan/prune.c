@@ -78,8 +78,8 @@ static int add_feed(struct graph *graph, const struct plan_feed *feed, const str
     return graph_add_trusted(graph, &spec, &output, 1)->id;
 }
 
-/* The node whose copy stands for it. */
-static int stand_in(const struct prune *p, int node)
+/* Returns the node whose copy stands for it. */
+static int copied_node(const struct prune *p, int node)
 {
     const struct node *send = p->crosses ? join_send_of(p->from, graph_node(p->from, node)) : NULL;
     return send ? send->id : node;
@@ -87,7 +87,7 @@ static int stand_in(const struct prune *p, int node)
 
 struct edge prune_edge(struct prune *p, struct edge edge)
 {
-    int at = edge_map_get(&p->fed, edge), node = stand_in(p, edge.node);
+    int at = edge_map_get(&p->fed, edge), node = copied_node(p, edge.node);
     if (at >= 0 && p->feed[at] < 0)
         p->feed[at] = add_feed(p->to, &p->request->feeds[at], graph_node(p->from, edge.node));
     if (at >= 0)
@@ -106,7 +106,7 @@ void prune_connect(struct prune *p)
             graph_node(p->to, p->copy[i])->inputs[p->slot[i] + k] = source;
         }
         for (int k = 0; k < node->n_controls; k++) {
-            int before = p->copy[stand_in(p, node->controls[k])];
+            int before = p->copy[copied_node(p, node->controls[k])];
             if (before >= 0 && !feeds_all(&p->fed, graph_node(p->from, node->controls[k])))
                 graph_add_control(p->to, graph_node(p->to, p->copy[i]), before);
         }

@@ -24,16 +24,17 @@ struct prune {
     int *feed; /* node of `to`, by feed; -1: it is not needed */
 };
 
-/* By node: whether a request needs it, for which those edges are fed. In memory of the arena. */
+/* Finds by node whether a request needs it, for which those edges are fed, in the arena's memory.
+ */
 const bool *prune_find_needed(const struct graph *graph, const struct plan_request *request,
                               const struct edge_map *fed, bool crosses, struct arena *memory);
 
-/* Borrows both; `to` is empty. */
+/* Finds what is needed; borrows both. `to` is empty. */
 void prune_init(struct prune *prune, const struct graph *from, const struct plan_request *request,
                 bool crosses);
 void prune_release(struct prune *prune);
 
-/* When all copies are there: connects them. */
+/* Connects the copies, when all are there. */
 void prune_connect(struct prune *prune);
 /* Returns the edge of `to` that stands for one of `from`, a feed's if that is fed. */
 struct edge prune_edge(struct prune *prune, struct edge edge);

@@ -12,7 +12,7 @@
 
 struct uncut;
 
-/* Of the nodes that the request needs, those of other parts, too. Borrows both. */
+/* Joins the nodes that the request needs, those of other parts, too. Borrows both. */
 struct uncut *uncut_new(const struct graph *graph, const struct plan_request *request);
 void uncut_free(struct uncut *uncut);
 

@@ -53,7 +53,7 @@ static void describe_access(struct moments *m, const struct node *node)
     }
 }
 
-/* What the node itself writes it sees, too. */
+/* Counts the node's own writes of the variable, which it sees, too. */
 static int count_own(const struct moments *m, const struct node *node, int variable)
 {
     int n = node_round(node) == ROUND_COMMIT && !is_own(m, variable);
@@ -90,8 +90,8 @@ static bool take_view(struct moments *m, int to, int from)
     return view->before != before.before || view->of_own != before.of_own;
 }
 
-/* What a node only waits for makes no difference to its value, nor does what it has written over.
- * Again and again: values also go to the next iteration, and to other parts. */
+/* Gives nodes the views of their inputs, but for those that they have written over; it goes round
+ * until nothing changes, as values also go to the next iteration, and to other parts. */
 static void spread_views(struct moments *m, const int *order)
 {
     bool changes = true;

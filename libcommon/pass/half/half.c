@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The new graph: what is painted gets other types, and casts stand where types meet.
+ * Which nodes are computed in 16 bits; and the new graph: what is painted gets other types, and
+ * casts stand where types meet.
  */
 #include "pass/half/half.h"
 
@@ -8,8 +9,450 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pass/half/half_private.h"
+#include "graph/build.h"
+#include "graph/frames.h"
+#include "graph/infer.h"
+#include "graph/walk.h"
+#include "pass/rewrite.h"
 #include "pass/simplify/simplify.h"
+
+enum half_fact {
+    HALF_FACT_PAINTED = 1 << 0, /* computed in 16 bits */
+    HALF_FACT_REFUSED = 1 << 1, /* follows of what is denied */
+    HALF_FACT_ABOVE = 1 << 2,   /* clear, and what is inferred or denied depends on it */
+    HALF_FACT_BEHIND = 1 << 3,  /* depends on what is allowed */
+    HALF_FACT_BETWEEN = 1 << 4, /* and what is allowed depends on it */
+    HALF_FACT_TRAINS = 1 << 5,  /* an entry other than init and ready needs it */
+    HALF_FACT_INITIAL = 1 << 6, /* init needs it */
+    HALF_FACT_UPDATE = 1 << 7,  /* made of gradients that were handed over */
+};
+
+struct halver {
+    struct rewrite r;
+    const struct half_options *options;
+    struct error *err;
+    unsigned char *kind; /* by node: enum op_half */
+    unsigned *facts;     /* by node */
+    int *next;           /* by node: another one that must have the same type; a ring */
+    int *unit;           /* by node: which ring */
+    int *first_user;     /* by node: place in `users`; n + 1 of them */
+    int *users;          /* nodes that take a float32 of it */
+    VEC(int) todo;
+    struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
+};
+
+static bool has(const struct halver *h, int node, unsigned facts)
+{
+    return (h->facts[node] & facts) != 0;
+}
+
+static bool is_painted(const struct halver *h, int node)
+{
+    return has(h, node, HALF_FACT_PAINTED);
+}
+
+/* Returns whether an edge of the source is a float32 that is no variable. */
+static bool is_float(const struct graph *graph, struct edge edge)
+{
+    const struct node_output *output = &graph_node(graph, edge.node)->outputs[edge.slot];
+    return output->type == FLOAT32 && !output->is_ref;
+}
+
+/* ---- what is asked of each node ----
+ *
+ * What its op says of 16 bits, unless the node itself must stay as it is; and which nodes have one
+ * type or the other together: those of a loop's variable, and of a stack. */
+
+static bool is_any_type(const struct op_arg *arg)
+{
+    return arg->type_attr >= 0 && !arg->is_ref;
+}
+
+/* ---- numbers that 16 bits do not hold ---- */
+
+/* A constant that would be infinite, or one number that would be 0; a count, which may be. */
+static bool is_beyond(const struct halver *h, struct edge edge)
+{
+    const struct graph *from = h->r.from;
+    const struct node *source = graph_node(from, edge.node);
+    const struct tensor *value = graph_constant(from, edge);
+    enum dtype type = h->options->type;
+    if (!is_float(from, edge))
+        return false;
+    if (!value) {
+        /* A count: floats made of integers, element by element. */
+        const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
+        if (!edge_exists(in) || source->op->def->rows != ROWS_ALIKE)
+            return false;
+        enum dtype made_of = graph_node(from, in.node)->outputs[in.slot].type;
+        return dtype_is_integer(made_of) && dtype_bytes(made_of) > 1;
+    }
+    int64_t n = tensor_count(value);
+    for (int64_t i = 0; i < n; i++) {
+        double number = tensor_get_float64(value, i);
+        if ((isfinite(number) && fabs(number) >= (type == FLOAT16 ? 65520 : 0x1.ffp127)) ||
+            (n == 1 && number != 0 && fabs(number) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134)))
+            return true;
+    }
+    return false;
+}
+
+static enum op_half kind_of(const struct halver *h, const struct node *node)
+{
+    enum op_half kind = node->op->def->half;
+    if (kind == HALF_UNSAID || has(h, node->id, HALF_FACT_UPDATE))
+        return HALF_KEPT;
+    bool found = false;
+    for (int i = 0; i < node->n_outputs; i++)
+        found |= node->outputs[i].type == FLOAT32;
+    if (kind == HALF_DENIED || kind == HALF_AROUND)
+        return found ? kind : HALF_KEPT;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
+        int k = i;
+        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
+        if (source->is_ref || (source->type == FLOAT32 && !is_any_type(arg)))
+            return HALF_KEPT;
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        int k = i;
+        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
+        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_any_type(arg)))
+            return HALF_KEPT;
+    }
+    /* Some type attribute must be float32, and each that is must allow 16 bits. */
+    found = false;
+    for (int i = 0; i < node->op->n_attrs; i++) {
+        const struct op_attr *declared = &node->op->attrs[i];
+        const struct attr_value *value = node_attr(node, declared->name);
+        for (int k = 0; declared->kind == ATTR_LIST_TYPE && k < value->n; k++)
+            if (value->types[k] == FLOAT32)
+                return HALF_KEPT;
+        if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
+            continue;
+        if (!(declared->types & DTYPE_BIT(h->options->type)))
+            return HALF_KEPT;
+        found = true;
+    }
+    if (!found)
+        return HALF_KEPT;
+    /* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
+     * entry names if a Cast cannot have its name. */
+    unsigned char flags = h->r.flags[node->id];
+    bool initial = has(h, node->id, HALF_FACT_INITIAL) && !has(h, node->id, HALF_FACT_TRAINS);
+    if (initial || has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
+        (flags & REWRITE_KEPT && node->n_outputs > 1))
+        return HALF_KEPT;
+    for (int i = 0; kind == HALF_INFERRED && i < node->n_inputs; i++)
+        if (is_beyond(h, node->inputs[i]))
+            kind = HALF_AROUND;
+    return kind;
+}
+
+/* ---- what belongs together ---- */
+
+static void join(struct halver *h, int a, int b)
+{
+    if (h->unit[a] == h->unit[b])
+        return;
+    int unit = h->unit[a], next = h->next[a], i = b;
+    do {
+        h->unit[i] = unit;
+        i = h->next[i];
+    } while (i != b);
+    h->next[a] = h->next[b];
+    h->next[b] = next;
+}
+
+static bool hands_on(const struct node *node)
+{
+    return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
+}
+
+/* ---- who takes what ---- */
+
+static void find_users(struct halver *h)
+{
+    const struct graph *from = h->r.from;
+    size_t n = from->nodes.n, total = 0;
+    h->first_user = arena_array(&h->r.arena, n + 2, sizeof *h->first_user);
+    graph_each(node, from) {
+        for (int k = 0; k < node->n_inputs; k++)
+            if (is_float(from, node->inputs[k]))
+                h->first_user[node->inputs[k].node + 2]++, total++;
+    }
+    for (size_t i = 2; i < n + 2; i++)
+        h->first_user[i] += h->first_user[i - 1];
+    h->users = arena_array(&h->r.arena, total, sizeof *h->users);
+    graph_each(node, from) {
+        for (int k = 0; k < node->n_inputs; k++)
+            if (is_float(from, node->inputs[k]))
+                h->users[h->first_user[node->inputs[k].node + 1]++] = node->id;
+    }
+}
+
+/* Sets kind, next, unit, users. */
+static int classify(struct halver *h)
+{
+    size_t n = h->r.from->nodes.n;
+    h->kind = arena_alloc(&h->r.arena, n + 1);
+    h->facts = arena_array(&h->r.arena, n + 1, sizeof *h->facts);
+    h->next = arena_array(&h->r.arena, n, sizeof *h->next);
+    h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
+    const struct graph *from = h->r.from;
+    struct graph_walk first = graph_walk_new(&h->r.arena, from);
+    struct graph_walk steps = graph_walk_new(&h->r.arena, from);
+    vec_each(entry, &from->entries) {
+        if (strcmp(entry->name, "ready") != 0)
+            graph_walk_entry(strcmp(entry->name, "init") ? &steps : &first, entry);
+    }
+    graph_walk_end(&first, from);
+    graph_walk_end(&steps, from);
+    for (size_t i = 0; i < n; i++)
+        h->facts[i] |= (first.seen[i] ? HALF_FACT_INITIAL : 0) |
+                       (steps.seen[i] ? HALF_FACT_TRAINS : 0) |
+                       (node_attr(graph_node(from, (int)i), "_gradient") ? HALF_FACT_UPDATE : 0);
+    spread_facts(from, h->r.order, h->facts, (struct spread){.fact = HALF_FACT_UPDATE});
+    for (size_t i = 0; i < n; i++) {
+        h->next[i] = h->unit[i] = (int)i;
+        h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
+    }
+    find_users(h);
+
+    struct frames *frames;
+    if (!h->r.has_control_flow)
+        return 0;
+    if (frames_new(from, &frames, h->err))
+        return h->err->code;
+    vec_each(v, &frames->variables) {
+        const int others[] = {v->enter, v->next, v->switch_, v->exit};
+        for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
+            if (others[k] >= 0)
+                join(h, v->merge, others[k]);
+    }
+    frames_free(frames);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* Values that are pushed onto a stack belong with those that are popped. A stack that is
+         * itself pushed onto one, as those of loops in loops are, is not followed: all that has to
+         * do with it stays. */
+        const struct node *node = graph_node(from, (int)i);
+
+        for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {
+            struct edge edge = node->inputs[j];
+            if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
+                continue;
+            /* The node that makes the resource, through what hands it on. */
+            const struct node *maker = graph_node(from, edge.node);
+            for (size_t k = 0; k < from->nodes.n && hands_on(maker); k++)
+                maker = graph_node(from, maker->inputs[0].node);
+            if (!node_makes_resource(maker))
+                h->kind[node->id] = HALF_KEPT;
+            else if (h->kind[node->id] == HALF_CLEAR)
+                join(h, maker->id, node->id);
+            else if (j > 0)
+                h->kind[maker->id] = HALF_KEPT;
+        }
+    }
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* A ring stays if one of it does. A loop's variable has its name, too. */
+        int node = (int)i;
+        bool stays = false;
+        int j = node;
+        if (h->next[node] == node)
+            continue;
+        do {
+            stays |= h->kind[j] != HALF_CLEAR || h->r.flags[j] & REWRITE_KEPT;
+            j = h->next[j];
+        } while (j != node);
+        if (!stays)
+            continue;
+        do {
+            h->kind[j] = HALF_KEPT;
+            j = h->next[j];
+        } while (j != node);
+    }
+    return 0;
+}
+
+#define UNKNOWN_SIZE 32 /* what a dimension counts as that is not known */
+
+/* ---- the colouring of the graph ----
+ *
+ * As in TensorFlow's automatic mixed precision: what is allowed is painted; what is denied refuses
+ * what is inferred from it; what is clear or inferred and lies between painted nodes is painted;
+ * and what is clear beside them, where casts then have less to do, or as much. */
+
+typedef bool (*enters)(const struct halver *h, int node);
+
+static void add_fact(struct halver *h, int node, unsigned fact)
+{
+    int i = node;
+    do {
+        if (!has(h, i, fact)) {
+            h->facts[i] |= fact;
+            vec_push_in(&h->r.arena, &h->todo, i);
+        }
+        i = h->next[i];
+    } while (i != node);
+}
+
+static void spread_down(struct halver *h, unsigned fact, enters enter)
+{
+    while (h->todo.n) {
+        int node = vec_pop(&h->todo);
+        for (int i = h->first_user[node]; i < h->first_user[node + 1]; i++)
+            if (!has(h, h->users[i], fact) && enter(h, h->users[i]))
+                add_fact(h, h->users[i], fact);
+    }
+}
+
+static void spread_up(struct halver *h, unsigned fact, enters enter)
+{
+    while (h->todo.n) {
+        const struct node *node = graph_node(h->r.from, vec_pop(&h->todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            if (is_float(h->r.from, node->inputs[i]) && !has(h, node->inputs[i].node, fact) &&
+                enter(h, node->inputs[i].node))
+                add_fact(h, node->inputs[i].node, fact);
+    }
+}
+
+/* The nodes that facts spread from. */
+static void start(struct halver *h, enters is_root)
+{
+    for (size_t i = 0; i < h->r.from->nodes.n; i++)
+        if (is_root(h, (int)i))
+            vec_push_in(&h->r.arena, &h->todo, (int)i);
+}
+
+/* ---- what is denied ---- */
+
+static bool is_clear(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_CLEAR;
+}
+
+static bool judges(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_DENIED || h->kind[node] == HALF_INFERRED;
+}
+
+/* The gradient of a loss is what the loss is: float32, up to the first product. */
+static bool is_denied(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_DENIED || node_attr(graph_node(h->r.from, node), "_loss");
+}
+
+static bool is_refused(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_INFERRED || (is_clear(h, node) && has(h, node, HALF_FACT_ABOVE));
+}
+
+/* ---- what lies between ---- */
+
+static bool is_allowed(const struct halver *h, int node)
+{
+    return h->kind[node] == HALF_ALLOWED;
+}
+
+static bool may_follow(const struct halver *h, int node)
+{
+    enum op_half kind = h->kind[node];
+    return (kind == HALF_INFERRED || kind == HALF_CLEAR || kind == HALF_AROUND) &&
+           !has(h, node, HALF_FACT_REFUSED);
+}
+
+static bool is_behind(const struct halver *h, int node)
+{
+    return has(h, node, HALF_FACT_BEHIND);
+}
+
+/* ---- what is clear beside it ---- */
+
+static double size_of(const struct shape *shape)
+{
+    double size = shape->rank < 0 ? 0 : 1;
+    for (int i = 0; i < shape->rank; i++)
+        size *= shape->dims[i] < 0 ? UNKNOWN_SIZE : (double)shape->dims[i];
+    return size;
+}
+
+static bool joins(const struct halver *h, int node)
+{
+    const struct graph *from = h->r.from;
+    double in = 0, out = 0;                   /* elements of float32 */
+    int n_users = 0, n_painted = 0;           /* that take its result */
+    bool by_painted = false, foreign = false; /* it takes what is neither painted nor a constant */
+    int i = node;
+    do {
+        const struct node *member = graph_node(from, i);
+        for (int k = 0; k < member->n_inputs; k++) {
+            const struct edge edge = member->inputs[k];
+            const struct node *source = graph_node(from, edge.node);
+            if (!is_float(from, edge) || h->unit[edge.node] == h->unit[i])
+                continue;
+            by_painted |= is_painted(h, edge.node);
+            foreign |= !is_painted(h, edge.node) && !node_is(source, "Const");
+            in += size_of(&source->outputs[edge.slot].shape);
+        }
+        for (int k = h->first_user[i]; k < h->first_user[i + 1]; k++) {
+            n_users += h->unit[h->users[k]] != h->unit[i];
+            n_painted += h->unit[h->users[k]] != h->unit[i] && is_painted(h, h->users[k]);
+        }
+        for (int k = 0; k < member->n_outputs; k++)
+            if (member->outputs[k].type == FLOAT32)
+                out += size_of(&member->outputs[k].shape);
+        i = h->next[i];
+    } while (i != node);
+
+    bool even = h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
+    if (n_users && n_users == n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
+        (even || in <= out))
+        return true;
+    return by_painted && !foreign && (even || out <= in);
+}
+
+static bool paint_one(struct halver *h, int node)
+{
+    if (!is_clear(h, node) || is_painted(h, node) || has(h, node, HALF_FACT_REFUSED) ||
+        !joins(h, node))
+        return false;
+    int i = node;
+    do {
+        h->facts[i] |= HALF_FACT_PAINTED;
+        i = h->next[i];
+    } while (i != node);
+    return true;
+}
+
+static int paint(struct halver *h)
+{
+    if (classify(h))
+        return h->err->code;
+    start(h, judges);
+    spread_up(h, HALF_FACT_ABOVE, is_clear);
+    start(h, is_denied);
+    spread_down(h, HALF_FACT_REFUSED, is_refused);
+    start(h, is_allowed);
+    spread_down(h, HALF_FACT_BEHIND, may_follow);
+    start(h, is_allowed);
+    spread_up(h, HALF_FACT_BETWEEN, is_behind);
+    for (size_t i = 0; i < h->r.from->nodes.n; i++)
+        if (is_allowed(h, (int)i) ||
+            (has(h, (int)i, HALF_FACT_BETWEEN) && h->kind[i] != HALF_AROUND))
+            h->facts[i] |= HALF_FACT_PAINTED;
+    size_t n = h->r.from->nodes.n;
+    bool more = true;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < n; i++)
+            more |= paint_one(h, h->r.order[i]);
+        for (size_t i = n; i-- > 0;)
+            more |= paint_one(h, h->r.order[i]);
+    }
+    return 0;
+}
 
 int half_parse(struct half_options *options, const char *type, const char *scale, struct error *err)
 {
@@ -49,8 +492,8 @@ static int output_number(const struct halver *h, struct edge edge)
  * nobody looks for it. */
 static bool is_known(const struct halver *h, const struct node *node)
 {
-    return half_is_painted(h, node->id) && node->n_outputs == 1 &&
-           half_is_float(h->r.from, (struct edge){node->id, 0}) &&
+    return is_painted(h, node->id) && node->n_outputs == 1 &&
+           is_float(h->r.from, (struct edge){node->id, 0}) &&
            (h->r.flags[node->id] & REWRITE_KEPT ||
             (!node_has(node, OP_CONTROL_FLOW) && rewrite_has_own_name(&h->r, node)));
 }
@@ -81,7 +524,7 @@ static struct edge narrow(struct halver *h, struct edge edge)
 {
     struct edge *made = &h->narrow[output_number(h, edge)];
     const char *name = graph_node(h->r.from, edge.node)->name;
-    if (half_is_painted(h, edge.node))
+    if (is_painted(h, edge.node))
         return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made = add_cast(h, edge, h->options->type, rewrite_name_near(&h->r, name, "half"));
@@ -93,7 +536,7 @@ static struct edge wide(struct halver *h, struct edge edge)
     struct edge *made = &h->wide[output_number(h, edge)];
     const struct node *node = graph_node(h->r.from, edge.node);
     bool kept = h->r.flags[node->id] & REWRITE_KEPT;
-    if (!half_is_painted(h, edge.node))
+    if (!is_painted(h, edge.node))
         return h->r.edges[output_number(h, edge)];
     if (!edge_exists(*made))
         *made =
@@ -108,8 +551,7 @@ static struct edge wide(struct halver *h, struct edge edge)
 /* Widens an entry or an alias. A value that goes round in a loop has no place for casts. */
 static void widen_end(struct halver *h, struct edge edge)
 {
-    if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node &&
-        half_is_float(h->r.from, edge))
+    if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node && is_float(h->r.from, edge))
         h->r.edges[output_number(h, edge)] = wide(h, edge);
 }
 
@@ -121,7 +563,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
     *n = 0;
     if (rewrite_open(&h.r, from, options->pass, err))
         return err->code;
-    int code = half_paint(&h);
+    int code = paint(&h);
     if (!code) {
         size_t count = 0;
         for (size_t i = 0; i < from->nodes.n; i++)
@@ -134,12 +576,12 @@ int half_graph(const struct graph *from, const struct half_options *options, str
             struct node view = rewrite_view(&h.r, node), named = *node;
             /* A value that comes over a back edge has the type of its ring. */
             for (int j = 0; j < node->n_inputs; j++) {
-                if (!edge_exists(view.inputs[j]) || !half_is_float(h.r.from, node->inputs[j]))
+                if (!edge_exists(view.inputs[j]) || !is_float(h.r.from, node->inputs[j]))
                     continue;
-                view.inputs[j] = half_is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
-                                                               : wide(&h, node->inputs[j]);
+                view.inputs[j] = is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
+                                                          : wide(&h, node->inputs[j]);
             }
-            if (half_is_painted(&h, node->id)) {
+            if (is_painted(&h, node->id)) {
                 struct attr *attrs =
                     arena_array(&h.r.to->arena, (size_t)view.n_attrs, sizeof *attrs);
                 for (int j = 0; j < view.n_attrs; j++) {

@@ -8,9 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/build.h"
 #include "graph/walk.h"
-#include "pass/half/half_private.h"
+#include "pass/half/half.h"
 #include "pass/part/part.h"
+#include "pass/rewrite.h"
 
 /* ---- what is known of the graph, and the nodes that are new in it ---- */
 

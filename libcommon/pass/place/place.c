@@ -9,8 +9,122 @@
 
 #include "graph/access_nodes.h"
 #include "graph/group.h"
+#include "graph/walk.h"
 #include "pass/place/place_private.h"
 #include "resource/policy.h"
+
+/* ---- what belongs beside a variable although nothing in the graph says so ----
+ *
+ * Looking up rows of it, its initial value, and what is computed from it for itself alone. Were it
+ * elsewhere, it would travel. */
+
+/* Nodes that only initial values need are computed once, before the steps. */
+bool *place_find_initial(const struct graph *graph, struct arena *arena)
+{
+    struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);
+    vec_each(entry, &graph->entries) {
+        graph_walk_entry(strcmp(entry->name, "init") ? &later : &first, entry);
+    }
+    graph_walk_end(&first, graph);
+    graph_walk_end(&later, graph);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        first.seen[i] &= !later.seen[i];
+    return first.seen;
+}
+
+struct nearby {
+    struct placer *p;
+    bool *initial;
+    char *has_variable; /* by root, of the groups before */
+    int *user;          /* by node: the group of all that need it; -1: nobody, -2: several */
+};
+
+enum { NOBODY = -1, SEVERAL = -2 };
+
+static void count_user(struct nearby *near, int node, int group)
+{
+    int *user = &near->user[node];
+    *user = *user == NOBODY || *user == group ? group : SEVERAL;
+}
+
+/* Returns whether all that it needs is there, and something is. */
+static bool comes_from(struct nearby *near, const struct node *node, int group)
+{
+    bool found = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!place_is_copied(graph_node(near->p->graph, node->inputs[i].node)) &&
+            place_root(near->p, node->inputs[i].node) != group)
+            return false;
+        found |= !place_is_copied(graph_node(near->p->graph, node->inputs[i].node));
+    }
+    return found;
+}
+
+static bool may_be_with(struct nearby *near, const struct node *node, int group)
+{
+    const struct placer *p = near->p;
+    const struct node *leader = graph_node(p->graph, group);
+    uint32_t needed = p->kernel_types[group];
+    return (!*node->device || !strcmp(node->device, leader->device)) &&
+           (p->kernel_types[node->id] & needed) == needed &&
+           !node_has(node, OP_CONTROL_FLOW | OP_SOURCE) && !node_is(node, "Variable");
+}
+
+/* On a cluster, puts near a variable what would otherwise travel for it. */
+static int join_near(struct placer *p)
+{
+    size_t n = p->graph->nodes.n;
+    struct nearby near = {.p = p};
+    if (!p->placement->cluster)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        /* Only the rows that are wanted of a table on a shard travel, unless those are more. */
+        const struct node *node = graph_node(p->graph, (int)i);
+        if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
+            continue;
+        const struct node *read = graph_node(p->graph, node->inputs[0].node);
+        const struct node *table =
+            node_is(read, "Identity") ? graph_node(p->graph, read->inputs[0].node) : read;
+        if (!node_is(table, "Variable") ||
+            (*node->device && strcmp(node->device, table->device) != 0))
+            continue;
+        int64_t found = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+        if (found <= shape_bytes(&table->outputs[0].shape, table->outputs[0].type))
+            place_join(p, table->id, node->id);
+    }
+    int *order = arena_array(&p->arena, n + 1, sizeof *order);
+    near.initial = place_find_initial(p->graph, &p->arena);
+    near.has_variable = arena_alloc(&p->arena, n + 1);
+    near.user = arena_array(&p->arena, n + 1, sizeof *near.user);
+    if (graph_order(p->graph, order, p->err))
+        return p->err->code;
+    for (size_t i = 0; i < near.p->graph->nodes.n; i++) {
+        near.user[i] = NOBODY;
+        if (node_is(graph_node(near.p->graph, (int)i), "Variable"))
+            near.has_variable[place_root(near.p, (int)i)] = 1;
+    }
+    vec_each(entry, &near.p->graph->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            near.user[entry->edges[k].node] = SEVERAL;
+    }
+    /* From the end: a node whose users all are in one group may join it, and so what it needs. */
+    for (size_t i = p->graph->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->graph, order[i]);
+        int group = near.user[node->id];
+        bool joins = group >= 0 && near.has_variable[group] && may_be_with(&near, node, group) &&
+                     (near.initial[node->id] || comes_from(&near, node, group));
+        if (joins && place_root(p, node->id) == node->id) {
+            place_join(p, group, node->id);
+            near.has_variable[place_root(p, group)] = 1;
+        }
+        group = place_root(p, node->id);
+        for (int k = 0; k < node->n_inputs; k++)
+            count_user(&near, node->inputs[k].node, group);
+        for (int k = 0; k < node->n_controls; k++)
+            count_user(&near, node->controls[k], near.initial[node->id] ? group : SEVERAL);
+    }
+    return 0;
+}
 
 /* ---- requests that give way ----
  *
@@ -30,23 +144,6 @@ static bool has_kernel(const struct placer *p, int node)
         if (!strcmp(p->types[i], type))
             return p->kernel_types[node] >> i & 1;
     return false;
-}
-
-/* Sets what the node wants. */
-static void soften_node(struct placer *p, int node)
-{
-    p->wanted[node] = p->asked[node];
-    if (*p->asked[node].type && !has_kernel(p, node))
-        give_way(&p->wanted[node]);
-}
-
-/* Gives up the group's type of device, if that is allowed and it has one. */
-static bool soften_group(struct placer *p, int root)
-{
-    bool may = p->soft && *p->merged[root].type;
-    if (may)
-        give_way(&p->merged[root]);
-    return may;
 }
 
 /* Returns whether the node is elsewhere than it asked for, with the reason. */
@@ -162,8 +259,10 @@ static int choose(struct placer *p, int root)
 {
     struct device_name wish = p->merged[root];
     p->chosen[root] = find_device(p, root);
-    if (p->chosen[root] < 0 && soften_group(p, root))
+    if (p->chosen[root] < 0 && p->soft && *p->merged[root].type) {
+        give_way(&p->merged[root]);
         p->chosen[root] = find_device(p, root);
+    }
     if (p->chosen[root] >= 0)
         return 0;
     p->merged[root] = wish;
@@ -255,8 +354,11 @@ static int prepare(struct placer *p)
         for (int j = 0; j < p->n_types; j++)
             if (kernel_find(p->kernels, node, p->types[j]))
                 p->kernel_types[node->id] |= 1u << j;
-        if (p->soft)
-            soften_node(p, node->id);
+        if (p->soft) {
+            p->wanted[node->id] = p->asked[node->id];
+            if (*p->asked[node->id].type && !has_kernel(p, node->id))
+                give_way(&p->wanted[node->id]);
+        }
         for (int j = 0; j < node->n_inputs; j++)
             if (node_takes_ref(node, j))
                 place_join(p, node->inputs[j].node, node->id);
@@ -273,7 +375,7 @@ static int prepare(struct placer *p)
                 place_join(p, leader->id, node->id);
         }
     }
-    if (place_join_near(p))
+    if (join_near(p))
         return p->err->code;
     for (int i = 0; i < n_nodes; i++) /* the root has the smallest id, and comes first */
         if (merge_into_group(p, i))

@@ -41,9 +41,6 @@ int place_root(struct placer *p, int node);
 /* They must share a device. */
 void place_join(struct placer *p, int a, int b);
 
-/* place_join.c: on a cluster, puts near a variable what would otherwise travel for it. */
-int place_join_near(struct placer *p);
-
 /* For each node, whether only initial values need it. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena);
 
@@ -122,70 +119,5 @@ struct place_model {
 
 int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
 void place_model_free(struct place_model *model);
-
-/* ---- one run ---- */
-
-struct place_gap {
-    double from, to;
-};
-
-/* A tensor that was sent somewhere. */
-struct place_copy {
-    int node, slot; /* slot may be CONTROL_SLOT */
-    int device;     /* where it went */
-    double time;    /* of arrival */
-    double bytes;
-    int next; /* of the same node; -1: last */
-};
-
-struct place_undo {
-    int channel;
-    double before;
-};
-
-struct place_run {
-    const struct place_model *model;
-    int *device; /* by node */
-    double *start, *finish;
-    double *free_from;            /* by device: nothing runs there later */
-    VEC(struct place_gap) * gaps; /* by device */
-    double *channel_free;         /* by channel */
-    int *first_copy;              /* by node: index into copies; -1: none */
-    VEC(struct place_copy) copies;
-    VEC(struct place_undo) undo;
-    int *uses_left;
-    double *held;        /* by device: bytes that stay */
-    double *live, *peak; /* by device: bytes of tensors, now and at most */
-    double incoming;     /* bytes that the node on trial brings to its device */
-    double makespan;
-    struct place_result total; /* of transfers */
-    struct arena arena;
-};
-
-void place_run_init(struct place_run *run, const struct place_model *model);
-void place_run_release(struct place_run *run);
-
-/* When the node would finish on the device, if it started as soon as it could; nodes that it needs
- * are placed already, or are sources. Infinite when the device has no memory for it and `extra`
- * bytes. */
-double place_run_try(struct place_run *run, int node, int device, double extra);
-
-/* Places it. */
-void place_run_put(struct place_run *run, int node, int device);
-
-/* Memory that stays taken on the device, of the nodes of a group. */
-void place_run_hold(struct place_run *run, int device, double bytes);
-
-/* Bytes of memory that are free; infinite without a limit. */
-double place_run_room(const struct place_run *run, int device);
-
-/* Bytes of memory that the device needs at most. */
-double place_run_needs(const struct place_run *run, int device);
-
-/* The end of the last node; infinite when a device had too little memory. */
-double place_run_makespan(const struct place_run *run);
-
-/* A device whose memory did not suffice; -1: it did everywhere. */
-int place_run_overfull(const struct place_run *run);
 
 #endif

@@ -10,6 +10,280 @@
 #include "base/memory.h"
 #include "pass/place/place_private.h"
 
+/* ---- one run ---- */
+
+struct place_gap {
+    double from, to;
+};
+
+/* A tensor that was sent somewhere. */
+struct place_copy {
+    int node, slot; /* slot may be CONTROL_SLOT */
+    int device;     /* where it went */
+    double time;    /* of arrival */
+    double bytes;
+    int next; /* of the same node; -1: last */
+};
+
+struct place_undo {
+    int channel;
+    double before;
+};
+
+struct place_run {
+    const struct place_model *model;
+    int *device; /* by node */
+    double *start, *finish;
+    double *free_from;            /* by device: nothing runs there later */
+    VEC(struct place_gap) * gaps; /* by device */
+    double *channel_free;         /* by channel */
+    int *first_copy;              /* by node: index into copies; -1: none */
+    VEC(struct place_copy) copies;
+    VEC(struct place_undo) undo;
+    int *uses_left;
+    double *held;        /* by device: bytes that stay */
+    double *live, *peak; /* by device: bytes of tensors, now and at most */
+    double incoming;     /* bytes that the node on trial brings to its device */
+    double makespan;
+    struct place_result total; /* of transfers */
+    struct arena arena;
+};
+
+#define GAPS_MAX 32 /* of a device that are remembered */
+
+static void run_init(struct place_run *run, const struct place_model *model)
+{
+    size_t n = (size_t)model->n, d = (size_t)model->n_devices;
+    memset(run, 0, sizeof *run);
+    run->model = model;
+    run->device = arena_array(&run->arena, n, sizeof *run->device);
+    run->start = arena_array(&run->arena, n, sizeof *run->start);
+    run->finish = arena_array(&run->arena, n, sizeof *run->finish);
+    run->first_copy = arena_array(&run->arena, n, sizeof *run->first_copy);
+    run->uses_left = arena_copy(&run->arena, model->n_uses, n * sizeof *run->uses_left);
+    run->free_from = arena_array(&run->arena, d, sizeof *run->free_from);
+    run->gaps = arena_array(&run->arena, d, sizeof *run->gaps);
+    run->channel_free =
+        arena_array(&run->arena, (size_t)model->n_channels, sizeof *run->channel_free);
+    run->held = arena_array(&run->arena, d, sizeof *run->held);
+    run->live = arena_array(&run->arena, d, sizeof *run->live);
+    run->peak = arena_array(&run->arena, d, sizeof *run->peak);
+    memset(run->device, -1, n * sizeof *run->device);
+    memset(run->first_copy, -1, n * sizeof *run->first_copy);
+}
+
+static const struct place_device *run_device(const struct place_run *run, int device)
+{
+    return &run->model->placer->placement->devices.items[device];
+}
+
+/* ---- transfers ---- */
+
+/* When the tensor is there; sends it if it has not been sent. A source without a place yet will
+ * come to where it is wanted first. */
+static double send(struct place_run *run, struct edge edge, int to)
+{
+    const struct place_model *m = run->model;
+    int from = run->device[edge.node];
+    double ready = run->finish[edge.node];
+    if (from == to || from < 0 || place_is_copied(graph_node(m->placer->graph, edge.node)))
+        return ready;
+    for (int i = run->first_copy[edge.node]; i >= 0; i = run->copies.items[i].next)
+        if (run->copies.items[i].slot == edge.slot && run->copies.items[i].device == to)
+            return run->copies.items[i].time;
+    const struct place_wire *wire = &m->wires[from * m->n_devices + to];
+    double weight = m->weight[edge.node];
+    double bytes = edge.slot < 0 ? 0 : m->bytes[m->first_output[edge.node] + edge.slot];
+    /* When the transfer may begin; until it is over what it shares is taken. */
+    for (int i = 0; i < PLACE_CHANNELS; i++)
+        if (wire->channels[i].index >= 0)
+            ready = fmax(ready, run->channel_free[wire->channels[i].index]);
+    for (int i = 0; i < PLACE_CHANNELS; i++) {
+        struct place_channel channel = wire->channels[i];
+        if (channel.index < 0)
+            continue;
+        double *busy = &run->channel_free[channel.index];
+        vec_push_in(&run->arena, &run->undo, ((struct place_undo){channel.index, *busy}));
+        *busy = ready + (weight * bytes) * channel.per_byte;
+    }
+    double time = ready + weight * (bytes * wire->per_byte + wire->latency);
+    bool moves = run_device(run, from)->host != run_device(run, to)->host;
+    double held = moves && !m->initial[edge.node] ? bytes : 0;
+    run->incoming += held;
+    vec_push_in(
+        &run->arena, &run->copies,
+        ((struct place_copy){edge.node, edge.slot, to, time, held, run->first_copy[edge.node]}));
+    run->first_copy[edge.node] = (int)run->copies.n - 1;
+    return time;
+}
+
+static double gather(struct place_run *run, const struct node *node, int device)
+{
+    double latest = 0;
+    run->incoming = 0;
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++)
+        if (!graph_is_back_edge(run->model->placer->graph, node, node_dependency(node, i)))
+            latest = fmax(latest, send(run, node_dependency(node, i), device));
+    return latest;
+}
+
+/* ---- time ---- */
+
+static double duration(const struct place_run *run, int node, int device)
+{
+    const struct place_model *m = run->model;
+    return m->ns[node * m->n_devices + device] / run_device(run, device)->speed;
+}
+
+/* The first time from `ready` on when the device is free for so long, and the gap that it is in;
+ * -1: after everything. */
+static double find_time(const struct place_run *run, int host, double ready, double length,
+                        int *gap)
+{
+    *gap = -1;
+    if (length == 0)
+        return ready;
+    for (size_t i = 0; i < run->gaps[host].n; i++) {
+        struct place_gap g = run->gaps[host].items[i];
+        double start = fmax(g.from, ready);
+        if (start + length <= g.to) {
+            *gap = (int)i;
+            return start;
+        }
+    }
+    return fmax(ready, run->free_from[host]);
+}
+
+static void remove_gap(struct place_run *run, int host, size_t at)
+{
+    struct place_gap *gaps = run->gaps[host].items;
+    memmove(gaps + at, gaps + at + 1, (--run->gaps[host].n - at) * sizeof *gaps);
+}
+
+static void add_gap(struct place_run *run, int host, struct place_gap gap)
+{
+    if (gap.to <= gap.from)
+        return;
+    if (run->gaps[host].n == GAPS_MAX)
+        remove_gap(run, host, 0);
+    vec_push_in(&run->arena, &run->gaps[host], gap);
+}
+
+/* ---- memory ---- */
+
+/* Bytes of memory that are free; infinite without a limit. */
+static double run_room(const struct place_run *run, int device)
+{
+    const struct place_device *d = run_device(run, device);
+    return d->memory_bytes ? (double)d->memory_bytes - run->held[d->host] - run->live[d->host]
+                           : INFINITY;
+}
+
+/* Returns whether the device suffices with more that stays and more that is live now. */
+static bool has_room(const struct place_run *run, int device, double stays, double live)
+{
+    const struct place_device *d = run_device(run, device);
+    double peak = fmax(run->peak[d->host], run->live[d->host] + live);
+    return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
+}
+
+/* Drops a value that nobody needs any more, where it was made and where it was sent. */
+static void drop(struct place_run *run, int node)
+{
+    run->live[run_device(run, run->device[node])->host] -= run->model->made[node];
+    for (int i = run->first_copy[node]; i >= 0; i = run->copies.items[i].next) {
+        struct place_copy *copy = &run->copies.items[i];
+        run->live[run_device(run, copy->device)->host] -= copy->bytes;
+        copy->bytes = 0;
+    }
+}
+
+/* ---- nodes ---- */
+
+/* When the node would finish on the device, if it started as soon as it could; nodes that it needs
+ * are placed already, or are sources. Infinite when the device has no memory for it and `extra`
+ * bytes. */
+static double run_try(struct place_run *run, int node, int device, double extra)
+{
+    size_t n_copies = run->copies.n;
+    double length = duration(run, node, device);
+    int gap;
+    run->undo.n = 0;
+    double ready = gather(run, graph_node(run->model->placer->graph, node), device);
+    double start = find_time(run, run_device(run, device)->host, ready, length, &gap);
+    double live = run->incoming + run->model->made[node];
+    while (run->copies.n > n_copies) {
+        struct place_copy copy = vec_pop(&run->copies);
+        run->first_copy[copy.node] = copy.next;
+    }
+    while (run->undo.n) {
+        struct place_undo undo = vec_pop(&run->undo);
+        run->channel_free[undo.channel] = undo.before;
+    }
+    return has_room(run, device, extra, live) ? start + length : INFINITY;
+}
+
+/* Places it. */
+static void run_put(struct place_run *run, int node, int device)
+{
+    const struct node *n = graph_node(run->model->placer->graph, node);
+    double length = duration(run, node, device);
+    size_t n_copies = run->copies.n;
+    int gap, host = run_device(run, device)->host;
+    double ready = gather(run, n, device);
+    run->undo.n = 0;
+    run->device[node] = device;
+    run->start[node] = find_time(run, host, ready, length, &gap);
+    run->finish[node] = run->start[node] + length;
+    if (length > 0 && gap < 0) {
+        add_gap(run, host, (struct place_gap){run->free_from[host], run->start[node]});
+        run->free_from[host] = run->finish[node];
+    } else if (length > 0) {
+        struct place_gap whole = run->gaps[host].items[gap];
+        remove_gap(run, host, (size_t)gap);
+        add_gap(run, host, (struct place_gap){whole.from, run->start[node]});
+        add_gap(run, host, (struct place_gap){run->finish[node], whole.to});
+    }
+    run->makespan = fmax(run->makespan, run->finish[node]);
+    run->live[host] += run->incoming + run->model->made[node];
+    run->peak[host] = fmax(run->peak[host], run->live[host]);
+    for (int i = 0; i < n->n_inputs; i++)
+        if (!graph_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
+            --run->uses_left[n->inputs[i].node] == 0)
+            drop(run, n->inputs[i].node);
+    if (!run->uses_left[n->id])
+        drop(run, n->id);
+    for (; n_copies < run->copies.n; n_copies++) {
+        const struct place_copy *copy = &run->copies.items[n_copies];
+        double bytes = copy->slot < 0
+                           ? 0
+                           : run->model->bytes[run->model->first_output[copy->node] + copy->slot];
+        run->total.n_transfers += copy->slot >= 0;
+        run->total.transfer_bytes += run->model->weight[copy->node] * bytes;
+    }
+}
+
+/* Memory that stays taken on the device, of the nodes of a group. */
+static void run_hold(struct place_run *run, int device, double bytes)
+{
+    run->held[run_device(run, device)->host] += bytes;
+}
+
+/* A device whose memory did not suffice; -1: it did everywhere. */
+static int run_overfull(const struct place_run *run)
+{
+    for (int i = 0; i < run->model->n_devices; i++)
+        if (!has_room(run, i, 0, 0))
+            return i;
+    return -1;
+}
+
+/* The end of the last node; infinite when a device had too little memory. */
+static double run_makespan(const struct place_run *run)
+{
+    return run_overfull(run) < 0 ? run->makespan : INFINITY;
+}
+
 enum strategy {
     FIRST_FINISH, /* where the node finishes first */
     MOST_ROOM,    /* where most memory is left */
@@ -158,7 +432,7 @@ static int first_finish(const struct place_search *s, struct place_run *run, int
     for (int i = 0; i < s->model->n_devices; i++) {
         if (!may(s, root, i))
             continue;
-        double finish = place_run_try(run, node, i, s->held[root]);
+        double finish = run_try(run, node, i, s->held[root]);
         if (best < 0 || finish < earliest) {
             best = i;
             earliest = finish;
@@ -171,7 +445,7 @@ static int most_room(const struct place_search *s, const struct place_run *run, 
 {
     int best = -1;
     for (int i = 0; i < s->model->n_devices; i++)
-        if (may(s, root, i) && (best < 0 || place_run_room(run, i) > place_run_room(run, best)))
+        if (may(s, root, i) && (best < 0 || run_room(run, i) > run_room(run, best)))
             best = i;
     return best;
 }
@@ -192,9 +466,9 @@ static void put(struct place_search *s, struct place_run *run, int node, int dev
     if (s->group[root] < 0)
         s->group[root] = may(s, root, device) ? device : next_feasible(s, root, 0);
     if (!s->is_held[root])
-        place_run_hold(run, s->group[root], s->held[root]);
+        run_hold(run, s->group[root], s->held[root]);
     s->is_held[root] = 1;
-    place_run_put(run, node, s->group[root]);
+    run_put(run, node, s->group[root]);
 }
 
 static void simulate(struct place_search *s, struct place_run *run, int strategy)
@@ -214,7 +488,7 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
     for (int i = 0; i < s->model->n; i++) {
         s->is_held[i] = s->group[i] >= 0 && place_root(s->p, i) == i;
         if (s->is_held[i])
-            place_run_hold(run, s->group[i], s->held[i]);
+            run_hold(run, s->group[i], s->held[i]);
     }
     for (int i = 0; i < s->model->n; i++) {
         int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
@@ -246,9 +520,9 @@ static int try_all(struct place_search *s, struct place_result *result)
     s->shortest = INFINITY;
     for (int strategy = s->model->n_devices == 1 ? ALL_ON : FIRST_FINISH;
          strategy < ALL_ON + s->model->n_devices; strategy++) {
-        place_run_init(&run, s->model);
+        run_init(&run, s->model);
         simulate(s, &run, strategy);
-        double makespan = place_run_makespan(&run);
+        double makespan = run_makespan(&run);
         if (strategy == IN_TURN || s->model->n_devices == 1)
             result->round_robin = makespan;
         if (strategy >= ALL_ON)
@@ -265,13 +539,14 @@ static int try_all(struct place_search *s, struct place_result *result)
             result->transfer_bytes = run.total.transfer_bytes;
         }
         if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1) {
-            int device = place_run_overfull(&run);
+            int device = run_overfull(&run);
+            int host = device_at(s, device)->host;
             code = error_set(s->p->err, ERR_DATA,
                              "the graph does not fit: it needs %.0f bytes on %s, which has %lld",
-                             place_run_needs(&run, device), device_at(s, device)->text,
+                             run.held[host] + run.peak[host], device_at(s, device)->text,
                              (long long)device_at(s, device)->memory_bytes);
         }
-        place_run_release(&run);
+        arena_release(&run.arena);
     }
     return code;
 }
@@ -326,10 +601,10 @@ int place_measure(struct placer *p, const struct place_costs *costs, struct plac
     int code = search_init(&s, p, costs);
     if (code)
         return code;
-    place_run_init(&run, p->model);
+    run_init(&run, p->model);
     simulate(&s, &run, FIRST_FINISH);
     *result = run.total;
-    result->makespan = place_run_makespan(&run);
-    place_run_release(&run);
+    result->makespan = run_makespan(&run);
+    arena_release(&run.arena);
     return 0;
 }

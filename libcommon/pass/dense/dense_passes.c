@@ -202,24 +202,21 @@ static int find_passes(struct passes *p)
 
 /* ---- the order ---- */
 
-static void read_after(struct passes *p, const struct node *writer, const struct node *variable)
-{
-    graph_each(node, p->c->from) {
-        bool reads = false;
-        for (int k = 0; p->is_in[node->id] && !p->is_update[node->id] && k < node->n_inputs; k++)
-            reads |= node->inputs[k].node == variable->id;
-        for (int k = 1; reads && k < p->n; k++)
-            graph_add_control(p->c->to, graph_node(p->c->to, p->first[node->id] + k),
-                              p->first[writer->id] + k - 1);
-    }
-}
-
 static void order_updates(struct passes *p)
 {
-    graph_each(node, p->c->from) {
-        for (int k = 0; p->is_writer[node->id] && k < node->n_inputs; k++)
-            if (written_by(p, node, k))
-                read_after(p, node, written_by(p, node, k));
+    graph_each(writer, p->c->from) {
+        for (int i = 0; p->is_writer[writer->id] && i < writer->n_inputs; i++) {
+            const struct node *variable = written_by(p, writer, i);
+            for (size_t j = 0; variable && j < p->c->from->nodes.n; j++) {
+                const struct node *node = graph_node(p->c->from, (int)j);
+                bool reads = false;
+                for (int k = 0; p->is_in[j] && !p->is_update[j] && k < node->n_inputs; k++)
+                    reads |= node->inputs[k].node == variable->id;
+                for (int k = 1; reads && k < p->n; k++)
+                    graph_add_control(p->c->to, graph_node(p->c->to, p->first[j] + k),
+                                      p->first[writer->id] + k - 1);
+            }
+        }
     }
 }
 
@@ -431,16 +428,6 @@ static int visit_in(struct passes *p, const struct node *node)
     return p->c->err->code;
 }
 
-static int visit_once(struct passes *p, const struct node *node)
-{
-    struct node view = rewrite_view(&p->c->r, node);
-    for (int i = 0; i < node->n_inputs; i++)
-        view.inputs[i] = once(p, node->inputs[i]);
-    if (!p->c->err->code)
-        rewrite_add(&p->c->r, node, &view);
-    return p->c->err->code;
-}
-
 /* ---- one pass after the other ---- */
 
 /* Nodes of the source with which a pass ends: gradients that go to who is in no pass, and updates.
@@ -493,7 +480,16 @@ int dense_unroll(struct dense_cutter *c)
     int code = find_passes(&p);
     for (size_t i = 0; !code && i < n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
-        code = p.is_in[node->id] ? visit_in(&p, node) : visit_once(&p, node);
+        if (p.is_in[node->id]) {
+            code = visit_in(&p, node);
+            continue;
+        }
+        struct node view = rewrite_view(&c->r, node);
+        for (int k = 0; k < node->n_inputs; k++)
+            view.inputs[k] = once(&p, node->inputs[k]);
+        if (!c->err->code)
+            rewrite_add(&c->r, node, &view);
+        code = c->err->code;
     }
     if (!code)
         code = find_names(&p);

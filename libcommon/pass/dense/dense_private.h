@@ -91,13 +91,11 @@ int dense_unroll(struct dense_cutter *c);
 /* dense.c: the variable whose value an edge is, or is a cast of; NULL: it is none. */
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge);
 
-/* dense_convert.c: what the edge is in `to`, in that form; an edge without a node once something
+/* What the edge is in `to`, in that form; an edge without a node once something
  * has failed. Of DENSE_OWN the value of this worker's rows; what has none is DENSE_SAME then. What
  * is cut alone becomes DENSE_SUM. */
 struct edge dense_convert(struct dense_cutter *c, const struct node *reader, struct edge edge,
                           struct dense_layout layout);
-/* A part of a value, which is not the same in all workers, for the variable's initial value. */
-struct edge dense_initial(struct dense_cutter *c, const struct node *variable, struct edge edge);
 int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why);
 /* The number of rows of a value: a vector of one number, built where `b` builds. */
 struct edge dense_row_count(struct build *b, struct edge x);

@@ -181,16 +181,6 @@ static struct edge sizes_of(struct grid *g, const struct node *node, int cell,
     return shape_vector_of(grid_builder(g, node, cell, g->devices[cell]), INT32, &shape, like);
 }
 
-/* Where the shape of images is to be given, the windows' outputs have their batch. */
-static struct edge batch_like(struct grid *g, const struct node *node, int cell,
-                              const struct grid_windows *w)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (node->op->def->tiles.inputs[i] == LIES_OUT)
-            return grid_take(g, node->inputs[i], w->out, grid_tile(g, w->out, cell), cell);
-    return EDGE_NONE;
-}
-
 static struct edge window_input_of(struct grid *g, const struct node *node, int i, int cell,
                                    const struct grid_windows *w)
 {
@@ -201,9 +191,14 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
         return grid_take(g, node->inputs[i], w->out, grid_tile(g, w->out, cell), cell);
     case LIES_FILTERS:
         return grid_take(g, node->inputs[i], w->filters, grid_tile(g, w->filters, cell), cell);
-    case LIES_SIZES:
-        return sizes_of(g, node, cell, grid_region(g, w, cell).area, w->in,
-                        batch_like(g, node, cell, w));
+    case LIES_SIZES: {
+        /* Where the shape of images is to be given, the windows' outputs have their batch. */
+        struct edge like = EDGE_NONE;
+        for (int k = 0; k < node->n_inputs && !edge_exists(like); k++)
+            if (node->op->def->tiles.inputs[k] == LIES_OUT)
+                like = grid_take(g, node->inputs[k], w->out, grid_tile(g, w->out, cell), cell);
+        return sizes_of(g, node, cell, grid_region(g, w, cell).area, w->in, like);
+    }
     case LIES_FILTER_SIZES:
         return sizes_of(g, node, cell, grid_tile(g, w->out, cell),
                         (struct grid_cut){.y = 0, .x = 1}, EDGE_NONE);

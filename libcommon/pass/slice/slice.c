@@ -158,14 +158,6 @@ static struct edge stitch(struct slicer *s, const struct node *node, int slicing
     return build_op(b, "DynamicStitch", inputs, 2 * n, NULL, 0);
 }
 
-/* The shape of numbers, and of a row. */
-static struct edge found_shape(struct build *b, struct edge ids, const struct shape *table)
-{
-    struct edge parts[] = {build_scalar(b, INT32, 0), build_unary(b, "Shape", ids),
-                           build_ints(b, table->dims + 1, table->rank - 1)};
-    return build_op(b, "Concat", parts, 3, NULL, 0);
-}
-
 static struct edge gather_whole(struct slicer *s, const struct node *node, int slicing)
 {
     struct edge rows = stitch(s, node, slicing), ids = slice_whole(s, node, node->inputs[1]);
@@ -176,7 +168,13 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     const struct node *table = graph_node(s->from, node->inputs[0].node);
     const struct shape *shape = &table->outputs[node->inputs[0].slot].shape;
     bool vector = build_shape(b, ids)->rank == 1;
-    struct edge inputs[] = {rows, vector ? EDGE_NONE : found_shape(b, ids, shape)};
+    struct edge inputs[] = {rows, EDGE_NONE};
+    if (!vector) { /* the shape of numbers, and of a row */
+        struct edge parts[] = {build_scalar(b, INT32, 0), EDGE_NONE, EDGE_NONE};
+        parts[1] = build_unary(b, "Shape", ids);
+        parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
+        inputs[1] = build_op(b, "Concat", parts, 3, NULL, 0);
+    }
     struct node_spec spec = {.op = vector ? "Identity" : "Reshape",
                              .name = node->name,
                              .inputs = inputs,
@@ -385,17 +383,6 @@ static int visit(struct slicer *s, const struct node *node)
     return copy_whole(s, node);
 }
 
-/* What entries name is there. */
-static int make_named(struct slicer *s)
-{
-    vec_each(entry, &s->from->entries) {
-        for (int k = 0; k < entry->n_edges && !s->err->code; k++)
-            if (entry->edges[k].slot != CONTROL_SLOT)
-                slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);
-    }
-    return s->err->code;
-}
-
 /* Below the names of the source's nodes, where none of them is. */
 static const char *free_scope(struct slicer *s)
 {
@@ -437,9 +424,13 @@ static int build(struct slicer *s, struct graph **to)
     }
     for (size_t i = 0; !code && i < n; i++)
         code = visit(s, graph_node(s->from, s->r.order[i]));
-    if (!code && n)
-        code = make_named(s);
-    return rewrite_finish(&s->r, code, to, s->err);
+    for (size_t i = 0; n && i < s->from->entries.n; i++) {
+        const struct entry *entry = &s->from->entries.items[i];
+        for (int k = 0; k < entry->n_edges && !s->err->code; k++)
+            if (entry->edges[k].slot != CONTROL_SLOT)
+                slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);
+    }
+    return rewrite_finish(&s->r, code ? code : s->err->code, to, s->err);
 }
 
 int slice_variables(const struct graph *from, const struct slice_options *options,

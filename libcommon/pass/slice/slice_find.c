@@ -2,13 +2,199 @@
  *
  * Which variables are cut, along which axis, and into how many slices.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
+#include "graph/update_rows.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
+
+/* ---- what has to do with tables: what changes them, aggregators of their gradients ---- */
+
+/* Returns whether a node that has a variable itself could have a slice instead. */
+static bool can_write(const struct node *node)
+{
+    enum op_rows rows = node_rows(node);
+    bool is_of_all = update_first_row(node) < 0;
+    return (rows == ROWS_UPDATE && is_of_all) || rows == ROWS_SCATTER || rows == ROWS_ASK;
+}
+
+void slice_find_origins(struct slicer *s)
+{
+    graph_each_ordered(node, s->from, s->r.order) {
+        bool hands_on =
+            node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
+        s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
+    }
+}
+
+static int find_writer(struct slicer *s, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        int from = node->inputs[i].node;
+        if (!node_takes_ref(node, i) ||
+            (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
+            continue;
+        if (!can_write(node))
+            return error_set(s->err, ERR_DATA,
+                             "%s: %s: needs '%s' whole, which is to be cut into %d slices",
+                             node_text(node), node->op->def->name, graph_node(s->from, from)->name,
+                             slice_cut_at(s, s->slicing[from]).n);
+        s->role[node->id] = SLICE_WRITER;
+        s->slicing[node->id] = s->slicing[from];
+        return 0;
+    }
+    return 0;
+}
+
+static const struct node *table_of(const struct slicer *s, const struct node *node)
+{
+    const struct node *variable = graph_find(s->from, node_string(node, "aggregator"));
+    bool is_cut = variable && node_is(variable, "Variable");
+    return is_cut && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
+}
+
+/* One of the two factors of a gradient, which have rows of batches, not of the table: "rows" and
+ * "mean_rows" as well, but the first of floats. */
+static bool is_factor(const struct node *take, int slot)
+{
+    const char *const *reductions = node_attr(take, "reductions")->strings;
+    int left = strcmp(reductions[slot], "mean_rows") ? slot : slot - 1;
+    return left >= 0 && !strcmp(reductions[left], "rows") &&
+           dtype_is_floating(take->outputs[left].type);
+}
+
+enum taken slice_taken(const struct slicer *s, const struct node *take, int slot)
+{
+    if (is_factor(take, slot))
+        return TAKEN_OTHER;
+    const char *reduction = node_attr(take, "reductions")->strings[slot];
+    const struct shape *shape = &take->outputs[slot].shape;
+    const struct node *table = table_of(s, take);
+    if (!strcmp(reduction, "rows"))
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
+    if (!strcmp(reduction, "mean_rows"))
+        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
+    return shape_equal(shape, &table->outputs[0].shape) ? TAKEN_DENSE : TAKEN_OTHER;
+}
+
+/* The i-th indices belong to the i-th values. */
+int slice_partner(const struct node *take, int slot)
+{
+    const struct attr_value *reductions = node_attr(take, "reductions");
+    bool values = !strcmp(reductions->strings[slot], "mean_rows");
+    int before = 0;
+    for (int i = 0; i < slot; i++)
+        before += !strcmp(reductions->strings[i], reductions->strings[slot]) && !is_factor(take, i);
+    for (int i = 0; i < reductions->n; i++)
+        if (!strcmp(reductions->strings[i], values ? "rows" : "mean_rows") && !is_factor(take, i) &&
+            before-- == 0)
+            return i;
+    return -1;
+}
+
+bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing)
+{
+    const struct node *node = s->origin[edge.node];
+    if (s->role[node->id] != SLICE_VARIABLE)
+        return false;
+    *slicing = s->slicing[node->id];
+    return true;
+}
+
+static int find_roles(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->nodes.n; i++)
+        if (find_writer(s, graph_node(s->from, s->r.order[i])))
+            return s->err->code;
+    graph_each(take, s->from) {
+        const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
+        if (!table)
+            continue;
+        bool found = false;
+        for (int j = 0; j < take->n_outputs; j++)
+            found |= slice_taken(s, take, j) != TAKEN_OTHER;
+        if (!found)
+            continue;
+        s->role[take->id] = SLICE_TAKE;
+        s->slicing[take->id] = s->slicing[table->id];
+        graph_each(push, s->from) {
+            if (node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
+                !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
+                !strcmp(node_string(push, "container"), node_string(take, "container"))) {
+                s->role[push->id] = SLICE_PUSH;
+                s->slicing[push->id] = s->slicing[table->id];
+                s->take[push->id] = take->id;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- balance over shards ---- */
+
+/* A variable and its slots. */
+struct slice_weight {
+    int64_t bytes;
+    int table; /* the caller's */
+    bool may_be_cut, cut;
+};
+
+#define MOST_OVER_MEAN 1.1 /* of the fullest shard */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct slice_weight *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return (y->bytes > x->bytes) - (y->bytes < x->bytes);
+    return (x->table > y->table) - (x->table < y->table);
+}
+
+/* Spreads as the placer does: the largest first, each to the shard with the fewest bytes. */
+static double fullest_over_mean(const struct slice_weight *weights, size_t n, int shards,
+                                double *load)
+{
+    double total = 0, most = 0;
+    for (int k = 0; k < shards; k++)
+        load[k] = 0;
+    for (size_t i = 0; i < n; i++) {
+        double part = (double)weights[i].bytes / shards;
+        int least = 0;
+        for (int k = 0; k < shards; k++) {
+            load[k] += weights[i].cut ? part : 0;
+            least = load[k] < load[least] ? k : least;
+        }
+        load[least] += weights[i].cut ? 0 : (double)weights[i].bytes;
+        total += (double)weights[i].bytes;
+    }
+    for (int k = 0; k < shards; k++)
+        most = load[k] > most ? load[k] : most;
+    return total > 0 ? most * shards / total : 0;
+}
+
+/* Cuts the largest, one after the other, until no shard would have more than a tenth above the
+ * mean, or no other may be cut. Puts them in order, the largest first. */
+static void balance(struct slice_weight *weights, size_t n, int shards)
+{
+    double *load = mem_array((size_t)shards + 1, sizeof *load);
+    if (n)
+        qsort(weights, n, sizeof *weights, by_bytes);
+    while (fullest_over_mean(weights, n, shards, load) > MOST_OVER_MEAN) {
+        size_t i = 0;
+        while (i < n && (weights[i].cut || !weights[i].may_be_cut))
+            i++;
+        if (i == n)
+            break;
+        weights[i].cut = true;
+    }
+    mem_free(load);
+}
+
+/* ---- tables ---- */
 
 #define SLICES_MAX 1024
 
@@ -166,7 +352,7 @@ static void find_wholes(struct slicing_finder *f)
             if (!table)
                 continue;
             of[node->id] = table;
-            f->tables[table - 1].stays |= !slice_can_write(node);
+            f->tables[table - 1].stays |= !can_write(node);
             f->tables[table - 1].by_rows |= node_rows(node) == ROWS_SCATTER;
         }
     }
@@ -219,7 +405,7 @@ static int find_tables(struct slicing_finder *f)
     find_wholes(f);
     graph_each(node, f->s->from) {
         if (node_rows(node) == ROWS_LOOKUP)
-            f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
+            f->tables[root_of(f, f->s->origin[node->inputs[0].node]->id)].by_rows = true;
     }
     int shards = count_shards(s->placement);
     VEC(struct slice_weight) weights = VEC_INIT;
@@ -233,7 +419,7 @@ static int find_tables(struct slicing_finder *f)
         vec_push_in(&f->s->arena, &weights,
                     ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
     }
-    slice_balance(weights.items, weights.n, shards);
+    balance(weights.items, weights.n, shards);
     for (size_t i = 0; i < weights.n; i++)
         f->tables[weights.items[i].table].balances = weights.items[i].cut;
     for (int i = 0; i < n; i++)
@@ -313,7 +499,7 @@ int slice_find(struct slicer *s)
     f.tables = arena_array(&s->arena, n + 1, sizeof *f.tables);
     if (find_tables(&f) || !s->slicings.n)
         return s->err->code;
-    if (!slice_find_roles(s))
+    if (!find_roles(s))
         find_on_demand(s);
     return s->err->code;
 }

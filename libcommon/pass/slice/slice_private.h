@@ -108,26 +108,11 @@ static inline bool slice_fits(struct slice_cut cut, const struct shape *shape)
     return shape->rank > cut.axis && shape->dims[cut.axis] == cut.rows;
 }
 
-/* A variable and its slots, to slice_balance. */
-struct slice_weight {
-    int64_t bytes;
-    int table; /* the caller's */
-    bool may_be_cut, cut;
-};
-/* slice_balance.c: cuts the largest, one after the other, until no shard would have more than a
- * tenth above the mean, or no other may be cut. Puts them in order, the largest first. */
-void slice_balance(struct slice_weight *weights, size_t n, int shards);
-
 /* slice_find.c: how tables are cut, roles, what is made on demand. */
 int slice_find(struct slicer *s);
 
-/* slice_role.c: of what has to do with the tables that were found. */
-int slice_find_roles(struct slicer *s);
-/* Returns whether a node that has a variable itself could have a slice instead. */
-bool slice_can_write(const struct node *node);
 /* Finds what each edge is, through nodes that hand it on; for all edges at once. */
 void slice_find_origins(struct slicer *s);
-const struct node *slice_origin(const struct slicer *s, struct edge edge);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */
 

@@ -105,9 +105,6 @@ struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, in
 /* Brings an edge of the parent into the space, in every iteration. */
 struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge);
 
-/* The space of a loop's gradient; made at the first call. */
-struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame);
-
 /* Says of all nodes that were added since where they live (struct grad_origin). */
 void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame);
 
@@ -134,12 +131,5 @@ void grad_sort_ancestors(struct grad_engine *e);
 
 /* Goes backward through all nodes between that run in a frame. It runs once for each frame. */
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame);
-
-/* The same for a loop, from the gradients of its Exits to those of its Enters. */
-int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int frame);
-
-/* Gradients of a conditional's Switch and Merge. */
-int grad_switch(struct grad_engine *e, struct grad *grad);
-int grad_merge(struct grad_engine *e, struct grad *grad);
 
 #endif

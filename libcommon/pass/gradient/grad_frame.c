@@ -4,7 +4,353 @@
  * within it is one unit: a unit is processed when all its consumers have been, so that all
  * contributions to its outputs are there.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "pass/gradient/grad_engine.h"
+
+/* ---- conditionals ----
+ *
+ * Where the forward graph splits the backward one merges, and the other way round, with the same
+ * predicate. */
+
+/* The condition that leads from the Merge's own to one of its inputs'. */
+static const struct condition *branch_of(const struct grad_engine *e, struct edge input, int outer)
+{
+    int inner = frames_edge_condition(e->frames, e->graph, input);
+    const struct condition *items = e->frames->conditions.items;
+    if (inner == outer || !frames_implies(e->frames, inner, outer))
+        return NULL;
+    while (items[inner].parent != outer)
+        inner = items[inner].parent;
+    return &items[inner];
+}
+
+static int merge_gradient(struct grad_engine *e, struct grad *g)
+{
+    const struct node *node = g->node;
+    int outer = e->frames->condition[node->id];
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct condition *branch = branch_of(e, node->inputs[i], outer);
+        if (!branch)
+            return error_set(e->err, ERR_DATA,
+                             "%s: this Merge ends no conditional: it has no gradient",
+                             node_text(node));
+        struct edge both = build_binary(&g->b, "Switch", g->out[0], branch->predicate);
+        g->in[i] = build_slot(both, branch->branch);
+    }
+    return grad_finish(g);
+}
+
+/* ---- loops ----
+ *
+ * The gradient of a loop is a loop that runs as often. Exit becomes Enter with the gradient, Switch
+ * and Merge change places, NextIteration becomes the start of the body, Enter an Exit; what entered
+ * as a constant gets an accumulator. A counter added to the forward loop says how often that is. */
+
+/* A loop variable in the making: Merge(Enter(start), open) -> Switch -> body, Exit. */
+struct cycle {
+    struct edge merge, body, exit;
+};
+
+static struct edge open_merge(struct build *b, struct edge entered)
+{
+    if (b->failed)
+        return EDGE_NONE;
+    struct edge inputs[] = {entered, EDGE_NONE};
+    char base[1024];
+    snprintf(base, sizeof base, "%s/Merge", b->scope);
+    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &b->colocate}};
+    struct node_spec spec = {.op = "Merge",
+                             .name = graph_unique_name(b->graph, base),
+                             .inputs = inputs,
+                             .n_inputs = 2,
+                             .attrs = &group,
+                             .n_attrs = b->colocate != NULL,
+                             .device = b->device,
+                             .file = b->file,
+                             .line = b->line};
+    struct node *node = graph_add(b->graph, &spec, b->err);
+    b->failed = !node;
+    return node ? (struct edge){node->id, 0} : EDGE_NONE;
+}
+
+/* Adds the op after the node; -1: at once. */
+static struct edge op_after(struct build *b, int control, const char *op, const struct edge *inputs,
+                            int n)
+{
+    b->controls = &control;
+    b->n_controls = control >= 0;
+    struct edge made = build_op(b, op, inputs, n, NULL, 0);
+    b->n_controls = 0;
+    return made;
+}
+
+static struct edge const_after(struct build *b, int control, int value)
+{
+    b->controls = &control;
+    b->n_controls = control >= 0;
+    int32_t element = value;
+    struct tensor t = tensor_borrow(INT32, &SHAPE_SCALAR, &element);
+    struct edge edge = build_const(b, &t);
+    b->n_controls = 0;
+    return edge;
+}
+
+static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
+{
+    struct edge both = build_binary(b, "Switch", c->merge, predicate);
+    c->body = build_unary(b, "Identity", build_slot(both, 1));
+    c->exit = build_unary(b, "Exit", both);
+}
+
+/* merge <- NextIteration(next), after `sync` (-1: nothing). */
+static void close_cycle(struct build *b, const struct cycle *c, struct edge next, int sync)
+{
+    struct edge edge = op_after(b, sync, "NextIteration", &next, 1);
+    if (b->failed)
+        return;
+    struct node *node = graph_node(b->graph, c->merge.node);
+    b->failed = graph_set_input(b->graph, node, 1, edge, b->err) != 0;
+}
+
+/* ---- counters ---- */
+
+/* Counts the iterations of the forward loop; the count, in the frame around it. */
+static struct edge count_forward(struct grad_engine *e, struct build *b, struct grad_space *space)
+{
+    const struct graph_frame frame = e->frames->frames.items[space->frame];
+    struct cycle c;
+    struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
+    grad_note_beside(e, space->frame);
+    struct edge entered = grad_add_enter(b, start, frame.name, frame.parallel_iterations, false);
+    c.merge = open_merge(b, entered);
+    make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
+    if (b->failed)
+        return EDGE_NONE;
+    struct edge one = const_after(b, c.body.node, 1);
+    struct edge next = build_binary(b, "Add", c.body, one);
+    space->forward_pivot = c.body.node;
+    space->forward_sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
+    close_cycle(b, &c, next, space->forward_sync);
+    grad_note(e, NULL, space->frame);
+    if (!b->failed) /* what Exit gives belongs to the frame around the loop */
+        e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
+    return c.exit;
+}
+
+static void count_backward(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           struct edge count)
+{
+    const struct graph_frame frame = e->frames->frames.items[space->frame];
+    struct cycle c;
+    struct edge entered =
+        grad_add_enter(b, count, space->frame_name, frame.parallel_iterations, false);
+    c.merge = open_merge(b, entered);
+    struct edge zero = const_after(b, c.merge.node, 0);
+    struct edge more = build_binary(b, "Greater", c.merge, zero);
+    space->loop_cond = build_unary(b, "LoopCond", more);
+    make_cycle(b, &c, space->loop_cond);
+    if (b->failed)
+        return;
+    struct edge one = const_after(b, c.body.node, 1);
+    struct edge next = build_binary(b, "Sub", c.body, one);
+    space->pivot = c.body.node;
+    space->sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
+    close_cycle(b, &c, next, space->sync);
+    grad_note(e, space, -1);
+}
+
+/* "SCOPE/LOOP_suffix" without the scope, of the loop's name where that can be one of nodes. */
+static const char *loop_scope(struct grad_engine *e, int frame, const char *suffix)
+{
+    const struct graph_frame *f = &e->frames->frames.items[frame];
+    const char *name =
+        graph_name_valid(f->name) ? f->name : graph_node(e->graph, f->loop_cond)->name;
+    return arena_printf(&e->arena, "%s_%s", name, suffix);
+}
+
+/* The space of a loop's gradient; made at the first call. */
+static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space *parent, int frame)
+{
+    if (e->spaces[frame])
+        return e->spaces[frame];
+    const struct graph_frame *f = &e->frames->frames.items[frame];
+    if (f->loop_cond < 0) {
+        error_set(e->err, ERR_DATA, "loop '%s' has no LoopCond: it has no gradient", f->name);
+        return NULL;
+    }
+    struct grad_space *space = arena_alloc(&e->arena, sizeof *space);
+    struct build forward =
+        grad_build_beside(e, loop_scope(e, frame, "count"), graph_node(e->graph, f->loop_cond));
+    struct build backward = grad_build(e, loop_scope(e, frame, "grad"), NULL);
+    space->frame = frame;
+    space->parent = parent;
+    /* No loop has the name yet: another with the same parent would be taken for this one. */
+    const char *name = backward.scope;
+    for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
+        name = arena_printf(&e->arena, "%s_%d", backward.scope, k);
+    space->frame_name = name;
+    struct edge count = count_forward(e, &forward, space);
+    if (!forward.failed)
+        count = grad_value(e, parent, count);
+    if (forward.failed || !edge_exists(count))
+        return NULL;
+    count_backward(e, &backward, space, count);
+    if (backward.failed)
+        return NULL;
+    e->spaces[frame] = space;
+    return space;
+}
+
+/* ---- variables and constants ---- */
+
+/* Opens the backward loop's variable for a forward one, starting with `start` of the parent. */
+static struct cycle open_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                                  struct edge start)
+{
+    struct cycle c;
+    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
+    c.merge = open_merge(b, grad_add_enter(b, start, space->frame_name, parallel, false));
+    make_cycle(b, &c, space->loop_cond);
+    grad_note(e, space, -1);
+    if (!b->failed) /* what Exit gives belongs to the parent */
+        e->made.items[c.exit.node - e->n_forward].space = space->parent;
+    return c;
+}
+
+static void close_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           const struct cycle *c, struct edge next)
+{
+    close_cycle(b, c, next, -1);
+    grad_note(e, space, -1);
+}
+
+static struct edge zeros_like(struct grad_engine *e, struct build *b, struct grad_space *space,
+                              struct edge edge)
+{
+    int mark = (int)e->graph->nodes.n;
+    struct edge zeros = build_unary(b, "ZerosLike", edge);
+    if (!b->failed && grad_adopt(e, space, mark))
+        b->failed = true;
+    return zeros;
+}
+
+static bool is_wanted(const struct grad_engine *e, const struct loop_variable *v)
+{
+    return v->merge >= 0 && v->switch_ >= 0 && (e->marks[v->merge] & MARK_BETWEEN) &&
+           grad_differentiable(graph_node(e->graph, v->merge)->outputs[0].type);
+}
+
+/* The gradient with which a variable's backward loop starts. An Exit that leads to no y gives
+ * zeros: the variable may still act on others. */
+static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_space *parent,
+                            const struct loop_variable *v)
+{
+    if (v->exit >= 0 && (e->marks[v->exit] & MARK_BETWEEN)) {
+        struct edge total = grad_total_dense(e, parent, (struct edge){v->exit, 0});
+        if (edge_exists(total) || e->err->code)
+            return total;
+    }
+    if (v->exit >= 0)
+        return zeros_like(e, b, parent, (struct edge){v->exit, 0});
+    const struct node *last = graph_node(e->graph, v->switch_);
+    struct build forward = grad_build_beside(e, loop_scope(e, v->frame, "grad"), last);
+    struct edge exit = build_unary(&forward, "Exit", (struct edge){v->switch_, 0});
+    grad_note_beside(e, v->frame);
+    return forward.failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
+}
+
+static int finish_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                           const struct loop_variable *v, const struct cycle *c)
+{
+    struct edge next = grad_total_dense(e, space, (struct edge){v->switch_, 1});
+    if (e->err->code)
+        return e->err->code;
+    if (!edge_exists(next)) /* the next value does not depend on this one */
+        next = zeros_like(e, b, space, c->body);
+    close_variable(e, b, space, c, next);
+    if (!b->failed)
+        grad_contribute(e, (struct edge){v->enter, 0}, (struct gradient){c->exit, EDGE_NONE});
+    return b->failed ? e->err->code : 0;
+}
+
+static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
+{
+    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
+        const struct loop_variable *v = grad_variable(e, space->frame, i);
+        const struct node *node = graph_node(e->graph, v->enter);
+        if (!node_bool(node, "is_constant") || !(e->marks[v->enter] & MARK_BETWEEN))
+            continue;
+        /* A value that is the same in every iteration gets the sum over the iterations. */
+        struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
+        if (e->err->code)
+            return e->err->code;
+        if (!edge_exists(term))
+            continue;
+        struct edge zeros = zeros_like(e, b, space->parent, node->inputs[0]);
+        if (b->failed)
+            return e->err->code;
+        struct cycle c = open_variable(e, b, space, zeros);
+        struct edge sum = build_binary(b, "Add", c.body, term);
+        close_variable(e, b, space, &c, sum);
+        grad_forget(e, output);
+        if (!b->failed)
+            grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
+        if (b->failed)
+            return e->err->code;
+    }
+    return 0;
+}
+
+static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,
+                          struct cycle *cycles)
+{
+    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
+        const struct loop_variable *v = grad_variable(e, space->frame, i);
+        if (!is_wanted(e, v))
+            continue;
+        struct edge start = start_of(e, b, space->parent, v);
+        if (e->err->code)
+            return e->err->code;
+        cycles[i] = open_variable(e, b, space, start);
+        if (b->failed)
+            return e->err->code;
+        grad_contribute(e, graph_node(e->graph, v->next)->inputs[0],
+                        (struct gradient){cycles[i].body, EDGE_NONE});
+    }
+    return 0;
+}
+
+/* From the gradients of its Exits to those of its Enters. */
+static int process_loop(struct grad_engine *e, struct grad_space *parent, int frame)
+{
+    int n = e->frames->frames.items[frame].n_enters;
+    bool has_gradient = false; /* anything flows back into the loop at all */
+    for (int i = 0; i < n && !has_gradient; i++) {
+        const struct loop_variable *v = grad_variable(e, frame, i);
+        has_gradient = is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
+                       e->contributions[v->exit][0].first;
+    }
+    if (!has_gradient)
+        return 0;
+    struct grad_space *space = space_of_loop(e, parent, frame);
+    if (!space)
+        return e->err->code;
+    struct build b = grad_build(e, loop_scope(e, frame, "grad"), NULL);
+    struct cycle *cycles = arena_array(&e->arena, (size_t)n, sizeof *cycles);
+    int code = open_variables(e, &b, space, cycles);
+    if (!code)
+        code = grad_process_frame(e, space, frame);
+    for (int i = 0; i < n && !code; i++)
+        if (is_wanted(e, grad_variable(e, frame, i)))
+            code = finish_variable(e, &b, space, grad_variable(e, frame, i), &cycles[i]);
+    if (!code)
+        code = finish_constants(e, &b, space);
+    return code;
+}
+
+/* ---- frames ---- */
 
 struct frame_walk {
     struct grad_engine *e;
@@ -77,10 +423,16 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
 {
     struct grad_engine *e = w->e;
     const struct op_def *def = g->node->op->def;
-    if (node_is(g->node, "Switch"))
-        return grad_switch(e, g);
+    if (node_is(g->node, "Switch")) {
+        /* Zeros that are alive when that branch is taken. */
+        struct edge branches[2];
+        for (int k = 0; k < 2; k++)
+            branches[k] = grad_out_or_zeros(g, k);
+        g->in[0] = build_op(&g->b, "Merge", branches, 2, NULL, 0);
+        return grad_finish(g);
+    }
     if (node_is(g->node, "Merge"))
-        return grad_merge(e, g);
+        return merge_gradient(e, g);
     if (node_is(g->node, "Enter")) {
         g->in[0] = g->out[0];
         return 0;
@@ -123,24 +475,20 @@ static int pass_on(struct frame_walk *w, const struct grad *g)
     return 0;
 }
 
-/* Rows pass through a read of a variable as rows. */
-static bool pass_identity(struct frame_walk *w, const struct node *node)
-{
-    if (!node_is(node, "Identity"))
-        return false;
-    struct gradient total = grad_total(w->e, w->space, (struct edge){node->id, 0});
-    if (edge_exists(total.values))
-        grad_contribute(w->e, node->inputs[0], total);
-    return true;
-}
-
 static int process_node(struct frame_walk *w, const struct node *node)
 {
     struct grad_engine *e = w->e;
     bool is_wanted = false;
     for (int i = 0; i < node->n_inputs; i++)
         is_wanted |= e->marks[node->inputs[i].node] & MARK_BETWEEN;
-    if (!is_wanted || pass_identity(w, node))
+    if (is_wanted && node_is(node, "Identity")) {
+        /* Rows pass through a read of a variable as rows. */
+        struct gradient total = grad_total(e, w->space, (struct edge){node->id, 0});
+        if (edge_exists(total.values))
+            grad_contribute(e, node->inputs[0], total);
+        is_wanted = false;
+    }
+    if (!is_wanted)
         return e->err->code;
     size_t n_out = (size_t)node->n_outputs, n_in = (size_t)node->n_inputs;
     struct edge *edges = arena_array(&e->arena, n_out + 2 * n_in + 1, sizeof *edges);
@@ -195,7 +543,7 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
         if (unit < e->n_forward)
             process_node(&w, graph_node(e->graph, unit));
         else
-            grad_process_loop(e, space, unit - e->n_forward);
+            process_loop(e, space, unit - e->n_forward);
         if (unit < e->n_forward) {
             finish_node(&w, unit, unit);
             continue;

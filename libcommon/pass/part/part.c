@@ -7,19 +7,65 @@
 #include <string.h>
 
 #include "graph/access_nodes.h"
+#include "graph/join.h"
 #include "pass/part/part_private.h"
 #include "pass/place/place.h"
 
-/* ---- parts and copies ---- */
+/* ---- names: entries, aliases and provenance, in the parts that have the nodes ---- */
 
-static int find_part(struct cutter *c, const char *device)
+static int connect_names(struct cutter *c)
 {
-    for (int i = 0; i < c->n; i++)
-        if (!strcmp(c->parts->parts.items[i].device, device))
-            return i;
-    vec_push(&c->parts->parts, ((struct graph_part){device, graph_new(c->from->registry)}));
-    return c->n++;
+    const struct graph *from = c->from;
+    vec_each(entry, &from->entries) {
+        /* Where the fetches of an entry are on several parts. */
+        int first = -1;
+        bool spread = false;
+        for (int k = 0; k < entry->n_edges; k++) {
+            if (entry->edges[k].slot == CONTROL_SLOT)
+                continue;
+            first = first < 0 ? c->part[entry->edges[k].node] : first;
+            spread |= c->part[entry->edges[k].node] != first;
+        }
+        for (int k = 0; spread && k < entry->n_edges; k++) {
+            if (entry->edges[k].slot == CONTROL_SLOT)
+                continue;
+            /* Tells a node that it is fetched by an entry, and where in its order: the parts are
+             * joined to the same. */
+            struct edge edge = entry->edges[k];
+            struct graph *graph = part_at(c, c->part[edge.node]);
+            struct node *node = graph_node(graph, c->copy[edge.node]);
+            const struct attr_value *known = node_attr(node, JOIN_ORDER);
+            int n = known ? known->n : 0;
+            const char **notes = arena_array(&c->arena, (size_t)n + 1, sizeof *notes);
+            for (int j = 0; j < n; j++)
+                notes[j] = known->strings[j];
+            notes[n] = arena_printf(&c->arena, "%s:%d:%d", entry->name, edge.slot, k);
+            struct attr_value value = {.kind = ATTR_LIST_STRING, .n = n + 1, .strings = notes};
+            if (graph_set_attr(graph, node, &(struct attr){JOIN_ORDER, value}, c->err))
+                return c->err->code;
+        }
+
+        struct edge *edges = arena_array(&c->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+        for (int part = 0; part < c->n; part++) {
+            int n = 0;
+            for (int k = 0; k < entry->n_edges; k++)
+                if (c->part[entry->edges[k].node] == part)
+                    edges[n++] = (struct edge){c->copy[entry->edges[k].node], entry->edges[k].slot};
+            if (n)
+                graph_add_entry(part_at(c, part), entry->name, edges, n);
+        }
+    }
+    vec_each(alias, &from->aliases) {
+        struct edge edge = {c->copy[alias->edge.node], alias->edge.slot};
+        if (graph_add_alias(part_at(c, c->part[alias->edge.node]), alias->name, edge, c->err))
+            return c->err->code;
+    }
+    for (int part = 0; part < c->n; part++)
+        graph_add_history(part_at(c, part), from);
+    return 0;
 }
+
+/* ---- parts and copies ---- */
 
 int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec)
 {
@@ -266,7 +312,15 @@ static int cut(struct cutter *c)
                              node_text(node));
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return error_set(c->err, ERR_DATA, "%s: the graph was cut before", node_text(node));
-        c->part[node->id] = find_part(c, node->assigned);
+        int part = 0;
+        while (part < c->n && strcmp(c->parts->parts.items[part].device, node->assigned) != 0)
+            part++;
+        if (part == c->n) {
+            vec_push(&c->parts->parts,
+                     ((struct graph_part){node->assigned, graph_new(c->from->registry)}));
+            c->n++;
+        }
+        c->part[node->id] = part;
     }
     if (part_find_loops(c))
         return c->err->code;
@@ -281,7 +335,7 @@ static int cut(struct cutter *c)
     for (size_t i = 0; i < from->nodes.n; i++)
         if (connect_node(c, graph_node(from, (int)i)))
             return c->err->code;
-    if (part_delay(c) || part_copy_names(c))
+    if (part_delay(c) || connect_names(c))
         return c->err->code;
     for (int part = 0; part < c->n; part++)
         if (graph_check(part_at(c, part), c->err))

@@ -66,7 +66,7 @@ int part_connect_controls(struct cutter *c, const struct node *node);
  * drives its own steps has no part in another's. */
 int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing);
 
-/* part_loop.c: finds loops that are on several devices; makes the control loops. */
+/* Finds loops that are on several devices; makes the control loops. */
 int part_find_loops(struct cutter *c);
 int part_make_loops(struct cutter *c);
 
@@ -79,8 +79,5 @@ void part_find_late(struct cutter *c);
 
 /* The variable, by its first node, that an edge is or hands on; -1: none. */
 int part_variable(const struct cutter *c, struct edge edge);
-
-/* part_names.c: entries and aliases. */
-int part_copy_names(struct cutter *c);
 
 #endif

@@ -188,15 +188,6 @@ static bool replace(struct rewrite *r, const struct node *node, struct edge by, 
 
 /* ---- what the op says of itself ---- */
 
-/* The operand that is the result, or -1. */
-static int same_operand(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    double value = node->op->def->identity.neutral;
-    if (neutral(r, view, 0, value))
-        return 0;
-    return node_has(node, OP_COMMUTATIVE) && neutral(r, view, 1, value) ? 1 : -1;
-}
-
 static bool says_nothing(struct rewrite *r, const struct node *view, const double *neutral)
 {
     const struct tensor *c = rewrite_value(r, view->inputs[1]);
@@ -222,7 +213,9 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     case SAME_ALONE:
         return node->n_inputs == 1 ? 0 : -1;
     case SAME_OPERAND:
-        return same_operand(r, node, view);
+        if (neutral(r, view, 0, identity->neutral))
+            return 0;
+        return node_has(node, OP_COMMUTATIVE) && neutral(r, view, 1, identity->neutral) ? 1 : -1;
     case SAME_ARGUMENT:
         return says_nothing(r, view, &identity->neutral) ? 0 : -1;
     case SAME_EMPTY:

@@ -1,7 +1,57 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of passes, and the first of them, prune: what no entry, no alias and no kept node needs
+ * goes. A graph without an entry of its own stays whole, since anything in it may be fetched;
+ * `init` and `ready`, which every graph with variables has, do not count.
+ */
 #include "pass/simplify/simplify.h"
 
 #include <string.h>
+
+#include "graph/group.h"
+#include "graph/walk.h"
+#include "pass/rewrite.h"
+
+int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
+               int *n_changes, struct error *err)
+{
+    struct rewrite r;
+    bool has_own_entry = false;
+    for (size_t i = 0; i < from->entries.n; i++)
+        has_own_entry |= strcmp(from->entries.items[i].name, "init") &&
+                         strcmp(from->entries.items[i].name, "ready");
+    if (!has_own_entry)
+        return 0;
+    if (rewrite_open(&r, from, options, err))
+        return err->code;
+    struct graph_walk walk = graph_walk_new(&r.arena, from);
+    for (size_t i = 0; i < from->entries.n; i++)
+        graph_walk_entry(&walk, &from->entries.items[i]);
+    for (size_t i = 0; i < from->aliases.n; i++)
+        graph_walk_to(&walk, from->aliases.items[i].edge.node);
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (r.flags[i] & REWRITE_OPAQUE)
+            graph_walk_to(&walk, (int)i);
+    while (walk.n) {
+        const struct node *node = graph_walk_next(&walk, from);
+        graph_walk_needs(&walk, node);
+        /* The nodes that lead the groups a node is to be with: they may carry the group's
+         * device. */
+        const struct attr_value *groups = node_attr(node, "_class");
+        for (int i = 0; groups && i < groups->n; i++) {
+            const struct node *leader = group_leader(from, groups->strings[i]);
+            if (leader)
+                graph_walk_to(&walk, leader->id);
+        }
+    }
+    graph_each_ordered(node, from, r.order) {
+        if (walk.seen[node->id])
+            rewrite_copy(&r, node);
+        else
+            rewrite_note(&r, node->name, "no entry needs it");
+    }
+    return rewrite_close(&r, 0, to, n_changes);
+}
 
 const struct pass pass_list[] = {
     {"prune", "removed", pass_prune},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/replicate/replicate.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/device_name.h"
@@ -95,6 +97,106 @@ static int copy_entries(struct replicator *r)
     return 0;
 }
 
+/* ---- the mode that takes less time ----
+ *
+ * Among those with which every worker counts in every step: shards, all-reduce, or all-reduce by
+ * shards that only add, each with the way of each gradient that the model of costs prefers. All are
+ * built, and how long a step's exchange takes is added up; updates are left out of it. */
+
+static const char *const modes[] = {"sync", "allreduce", "sync,update=worker"};
+enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
+
+#define MODE_MAX (REPLICATE_POLICY_MAX + 64)
+
+/* Latencies of a step besides what crosses: variables are read, gradients pushed, and the push
+ * answered; or gradients go to who sums them, and sums back. */
+#define SYNC_LATENCIES 3
+#define ALLREDUCE_LATENCIES 2
+
+struct tally {
+    const struct replicate_options *asked; /* who is told of each gradient */
+    struct replicate_options options;      /* of the mode */
+    char mode[MODE_MAX];
+    struct replicate_total total;
+    double ns;
+    struct error why; /* it cannot be */
+};
+
+void replicate_total_add(struct replicate_total *total, const struct replicate_choice *choice)
+{
+    total->ns += choice->taken.ns - choice->latency + choice->read.ns;
+    total->latency = fmax(total->latency, choice->latency);
+    total->has_parts = total->has_parts || choice->is_part;
+}
+
+double replicate_total_ns(const struct replicate_total *total, enum replicate_mode mode)
+{
+    int latencies = mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES;
+    return total->ns + total->latency * latencies;
+}
+
+static void add_up(void *context, const struct replicate_choice *choice)
+{
+    struct tally *tally = context;
+    struct replicate_choice named = *choice;
+    named.mode = tally->mode;
+    replicate_total_add(&tally->total, choice);
+    if (tally->asked->explain)
+        tally->asked->explain(tally->asked->context, &named);
+}
+
+static int begin(struct tally *tally, const struct replicate_options *asked, const char *mode,
+                 struct error *err)
+{
+    const char *code = asked->policy;
+    *tally = (struct tally){.asked = asked, .options = *asked};
+    snprintf(tally->mode, sizeof tally->mode, "%s,factors=auto%s%s", mode, *code ? "," : "", code);
+    if (replicate_parse(&tally->options, tally->mode, err))
+        return err->code;
+    tally->options.may_code = true;
+    tally->options.explain = add_up;
+    tally->options.note = NULL;
+    tally->options.context = tally;
+    return 0;
+}
+
+static int choose_mode(const struct graph *from, const struct replicate_options *options,
+                       struct graph **to, struct error *err)
+{
+    struct tally tallies[MODES], *best = NULL;
+    *to = NULL;
+    if (!options->cluster)
+        return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
+    for (int i = 0; i < MODES; i++)
+        if (begin(&tallies[i], options, modes[i], err))
+            return err->code;
+    for (int i = 0; i < MODES; i++) {
+        struct tally *tally = &tallies[i];
+        struct graph *tried = NULL;
+        if (tally->options.mode == REPLICATE_POLICY && !cluster_count(options->cluster, SHARD_JOB))
+            error_set(&tally->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
+        else
+            replicate_graph(from, &tally->options, &tried, &tally->why);
+        graph_free(tried);
+        tally->ns = replicate_total_ns(&tally->total, tally->options.mode);
+        if (!tally->why.code && (!best || tally->ns < best->ns))
+            best = tally;
+    }
+    if (!best)
+        return error_set(err, tallies[ALLREDUCE].why.code, "%s", tallies[ALLREDUCE].why.text);
+    for (int i = 0; i < MODES && options->compare; i++) {
+        const struct tally *tally = &tallies[i];
+        const struct replicate_mode_choice choice = {
+            tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
+        options->compare(options->context, &choice);
+    }
+    best->options.explain = NULL;
+    best->options.explain_schedule = NULL;
+    best->options.note = options->note;
+    best->options.context = options->context;
+    return replicate_graph(from, &best->options, to, err);
+}
+
 /* ---- the graph ---- */
 
 static int by_allreduce(struct replicator *r)
@@ -107,26 +209,11 @@ static int by_allreduce(struct replicator *r)
     return replicate_allreduce(r);
 }
 
-static int by_shards(struct replicator *r)
-{
-    return replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
-           replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
-           replicate_end_update(r) || replicate_copy_after(r) || find_members(r);
-}
-
-static int build(struct replicator *r)
-{
-    bool failed = r->options->towers     ? replicate_towers(r)
-                  : !replicate_pushes(r) ? by_allreduce(r)
-                                         : by_shards(r);
-    return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
-}
-
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err)
 {
     if (options->mode == REPLICATE_AUTO)
-        return replicate_auto(from, options, to, err);
+        return choose_mode(from, options, to, err);
     size_t n = from->nodes.n;
     struct replicator r = {.from = from, .options = options, .err = err, .round = -1, .steps = 1};
     r.fetches = r.fires = r.rank = r.coding = EDGE_NONE;
@@ -143,8 +230,17 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     int code = graph_order(from, r.order, err);
     if (!code)
         code = replicate_find_rates(&r);
-    if (!code)
-        code = build(&r);
+    if (!code) {
+        bool failed = options->towers ? replicate_towers(&r)
+                      : !replicate_pushes(&r)
+                          ? by_allreduce(&r)
+                          : replicate_find(&r) || replicate_add_local(&r) ||
+                                replicate_copy_before(&r) || replicate_add_pushes(&r) ||
+                                replicate_add_update(&r) || replicate_copy_update(&r) ||
+                                replicate_end_update(&r) || replicate_copy_after(&r) ||
+                                find_members(&r);
+        code = failed || copy_entries(&r) ? err->code : graph_check(r.to, err);
+    }
     if (code)
         graph_free(r.to);
     *to = code ? NULL : r.to;

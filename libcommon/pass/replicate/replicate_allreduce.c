@@ -7,6 +7,8 @@
  * instead, and multiplied: the sum over all rows, by rank. Initial values are those of the first
  * worker.
  */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/worker_attr.h"
@@ -146,6 +148,65 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
                : r->err->code;
 }
 
+/* ---- what becomes known when ----
+ *
+ * In which order a step comes to know what is pushed: by the time of what each depends on, as if
+ * nothing waited for a processor. The order of nodes in the graph says less: with the gradient of
+ * the first layer, which needs all of back-propagation, those of others may come after it. */
+
+struct known_value {
+    struct edge edge; /* of the source */
+    double ns;        /* when, at the earliest */
+    int place;        /* in the source's order */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct known_value *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns) : x->place - y->place;
+}
+
+/* What is pushed, in that order; the numbers of rows with the rows. How many these are; they are
+ * the arena's. */
+static int list_known(struct replicator *r, struct known_value **list)
+{
+    /* By node: when its values are there at the earliest. */
+    size_t n_nodes = r->from->nodes.n;
+    double *times = arena_array(&r->arena, n_nodes + 1, sizeof *times);
+    graph_each_ordered(node, r->from, r->order) {
+        double begin = 0;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            begin = fmax(begin, times[node_dependency(node, k).node]);
+        times[node->id] = begin + replicate_node_ns(r, node);
+    }
+
+    VEC(struct known_value) known = VEC_INIT;
+    graph_each_ordered(node, r->from, r->order) {
+        for (int slot = 0; slot < node->n_outputs; slot++) {
+            struct edge edge = {node->id, slot};
+            if (replicate_is_pushed(r, edge))
+                vec_push_in(&r->arena, &known,
+                            ((struct known_value){edge, times[node->id], (int)known.n}));
+        }
+    }
+    int n = (int)known.n;
+    *list = known.items;
+    /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
+    for (int i = 0; i < n; i++) {
+        const char *variable = replicate_gradient_of(graph_node(r->from, (*list)[i].edge.node));
+        if (!variable || !*replicate_role(graph_node(r->from, (*list)[i].edge.node)))
+            continue;
+        for (int k = 0; k < n; k++) {
+            const char *other = replicate_gradient_of(graph_node(r->from, (*list)[k].edge.node));
+            if (other && !strcmp(variable, other))
+                (*list)[i].ns = fmax((*list)[i].ns, (*list)[k].ns);
+        }
+    }
+    if (n)
+        qsort(*list, (size_t)n, sizeof **list, by_time);
+    return n;
+}
+
 /* ---- the graph ---- */
 
 int replicate_allreduce(struct replicator *r)
@@ -178,7 +239,7 @@ int replicate_allreduce(struct replicator *r)
         return r->err->code;
     struct pushed_values exchange = {.plain.bytes = 0};
     struct known_value *known;
-    int code = 0, n = replicate_list_known(r, &known);
+    int code = 0, n = list_known(r, &known);
     replicate_begin_delay(r);
     replicate_begin_warm_up(r);
     for (int i = 0; !code && i < n; i++)

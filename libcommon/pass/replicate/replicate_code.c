@@ -5,11 +5,12 @@
  * their mean, by rank. What was lost is kept when all that the step exchanges has come, so that a
  * step that fails, or is not counted, loses nothing.
  */
+#include "pass/replicate/replicate_code.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 
@@ -65,15 +66,6 @@ static int64_t kept_of(const struct replicator *r, int64_t group)
     return n < 1 ? 1 : n < group ? n : group;
 }
 
-static double row_bytes(const struct replicator *r, int64_t group)
-{
-    const struct replicate_code *code = &r->options->code;
-    double bits = ceil((double)group * code->bits / 8);
-    if (!strcmp(code->name, "top"))
-        return 8.0 * (double)kept_of(r, group);
-    return strcmp(code->name, "threshold") ? 8 + bits : bits;
-}
-
 /* ---- what it costs ---- */
 
 /* Returns whether each worker adds a part of the groups, of all workers' codes, and codes the mean
@@ -100,7 +92,12 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape);
-    double bytes = count / (double)group * row_bytes(r, group), both = 2.0 * (n - 1) / n * bytes;
+    const struct replicate_code *code = &r->options->code;
+    double bits = ceil((double)group * code->bits / 8);
+    double row = !strcmp(code->name, "top")        ? 8.0 * (double)kept_of(r, group)
+                 : strcmp(code->name, "threshold") ? 8 + bits
+                                                   : bits;
+    double bytes = count / (double)group * row, both = 2.0 * (n - 1) / n * bytes;
     if (replicate_pushes(r)) {
         /* A code once, whenever gradients are pushed; shards share in decoding what all have
          * pushed. */
@@ -154,7 +151,13 @@ static struct edge add_residual(struct replicator *r, const char *name, const ch
 const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
                                                 struct edge *whole)
 {
-    struct edge value = replicate_steer(r, edge, whole);
+    struct edge value = replicate_exchanged(r, edge);
+    if (edge_exists(r->coding)) {
+        struct edge steered =
+            replicate_op(r, "Switch", value, r->coding, "%s/Switch", replicate_edge_name(r, edge));
+        *whole = build_slot(steered, 0);
+        value = build_slot(steered, 1);
+    }
     struct edge residual = add_residual(r, replicate_edge_text(r, edge, "residual"), PER_WORKER_SUM,
                                         &output_of(r, edge)->shape);
     return replicate_code_value(r, edge, value, residual);
@@ -213,11 +216,16 @@ void replicate_take_codes(struct replicator *r, struct edge members)
             const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
                                           coded->is_shared_out ? r->rank : members};
             struct edge mean = replicate_decode(r, coded, "mean", inputs, &coded->shape, NULL);
-            struct edge merged = replicate_merge(r, coded->gradient, mean);
+            if (edge_exists(r->coding) && !r->err->code) {
+                struct edge sent = replicate_find_reduced(r, coded->gradient, FOR_WARM_UP, "mean");
+                mean = replicate_op(r, "Merge", sent, mean, "%s/Merge",
+                                    replicate_edge_name(r, coded->gradient));
+                r->merged = mean.node;
+            }
             if (replicate_is_delayed(r, coded->gradient))
-                merged = replicate_settled(r, merged);
+                mean = replicate_settled(r, mean);
             replicate_note_reduced(
-                r, (struct reduced_value){coded->gradient, merged, FOR_UPDATES, "mean", 0});
+                r, (struct reduced_value){coded->gradient, mean, FOR_UPDATES, "mean", 0});
         }
         r->coded.items[i].is_taken = true;
     }
@@ -251,4 +259,36 @@ void replicate_keep_lost(struct replicator *r)
         if (coded->is_shared_out)
             keep_lost(r, coded, &coded->mean, "part/lost", exchanged);
     }
+}
+
+/* ---- warm-up ----
+ *
+ * Gradients that cross whole in the first updates, when they are large and change quickly, and in
+ * code after these: a count of updates, which checkpoints have, steers each of them. All workers
+ * have the same count, so all do the one or the other. */
+
+#define COUNT ALLREDUCE_SCOPE "updates"
+
+void replicate_begin_warm_up(struct replicator *r)
+{
+    const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SAME)};
+    r->coding = EDGE_NONE;
+    if (!r->options->code.name || r->options->after < 1)
+        return;
+    r->updates = replicate_variable(r, &mark, COUNT, INT64, &SHAPE_SCALAR);
+    struct edge after = replicate_number(r, INT64, r->options->after, COUNT "/after");
+    struct edge zero = replicate_number(r, INT64, 0, COUNT "/zero");
+    replicate_assign(r, &r->inits, r->updates, zero, COUNT "/Assign");
+    r->coding = replicate_op(r, "GreaterEqual", r->updates, after, ALLREDUCE_SCOPE "codes");
+}
+
+/* After the last one has come. */
+void replicate_end_warm_up(struct replicator *r)
+{
+    if (!edge_exists(r->coding) || !r->coded.n || r->err->code)
+        return;
+    struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
+    struct edge counted = replicate_op(r, "AssignAdd", r->updates, one, COUNT "/AssignAdd");
+    replicate_wait(r, counted, r->merged);
+    replicate_also(r, &r->ends, counted);
 }

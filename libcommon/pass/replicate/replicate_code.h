@@ -30,5 +30,8 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
 void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);
 void replicate_keep_lost(struct replicator *r); /* when all reductions are there */
+/* Gradients cross whole at first: begins that, if asked to; and, at the end, the update counts. */
+void replicate_begin_warm_up(struct replicator *r);
+void replicate_end_warm_up(struct replicator *r);
 
 #endif

@@ -33,14 +33,6 @@ int replicate_check_late(struct replicator *r, const char *what)
     return 0;
 }
 
-static int check_pushes(struct replicator *r)
-{
-    if (!r->pushes.n)
-        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
-                         r->entry->name);
-    return replicate_check_late(r, "an update");
-}
-
 static int check_nodes(struct replicator *r)
 {
     graph_each(node, r->from) {
@@ -77,14 +69,6 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
     const bool *needed = graph_walk_end(&walk, r->from);
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] |= needed[i] ? fact : 0;
-}
-
-static bool is_training(const struct replicator *r, const struct entry *entry)
-{
-    for (int i = 0; i < entry->n_edges; i++)
-        if (has(r, entry->edges[i].node, FACT_TRAINS | FACT_MARKED))
-            return true;
-    return false;
 }
 
 /* ---- what depends on what ---- */
@@ -206,7 +190,10 @@ int replicate_find(struct replicator *r)
         ;
     vec_each(entry, &r->from->entries) {
         bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
-        if (!wanted || !is_training(r, entry))
+        bool trains_one = false;
+        for (int i = 0; i < entry->n_edges; i++)
+            trains_one |= has(r, entry->edges[i].node, FACT_TRAINS | FACT_MARKED);
+        if (!wanted || !trains_one)
             continue;
         if (r->entry)
             return error_set(r->err, ERR_DATA,
@@ -306,5 +293,8 @@ int replicate_find(struct replicator *r)
         }
     }
     replicate_find_priorities(r);
-    return check_pushes(r) ? r->err->code : replicate_find_intervals(r);
+    if (!r->pushes.n)
+        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
+                         r->entry->name);
+    return replicate_check_late(r, "an update") ? r->err->code : replicate_find_intervals(r);
 }

@@ -308,19 +308,6 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
                                   const struct edge factors[2], const char *variable);
 
-/* replicate_known.c: what is pushed, in the order in which a step comes to know it; the numbers of
- * rows with the rows. How many these are; they are the arena's. */
-struct known_value {
-    struct edge edge; /* of the source */
-    double ns;        /* when, at the earliest */
-    int place;        /* in the source's order */
-};
-int replicate_list_known(struct replicator *r, struct known_value **list);
-
-/* replicate_auto.c: of REPLICATE_AUTO. */
-int replicate_auto(const struct graph *from, const struct replicate_options *options,
-                   struct graph **to, struct error *err);
-
 /* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
  * many these are. */
 int replicate_choose_schedule(struct replicator *r);
@@ -339,19 +326,10 @@ struct edge replicate_exchanged(struct replicator *r, struct edge edge);
 struct edge replicate_settled(struct replicator *r, struct edge value);
 void replicate_end_delay(struct replicator *r);
 
-/* replicate_warm_up.c: gradients cross whole at first. Begins it, if asked to. */
-void replicate_begin_warm_up(struct replicator *r);
-/* A gradient as it is where it is to be coded, and, in *whole, where it is not. */
-struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole);
-/* The result of an exchange: of a mean of codes, or of whole ones. */
-struct edge replicate_merge(struct replicator *r, struct edge gradient, struct edge mean);
-/* The update counts. */
-void replicate_end_warm_up(struct replicator *r);
-
 /* replicate_tower.c: all of in-graph replication, but for names. */
 int replicate_towers(struct replicator *r);
 
-/* replicate_known.c: fills r->priority, for the entry that was found. */
+/* replicate_priority.c: fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);
 /* The priority of the variable of that name. */
 int replicate_priority(const struct replicator *r, const char *variable);

@@ -77,19 +77,6 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
     return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
 }
 
-/* A gradient that is coded after some updates crosses whole before, by the version that the worker
- * computes from: members of a round of several have the same. */
-static struct edge steer(struct replicator *r, struct edge gradient, struct edge value)
-{
-    if (!edge_exists(r->coding)) {
-        struct edge after = replicate_number(r, INT64, r->options->after, "clock/codes/after");
-        r->coding =
-            replicate_op(r, "GreaterEqual", replicate_out(r->version), after, "clock/codes");
-    }
-    return replicate_op(r, "Switch", value, r->coding, "%s/uncoded",
-                        replicate_edge_name(r, gradient));
-}
-
 struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value)
 {
     if (value->as == PUSHED_FIRST)
@@ -100,8 +87,19 @@ struct edge replicate_push_first(struct replicator *r, const struct pushed_value
 struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value)
 {
     bool warms_up = r->options->after > 0;
-    struct edge steered = warms_up ? steer(r, gradient, value) : value;
-    struct edge after = warms_up ? (struct edge){steered.node, 1} : value;
+    struct edge steered = value, after = value;
+    if (warms_up && !edge_exists(r->coding)) {
+        /* A gradient that is coded after some updates crosses whole before, by the version that the
+         * worker computes from: members of a round of several have the same. */
+        struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
+        r->coding =
+            replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
+    }
+    if (warms_up) {
+        steered = replicate_op(r, "Switch", value, r->coding, "%s/uncoded",
+                               replicate_edge_name(r, gradient));
+        after = (struct edge){steered.node, 1};
+    }
     const struct node_output *output = &graph_node(r->from, gradient.node)->outputs[gradient.slot];
     const char *name = replicate_edge_text(r, gradient, "residual");
     struct edge residual = replicate_local(r, name, FLOAT32, &output->shape);

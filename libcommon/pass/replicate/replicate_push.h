@@ -8,13 +8,6 @@
 
 #include "pass/replicate/replicate_private.h"
 
-/* A sum over steps, in the result. */
-struct step_sum {
-    struct edge variable;
-    struct edge full; /* what is pushed, where it is due, */
-    struct edge rest; /* and what the variable then is to be */
-};
-
 /* replicate_clock.c: pushes, takes, the clock; the entries. */
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
@@ -63,9 +56,11 @@ bool replicate_is_steady(const struct replicator *r, const struct push *push);
 int replicate_add_dues(struct replicator *r);
 /* The edge by which a push tells the update where it is pushed at all. */
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
-/* The part of a gradient that is pushed if the clock's pushes are those of `node`. */
-struct edge replicate_hold(struct replicator *r, const struct push *push, const struct node *node,
-                           struct edge gradient);
+/* Returns whether the number is a multiple of `every`. */
+struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
+/* The value that is pushed for a gradient. */
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct pushed_value *value);
 int replicate_end_intervals(struct replicator *r, int push);
 /* The members of a round; dead in a round that has nothing of the push. */
 struct edge replicate_members(struct replicator *r, const struct push *push);
@@ -76,15 +71,6 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
 int replicate_add_local(struct replicator *r);
 /* The edge that a node of the worker reads for an edge of the source. */
 struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
-/* The value that is pushed for a gradient. */
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct pushed_value *value);
-/* Returns whether the number is a multiple of `every`. */
-struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
-/* The worker's sum of a gradient that `node` hands over; its reader sets the variable at the join,
- * and then. */
-struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
-                              struct edge gradient, struct edge due);
 int replicate_end_local(struct replicator *r);
 
 #endif

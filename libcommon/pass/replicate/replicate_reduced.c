@@ -70,17 +70,6 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
 
 /* ---- values that are reduced together, by one node ---- */
 
-/* Some values wait for nothing: initial values, which are not of a step, and gradients of the step
- * before, which were checked then. */
-static bool waits_for_checks(const struct replicator *r, const struct bucket_value *values,
-                             size_t n)
-{
-    bool waits = values->use != FOR_INITIAL;
-    for (size_t i = 0; i < n && waits && r->options->delay; i++)
-        waits = values[i].use == FOR_UPDATES;
-    return waits;
-}
-
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket)
 {
     const struct bucket_value *values = bucket->values.items;
@@ -106,7 +95,11 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     for (size_t i = 0; i < n; i++)
         replicate_note_reduced(r, (struct reduced_value){values[i].edge, build_slot(made, (int)i),
                                                          values[i].use, values[i].reduction, 0});
-    bool waits = waits_for_checks(r, values, n);
+    /* Some values wait for no checks: initial values, which are not of a step, and gradients of the
+     * step before, which were checked then. */
+    bool waits = use != FOR_INITIAL;
+    for (size_t i = 0; i < n && waits && r->options->delay; i++)
+        waits = values[i].use == FOR_UPDATES;
     for (size_t i = 0; i < r->from->nodes.n && waits; i++)
         if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
             replicate_wait(r, made, r->copy[i]);

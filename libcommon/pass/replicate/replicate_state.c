@@ -139,15 +139,6 @@ static struct edge recalled(struct replicator *r, const struct recall *recall,
     return replicate_op(r, "Merge", taken, read, "%s/recalled", name);
 }
 
-/* -0: what is added to it stays what it is, to the bit. */
-static struct edge add_nothing(struct replicator *r, const struct own_state *state)
-{
-    const char *name = replicate_text(r, name_of(r, state), "nothing");
-    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
-    struct edge zeros = replicate_zeros(r, name, output->type, &output->shape);
-    return replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", name);
-}
-
 /* Behind the node that sets it: of a code what it has lost, if the push counts. */
 static void lose_again(struct replicator *r, const struct own_state *state, int set,
                        struct edge open)
@@ -159,7 +150,12 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     struct code_edges again = coded->own;
     struct edge lost =
         replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
-    struct edge steered = replicate_op(r, "Switch", add_nothing(r, state), lost, "%s/Switch", name);
+    /* -0: what is added to it stays what it is, to the bit. */
+    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
+    const char *nothing = replicate_text(r, name_of(r, state), "nothing");
+    struct edge zeros = replicate_zeros(r, nothing, output->type, &output->shape);
+    zeros = replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", nothing);
+    struct edge steered = replicate_op(r, "Switch", zeros, lost, "%s/Switch", name);
     again.value = build_slot(steered, 1);
     if (r->err->code)
         return;
@@ -204,18 +200,6 @@ static void take_at_join(struct replicator *r, const struct own_state *state,
         lose_again(r, state, set.node, open);
 }
 
-/* Returns whether the clock asks for it: `asked` after a push, or when it joins. */
-static struct edge add_asked(struct replicator *r, struct edge asked)
-{
-    const struct attr mark = {WORKER_ASKED, attr_bool(true)};
-    struct edge variable = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
-    struct edge no = replicate_number(r, BOOL, 0, "clock/asked/no");
-    replicate_assign(r, &r->joined, variable, build_slot(replicate_out(r->join), 5),
-                     "clock/asked/join");
-    replicate_assign(r, &r->ends, variable, asked, "clock/asked/set");
-    return replicate_op(r, "Assign", variable, no, "clock/asked/rest");
-}
-
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
@@ -229,9 +213,17 @@ int replicate_keep_states(struct replicator *r, int push)
         tokens[i] = add_beside(r, state, "given", spec);
         replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
-    return r->states.n && !r->err->code ? replicate_add_rest(r, tokens, (int)r->states.n,
-                                                             add_asked(r, (struct edge){push, 2}))
-                                        : r->err->code;
+    if (!r->states.n || r->err->code)
+        return r->err->code;
+    /* Says whether the clock asks for it: after a push, or when the worker joins. */
+    const struct attr mark = {WORKER_ASKED, attr_bool(true)};
+    struct edge asked = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
+    struct edge no = replicate_number(r, BOOL, 0, "clock/asked/no");
+    replicate_assign(r, &r->joined, asked, build_slot(replicate_out(r->join), 5),
+                     "clock/asked/join");
+    replicate_assign(r, &r->ends, asked, ((struct edge){push, 2}), "clock/asked/set");
+    return replicate_add_rest(r, tokens, (int)r->states.n,
+                              replicate_op(r, "Assign", asked, no, "clock/asked/rest"));
 }
 
 int replicate_tell_clocks(struct replicator *r)

@@ -106,13 +106,6 @@ static inline enum item_phase pipeline_phase(const struct pipeline *pipeline, in
 
 /* replicate_stage.c: makes the pipeline, and finds the stage and phase of all that is in towers. */
 int pipeline_find(struct towers *t);
-/* The node that a node of the source is of the gradient of, told by its scope; -1: of none. */
-int pipeline_forward_of(const struct towers *t, const struct node *node);
-
-/* replicate_stage_cut.c: stages of a script that has none, about as long as each other, cut where
- * little has to cross. Sets `stage` and `told` of what is forward. */
-int pipeline_cut(struct towers *t, int n_stages);
-
 /* replicate_pipeline.c: orders the items of each stage. */
 int pipeline_order(struct towers *t);
 

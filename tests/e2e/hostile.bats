@@ -234,3 +234,30 @@ ends_well() { # NAME
         done
     done
 }
+
+@test "the key of a job is in no core file of its processes, whatever their links are" {
+    cat >core.py <<'PY'
+# Says which processes would leave the key in a core file: in memory without the flag `dd`.
+import re, sys
+key = bytes.fromhex(open(sys.argv[1]).read().strip())
+for pid in sys.argv[2:]:
+    with open(f'/proc/{pid}/smaps') as f:
+        areas = re.findall(r'^([0-9a-f]+)-([0-9a-f]+) rw.*?^VmFlags:(.*?)$', f.read(), re.M | re.S)
+    with open(f'/proc/{pid}/mem', 'rb') as memory:
+        for first, last, flags in areas:
+            memory.seek(int(first, 16))
+            bytes = memory.read(int(last, 16) - int(first, 16))
+            if ' dd' not in flags and (key in bytes or key.hex().encode() in bytes):
+                print(pid, first)
+PY
+    (umask 077 && openssl rand -hex 32 >core.key)
+    printf 'task ps:%s\n' "0 unix:core" "1 127.0.0.1:0" >core.cluster
+    local shard
+    for shard in 0 1; do
+        tf-ps serve -c core.cluster --task "ps:$shard" --key-file core.key 2>"core.$shard" 3>&- &
+        children+=($!)
+        soon 10 grep -q ready "core.$shard"
+    done
+    (: <"/proc/${children[-1]}/mem") 2>/dev/null || skip "may not look at a process"
+    [ -z "$(/usr/bin/python3 core.py core.key "${children[@]: -2}")" ]
+}

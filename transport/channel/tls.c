@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 #include "wire/encoder.h"
 
 struct tls {
-    unsigned char key[TLS_KEY_BYTES];
+    unsigned char *key; /* a page of its own, which core files leave out */
     char *name;
     void *context; /* NULL: OpenSSL is not loaded yet */
 };
@@ -54,8 +55,6 @@ int tls_load(struct tls *tls, struct error *err)
         code = load_module(err);
     if (!code && !tls->context && !(tls->context = module->context_new(tls->key, tls->name, err)))
         code = err->code;
-    if (tls->context) /* which has it now: memory goes into core files */
-        explicit_bzero(tls->key, sizeof tls->key);
     pthread_mutex_unlock(&loading);
     return code;
 }
@@ -128,6 +127,11 @@ struct tls *tls_new(const char *key_file, struct error *err)
     struct tls *tls = mem_alloc(sizeof *tls);
     error_clear(err);
     tls->name = mem_strdup(key_file);
+    tls->key =
+        mmap(NULL, TLS_KEY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (tls->key == MAP_FAILED)
+        mem_exhausted(TLS_KEY_BYTES);
+    madvise(tls->key, TLS_KEY_BYTES, MADV_DONTDUMP);
     if (!read_key(key_file, tls->key, err))
         return tls;
     tls_free(tls);
@@ -140,7 +144,8 @@ void tls_free(struct tls *tls)
         return;
     if (tls->context)
         module->context_free(tls->context);
-    explicit_bzero(tls->key, sizeof tls->key);
+    explicit_bzero(tls->key, TLS_KEY_BYTES);
+    munmap(tls->key, TLS_KEY_BYTES);
     mem_free(tls->name);
     mem_free(tls);
 }

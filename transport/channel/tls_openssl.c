@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/memory.h"
@@ -31,7 +30,7 @@
 struct tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
-    unsigned char *key; /* TLS_KEY_BYTES */
+    const unsigned char *key; /* TLS_KEY_BYTES, the caller's */
     char *name;
 };
 
@@ -133,8 +132,6 @@ static void context_free(void *argument)
     struct tls_context *context = argument;
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->method);
-    OPENSSL_cleanse(context->key, TLS_KEY_BYTES);
-    munmap(context->key, TLS_KEY_BYTES);
     mem_free(context->name);
     mem_free(context);
 }
@@ -163,14 +160,7 @@ static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *nam
                          struct error *err)
 {
     struct tls_context *context = mem_alloc(sizeof *context);
-    /* A page of its own, which core files leave out. */
-    unsigned char *page =
-        mmap(NULL, TLS_KEY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
-        mem_exhausted(TLS_KEY_BYTES);
-    madvise(page, TLS_KEY_BYTES, MADV_DONTDUMP);
-    memcpy(page, key, TLS_KEY_BYTES);
-    context->key = page;
+    context->key = key;
     context->name = mem_strdup(name);
     if (set_up(context))
         return context;

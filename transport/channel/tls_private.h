@@ -10,7 +10,8 @@
 #define TLS_KEY_BYTES 32
 
 struct tls_module {
-    /* `name` of the key is for messages. NULL: OpenSSL refused; the error is set. */
+    /* The key stays where it is. `name` of it is for messages. NULL: OpenSSL refused; the error is
+     * set. */
     void *(*context_new)(const unsigned char key[TLS_KEY_BYTES], const char *name,
                          struct error *err);
     void (*context_free)(void *context);

@@ -22,6 +22,7 @@
 #   make growth  time and memory of each tool by the size of many kinds of graphs: an hour
 #   make install PREFIX=/usr/local DESTDIR=            make uninstall, with the same two
 #     (install-files: the same of what is built already) make clean
+#   make deb     Debian packages in build/deb: programs, library, -dev and -doc
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 # CUDA=0: without the module for GPUs, which is built where nvcc is found; CUDA_ARCH="sm_80 sm_90".
 # FILTERS=1: the tools that rewrite graphs and data, alone; no kernels, links or checkpoints, and so
@@ -175,7 +176,7 @@ BENCH_bench := startup nullops loops train csv
 BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure mutants exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos signals check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure mutants exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos signals check-headers lint fuzz bench install install-files install-headers uninstall deb deb-files help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -563,6 +564,14 @@ uninstall: all
 		{ cd "$(TO)" 2>/dev/null || exit 0; xargs -0 rm -f; \
 		for folder in lib/tf-tools include/tf-tools share/tf-tools share/doc/tf-tools; do \
 			[ ! -d "$$folder" ] || find "$$folder" -depth -type d -empty -delete; done; }
+# Debian packages of an installation in /usr (deb-files: of what is built already).
+DEBS ?= $(BUILD)/deb
+deb: all
+	@scripts/setup build deb
+	@$(MAKE) -s deb-files
+deb-files:
+	@rm -rf "$(DEBS)" && $(MAKE) -s install-files DESTDIR="$(abspath $(DEBS))/stage" PREFIX=/usr >/dev/null
+	@scripts/deb "$(DEBS)" $(VERSION)
 help:
 	@sed -n '/^#/!q; 2d; s/^# //p' Makefile
 

@@ -13,15 +13,6 @@ setup_file() {
     make -s -C "$root" install-files CPU_ISAS="$(isas)" PREFIX="$BATS_FILE_TMPDIR/prefix"
 }
 
-# Those that are built.
-isas() {
-    local module
-    for module in "$root"/build/lib/tf-tools/cpu-*.so; do
-        module=${module##*/cpu-}
-        printf '%s ' "${module%.so}"
-    done
-}
-
 setup() {
     [ "${BUILD:-build}" = build ] || skip "sanitizers want their own libraries first"
     use_tools

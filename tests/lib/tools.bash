@@ -67,3 +67,12 @@ end_pids() {
         kill -CONT "$pid" 2>/dev/null || true
     done
 }
+
+# The instruction sets that kernels are built for.
+isas() {
+    local module
+    for module in "$root"/build/lib/tf-tools/cpu-*.so; do
+        module=${module##*/cpu-}
+        printf '%s ' "${module%.so}"
+    done
+}

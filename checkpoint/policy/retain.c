@@ -12,23 +12,21 @@ bool retain_has_rules(const struct retain_policy *p)
            p->best > 0 || p->every > 0;
 }
 
-static bool has_any_of(const char *name, const char *const *words, size_t n)
-{
-    while (n > 0 && !strcasestr(name, words[n - 1]))
-        n--;
-    return n > 0;
-}
-
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low, struct error *err)
 {
-    static const char *const low[] = {"loss", "error", "perplexity", "cost", "mse", "mae"};
-    static const char *const high[] = {"acc", "auc", "precision", "recall", "f1", "r2", "top_k"};
+    static const char *const words[] = {"loss", "error", "perplexity", "cost",      "mse",
+                                        "mae",  "acc",   "auc",        "precision", "recall",
+                                        "f1",   "r2",    "top_k"};
+    const size_t n_low = 6, n = sizeof words / sizeof *words;
     char *name = arena_strdup(arena, text), *colon = strrchr(name, ':');
     bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
-    *is_low = said ? colon[2] == 'i' : has_any_of(name, low, sizeof low / sizeof *low);
+    size_t i = 0;
+    while (!said && i < n && !strcasestr(name, words[i]))
+        i++;
+    *is_low = said ? colon[2] == 'i' : i < n_low;
     if (said)
         *colon = '\0';
-    if (said || *is_low || has_any_of(name, high, sizeof high / sizeof *high))
+    if (i < n)
         return name;
     error_set(err, ERR_USAGE, "is less of it better, or more? %s:min or %s:max", text, text);
     return NULL;

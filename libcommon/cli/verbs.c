@@ -115,7 +115,8 @@ void option_describe(const struct option_table *table, const struct option_row *
 {
     struct str takers = STR_INIT;
     int n = list_takers(&takers, table, row->name, ", ");
-    if (n && n <= TAKERS_MOST)
+    const struct option_verb *bare = option_verb_find(table, "");
+    if (n && n <= TAKERS_MOST && !(bare && option_lists(bare->options, row->name)))
         str_printf(out, "%s: ", str_text(&takers));
     str_append(out, row->help);
     str_release(&takers);

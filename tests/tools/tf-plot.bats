@@ -287,3 +287,9 @@ END
     cat width
     [ "$(cat width)" = 119 ]
 }
+
+@test "help names the verbs of an option only where a picture without a verb has none" {
+    tf-plot --help >help
+    finds -E '^ +--title TEXT +above the picture$' help
+    finds -E '^ +--bins N +histogram: of a histogram' help
+}

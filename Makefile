@@ -148,6 +148,9 @@ BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part r
 # What programs share, or have put into a file of its own: each takes what it calls.
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # Programs of the build only: the manual pages come from the programs themselves.
+# The one that names them all, and the page of what they have in common.
+OVERVIEW := $(BUILD)/bin/tf
+OVERVIEW_MAN := $(if $(SANITIZE)$(CROSS_COMPILE),,$(BUILD)/man/tf-tools.7)
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/*.c)) $(BUILD)/tests/unit/ops/cases
@@ -177,7 +180,7 @@ BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
 .PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure mutants exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos signals check-headers lint fuzz bench install install-files install-headers uninstall deb deb-files help clean
-all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
+all: $(BINS) $(OVERVIEW) $(MANS) $(OVERVIEW_MAN) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
 FAKE_CUDA := $(BUILD)/tests/lib/cuda.so
@@ -381,6 +384,12 @@ $(BUILD)/man/%.1: $(BUILD)/bin/%
 $(SCRIPT_TOOLS:%=$(BUILD)/man/tf-%.1): $(BUILD)/man/tf-%.1: $(BUILD)/lib/tf-tools/%/options
 	@mkdir -p $(@D)
 	$(EMULATOR) $< --man >$@
+$(OVERVIEW): scripts/tf
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+$(BUILD)/man/tf-tools.7: $(OVERVIEW) $(BINS)
+	@mkdir -p $(@D)
+	$< --man >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Says how far it is: a build takes minutes.
@@ -532,15 +541,17 @@ install-files: install-headers
 		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' \
 		'Version: $(VERSION)' 'Cflags: -I"$${includedir}"' \
 		'Libs: -L"$${libdir}" -Wl,-rpath,"$${libdir}" -ltf-tools' >"$(TO)/lib/pkgconfig/tf-tools.pc"
-	$(call put,bin,$(BINS),755)
+	$(call put,bin,$(BINS) $(OVERVIEW),755)
 	$(foreach tool,tool $(SCRIPT_TOOLS),$(call put,lib/tf-tools/$(tool),$(filter \
 		$(BUILD)/lib/tf-tools/$(tool)/%,$(SCRIPT_PARTS))) && \
 		$(call put,lib/tf-tools/$(tool),$(filter $(BUILD)/lib/tf-tools/$(tool)/%, \
 		$(SCRIPT_PROGRAMS:%=$(BUILD)/lib/tf-tools/%)),755) &&) :
 	$(call put,share/man/man1,$(MANS))
+	$(call put,share/man/man7,$(OVERVIEW_MAN))
+	[ -z "$(OVERVIEW_MAN)" ] || echo '.so man7/tf-tools.7' >"$(TO)/share/man/man1/tf.1"
 	$(call put,share/tf-tools/prelude,$(PRELUDE))
 	$(call put,share/bash-completion/completions,scripts/completion/tf-tools)
-	for tool in $(notdir $(BINS)); do \
+	for tool in $(notdir $(BINS) $(OVERVIEW)); do \
 		ln -sf tf-tools "$(TO)/share/bash-completion/completions/$$tool" || exit; done
 	$(call put,share/zsh/site-functions)
 	install -m 644 scripts/completion/tf-tools "$(TO)/share/zsh/site-functions/_tf-tools"

@@ -52,6 +52,9 @@ offers() { # EXPECTED WORD...
     offers 'list' tf-ckpt li
     offers 'csv cut' tf-data c
     offers 'serve' tf-exec ser
+    offers 'part place plot ps' tf p
+    offers 'save serve stats status stop' tf ps s
+    offers '--keep-last' tf ckpt forget --keep-l
     offers 'MatMul' tf-op show MatM
     offers 'test train' tf-data csv f x = 1 --part t
     offers '--keep-last' tf-ckpt forget --keep-l

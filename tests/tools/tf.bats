@@ -1,0 +1,48 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf, which names all tools and calls them, and its manual page.
+# shellcheck disable=SC2154  # root is of use_tools, stderr of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+@test "alone it lists all tools, each with what its own help says" {
+    local tool
+    tf >listed
+    for tool in "$(dirname "$(command -v tf)")"/tf-*; do
+        tool=${tool##*/}
+        printf '  %-13s %s\n' "$tool" "$("$tool" --help | sed -n '1s/^[^:]*: //p')"
+    done | sort >expected
+    grep '^  tf-[a-z]*  ' listed | sort | diff expected -
+    tf --help | diff listed -
+    [ "$(tf --version)" = "tf $(tf-show --version | cut -d' ' -f2)" ]
+}
+
+@test "with a tool it is that tool, its input, output and status" {
+    tf graph -e 'x = Const(2.0) * 3' | tf exec -g - --fetch x | tf show | finds -x 'step 1  x 6'
+    run --separate-stderr -64 tf show --nonsense
+    [[ $stderr = "tf-show: "* ]]
+    local wrong
+    for wrong in shw ../tf-show --nonsense ''; do
+        run --separate-stderr -64 tf "$wrong"
+        [ "$stderr" = "tf: '$wrong' is no tool; tf alone lists them" ]
+        [ -z "$output" ]
+    done
+}
+
+@test "the manual page names all tools and has no mistake that man sees" {
+    tf --man >tf-tools.7
+    local tool
+    for tool in "$(dirname "$(command -v tf)")"/tf-*; do
+        finds -F ".BR ${tool##*/} (1)" <<<"$(sed 's/\\-/-/g' tf-tools.7)"
+    done
+    command -v man >/dev/null || skip "no man here"
+    man --warnings -l tf-tools.7 >page 2>said
+    diff said /dev/null
+    finds 'TF-TOOLS(7)' page
+}

@@ -96,20 +96,18 @@ static void send_chunk(struct peer *to, const struct sum_part *said, const struc
 
 /* ---- sums ---- */
 
-static struct held_sum **find_sum(struct sum_server *server, const struct sum_part *said)
+/* Makes it if need be. */
+static struct held_sum **get_sum(struct sum_server *server, const struct sum_part *said)
 {
-    struct held_sum **at = &server->sums;
+    struct held_sum **at = &server->sums, *sum;
     while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
                    (*at)->key.iteration != said->key.iteration ||
                    strcmp((*at)->name, said->key.name) != 0 ||
                    strcmp(said->members[0].via.str.ptr, (*at)->members[0]) != 0))
         at = &(*at)->next;
-    return at;
-}
-
-static struct held_sum **make_sum(struct sum_server *server, const struct sum_part *said)
-{
-    struct held_sum *sum = mem_alloc(sizeof *sum);
+    if (*at)
+        return at;
+    *at = sum = mem_alloc(sizeof *sum);
     sum->name = mem_strdup(said->key.name);
     sum->key = said->key;
     sum->index = said->index;
@@ -120,9 +118,7 @@ static struct held_sum **make_sum(struct sum_server *server, const struct sum_pa
     sum->parts = mem_array((size_t)sum->n, sizeof *sum->parts);
     for (int i = 0; i < sum->n; i++)
         sum->members[i] = mem_strdup(said->members[i].via.str.ptr);
-    sum->next = server->sums;
-    server->sums = sum;
-    return &server->sums;
+    return at;
 }
 
 static void drop_sum(struct held_sum **at)
@@ -157,9 +153,7 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
     if (waiting > SUM_SERVER_HELD_MAX - bytes)
         return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
                          said->key.name);
-    struct held_sum **at = find_sum(server, said), *sum = *at;
-    if (!sum)
-        sum = *(at = make_sum(server, said));
+    struct held_sum **at = get_sum(server, said), *sum = *at;
     bool fits = sum->n == said->n && sum->divides == said->divides;
     for (int i = 0; i < sum->n && fits; i++)
         fits = !strcmp(said->members[i].via.str.ptr, sum->members[i]) &&

@@ -7,7 +7,6 @@
 
 #include "base/map.h"
 #include "exec/device/communicator.h"
-#include "exec/step/collective_kernel.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
@@ -18,24 +17,6 @@ struct worker_device {
 };
 
 #define DEVICE_COLUMNS ((int64_t)(sizeof(struct worker_device) / sizeof(int64_t)))
-
-static enum by_device asked(const struct graph *graph)
-{
-    enum by_device by = BY_DEVICE_NEVER;
-    for (size_t i = 0; i < graph->nodes.n && by == BY_DEVICE_NEVER; i++)
-        if (node_round(graph_node(graph, (int)i)) == ROUND_REDUCE)
-            by = collective_by_device(graph_node(graph, (int)i));
-    return by;
-}
-
-static struct device *find_device(const struct worker *worker)
-{
-    struct device *found = NULL;
-    for (size_t i = 0; i < worker->devices.devices.n && !found; i++)
-        if (worker->devices.devices.items[i]->communicators)
-            found = worker->devices.devices.items[i];
-    return found;
-}
 
 /* `why` says what is missing here. */
 static void describe(const struct worker *worker, struct device *device,
@@ -70,13 +51,16 @@ static int compare(const struct worker *worker, const struct worker_device *all,
 
 int worker_join_devices(struct worker *worker, struct error *err)
 {
-    enum by_device by = asked(worker->options.graph);
-    struct device *device = find_device(worker);
+    enum by_device by = worker_find_exchanges(worker->options.graph).by_device;
+    struct device *device = NULL;
     struct error missing = ERROR_INIT, unlike = ERROR_INIT;
     struct worker_device facts;
     struct tensor all = TENSOR_INIT;
     if (by == BY_DEVICE_NEVER)
         return 0;
+    for (size_t i = 0; i < worker->devices.devices.n && !device; i++)
+        if (worker->devices.devices.items[i]->communicators)
+            device = worker->devices.devices.items[i];
     describe(worker, device, &facts, &missing);
     const struct worker_row row = {
         .key = {"=devices", 0, 0}, .items = &facts.kind, .n = DEVICE_COLUMNS};

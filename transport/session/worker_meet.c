@@ -12,25 +12,18 @@
 
 #define DEFAULT_SECONDS 30
 
-static bool has_collective(const struct worker *worker)
+struct graph_exchanges worker_find_exchanges(const struct graph *graph)
 {
-    const struct graph *graph = worker->options.graph;
-    bool has = false;
+    struct graph_exchanges found = {.by_device = BY_DEVICE_NEVER};
     for (size_t i = 0; i < graph->nodes.n; i++) {
-        enum op_round round = node_round(graph_node(graph, (int)i));
-        has |= round == ROUND_REDUCE || round == ROUND_ROUTE;
+        const struct node *node = graph_node(graph, (int)i);
+        bool reduces = node_round(node) == ROUND_REDUCE;
+        found.any |= reduces || node_round(node) == ROUND_ROUTE;
+        found.by_servers |= reduces && collective_by_servers(node);
+        if (reduces && found.by_device == BY_DEVICE_NEVER)
+            found.by_device = collective_by_device(node);
     }
-    return has;
-}
-
-/* Returns whether some sum is to go by the shards of the cluster, as servers. */
-static bool goes_by_servers(const struct graph *graph)
-{
-    bool served = false;
-    for (size_t i = 0; i < graph->nodes.n && !served; i++)
-        served = node_round(graph_node(graph, (int)i)) == ROUND_REDUCE &&
-                 collective_by_servers(graph_node(graph, (int)i));
-    return served;
+    return found;
 }
 
 /* Those that meet: the job's tasks by index, a member's rank is its place among them; and servers.
@@ -62,7 +55,7 @@ static void add_job(struct meeting_tasks *all, const struct cluster *cluster, co
 static int find_tasks(const struct worker *worker, struct meeting_tasks *all, struct error *err)
 {
     const struct member *member = &worker->member;
-    bool served = goes_by_servers(worker->options.graph);
+    bool served = worker_find_exchanges(worker->options.graph).by_servers;
     all->n = cluster_count(&member->cluster, member->job_name);
     all->n_servers = served ? cluster_count(&member->cluster, SHARD_JOB) : 0;
     if (served && !all->n_servers)
@@ -109,7 +102,8 @@ int worker_open_collective(struct worker *worker, struct error *err)
 {
     struct member *member = &worker->member;
     struct meeting_tasks all = {.n = 0};
-    if (cluster_count(&member->cluster, member->job_name) < 2 || !has_collective(worker))
+    if (cluster_count(&member->cluster, member->job_name) < 2 ||
+        !worker_find_exchanges(worker->options.graph).any)
         return 0;
     int code = find_tasks(worker, &all, err);
     const struct collective_tasks group = {all.names, all.n, all.n_servers};

@@ -45,6 +45,14 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
 int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
                     const struct tensor *value, struct tensor *result, struct error *err);
 
+/* worker_meet.c: whether nodes of the graph exchange values, some by the shards of the cluster, as
+ * servers, and some by devices. */
+struct graph_exchanges {
+    bool any, by_servers;
+    enum by_device by_device;
+};
+struct graph_exchanges worker_find_exchanges(const struct graph *graph);
+
 /* ---- worker_devices.c ---- */
 
 /* After the workers have met: has their devices add, if the graph asks for it. ERR_UNAVAILABLE: it

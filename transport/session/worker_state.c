@@ -174,18 +174,6 @@ struct saved_state {
     bool has_others;
 };
 
-static int64_t n_saved(const struct saved_state *state)
-{
-    return 1 + (state->has_others ? state->others.shape.dims[0] : 0);
-}
-
-/* Returns the i-th value that was saved; the worker that saved has the least rank. */
-static const void *saved_value(const struct saved_state *state, int64_t i)
-{
-    size_t bytes = tensor_bytes(&state->saved.value);
-    return i ? (const char *)state->others.data + (size_t)(i - 1) * bytes : state->saved.value.data;
-}
-
 static int check_saved(const struct saved_state *state, struct error *err)
 {
     const struct node *node = state->saved.node;
@@ -198,52 +186,39 @@ static int check_saved(const struct saved_state *state, struct error *err)
     return 0;
 }
 
-/* Elements of one value: all, or those of a part of its rows. */
-struct element_range {
-    int64_t first, count;
-};
-
-static struct element_range part_of(const struct tensor *value, int64_t k, int64_t n)
-{
-    int64_t rows = value->shape.dims[0], row = rows ? tensor_count(value) / rows : 0;
-    struct row_range part = collective_part(rows, n, k);
-    return (struct element_range){part.first * row, part.count * row};
-}
-
-/* Those that were saved of which one value is made, and its elements. */
-struct saved_terms {
-    int64_t rank, of_n; /* of workers rank, rank + n, ... */
-    struct element_range range;
-};
-
-/* Their sum, in the order of their ranks. */
-static void add_saved(const struct saved_state *state, struct saved_terms of, void *to)
-{
-    int64_t n_values = 0;
-    size_t offset = (size_t)of.range.first * dtype_bytes(state->saved.value.type);
-    const void **values = mem_array((size_t)n_saved(state), sizeof *values);
-    for (int64_t i = 0; i < n_saved(state); i++)
-        if ((state->has_others ? tensor_get_int64(&state->ranks, i) : 0) % of.of_n == of.rank)
-            values[n_values++] = (const char *)saved_value(state, i) + offset;
-    const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
-    if (n_values)
-        collective_sum(&terms, (char *)to + offset, NULL, of.range.count);
-    mem_free(values);
-}
-
-/* Value k of the stack of n. */
-static void give_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
+/* Makes value k of the stack of n: the sum, by rank, of those of workers k, k + n, ...; of rows
+ * that are parted, of all workers', in part k. */
+static void sum_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
 {
     const struct tensor *value = &state->saved.value;
     const char *how = node_string(state->saved.node, PER_WORKER);
-    const struct element_range all = {0, tensor_count(value)};
-    void *to = (char *)stack->data + (size_t)k * tensor_bytes(value);
-    if (!strcmp(how, PER_WORKER_SAME))
-        memcpy(to, value->data, tensor_bytes(value));
-    else if (!strcmp(how, PER_WORKER_ROWS))
-        add_saved(state, (struct saved_terms){0, 1, part_of(value, k, n)}, to);
-    else
-        add_saved(state, (struct saved_terms){k, n, all}, to);
+    bool has_parts = !strcmp(how, PER_WORKER_ROWS);
+    size_t bytes = tensor_bytes(value), n_saved = 1, n_values = 0;
+    char *to = (char *)stack->data + (size_t)k * bytes;
+    struct row_range range = {0, tensor_count(value)}; /* of elements */
+    if (!strcmp(how, PER_WORKER_SAME)) {
+        memcpy(to, value->data, bytes);
+        return;
+    }
+    if (has_parts) {
+        int64_t rows = value->shape.dims[0], row = rows ? range.count / rows : 0;
+        range = collective_part(rows, n, k);
+        range = (struct row_range){range.first * row, range.count * row};
+    }
+    size_t offset = (size_t)range.first * dtype_bytes(value->type);
+    if (state->has_others)
+        n_saved += (size_t)state->others.shape.dims[0];
+    const void **values = mem_array(n_saved, sizeof *values);
+    for (size_t i = 0; i < n_saved; i++) {
+        const char *saved = i ? (char *)state->others.data + (i - 1) * bytes : value->data;
+        int64_t rank = state->has_others ? tensor_get_int64(&state->ranks, (int64_t)i) : 0;
+        if (has_parts || rank % n == k)
+            values[n_values++] = saved + offset;
+    }
+    const struct collective_terms terms = {value->type, values, (int)n_values, 0};
+    if (n_values)
+        collective_sum(&terms, to + offset, NULL, range.count);
+    mem_free(values);
 }
 
 /* The values of n workers; zeros where nothing was saved. */
@@ -261,7 +236,7 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
         state.has_others = worker_state_get(state_of(worker, node), &state.ranks, &state.others);
         code = check_saved(&state, err);
         for (int64_t k = 0; !code && k < n; k++)
-            give_saved(&state, k, n, stack);
+            sum_saved(&state, k, n, stack);
     }
     *updates = state.saved.updates;
     worker_state_clear(state_of(worker, node));

@@ -32,16 +32,24 @@ void rows_call(struct process_group *group, struct collective_round *r,
     r->root = collective_group_rank(&call->group, group->interface.rank, call->root);
     r->wants = call->rows != NULL;
     r->routed = mem_array((size_t)r->n + 1, sizeof *r->routed);
+    int n = collective_group_size(&r->group, group->interface.size), root = -1;
+    if (r->has_root && r->root >= 0 && r->root < group->interface.size &&
+        round_meets(group, r, (int)r->root))
+        root = collective_group_place(&r->group, (int)r->root);
     for (int v = 0; v < r->n; v++) {
+        struct routed_value *routed = &r->routed[v];
         enum collective_kind kind = r->kinds[v];
         const struct shape *shape = &r->own[v].shape;
         if (!collective_routes(kind, r->has_root))
             continue;
-        r->routed[v] = (struct routed_value){.is_routed = true,
-                                             .at = r->n_routed++,
-                                             .unit = collective_row_elements(kind, shape),
-                                             .brought = collective_rows(kind, shape),
-                                             .wanted = r->wants ? call->rows[v] : 0};
+        *routed = (struct routed_value){.is_routed = true,
+                                        .at = r->n_routed++,
+                                        .unit = collective_row_elements(kind, shape),
+                                        .brought = collective_rows(kind, shape),
+                                        .wanted = r->wants ? call->rows[v] : 0,
+                                        .counts = mem_array(2 * (size_t)n, sizeof(int64_t))};
+        routed->routing = (struct row_routes){kind, n, root, routed->counts, NULL};
+        routed->counts[collective_group_place(&r->group, group->interface.rank)] = routed->brought;
     }
 }
 
@@ -105,24 +113,15 @@ static struct tensor own_rows(const struct collective_round *r, int value, struc
     return tensor_piece(&r->own[value], rows.first * unit, rows.count * unit);
 }
 
+/* The rows that the member gets if all of the group take part. */
 static struct tensor piece_for(const struct process_group *group, const struct collective_round *r,
                                int rank, int value)
 {
+    const struct row_routes *routing = &r->routed[value].routing;
     int own = collective_group_place(&r->group, group->interface.rank);
-    int n = collective_group_size(&r->group, group->interface.size);
-    int64_t *brought = mem_array((size_t)n, sizeof *brought);
     struct row_range rows = {0, 0};
-    bool has_root = r->has_root && r->root >= 0 && r->root < group->interface.size &&
-                    round_meets(group, r, (int)r->root);
-    const struct row_routes routing = {
-        .kind = r->kinds[value],
-        .n = n,
-        .root = has_root ? collective_group_place(&r->group, (int)r->root) : -1,
-        .brought = brought};
-    brought[own] = r->routed[value].brought;
-    if (r->has_root == has_root)
-        rows = collective_rows_of(&routing, own, collective_group_place(&r->group, rank));
-    mem_free(brought);
+    if (r->has_root == (routing->root >= 0)) /* else it is of no member */
+        rows = collective_rows_of(routing, own, collective_group_place(&r->group, rank));
     return own_rows(r, value, rows);
 }
 
@@ -296,15 +295,10 @@ static int route(struct process_group *group, struct collective_round *r, int va
                  struct error *err)
 {
     struct routed_value *routed = &r->routed[value];
-    int64_t *brought = mem_array(2 * (size_t)r->n_members, sizeof *brought);
-    int64_t *wanted = brought + r->n_members;
+    int64_t *brought = routed->counts, *wanted = brought + r->n_members;
     struct tensor like = r->own[value];
-    routed->counts = brought;
-    routed->routing = (struct row_routes){.kind = r->kinds[value],
-                                          .n = r->n_members,
-                                          .root = -1,
-                                          .brought = brought,
-                                          .wanted = r->wants ? wanted : NULL};
+    routed->routing =
+        (struct row_routes){r->kinds[value], r->n_members, -1, brought, r->wants ? wanted : NULL};
     for (int k = 0; k < r->n_members; k++) {
         const struct round_contribution *c = &r->contributions[r->members[k]];
         const uint64_t own[2] = {(uint64_t)routed->brought, (uint64_t)routed->wanted};

@@ -16,7 +16,7 @@ struct routed_value {
     int at;                    /* which of those that are */
     int64_t unit;              /* elements of a row */
     int64_t brought, wanted;   /* here */
-    struct row_routes routing; /* since the round is settled */
+    struct row_routes routing; /* of the group; since the round is settled of who takes part */
     int64_t *counts;           /* the routing's */
 };
 

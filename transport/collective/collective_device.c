@@ -42,9 +42,9 @@ struct device_sums {
     pthread_t thread;
     atomic_bool gives_up;
     struct communicator *communicator; /* the thread's own */
+    bool has_joined;                   /* or failed to; the loop's thread's own */
     /* With the group's lock: */
     pthread_cond_t changed;
-    enum { JOIN_WAITS, JOIN_DONE, JOIN_FAILED } join;
     bool closing;
     struct error failed;  /* nothing is added any more */
     uint64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
@@ -286,6 +286,11 @@ static void look_after(struct device_sums *sums)
     sums->communicator = NULL;
 }
 
+static void end_join(void *context)
+{
+    ((struct device_sums *)context)->has_joined = true;
+}
+
 static void *run_sums(void *argument)
 {
     struct device_sums *sums = argument;
@@ -296,10 +301,9 @@ static void *run_sums(void *argument)
     pthread_mutex_lock(&sums->group->lock);
     if (!sums->communicator)
         device_sums_give_up(sums, &err);
-    sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
     bool closing = sums->closing;
     pthread_mutex_unlock(&sums->group->lock);
-    group_wake(sums->group);
+    loop_post(hub_loop(sums->group->hub), end_join, sums);
     while (!closing) {
         struct device_sum *s = wait_for_sum(sums, &closing);
         if (s && s->is_enqueued) {
@@ -319,11 +323,7 @@ static void *run_sums(void *argument)
 
 static bool is_joined(void *context)
 {
-    struct device_sums *sums = context;
-    pthread_mutex_lock(&sums->group->lock);
-    bool over = sums->join != JOIN_WAITS;
-    pthread_mutex_unlock(&sums->group->lock);
-    return over;
+    return ((const struct device_sums *)context)->has_joined;
 }
 
 int collective_links_add_on(struct collective *collective, struct device *device,
@@ -347,7 +347,7 @@ int collective_links_add_on(struct collective *collective, struct device *device
     while (!loop_run_until(hub_loop(group->hub), is_joined, sums, -1))
         ;
     pthread_mutex_lock(&sums->group->lock);
-    if (sums->join == JOIN_FAILED)
+    if (sums->failed.code)
         *err = sums->failed;
     pthread_mutex_unlock(&sums->group->lock);
     collective->adds_on = err->code ? NULL : device;

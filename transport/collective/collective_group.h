@@ -76,8 +76,6 @@ static inline int count_servers(const struct process_group *group)
 int server_of(const struct process_group *group, const struct collective_round *round,
               uint64_t number);
 
-/* Wakes the one that runs the loop until something is true. Any thread. */
-void group_wake(struct process_group *group);
 /* Takes the word that the member has begun the step last, and all are to end (collective_join.c).
  * */
 void end_take(struct process_group *group, int rank, int64_t step);

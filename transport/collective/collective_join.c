@@ -84,16 +84,6 @@ struct awaited_call {
     bool done; /* the loop's thread's own */
 };
 
-static void look_again(void *argument)
-{
-    (void)argument;
-}
-
-void group_wake(struct process_group *group)
-{
-    loop_post(hub_loop(group->hub), look_again, NULL);
-}
-
 static void set_done(void *context)
 {
     ((struct awaited_call *)context)->done = true;

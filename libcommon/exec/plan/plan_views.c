@@ -128,7 +128,8 @@ static void add_reads(use_vec *reads, const use_vec *more)
     vec_each(use, more) {
         bool known = false;
         for (size_t k = 0; k < reads->n && !known; k++)
-            known = reads->items[k].variable == use->variable;
+            known = reads->items[k].variable == use->variable &&
+                    (use->may_lack || !reads->items[k].may_lack);
         if (!known)
             vec_push(reads, *use);
     }

@@ -110,6 +110,28 @@ END
     [[ $stderr = *UnsortedSegmentSum* ]]
 }
 
+@test "rows of weight 0 are as if they were not there, in short last batches too" {
+    printf '%s\n' c,y,w 0,0,1 1,0,2 1,1,1 2,2,0 2,1,0 >w.csv
+    tf-graph -o c -e '
+        c = Placeholder{dtype = int32, shape = {-1}}
+        y = Placeholder{dtype = int32, shape = {-1}}
+        w = Placeholder{dtype = float32, shape = {-1}}
+        local o = {classes = 3, average = "macro", weights = w}
+        precision = metric.precision(c, y, o)
+        recall = metric.recall(c, y, o)
+        f1 = metric.f1(c, y, o)
+        accuracy = metric.accuracy(c, y, {weights = w})
+        entry.eval = {precision, recall, f1, accuracy}'
+    local rows expected # of three rows: (1 + 1/3) / 2, (1/3 + 1) / 2, (1/2 + 1/2) / 2, 2/4
+    expected='{"precision":0.667,"recall":0.667,"f1":0.5,"accuracy":0.5}'
+    for rows in 1-3 1-5; do
+        tf-data csv w.csv c=c:int32 y=y:int32 w=w --rows "$rows" --batch 2 |
+            tf-exec -g c --run eval | tf-show --json |
+            jq -c '{precision, recall, f1, accuracy} | map_values(. * 1000 | round / 1000)' >got
+        [ "$(cat got)" = "$expected" ]
+    done
+}
+
 @test "a confusion matrix has the names of classes on both sides" {
     printf '%s\n' a,risk 1,low 0,high 1,high 0,high 1,low >p.csv
     tf-data csv p.csv a=a:int32 y=risk:category --fit prep.json --batch 2 >rec

@@ -55,6 +55,35 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
     return variables;
 }
 
+/* Returns whether an output may be the memory of an input, as it is. */
+static bool hands_on(const struct node *node)
+{
+    enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW | OP_STATEFUL };
+    const struct op_identity *identity = &node->op->def->identity;
+    bool may_be_input = identity->when != SAME_NEVER && identity->when != SAME_OPERAND;
+    return may_be_input || node->op->def->flags & FLAGS;
+}
+
+/* Goes round until nothing changes: values also go back, to the next iteration. */
+const bool *access_shown(const struct graph *graph, const int *order, const int *variables,
+                         const bool *changed, struct arena *memory)
+{
+    bool found, *shown = arena_array(memory, graph->nodes.n + 1, sizeof *shown);
+    do {
+        found = false;
+        for (size_t i = 0; i < graph->nodes.n; i++) {
+            const struct node *node = graph_node(graph, order[i]);
+            int variable = variables[node->id];
+            bool shows = shown[node->id] || (variable >= 0 && changed[variable]);
+            for (int k = 0; k < node->n_inputs && !shows && hands_on(node); k++)
+                shows = edge_exists(node->inputs[k]) && shown[node->inputs[k].node];
+            found |= shows != shown[node->id];
+            shown[node->id] = shows;
+        }
+    } while (found);
+    return shown;
+}
+
 int access_variable_at(const struct graph *graph, const int *variables, struct edge edge)
 {
     bool is_ref = edge.slot >= 0 && graph_node(graph, edge.node)->outputs[edge.slot].is_ref;

@@ -19,6 +19,11 @@ const int *access_variables(const struct graph *graph, struct arena *memory);
 /* The same of what an edge brings; it may be a variable's value. */
 int access_variable_at(const struct graph *graph, const int *variables, struct edge edge);
 
+/* Finds by node whether what it gives may be memory, as it is, of a variable of which `changed`
+ * says so, by their nodes. `order` is topological. In the arena's memory. */
+const bool *access_shown(const struct graph *graph, const int *order, const int *variables,
+                         const bool *changed, struct arena *memory);
+
 /* Adds the node's edges and, in the order of its inputs, accesses; of reads outside of loops copies
  * would do. */
 void access_add_node(struct access_graph *accesses, const struct graph *graph, const int *variables,

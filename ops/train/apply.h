@@ -14,7 +14,8 @@
 struct apply_arguments {
     void *w, *slots[APPLY_SLOTS_MAX]; /* NULL: the rule has none there */
     const void *g;
-    int64_t n; /* elements of the gradient, by which as many of the others change */
+    enum dtype g_type; /* the variable's; of 16 bits, where that is float32 */
+    int64_t n;         /* elements of the gradient, by which as many of the others change */
     const void *scalars[APPLY_SCALARS_MAX]; /* in declared order; NULL: the rule has no more */
     bool nesterov;
 };

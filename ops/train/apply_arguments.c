@@ -71,6 +71,7 @@ int apply_collect(struct kernel_call *call, const struct apply_inputs *form,
                                    call->node->op->inputs[i].name, (long long)form->first_row,
                                    shape_text(&in->shape), shape_text(&updated->shape));
             arguments->g = in->data;
+            arguments->g_type = in->type;
             arguments->n = tensor_count(in);
             break;
         case APPLY_REFERENCE:
@@ -152,7 +153,9 @@ int apply_batch_open(struct kernel_call *call, const struct apply_batch *in)
 void apply_batch_collect(const struct kernel_call *call, const struct apply_batch *in, int first,
                          int n, struct apply_arguments *arguments)
 {
-    struct apply_arguments each = {.nesterov = in->nesterov};
+    struct apply_arguments each = {
+        .nesterov = in->nesterov,
+        .g_type = call->in[in->computes ? 0 : gradient_input(in, first)]->type};
     for (int k = 0; k < in->n_scalars; k++)
         each.scalars[k] = call->in[scalar_input(in, k)]->data;
     for (int i = 0; i < n; i++) {

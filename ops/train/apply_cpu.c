@@ -100,6 +100,24 @@ static int run_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+/* The address behind the first `elements`. */
+static void *skip(void *data, int64_t elements, enum dtype type)
+{
+    return data ? (char *)data + elements * (int64_t)dtype_bytes(type) : NULL;
+}
+
+/* Gives the same of elements from `at` on, by a gradient that begins there. */
+static struct apply_arguments from_element(const struct apply_arguments *u, int64_t at,
+                                           const void *gradient, enum dtype type)
+{
+    struct apply_arguments rest = *u;
+    rest.w = skip(u->w, at, type);
+    for (int k = 0; k < APPLY_SLOTS_MAX; k++)
+        rest.slots[k] = skip(u->slots[k], at, type);
+    rest.g = gradient;
+    return rest;
+}
+
 /* In 16 bits a block of the variable, its slots and the gradient is widened, updated by the loop of
  * float32, and goes back to where it lies. */
 #define HALF_BLOCK 256
@@ -134,6 +152,28 @@ static int run_half_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+/* Widens a gradient of 16 bits, and nothing else, a block at a time. */
+static int run_narrow_part(void *context, int64_t begin, int64_t end)
+{
+    const struct apply_work *part = context;
+    const uint16_t *gradient = (const uint16_t *)(const void *)part->update->g;
+    float g[HALF_BLOCK];
+    for (int64_t at = begin, n; at < end; at += n) {
+        struct apply_arguments block = from_element(part->update, at, g, part->type);
+        n = end - at < HALF_BLOCK ? end - at : HALF_BLOCK;
+        widen_array(block.g_type, gradient + at, g, n);
+        part->loop(&block, 0, n);
+    }
+    return 0;
+}
+
+static parallel_body *body_of(const struct apply_work *part)
+{
+    return dtype_bytes(part->type) == 2         ? run_half_part
+           : part->update->g_type != part->type ? run_narrow_part
+                                                : run_part;
+}
+
 static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
@@ -141,8 +181,7 @@ static int run(struct kernel_call *call)
     if (apply_collect(call, &state->form, &update))
         return call->err->code;
     struct apply_work part = {&update, state->loop, call->in[0]->type};
-    parallel_for(call->threads, update.n, PARALLEL_GRAIN_MOVE,
-                 dtype_bytes(part.type) == 2 ? run_half_part : run_part, &part);
+    parallel_for(call->threads, update.n, PARALLEL_GRAIN_MOVE, body_of(&part), &part);
     return apply_finish(call, KERNEL_DONE);
 }
 
@@ -174,8 +213,7 @@ static int run_fused_part(void *context, int64_t begin, int64_t end)
         int64_t n = work->updates[i].n;
         part.update = &work->updates[i];
         if (begin < n)
-            (dtype_bytes(part.type) == 2 ? run_half_part : run_part)(&part, begin > 0 ? begin : 0,
-                                                                     end < n ? end : n);
+            body_of (&part)(&part, begin > 0 ? begin : 0, end < n ? end : n);
         begin -= n;
         end -= n;
     }
@@ -230,12 +268,6 @@ struct product_work {
     bool failed;
 };
 
-/* The address behind the first `elements`. */
-static void *skip(void *data, int64_t elements, enum dtype type)
-{
-    return data ? (char *)data + elements * (int64_t)dtype_bytes(type) : NULL;
-}
-
 static void update_tiles(void *context, int member, int members)
 {
     struct product_work *work = context;
@@ -245,11 +277,7 @@ static void update_tiles(void *context, int member, int members)
     for (int64_t i = n_tiles * member / members; i < n_tiles * (member + 1) / members; i++) {
         int64_t row = i * work->rows, left = g->m - row;
         int64_t n = left < work->rows ? left : work->rows;
-        struct apply_arguments update = *work->update;
-        update.w = skip(update.w, row * g->n, g->type);
-        for (int k = 0; k < APPLY_SLOTS_MAX; k++)
-            update.slots[k] = skip(update.slots[k], row * g->n, g->type);
-        update.g = tile;
+        struct apply_arguments update = from_element(work->update, row * g->n, tile, g->type);
         if (!gemm_rows(g, work->a, work->b, row, n, tile))
             __atomic_store_n(&work->failed, true, __ATOMIC_RELAXED);
         else

@@ -31,6 +31,7 @@ static int launch(struct kernel_call *call, const struct apply_arguments *first,
 {
     const struct cuda_apply_state *state = call->state;
     struct cuda_apply launch = {.type = cuda_type_of(call->in[0]->type),
+                                .gradient = cuda_type_of(first->g_type),
                                 .nesterov = first->nesterov,
                                 .n_parts = n_parts,
                                 .parts = parts,

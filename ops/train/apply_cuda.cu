@@ -86,12 +86,13 @@ template <typename T, int N> DEVICE_INLINE pack<T, N> load_slot(const void *slot
 }
 
 /* Elements i to i + N - 1 of a variable. */
-template <typename Rule, typename T, int N>
+template <typename Rule, typename T, typename G, int N>
 DEVICE_INLINE void update(const apply_terms<wide<T>> &of_all, const cuda_apply_part &part,
                           int64_t i)
 {
     T *w = static_cast<T *>(part.w);
-    pack<T, N> g = load_pack<N>(static_cast<const T *>(part.g) + i), values = load_pack<N>(w + i);
+    pack<G, N> g = load_pack<N>(static_cast<const G *>(part.g) + i);
+    pack<T, N> values = load_pack<N>(w + i);
     pack<T, N> a = load_slot<T, N>(part.slots[0], i), b = load_slot<T, N>(part.slots[1], i);
     for (int k = 0; k < N; k++) {
         apply_terms<wide<T>> u = {of_all.scalars, of_all.nesterov, widen(values.at[k]),
@@ -121,7 +122,7 @@ DEVICE_INLINE int part_of_block(const apply_args &args)
     return i;
 }
 
-template <typename Rule, typename T> static __global__ void apply(const apply_args args)
+template <typename Rule, typename T, typename G> static __global__ void apply(const apply_args args)
 {
     constexpr int N = 16 / sizeof(T);
     const int number = part_of_block(args);
@@ -141,12 +142,12 @@ template <typename Rule, typename T> static __global__ void apply(const apply_ar
                  is_packed(part.slots[1]);
     int64_t done = packs ? part.n / N * N : 0;
     for (int64_t i = thread * N; i < done; i += n_threads * N)
-        update<Rule, T, N>(of_all, part, i);
+        update<Rule, T, G, N>(of_all, part, i);
     for (int64_t i = done + thread; i < part.n; i += n_threads)
-        update<Rule, T, 1>(of_all, part, i);
+        update<Rule, T, G, 1>(of_all, part, i);
 }
 
-template <typename Rule, typename T>
+template <typename Rule, typename T, typename G>
 static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
 {
     int result = 0;
@@ -158,7 +159,7 @@ static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
             args.parts[i] = call->parts[first + i];
             args.first[i + 1] = args.first[i] + cuda_blocks(args.parts[i].n / 4);
         }
-        result = CUDA_LAUNCH((apply<Rule, T>), args.first[n], CUDA_BLOCK, 0, stream, args);
+        result = CUDA_LAUNCH((apply<Rule, T, G>), args.first[n], CUDA_BLOCK, 0, stream, args);
     }
     return result;
 }
@@ -166,8 +167,12 @@ static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
 template <typename Rule>
 static int launch_by_type(const struct cuda_apply *call, struct CUstream_st *stream)
 {
-    return launch_by_float(call->type, [&](auto like) {
-        return launch<Rule, typename decltype(like)::type>(call, stream);
+    return launch_by_float(call->gradient, [&](auto like) {
+        typedef typename decltype(like)::type G;
+        if constexpr (is_16_bit_float<G>)
+            if (call->type == CUDA_FLOAT32)
+                return launch<Rule, float, G>(call, stream);
+        return call->type == call->gradient ? launch<Rule, G, G>(call, stream) : CUDA_INVALID_VALUE;
     });
 }
 

@@ -20,7 +20,8 @@ struct cuda_apply_part {
 };
 
 struct cuda_apply {
-    enum cuda_type type; /* a float; of 16 bits is computed in float32 */
+    enum cuda_type type;     /* a float; of 16 bits is computed in float32 */
+    enum cuda_type gradient; /* the same; of 16 bits, where that is float32 */
     bool nesterov;
     const void *scalars[CUDA_APPLY_SCALARS]; /* of `type`, in declared order; NULL: no more */
     int n_parts;

@@ -61,6 +61,10 @@ static int check_inputs(struct infer *infer, int n, bool has_gradients)
 
 static int fused_apply_shape(struct infer *infer)
 {
+    enum dtype type = node_type(infer->node, "T"), gradient = node_type(infer->node, "G");
+    if (gradient != type && (type != FLOAT32 || dtype_bytes(gradient) != 2))
+        return infer_fail(infer, "gradients of %s cannot update variables of %s",
+                          dtype_name(gradient), dtype_name(type));
     return check_inputs(infer, (int)node_int(infer->node, "N"), true);
 }
 
@@ -85,14 +89,15 @@ static void fused_apply_cost(const struct cost_query *query, struct op_cost *cos
                                    __VA_ARGS__}
 
 FUSED_UPDATE(
-    FusedApply, .inputs = "vars: Ref(N*T), slots: Ref(M*T), grads: N*T, scalars: S*T",
-    .attrs = "N: int >= 1, M: int >= 0, S: int >= 1, T: floating, rule: string, "
+    FusedApply, .inputs = "vars: Ref(N*T), slots: Ref(M*T), grads: N*G, scalars: S*T",
+    .attrs = "N: int >= 1, M: int >= 0, S: int >= 1, T: floating, G: floating, rule: string, "
              "use_nesterov: bool = false",
     .doc = "Several updates by one rule at once; made of them for a device.",
     .detail =
         "As the op `rule` for each variable with its slots, which are listed variable by variable, "
         "and its gradient; the scalars are those of `rule`, in its order, and count for all. "
-        "Variables and slots are different ones.",
+        "Variables and slots are different ones. Gradients of 16 bits may update variables of "
+        "float32.",
     .shape = fused_apply_shape);
 
 FUSED_UPDATE(

@@ -3,6 +3,7 @@
 # Training in 16 bits: tf-opt --half. Unix sockets in the test's own folder.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/gpu
 
 bats_require_minimum_version 1.5.0
 
@@ -26,6 +27,11 @@ train() { # GRAPH OPTION...
     local graph=$1
     shift
     tf-exec -g "$graph" --run train --fetch loss "$@"
+}
+
+casts() { # GRAPH OPTION...: how many its plan has
+    train "$@" --feed f.rec --dump-plan | tf-show --json |
+        grep -o '"kernel":"[a-z_]*cast"' | wc -l
 }
 
 # Its first gradients are too large for float16 by a few powers of two.
@@ -189,4 +195,23 @@ replicated() { # MODE
     wait "$worker0" && wait "$worker1"
     awk -v n=40 "$learns" o0
     diff <(awk '{ print $6 }' o0) <(awk '{ print $6 }' o1)
+}
+
+@test "updates read gradients of 16 bits as they are, and come out the same" {
+    local graph type
+    feed --rows 1-320 --batch 64 --epochs 1 >f.rec
+    emulated
+    for type in bf16 fp16; do
+        tf-graph "$root/examples/digits.lua" | tf-opt --half $type --loss-scale none |
+            tf-place >cpu.tfg
+        on_gpu <cpu.tfg >gpu.tfg
+        for graph in cpu gpu; do
+            train $graph.tfg --feed f.rec --save a.ckpt >a.rec
+            train $graph.tfg --feed f.rec --save b.ckpt --without updates >b.rec
+            cmp <(tf-show --json a.rec) <(tf-show --json b.rec)
+            cmp <(tf-show --json a.ckpt) <(tf-show --json b.ckpt)
+            # those of the gradients of two matrices and a bias
+            [ $(($(casts $graph.tfg --without updates) - $(casts $graph.tfg))) -eq 3 ]
+        done
+    done
 }

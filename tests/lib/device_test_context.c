@@ -109,8 +109,10 @@ static void add_rows(struct test_context *context, struct kernel_row *rows, cons
         struct kernel_row *row = &rows[context->table.n++];
         *row = all->rows[i];
         row->device = context->device->type;
-        if (registry_find(ops_registry(), row->op)->def->descent.gradient)
-            row->with_others = "FusedApply"; /* the CPU's rows do not say so */
+        if (registry_find(ops_registry(), row->op)->def->descent.gradient) {
+            row->with_others = "FusedApply"; /* the CPU's rows do not say so of all types */
+            row->flags |= KERNEL_JOINED;
+        }
     }
 }
 

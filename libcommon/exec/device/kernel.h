@@ -40,6 +40,8 @@ enum kernel_flag {
     KERNEL_UNCAPTURED = 1 << 4,
     /* A bias or an activation, of input 0. Ops that rows name as `with_epilogue` have its loop. */
     KERNEL_EPILOGUE = 1 << 5,
+    /* Of an update: that of several at once is worth keeping gradients for, until all are there. */
+    KERNEL_JOINED = 1 << 7,
     KERNEL_EMPTY = 1 << 6, /* does nothing: who waits for it goes on without its being called */
 };
 
@@ -60,8 +62,8 @@ struct kernel_row {
     /* The op that is the sum of N such products of matrices and of M <= 1 tensors, on this device:
      * has the tensor, the left operands and the right ones, and this one's attributes. */
     const char *with_sum;
-    /* The op that makes several of this update at once on this device (FusedApply). Named where
-     * that is worth keeping gradients for, until the last one is there. NULL: none. */
+    /* The op that makes several of this update at once on this device, or one by a gradient that is
+     * narrower (FusedApply). NULL: none. */
     const char *with_others;
     /* The op that is this update by a gradient that is a product of matrices: has its references,
      * scalars and operands, and all attributes. NULL: none. */

@@ -8,8 +8,7 @@
 const struct device_pass device_passes[N_DEVICE_PASSES] = {
     {"pools", "gradients of MaxPool take the places that it leaves, not its image", fuse_pools_find,
      fuse_pools_describe},
-    {"updates", "became part of the update of another variable", fuse_updates_find,
-     fuse_updates_describe},
+    {"updates", "became part of an update", fuse_updates_find, fuse_updates_describe},
     [DEVICE_PASS_SUMS] = {"sums", "became part of the sum or update that takes them",
                           fuse_sums_find, fuse_sums_describe},
     {"products", "became part of the product before them", fuse_products_find,

@@ -86,34 +86,6 @@ bool fuse_reads_variables(const struct fuse_groups *g, const struct node *node)
     return false;
 }
 
-/* Returns whether an output may be the memory of an input, as it is. */
-static bool hands_on(const struct node *node)
-{
-    enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW };
-    const struct op_identity *identity = &node->op->def->identity;
-    bool may_be_input = identity->when != SAME_NEVER && identity->when != SAME_OPERAND;
-    return may_be_input || node->op->def->flags & (FLAGS | OP_STATEFUL);
-}
-
-/* Goes round until nothing changes: values also go back, to the next iteration. */
-const bool *fuse_find_shown(struct fuse_groups *g, const int *variable, const bool *some)
-{
-    bool *shown = arena_array(&g->memory, g->graph->nodes.n + 1, sizeof *shown), found;
-    do {
-        found = false;
-        for (size_t i = 0; i < g->graph->nodes.n; i++) {
-            const struct node *node = graph_node(g->graph, g->order[i]);
-            int its = variable[node->id];
-            bool shows = shown[node->id] || (its >= 0 && some[its]);
-            for (int k = 0; k < node->n_inputs && !shows && hands_on(node); k++)
-                shows = edge_exists(node->inputs[k]) && shown[node->inputs[k].node];
-            found |= shows != shown[node->id];
-            shown[node->id] = shows;
-        }
-    } while (found);
-    return shown;
-}
-
 bool fuse_same_place(const struct node *a, const struct node *b)
 {
     return !strcmp(a->device, b->device) && !strcmp(a->assigned, b->assigned);

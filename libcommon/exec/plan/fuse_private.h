@@ -41,9 +41,6 @@ bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 
 /* A variable that it reads would be read when the end runs. */
 bool fuse_reads_variables(const struct fuse_groups *groups, const struct node *node);
-/* Finds by node whether it may give memory of some of the variables, by their nodes; `variable` is
- * of access_variables. */
-const bool *fuse_find_shown(struct fuse_groups *groups, const int *variable, const bool *some);
 bool fuse_same_place(const struct node *a, const struct node *b);
 
 /* Attributes that both have, as where the channels are, say the same. */
@@ -74,36 +71,31 @@ static inline const struct node_output *fuse_source(const struct fuse_groups *gr
 }
 
 /* The passes: how each finds groups, and describes their nodes. */
+#define FUSE_PASS(pass)                                                                            \
+    void fuse_##pass##_find(struct fuse_groups *groups);                                           \
+    void fuse_##pass##_describe(struct fuse_groups *groups, const struct node *end,                \
+                                struct node_spec *spec)
 
 /* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
  * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */
-void fuse_pools_find(struct fuse_groups *groups);
-void fuse_pools_describe(struct fuse_groups *groups, const struct node *end,
-                         struct node_spec *spec);
+FUSE_PASS(pools);
 
 /* fuse_sums.c: a sum of matrix products, and perhaps of one tensor, becomes the op that the
  * products' row names: one product over their inner axes side by side. A product that a variable is
  * updated by becomes part of the update. Not where results must be exact. */
-void fuse_sums_find(struct fuse_groups *groups);
-void fuse_sums_describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec);
+FUSE_PASS(sums);
 
 /* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
  * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over
  * the result in place of one for each. */
-void fuse_products_find(struct fuse_groups *groups);
-void fuse_products_describe(struct fuse_groups *groups, const struct node *end,
-                            struct node_spec *spec);
+FUSE_PASS(products);
 
 /* fuse_chains.c: element-wise ops of which each takes what the one before has made for nobody else
  * become one FusedElementwise: one pass over memory, in blocks that stay in the first cache. */
-void fuse_chains_find(struct fuse_groups *groups);
-void fuse_chains_describe(struct fuse_groups *groups, const struct node *end,
-                          struct node_spec *spec);
+FUSE_PASS(chains);
 
 /* fuse_updates.c: updates of variables that one rule makes with the same scalars become the op that
  * their kernel's row names: one piece of work in place of one for each variable. */
-void fuse_updates_find(struct fuse_groups *groups);
-void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
-                           struct node_spec *spec);
+FUSE_PASS(updates);
 
 #endif

@@ -133,7 +133,7 @@ static const bool *find_shown(struct fuse_groups *g)
             if (node_writes_ref(node, k) && variable[node->inputs[k].node] >= 0)
                 written[variable[node->inputs[k].node]] = true;
     }
-    return fuse_find_shown(g, variable, written);
+    return access_shown(g->graph, g->order, variable, written, &g->memory);
 }
 
 /* Operands are read when the update is made, and so must be what they are then. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
+ * A gradient that is cast from 16 bits for its update alone is read by it as it is.
+ *
  * Updates of variables that a step cannot tell apart but by what they update become one node, in
  * the place of the last one of them: the same nodes decide whether they run, when, and which writes
  * of variables they come after; the same nodes wait for them; and they update variables that
@@ -42,8 +44,8 @@ static bool is_update(const struct node *node)
     return node->op->def->descent.gradient > 0;
 }
 
-/* The op that makes several updates at once, by the row of the node's kernel; NULL: it is none that
- * has such. */
+/* The op that makes updates of several variables, or by narrower gradients, by the row of the
+ * node's kernel; NULL: it is none that has such. */
 static const char *joined_op(const struct fuse_groups *g, const struct node *node)
 {
     if (!is_update(node))
@@ -52,6 +54,27 @@ static const char *joined_op(const struct fuse_groups *g, const struct node *nod
     bool exists = row && row->with_others &&
                   kernel_exists(g->options->kernels, row->with_others, g->options->device);
     return exists ? row->with_others : NULL;
+}
+
+/* Finds what the update takes for its gradient: what this is cast from, of 16 bits, if it is so for
+ * nobody else. */
+static struct edge gradient_of(const struct fuse_groups *g, const struct node *update)
+{
+    struct edge given = update->inputs[update->op->def->descent.gradient], edge = given;
+    for (const struct node *node = update; !node_is(node, "Cast"); edge = node->inputs[0]) {
+        node = graph_node(g->graph, edge.node);
+        if (g->uses[node->id] != 1 || g->named[node->id] || node->n_controls ||
+            !fuse_same_place(node, update) ||
+            (!node_is(node, "Identity") && !node_is(node, "Cast")))
+            return given;
+    }
+    enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, edge)->type;
+    return to == FLOAT32 && dtype_is_floating(from) && dtype_bytes(from) == 2 ? edge : given;
+}
+
+static bool is_narrow(const struct fuse_groups *g, const struct node *update)
+{
+    return fuse_source(g, gradient_of(g, update))->type != update->outputs[0].type;
 }
 
 /* ---- what runs in one step: a plan's graph has no entries, and runs as a whole ---- */
@@ -148,12 +171,18 @@ static bool has_race(const struct updates *u)
 
 /* ---- updates ---- */
 
+/* Returns whether the device wants fewer updates, and so keeps gradients. */
+static bool wants_joined(const struct fuse_groups *g, const struct node *update)
+{
+    return kernel_find(g->options->kernels, update, g->options->device)->flags & KERNEL_JOINED;
+}
+
 static bool is_small(const struct updates *u, const struct node *node)
 {
-    const struct node_output *gradient =
-        fuse_source(u->groups, node->inputs[node->op->def->descent.gradient]);
+    const struct node_output *gradient = fuse_source(u->groups, gradient_of(u->groups, node));
     const struct node_output *updated = fuse_source(u->groups, node->inputs[0]);
-    return shape_is_known(&gradient->shape) && shape_equal(&gradient->shape, &updated->shape) &&
+    return wants_joined(u->groups, node) && shape_is_known(&gradient->shape) &&
+           shape_equal(&gradient->shape, &updated->shape) &&
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
 }
 
@@ -164,7 +193,8 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
         const struct node *from = graph_node(u->groups->graph, node->inputs[i].node);
         bool is_ref = node->op->inputs[i].is_ref;
         struct access own = {.variable = u->variable[from->id], .node = node->id, .write = true};
-        if (is_ref ? from->n_inputs : u->shows[from->id])
+        if (is_ref ? from->n_inputs
+                   : u->shows[from->id] || u->shows[gradient_of(u->groups, node).node])
             return false;
         for (size_t k = 0; is_ref && k < u->access.accesses.n; k++)
             if (write_same(u, &own, &u->access.accesses.items[k]))
@@ -174,15 +204,14 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
 }
 
 /* Besides those that wait for it, nobody may know the node. */
-static bool may_join(const struct updates *u, const struct node *node)
+static bool may_change(const struct updates *u, const struct node *node)
 {
     const struct fuse_groups *g = u->groups;
     bool is_known = g->named[node->id] ||
                     g->uses[node->id] != arrival_set_count(&u->nodes, u->waiters[node->id]);
     for (int k = 0; k < node->n_attrs; k++)
         is_known |= fuse_is_mark(node->attrs[k].name) && strcmp(node->attrs[k].name, "_class") != 0;
-    return is_update(node) && !is_known && is_small(u, node) && keeps_apart(u, node) &&
-           joined_op(g, node);
+    return is_update(node) && !is_known && keeps_apart(u, node) && joined_op(g, node);
 }
 
 /* ---- which are alike ---- */
@@ -201,8 +230,9 @@ static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
 
 static bool are_alike(const struct updates *u, const struct node *x, const struct node *y)
 {
-    if (x->op != y->op || !fuse_same_place(x, y) || u->waiters[x->id] != u->waiters[y->id] ||
-        u->led[x->id] != u->led[y->id])
+    if (x->op != y->op || !fuse_same_place(x, y) || !is_small(u, x) || !is_small(u, y) ||
+        is_narrow(u->groups, x) != is_narrow(u->groups, y) ||
+        u->waiters[x->id] != u->waiters[y->id] || u->led[x->id] != u->led[y->id])
         return false;
     for (int i = 0; i < x->n_attrs; i++) {
         const struct attr *attr = &x->attrs[i];
@@ -253,12 +283,12 @@ static void look_for_updates(struct updates *u)
     if (n_causes > CAUSES_MAX)
         return;
     find_entries(u);
-    u->shows = fuse_find_shown(g, u->variable, u->updated);
+    u->shows = access_shown(g->graph, g->order, u->variable, u->updated, &g->memory);
     find_causes(u);
     if (has_race(u))
         return;
     for (size_t i = 0; i + 1 < n; i++)
-        if (may_join(u, graph_node(g->graph, g->order[i])))
+        if (may_change(u, graph_node(g->graph, g->order[i])))
             vec_push(&u->updates, g->order[i]);
 }
 
@@ -266,12 +296,20 @@ static void look_for_updates(struct updates *u)
 
 static void claim_group(struct updates *u, const int *group, int n)
 {
+    struct fuse_groups *g = u->groups;
     int end = group[0];
     for (int i = 1; i < n; i++)
         end = group[i] > end ? group[i] : end;
-    for (int i = 0; i < n; i++)
-        u->groups->end[group[i]] = end;
-    u->groups->fused->n_gone += n - 1;
+    for (int i = 0; i < n; i++) {
+        const struct node *update = graph_node(g->graph, group[i]);
+        struct edge edge = update->inputs[update->op->def->descent.gradient];
+        g->end[group[i]] = end;
+        for (; edge.node != gradient_of(g, update).node;
+             edge = graph_node(g->graph, edge.node)->inputs[0])
+            g->end[edge.node] = end;
+        g->fused->n_gone += is_narrow(g, update);
+    }
+    g->fused->n_gone += n - 1;
 }
 
 /* In the graph's order, so that the gradients of a group are made one soon after the other. */
@@ -280,12 +318,15 @@ static void find_groups(struct updates *u)
     const struct graph *graph = u->groups->graph;
     const int *updates = u->updates.items;
     for (size_t i = 0; i < u->updates.n; i++) {
-        int group[GROUP_MAX], n = 0;
-        for (size_t k = i; k < u->updates.n && u->groups->end[updates[i]] < 0; k++)
+        const struct node *first = graph_node(graph, updates[i]);
+        int group[GROUP_MAX] = {updates[i]}, n = 1;
+        if (u->groups->end[updates[i]] >= 0)
+            continue;
+        for (size_t k = i + 1; k < u->updates.n; k++)
             if (n < GROUP_MAX && u->groups->end[updates[k]] < 0 &&
-                are_alike(u, graph_node(graph, updates[i]), graph_node(graph, updates[k])))
+                are_alike(u, first, graph_node(graph, updates[k])))
                 group[n++] = updates[k];
-        if (n > 1)
+        if (n > 1 || is_narrow(u->groups, first))
             claim_group(u, group, n);
     }
 }
@@ -310,15 +351,18 @@ void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
     for (int part = 0; part < N_PARTS; part++)
         for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
             const struct node *update = graph_node(groups->graph, i);
-            for (int k = 0; k < update->n_inputs && groups->end[i] == end->id; k++)
+            bool is_part = groups->end[i] == end->id && is_update(update);
+            for (int k = 0; k < update->n_inputs && is_part; k++)
                 if (part_of_input(update, k) == (enum input_part)part) {
-                    vec_push(&inputs, update->inputs[k]);
+                    vec_push(&inputs,
+                             part == GRADIENTS ? gradient_of(groups, update) : update->inputs[k]);
                     n[part]++;
                 }
         }
     const struct attr_value *nesterov = node_attr(end, "use_nesterov");
     struct attr attrs[] = {
         /* sorted by name, as a node's are */
+        {"G", attr_type(fuse_source(groups, gradient_of(groups, end))->type)},
         {"M", attr_int(n[SLOTS])},
         {"N", attr_int(n[VARIABLES])},
         {"S", attr_int(n[SCALARS])},
@@ -336,8 +380,10 @@ void fuse_updates_find(struct fuse_groups *g)
 {
     struct updates u = {.groups = g};
     bool joins = false; /* where no device asks for it, as the CPU does not, nothing is looked at */
-    for (size_t i = 0; i < g->graph->nodes.n && !joins; i++)
-        joins = joined_op(g, graph_node(g->graph, (int)i)) != NULL;
+    for (size_t i = 0; i < g->graph->nodes.n && !joins; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        joins = joined_op(g, node) && (is_narrow(g, node) || wants_joined(g, node));
+    }
     if (!joins)
         return;
     g->n_outputs = 0;

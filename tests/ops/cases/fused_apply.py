@@ -27,7 +27,7 @@ def layout(inputs):
     return slots, [x for x in inputs if not isinstance(x, str)]
 
 
-def graph_of(op, inputs, attrs, dtype, shapes):
+def graph_of(op, inputs, attrs, dtype, shapes, narrow=None):
     slots, scalars = layout(inputs)
     lines, n = [], len(shapes)
     for i, shape in enumerate(shapes):
@@ -35,7 +35,7 @@ def graph_of(op, inputs, attrs, dtype, shapes):
         lines += declare(f"w{i}", dtype, shape)
         for k in range(len(slots)):
             lines += declare(f"w{i}s{k}", dtype, shape)
-        lines.append(f"g{i} = Placeholder() {{dtype={dtype}, shape={text}}}")
+        lines.append(f"g{i} = Placeholder() {{dtype={narrow or dtype}, shape={text}}}")
     lines += [f"c{k} = Const() {{dtype={dtype}, value={x}}}" for k, x in enumerate(scalars)]
     names = [line.split()[0] for line in lines if line.startswith("init_")]
     lines.append("init = NoOp(" + ", ".join("^" + name for name in names) + ")")
@@ -59,7 +59,7 @@ def arguments(inputs, slots, gradient, dtype):
     return given
 
 
-def case(g, op, rule, inputs, attrs, dtype, shapes):
+def case(g, op, rule, inputs, attrs, dtype, shapes, narrow=None):
     starts, _ = layout(inputs)
     state, feeds, steps = [], {}, []
     for i, shape in enumerate(shapes):
@@ -72,14 +72,15 @@ def case(g, op, rule, inputs, attrs, dtype, shapes):
     for _ in range(2):
         gradients = {}
         for i, (names, values) in enumerate(state):
-            gradients[f"g{i}"] = typed(dtype, rng.standard_normal(shapes[i]))
+            gradients[f"g{i}"] = typed(narrow or dtype, rng.standard_normal(shapes[i]))
             rule(values[0], *arguments(inputs, values[1:], value_of(gradients[f"g{i}"]), dtype))
         steps.append(("update", gradients, {}))
         steps.append(("", {}, {name: typed(dtype, value) for names, values in state
                                for name, value in zip(names, values)}))
     label = op + ("/nesterov" if "nesterov" in attrs else "")
-    g.graph(f"FusedApply/{label}/{dtype}/{len(shapes)}", graph_of(op, inputs, attrs, dtype, shapes),
-            steps, ops="FusedApply", tol=TOLERANCE[dtype])
+    by = f"/by-{narrow}" if narrow else ""
+    g.graph(f"FusedApply/{label}/{dtype}{by}/{len(shapes)}",
+            graph_of(op, inputs, attrs, dtype, shapes, narrow), steps, ops="FusedApply", tol=TOLERANCE[dtype])
 
 
 def many(g, n):
@@ -206,3 +207,11 @@ with Golden("fused_apply") as golden:
             by_product(golden, op, rule, inputs, attrs, "float32", sizes, (index + at) % 2 == 0,
                        (index + at) % 3 == 0)
     product_errors(golden)
+    for index, (op, rule, inputs, attrs) in enumerate(RULES):
+        case(golden, op, rule, inputs, attrs, "float32", [(3,), (0,), (), (300,)],
+             ("float16", "bfloat16")[index % 2])
+    op, _, inputs, _ = RULES[1]
+    for dtype, narrow in (("float64", "bfloat16"), ("bfloat16", "float16")):
+        golden.graph(f"FusedApply/{dtype}-by-{narrow}",
+                     graph_of(op, inputs, "", dtype, [(2,)], narrow), [], ops="FusedApply",
+                     error=f"gradients of {narrow} cannot update variables of {dtype}")

@@ -76,8 +76,8 @@ def element(x):
 
 def bfloat16(values):
     """Rounded to nearest even, as float32: NumPy lacks the type."""
-    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
-    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    bits, half = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64), np.uint64(16)
+    bits = (bits + np.uint64(0x7FFF) + (bits >> half & np.uint64(1))) >> half << half
     return bits.astype(np.uint32).view(np.float32)
 
 

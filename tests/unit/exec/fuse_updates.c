@@ -28,6 +28,10 @@
          "\", send_device=\"/job:a/task:0/device:CPU:0\", recv_device=\"/device:CPU:0\", "         \
          "shape=[2]}\n"
 
+#define HALF                                                                                       \
+    "b = Cast(x) {DstT=bfloat16}\nc = Neg(b)\nd = Cast(c) {DstT=float32}\n"                        \
+    "e = Cast(b) {DstT=float32}\n"
+
 static const struct which {
     const char *text, *keep; /* keep: fetched; NULL: nothing is */
     int n_gone;
@@ -109,18 +113,24 @@ static struct graph *parse(const char *text)
     return graph;
 }
 
-/* Counts what went, and checks what came: as many variables as nodes. */
-static int joined(const struct graph *graph, const char *device, struct edge *keep, int n_keep)
+/* Counts what went, and checks what came: as many variables as nodes, and gradients of 16 bits. */
+static int joined(const struct graph *graph, const char *device, struct edge *keep, int n_keep,
+                  int n_narrow)
 {
     struct fuse_options options = {
         .kernels = ops_kernels(), .device = device, .keep = keep, .n_keep = n_keep};
     struct fusion fused;
-    int n_gone[N_DEVICE_PASSES], pass = device_pass_find("updates"), n = 0;
+    int n_casts = n_narrow, n_gone[N_DEVICE_PASSES], pass = device_pass_find("updates"), n = 0;
     fuse_graph(graph, &options, &fused, n_gone);
     for (size_t i = 0; fused.graph && i < fused.graph->nodes.n; i++)
-        if (node_is(graph_node(fused.graph, (int)i), "FusedApply"))
-            n += (int)node_int(graph_node(fused.graph, (int)i), "N") - 1;
-    assert_int_equal(n, n_gone[pass]);
+        if (node_is(graph_node(fused.graph, (int)i), "FusedApply")) {
+            const struct node *node = graph_node(fused.graph, (int)i);
+            n += (int)node_int(node, "N") - 1;
+            if (node_type(node, "G") != node_type(node, "T"))
+                n_narrow -= (int)node_int(node, "N");
+        }
+    assert_int_equal(n_narrow, 0);
+    assert_int_equal(n + n_casts, n_gone[pass]);
     fusion_release(&fused);
     return n;
 }
@@ -131,10 +141,38 @@ static void those_that_nothing_tells_apart_are_joined(void **state)
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         struct graph *graph = parse(which[i].text);
         struct edge keep = {which[i].keep ? graph_find(graph, which[i].keep)->id : 0, 0};
-        int n = joined(graph, "CUDA", &keep, which[i].keep != NULL);
+        int n = joined(graph, "CUDA", &keep, which[i].keep != NULL, 0);
         if (n != which[i].n_gone)
             fail_msg("%s%d went, not %d", which[i].text, n, which[i].n_gone);
-        assert_int_equal(joined(graph, "CPU", &keep, which[i].keep != NULL), 0);
+        n = joined(graph, "CPU", &keep, which[i].keep != NULL, 0);
+        assert_int_equal(n, 0);
+        graph_free(graph);
+    }
+}
+
+/* Gradients of 16 bits, named or not, that nobody else wants. */
+static const struct halved {
+    const char *text, *keep;
+    int n_gone, n_narrow; /* updates; Casts, on any device */
+} halved[] = {
+    {HEAD HALF DOWN(0, "r", "d") DOWN(1, "r", "e"), NULL, 1, 2},
+    {HEAD HALF "f = Identity(d) {_gradient=\"v0\"}\n" DOWN(0, "r", "f") DOWN(1, "r", "x"), NULL, 0,
+     1},
+    {HEAD HALF "f = Identity(d) {_gradient=\"v0\"}\n" DOWN(0, "r", "f"), "f", 0, 0},
+    {HEAD HALF "y = Neg(d)\n" DOWN(0, "r", "d") DOWN(1, "r", "e"), NULL, 0, 1},
+    {HEAD HALF DOWN(0, "r", "d") DOWN(1, "r", "d"), NULL, 1, 0},
+    {HEAD HALF DOWN(0, "r", "d") "y = Neg(u0)\n", NULL, 0, 0},
+};
+
+static void gradients_of_16_bits_are_read_as_they_are(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof halved / sizeof *halved; i++) {
+        const struct halved *h = &halved[i];
+        struct graph *graph = parse(h->text);
+        struct edge keep = {h->keep ? graph_find(graph, h->keep)->id : 0, 0};
+        assert_int_equal(joined(graph, "CUDA", &keep, h->keep != NULL, h->n_narrow), h->n_gone);
+        assert_int_equal(joined(graph, "CPU", &keep, h->keep != NULL, h->n_narrow), 0);
         graph_free(graph);
     }
 }
@@ -151,7 +189,7 @@ static void many_are_several(void **state)
                    "u%d = ApplyGradientDescent(v%d, r, x)\n",
                    i, i, i);
     struct graph *graph = parse(str_text(&text));
-    assert_int_equal(joined(graph, "CUDA", NULL, 0), 38);
+    assert_int_equal(joined(graph, "CUDA", NULL, 0, 0), 38);
     graph_free(graph);
     str_release(&text);
 }
@@ -241,7 +279,7 @@ static void check(uint64_t seed, struct device *cpu, int *n_joined, int *n_whole
     open_on(&f[0], str_text(&text), devices[0], seed % 3 ? joins : 0);
     open_on(&f[1], str_text(&text), devices[1], DEVICE_PASSES_ALL);
     open_on(&f[2], str_text(&text), cpu, DEVICE_PASSES_ALL);
-    *n_joined += joined(f[0].graph, "CUDA", NULL, 0);
+    *n_joined += joined(f[0].graph, "CUDA", NULL, 0, 0);
     *n_whole += run_all(f, races ? 2 : 3, str_text(&text), seed);
     for (int k = 0; k < 3; k++)
         fixture_close(&f[k]);
@@ -305,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_that_nothing_tells_apart_are_joined),
+        cmocka_unit_test(gradients_of_16_bits_are_read_as_they_are),
         cmocka_unit_test(many_are_several),
         cmocka_unit_test(they_change_variables_as_one_by_one),
         cmocka_unit_test(a_fault_leaves_all_of_them_as_they_are),

@@ -342,6 +342,7 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
     struct cuda_apply_part arguments[PARTS];
     struct fault fault = {.code = FAULT_INDEX};
     struct cuda_apply call = {.type = beside_type(type),
+                              .gradient = beside_type(type),
                               .nesterov = nesterov,
                               .n_parts = PARTS,
                               .parts = arguments,

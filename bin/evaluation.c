@@ -402,11 +402,12 @@ void evaluation_report(struct evaluation *e)
     say_rows(e, &best);
     if (best.step >= 0)
         tool_say(e->tool, "the best is of step %" PRId64 ", %s@best", best.step, best.store);
-    if (save_options.path && !cluster_options.task)
+    if (e->saving->options->path && !cluster_options.task)
         tool_say(e->tool, "tf-exec -g %s --run %s --restore %s%s",
                  request_options.graph ? request_options.graph : "GRAPH",
                  graph_entry(e->driver.graph, "predict") ? "predict" : evaluation_options.entry,
-                 best.step >= 0 ? best.store : save_options.path, best.step >= 0 ? "@best" : "");
+                 best.step >= 0 ? best.store : e->saving->options->path,
+                 best.step >= 0 ? "@best" : "");
     str_release(&line);
 }
 

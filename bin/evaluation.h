@@ -10,9 +10,10 @@
 #ifndef TF_BIN_EVALUATION_H
 #define TF_BIN_EVALUATION_H
 
-#include "bin/saving.h"
 #include "bin/scores.h"
 #include "bin/stop_rule.h"
+#include "checkpoint/job/saving.h"
+#include "cli/tool.h"
 
 extern struct evaluation_options {
     const char *entry, *feed, *every, *stop, *reduce;

@@ -7,9 +7,11 @@
 
 int runner_open(struct runner *r, struct error *err)
 {
+    struct saving *saving = r->options.saving;
     if (!r->options.plan_only &&
-        saving_check(r->options.saving,
-                     !r->kind->has_all_variables || r->kind->has_all_variables(r), err))
+        (saving_check(saving, !r->kind->has_all_variables || r->kind->has_all_variables(r), err) ||
+         (saving->options->path && !saving->to_store &&
+          record_file_probe(saving->options->path, err))))
         return err->code;
     return r->kind->open(r, err);
 }
@@ -37,15 +39,20 @@ static int begin(struct runner *r, struct error *err)
     int code = reads ? saving_restore(saving, &origin.is_restored, err) : 0;
     if (code)
         return code;
-    if (save_options.partial && !origin.is_restored)
+    if (saving->options->partial && !origin.is_restored)
         return driver_initialize(r->options.driver, err) ? err->code
                                                          : saving_restore_partial(saving, err);
-    bool from_reader = reads && save_options.restore && !origin.is_restored;
+    bool from_reader = reads && saving->options->restore && !origin.is_restored;
     if (from_reader && saving_open_reader(saving, &origin.reader, err))
         return err->code;
+    bool is_file = from_reader && !origin.reader;
+    if (is_file && tool_open_reader(r->options.tool, saving->options->restore, &origin.reader, err))
+        return err->code;
     code = r->kind->start(r, &origin, err);
-    if (from_reader)
-        saving_close_reader(saving, origin.reader);
+    if (is_file)
+        tool_close_reader(origin.reader);
+    else if (from_reader)
+        stream_reader_free(origin.reader);
     return code;
 }
 
@@ -104,7 +111,7 @@ bool runner_has_run(const struct runner *r)
 static bool has_to_save(const struct runner *r)
 {
     bool asked = tool_signal() || r->was_stopped;
-    return save_options.path && (runner_has_run(r) || !asked) && runner_saves(r);
+    return r->options.saving->options->path && (runner_has_run(r) || !asked) && runner_saves(r);
 }
 
 static int save(struct runner *r, bool has_values, struct error *err)
@@ -118,7 +125,7 @@ static int save(struct runner *r, bool has_values, struct error *err)
         return saving_finish(saving, r->options.driver->step, err)
                    ? error_append(err, "; step %" PRId64 " is not saved", r->options.driver->step)
                    : 0;
-    int code = record_file_open(&file, r->options.tool, save_options.path, err);
+    int code = record_file_open(&file, r->options.tool, r->options.saving->options->path, err);
     if (code)
         return code;
     code = r->kind->write(r, file.writer, err);

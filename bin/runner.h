@@ -10,7 +10,8 @@
 #ifndef TF_BIN_RUNNER_H
 #define TF_BIN_RUNNER_H
 
-#include "bin/saving.h"
+#include "checkpoint/job/saving.h"
+#include "cli/tool.h"
 #include "graph/join.h"
 
 struct runner_options {

@@ -41,7 +41,7 @@ static int local_open(struct runner *r, struct error *err)
     driver->seed = r->options.seed;
     saving->variables = session_variables(driver->session);
     saving->device = driver->device;
-    variable_store_set_files(saving->variables, checkpoint_files(saving_producer(saving)));
+    variable_store_set_files(saving->variables, checkpoint_files(saving->producer));
     return 0;
 }
 

@@ -30,6 +30,8 @@ static int64_t first_step = 1, seed, threads, fetch_every = 1, fetch_limit, gpu_
 static double grace = 5;
 static bool dump_plan, check, deterministic, exact, needs, tf32, fast;
 static unsigned without;
+static struct save_options save_options;
+static struct option_list restore_as;
 
 static const struct option_row rows[] = {
     {'g', "graph", OPTION_TEXT, &request_options.graph, "FILE",
@@ -97,7 +99,7 @@ static const struct option_need conditions[] = {
 
 static const struct option_clash clashes[] = {{"needs dump-plan trace", "needs dump-plan"},
                                               {"first-step", "resume task"},
-                                              {"dump-plan reduce", "task"},
+                                              {"dump-plan reduce restore-partial", "task"},
                                               {NULL, NULL}};
 
 static const struct option_table table = {
@@ -346,6 +348,11 @@ static int serve_drivers(struct tool *tool, struct error *err)
     return serve(&options, err);
 }
 
+static void exec_say(void *context, const char *line)
+{
+    tool_say(context, "%s", line);
+}
+
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     static struct graph_execution job; /* the timer of --grace may outlive this function */
@@ -356,7 +363,13 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if (code || n_operands)
         return code ? code : serve_drivers(tool, err);
     job.request = (struct exec_request){.tool = tool, .driver = &job.driver};
-    job.saving = (struct saving){.tool = tool, .driver = &job.driver};
+    save_options.names = (struct restore_names){restore_as.items, restore_as.n};
+    job.saving = (struct saving){.options = &save_options,
+                                 .owner = tool->table->tool,
+                                 .producer = tool_provenance(tool),
+                                 .say = exec_say,
+                                 .context = tool,
+                                 .driver = &job.driver};
     job.evaluation =
         (struct evaluation){.tool = tool, .training = &job.driver, .saving = &job.saving};
     code = set_up(&job, err);

@@ -9,8 +9,7 @@
 #include "checkpoint/store/best.h"
 #include "exec/state/saver.h"
 
-#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
-#define NICENESS 10           /* of the thread in the background */
+#define NICENESS 10 /* of the thread in the background */
 
 /* ---- what is saved ---- */
 
@@ -99,7 +98,7 @@ int autosave_write_late(const struct autosave_options *options, struct autosave_
                         struct error *err)
 {
     const struct store_options opening = {
-        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = options->owner};
     struct store *store;
     if (late->step < 0 || store_open(options->path, &opening, &store, err))
         return err->code;
@@ -122,7 +121,7 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     const struct autosave_options *options = job->options;
     const struct store_options opening = {
-        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = options->owner};
     job->commit = (struct commit){
         .request = {.step = job->step,
                     .run = job->writer.run,

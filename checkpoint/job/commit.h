@@ -11,6 +11,8 @@
 
 #include "checkpoint/store/save.h"
 
+#define COMMIT_LOCK_SECONDS 600 /* a nightly job may be at work on the store */
+
 struct commit {
     struct save_request request;
     struct store_writer *writer; /* goes_on, out: it was saved. NULL: the store is no job's own */

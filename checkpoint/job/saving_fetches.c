@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bin/saving.h"
+#include "checkpoint/job/saving.h"
 #include "checkpoint/policy/retain.h"
 #include "checkpoint/store/best.h"
 
@@ -33,10 +33,10 @@ int saving_check_metric(struct saving *s, struct error *err)
 {
     const struct request *request = &s->driver->request;
     size_t i = 0;
-    if (!save_options.best)
+    if (!s->options->best)
         return 0;
-    if (!(s->metric = retain_metric(save_options.best, &s->arena, &s->metric_is_low, err)))
-        return error_prefix(err, "--save-best %s: ", save_options.best);
+    if (!(s->metric = retain_metric(s->options->best, &s->arena, &s->metric_is_low, err)))
+        return error_prefix(err, "--save-best %s: ", s->options->best);
     for (size_t k = 0; k < s->n_measured; k++)
         if (!strcmp(s->measured[k], s->metric))
             return 0;

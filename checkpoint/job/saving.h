@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a program keeps the variables of its graph: in a file at the end, or in a store of
- * checkpoints while steps go on. The rows of its options are in bin/save_rows.def.
+ * How a program keeps the variables of its graph in a store of checkpoints while steps go on, and
+ * goes on from what a store has.
  */
-#ifndef TF_BIN_SAVING_H
-#define TF_BIN_SAVING_H
+#ifndef TF_CHECKPOINT_SAVING_H
+#define TF_CHECKPOINT_SAVING_H
 
 #include "checkpoint/job/autosave.h"
 #include "checkpoint/store/manifest.h"
-#include "cli/tool.h"
+#include "checkpoint/variables/restore.h"
 #include "exec/session/driver.h"
 
-extern struct save_options {
-    const char *path, *every, *best, *restore, *run_name;
+struct save_options {
+    const char *path, *every, *best, *restore, *run_name; /* NULL: not given */
     int64_t rate; /* bytes a second; 0: as fast as it goes */
     int64_t keep; /* checkpoints; 0: all */
     bool resume, partial;
-    struct option_list names; /* NEW=OLD */
-} save_options;
+    struct restore_names names;
+};
 
 struct saving {
-    struct tool *tool;
+    const struct save_options *options;
+    const char *owner, *producer; /* "tf-exec", without its arguments and with them */
+    void (*say)(void *context, const char *line);
+    void *context;
     struct driver *driver;
     struct variable_store *variables; /* set before anything is restored or saved */
     struct device *device;            /* of variables that are not there yet */
+    bool to_store;                    /* --save names one; else a file, which is the caller's */
     bool has_all;                     /* no other task has variables */
     int64_t resumed;                  /* the step; 0: none */
     struct store_writer writer;       /* that the process saves as */
-    bool reads_store;                 /* what --restore names was one when its reader was opened */
     const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
     bool takes_over;                  /* saving, from another process of the job */
     const char *metric;               /* of --save-best; NULL: none */
@@ -46,9 +49,6 @@ int saving_check(struct saving *saving, bool has_all, struct error *err);
  * */
 int saving_check_metric(struct saving *saving, struct error *err);
 
-/* Returns the producer that checkpoints name; lives as long as `saving`. */
-const char *saving_producer(struct saving *saving);
-
 /* ---- restoring ---- */
 
 /* *done tells whether the variables have their values now. Where they are those of --resume,
@@ -65,9 +65,8 @@ int saving_restore_partial(struct saving *saving, struct error *err);
 /* The newest step in the store that --resume would go on from; -1: none. */
 int saving_newest(struct saving *saving, int64_t *step, struct error *err);
 
-/* Opens what --restore names, as one stream. */
+/* Opens what --restore names, if that is a store, as one stream; *reader NULL: it is none. */
 int saving_open_reader(struct saving *saving, struct stream_reader **reader, struct error *err);
-void saving_close_reader(struct saving *saving, struct stream_reader *reader);
 
 /* The feeds of the steps that were run already are passed over. */
 int saving_pass_over(struct saving *saving, int64_t step, struct error *err);

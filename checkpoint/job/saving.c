@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bin/saving.h"
+#include "checkpoint/job/saving.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bin/cluster_options.h"
 #include "checkpoint/formats/source.h"
-#include "checkpoint/store/save.h"
+#include "checkpoint/job/commit.h"
 #include "checkpoint/variables/files.h"
-#include "checkpoint/variables/restore.h"
-#include "cli/record_file.h"
 #include "exec/state/saver.h"
 #include "graph/holders.h"
 
-#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
+static void saving_say(const struct saving *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-struct save_options save_options;
+static void saving_say(const struct saving *s, const char *format, ...)
+{
+    char line[2 * ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    s->say(s->context, line);
+}
 
 static bool is_folder(const char *path)
 {
@@ -27,17 +33,17 @@ static bool is_folder(const char *path)
 /* The store's name, without the slash at its end. */
 static const char *saving_name(struct saving *s)
 {
-    size_t n = strlen(save_options.path);
-    while (n > 1 && save_options.path[n - 1] == '/')
+    size_t n = strlen(s->options->path);
+    while (n > 1 && s->options->path[n - 1] == '/')
         n--;
-    return arena_strndup(&s->arena, save_options.path, n);
+    return arena_strndup(&s->arena, s->options->path, n);
 }
 
 /* Returns whether --restore is a store: its path and step. */
 static bool restoring_from_store(struct saving *s, const char **path, int64_t *step,
                                  struct error *err)
 {
-    if (!save_options.restore || source_split(save_options.restore, &s->arena, path, step, err))
+    if (!s->options->restore || source_split(s->options->restore, &s->arena, path, step, err))
         return false;
     return *step != CHECKPOINT_NEWEST || is_folder(*path);
 }
@@ -47,7 +53,7 @@ static struct checkpoint *open_checkpoint(struct saving *s, int64_t step, struct
                                           struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
-    if (!is_folder(save_options.path) || store_open(saving_name(s), NULL, store, err))
+    if (!s->to_store || store_open(saving_name(s), NULL, store, err))
         return NULL;
     if (checkpoint_open(*store, step, &checkpoint, NULL, err))
         store_close(*store);
@@ -62,41 +68,35 @@ static void close_checkpoint(struct checkpoint *checkpoint, struct store *store)
 
 int saving_check(struct saving *s, bool has_all, struct error *err)
 {
-    const struct restore_names names = {save_options.names.items, save_options.names.n};
     const struct node *one;
     const char *path;
     int64_t step;
-    bool store = is_folder(save_options.path);
-    const char *of_store = save_options.resume  ? "resume"
-                           : save_options.best  ? "save-best"
-                           : save_options.rate  ? "save-rate"
-                           : save_options.keep  ? "keep"
-                           : save_options.every ? "save-every"
-                                                : NULL;
-    if (!store && of_store)
+    const char *of_store = s->options->resume  ? "resume"
+                           : s->options->best  ? "save-best"
+                           : s->options->rate  ? "save-rate"
+                           : s->options->keep  ? "keep"
+                           : s->options->every ? "save-every"
+                                               : NULL;
+    s->to_store = is_folder(s->options->path);
+    if (!s->to_store && of_store)
         return error_set(err, ERR_USAGE, "--%s needs --save DIR/", of_store);
     s->has_all = has_all;
-    if (save_options.path && holders_of(s->driver->graph, &one) == HOLDERS_NONE)
-        return error_set(err, ERR_USAGE, "--save %s: the graph has no variables",
-                         save_options.path);
-    if (!has_all && store)
+    if (s->options->path && holders_of(s->driver->graph, &one) == HOLDERS_NONE)
+        return error_set(err, ERR_USAGE, "--save %s: the graph has no variables", s->options->path);
+    if (!has_all && s->to_store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
-    if (save_options.names.n && !save_options.resume && !save_options.partial &&
+    if (s->options->names.n && !s->options->resume && !s->options->partial &&
         (!has_all || !restoring_from_store(s, &path, &step, err)))
         return err->code ? err->code
                          : error_set(err, ERR_USAGE,
                                      "--restore-as is for stores, and where no other task has "
                                      "variables");
-    if (save_options.partial && (!save_options.restore || !has_all || cluster_options.task))
-        return error_set(err, ERR_USAGE, "--restore-partial is for --restore, and without --task");
-    if (restore_check_names(&names, s->driver->graph, err) ||
-        run_make(&s->writer.run, save_options.run_name, err))
+    if (restore_check_names(&s->options->names, s->driver->graph, err) ||
+        run_make(&s->writer.run, s->options->run_name, err))
         return err->code;
-    if (store && store_check_place(save_options.path, err))
-        return error_prefix(err, "--save %s: ", save_options.path);
-    if (saving_check_metric(s, err))
-        return err->code;
-    return save_options.path && !store ? record_file_probe(save_options.path, err) : 0;
+    if (s->to_store && store_check_place(s->options->path, err))
+        return error_prefix(err, "--save %s: ", s->options->path);
+    return saving_check_metric(s, err);
 }
 
 /* ---- runs ---- */
@@ -108,7 +108,7 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     if (!run_is_known(run))
         return 0;
     s->writer.run = *run;
-    return run_set_name(&s->writer.run, save_options.run_name, err);
+    return run_set_name(&s->writer.run, s->options->run_name, err);
 }
 
 /* Finds the newest checkpoint, from which --resume would go on; *step is -1 if there is none. */
@@ -130,7 +130,7 @@ static int find_newest(struct saving *s, int64_t *step, struct ckpt_run *run, st
 int saving_await_turn(struct saving *s, struct error *err)
 {
     struct store *store;
-    if (!is_folder(save_options.path))
+    if (!s->to_store)
         return 0;
     if (!store_open(saving_name(s), NULL, &store, err)) {
         store_generation(store, &s->writer.generation, err);
@@ -146,17 +146,15 @@ int saving_await_turn(struct saving *s, struct error *err)
 static int saving_read_store(struct saving *s, const char *path, int64_t step,
                              struct restore_result *restored, struct error *err)
 {
-    const struct restore_request request = {
-        .variables = s->variables,
-        .graph = s->driver->graph,
-        .names = {save_options.names.items, save_options.names.n},
-        .device = s->device};
+    const struct restore_request request = {.variables = s->variables,
+                                            .graph = s->driver->graph,
+                                            .names = s->options->names,
+                                            .device = s->device};
     struct store *store;
     if (store_open(path, NULL, &store, err))
         return err->code;
     if (!store_restore(store, step, &request, restored, err) && restored->passed_over.code)
-        tool_say(s->tool, "%s; restored %s@%" PRId64, restored->passed_over.text, path,
-                 restored->step);
+        saving_say(s, "%s; restored %s@%" PRId64, restored->passed_over.text, path, restored->step);
     store_close(store);
     return err->code;
 }
@@ -166,20 +164,11 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
     struct error passed_over = ERROR_INIT;
     const char *path;
     int64_t step;
-    s->reads_store = restoring_from_store(s, &path, &step, err);
-    if (!s->reads_store)
-        return err->code ? err->code : tool_open_reader(s->tool, save_options.restore, reader, err);
-    if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
-        tool_say(s->tool, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
+    *reader = NULL;
+    if (restoring_from_store(s, &path, &step, err) &&
+        !store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
+        saving_say(s, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
     return err->code;
-}
-
-void saving_close_reader(struct saving *s, struct stream_reader *reader)
-{
-    if (s->reads_store)
-        stream_reader_free(reader);
-    else
-        tool_close_reader(reader);
 }
 
 int saving_pass_over(struct saving *s, int64_t step, struct error *err)
@@ -188,7 +177,7 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
     const char *name = saving_name(s);
     if (!driver->feed_reader) {
         driver->step = step;
-        tool_say(s->tool, "%s: resumed at step %" PRId64, name, step);
+        saving_say(s, "%s: resumed at step %" PRId64, name, step);
         return 0;
     }
     if (driver_pass_over(driver, step, err))
@@ -197,21 +186,16 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
         return error_set(err, ERR_DATA,
                          "%s: resumed at step %" PRId64 ", but the feeds end after step %" PRId64,
                          name, step, driver->step);
-    tool_say(s->tool, "%s: resumed at step %" PRId64 "; %" PRId64 " feed records passed over", name,
-             step, stream_reader_count(driver->feed_reader));
+    saving_say(s, "%s: resumed at step %" PRId64 "; %" PRId64 " feed records passed over", name,
+               step, stream_reader_count(driver->feed_reader));
     return 0;
-}
-
-const char *saving_producer(struct saving *s)
-{
-    return arena_strdup(&s->arena, tool_provenance(s->tool));
 }
 
 /* The store is taken over first: what another process has saved by then is found. */
 static int resume_store(struct saving *s, struct restore_result *restored, struct error *err)
 {
     const struct store_options options = {
-        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = s->tool->table->tool};
+        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = s->owner};
     return store_take_over(saving_name(s), &options, s->claims, &s->writer.generation, err)
                ? err->code
                : saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, restored, err);
@@ -223,51 +207,38 @@ int saving_restore(struct saving *s, bool *done, struct error *err)
     const char *path;
     int64_t step;
     *done = true;
-    if (save_options.resume && !resume_store(s, &restored, err)) {
+    if (s->options->resume && !resume_store(s, &restored, err)) {
         s->resumed = restored.step;
         return go_on_with(s, &restored.run, err);
     }
     if (err->code && err->code != ERR_NOINPUT)
         return err->code;
     error_clear(err); /* nothing was saved yet */
-    if (s->has_all && !save_options.partial && restoring_from_store(s, &path, &step, err))
+    if (s->has_all && !s->options->partial && restoring_from_store(s, &path, &step, err))
         return saving_read_store(s, path, step, &restored, err);
     *done = false;
     return err->code;
 }
 
-static void say_left(void *context, const char *line)
-{
-    const struct saving *s = context;
-    tool_say(s->tool, "%s", line);
-}
-
 int saving_restore_partial(struct saving *s, struct error *err)
 {
-    const struct restore_request request = {
-        .variables = s->variables,
-        .graph = s->driver->graph,
-        .names = {save_options.names.items, save_options.names.n},
-        .device = s->device,
-        .left = say_left,
-        .context = s};
-    return restore_partial(save_options.restore, &request, err);
+    const struct restore_request request = {.variables = s->variables,
+                                            .graph = s->driver->graph,
+                                            .names = s->options->names,
+                                            .device = s->device,
+                                            .left = s->say,
+                                            .context = s->context};
+    return restore_partial(s->options->restore, &request, err);
 }
 
 int saving_newest(struct saving *s, int64_t *step, struct error *err)
 {
     struct ckpt_run run;
     *step = -1;
-    return save_options.resume ? find_newest(s, step, &run, err) : 0;
+    return s->options->resume ? find_newest(s, step, &run, err) : 0;
 }
 
 /* ---- saving ---- */
-
-static void saving_say(void *context, const char *line)
-{
-    struct saving *s = context;
-    tool_say(s->tool, "%s", line);
-}
 
 /* A variable that has no value before the first step, and gets none by steps, would be missing at
  * the end. */
@@ -282,7 +253,7 @@ static int check_values(const struct saving *s, struct error *err)
     if (!lacks)
         return 0;
     return error_set(err, ERR_DATA, "%s: --save %s: %s has no value, and %s %s gives it none",
-                     driver->name, save_options.path, node_text(lacks), driver->option,
+                     driver->name, s->options->path, node_text(lacks), driver->option,
                      driver->what);
 }
 
@@ -290,28 +261,27 @@ int saving_open(struct saving *s, struct error *err)
 {
     int64_t newest;
     struct ckpt_run run;
-    struct autosave_options options = {.path = NULL,
-                                       .step = s->resumed,
-                                       .bytes_per_second = (double)save_options.rate,
-                                       .keep = save_options.keep,
-                                       .owner = s->tool->table->tool,
-                                       .say = saving_say,
-                                       .context = s};
-    if (!is_folder(save_options.path) || s->autosave)
+    if (!s->to_store || s->autosave)
         return 0;
     /* The newest checkpoint of this job is by the process that saved before this one. */
     if (s->takes_over && !find_newest(s, &newest, &run, err) && newest >= 0)
         go_on_with(s, &run, err);
     if (err->code || check_values(s, err))
         return err->code;
-    options.writer = s->writer;
-    options.variables = s->variables;
-    options.graph = s->driver->graph;
-    options.path = saving_name(s);
-    options.producer = saving_producer(s);
-    options.best = s->metric;
-    options.best_is_low = s->metric_is_low;
-    if ((save_options.every && interval_parse(save_options.every, &options.every, err)) ||
+    struct autosave_options options = {.path = saving_name(s),
+                                       .step = s->resumed,
+                                       .writer = s->writer,
+                                       .best = s->metric,
+                                       .best_is_low = s->metric_is_low,
+                                       .keep = s->options->keep,
+                                       .bytes_per_second = (double)s->options->rate,
+                                       .producer = s->producer,
+                                       .owner = s->owner,
+                                       .variables = s->variables,
+                                       .graph = s->driver->graph,
+                                       .say = s->say,
+                                       .context = s->context};
+    if ((s->options->every && interval_parse(s->options->every, &options.every, err)) ||
         autosave_open(&options, &s->autosave, err))
         return err->code;
     saving_watch_fetches(s, &options);
@@ -385,7 +355,7 @@ int saving_finish(struct saving *s, int64_t step, struct error *err)
     if (counts.failed)
         str_printf(&line, ", %" PRId64 " failed", counts.failed);
     if (counts.left_out || counts.failed)
-        tool_say(s->tool, "%s", line.data);
+        saving_say(s, "%s", line.data);
     str_release(&line);
     return err->code;
 }

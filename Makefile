@@ -148,8 +148,9 @@ BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part r
 # What programs share, or have put into a file of its own: each takes what it calls.
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # Programs of the build only: the manual pages come from the programs themselves.
-# The one that names them all, and the page of what they have in common.
+# The one that names them all, the page of what they have in common, and those of the formats.
 OVERVIEW := $(BUILD)/bin/tf
+FORMAT_MANS := $(patsubst %,$(BUILD)/man/tf-%.5,stream text cluster checkpoint data)
 OVERVIEW_MAN := $(if $(SANITIZE)$(CROSS_COMPILE),,$(BUILD)/man/tf-tools.7)
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -180,7 +181,7 @@ BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
 .PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure mutants exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos signals check-headers lint fuzz bench install install-files install-headers uninstall deb deb-files help clean
-all: $(BINS) $(OVERVIEW) $(MANS) $(OVERVIEW_MAN) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
+all: $(BINS) $(OVERVIEW) $(MANS) $(OVERVIEW_MAN) $(FORMAT_MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
 FAKE_CUDA := $(BUILD)/tests/lib/cuda.so
@@ -390,6 +391,9 @@ $(OVERVIEW): scripts/tf
 $(BUILD)/man/tf-tools.7: $(OVERVIEW) $(BINS)
 	@mkdir -p $(@D)
 	$< --man >$@
+$(FORMAT_MANS): $(BUILD)/man/tf-%.5: docs/%.md scripts/man-page
+	@mkdir -p $(@D)
+	scripts/man-page tf-$* $(VERSION) <$< >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Says how far it is: a build takes minutes.
@@ -547,6 +551,7 @@ install-files: install-headers
 		$(call put,lib/tf-tools/$(tool),$(filter $(BUILD)/lib/tf-tools/$(tool)/%, \
 		$(SCRIPT_PROGRAMS:%=$(BUILD)/lib/tf-tools/%)),755) &&) :
 	$(call put,share/man/man1,$(MANS))
+	$(call put,share/man/man5,$(FORMAT_MANS))
 	$(call put,share/man/man7,$(OVERVIEW_MAN))
 	[ -z "$(OVERVIEW_MAN)" ] || echo '.so man7/tf-tools.7' >"$(TO)/share/man/man1/tf.1"
 	$(call put,share/tf-tools/prelude,$(PRELUDE))

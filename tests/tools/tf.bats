@@ -46,3 +46,46 @@ setup() {
     diff said /dev/null
     finds 'TF-TOOLS(7)' page
 }
+
+@test "formats have manual pages: what their pages in docs/ say, without mistakes that man sees" {
+    local name
+    for name in stream text cluster checkpoint data; do
+        "$root/scripts/man-page" "tf-$name" 1.0 <"$root/docs/$name.md" >page
+        grep -qx '.SH NAME' page
+        # each heading, and no mark that was left
+        [ "$(grep -c '^## ' "$root/docs/$name.md")" -eq "$(($(grep -c '^.SH' page) - 2))" ]
+        run -1 grep -nE '^[^.].*(\]\(|\*\*[A-Z])|^\|' page
+        command -v man >/dev/null || continue
+        man --warnings -l page >shown 2>said
+        diff said /dev/null
+    done
+    "$root/scripts/man-page" tf-things 2 <<'MARKDOWN' | tail -n +5 >page
+# Things
+
+A `-x` of [y
+and z](y.md), `code` *first*.
+
+| a | b |
+|---|---|
+| `k` | v |
+
+```
+.x\n
+```
+- one
+  [two](b.md)
+MARKDOWN
+    diff page - <<'PAGE'
+.PP
+A \fB\-x\fR of y and z, \fBcode\fR \fIfirst\fR.
+.TP
+\fBk\fR
+v
+.PP
+.EX
+\&.x\en
+.EE
+.IP \(bu 2
+one two
+PAGE
+}

@@ -162,7 +162,7 @@ pages() {
 # as long as all tests take.
 @test "commands that are not typed here are few, and not by accident" {
     cd "$root" || return 1
-    awk '/^```/ { typed = $0 == "```sh" } !typed { print FILENAME ":" FNR ":" $0 }' \
+    awk '/^```/ { typed = /^```(sh|console)$/ } !typed { print FILENAME ":" FNR ":" $0 }' \
         README.md examples/README.md docs/*.md |
         grep -E '^[^:]*:[0-9]*:    (\$ |(tf-[a-z]+|make|cd|kill|\./[a-z]+|cat|cc) [^:]*$)' \
             >"$BATS_TEST_TMPDIR/found"

@@ -121,12 +121,7 @@ static int check_feed(const struct graph *graph, struct edge edge, const struct 
                       struct error *err)
 {
     const struct node *node = graph_node(graph, edge.node);
-    const struct node_output *output = &node->outputs[edge.slot];
-    if (value->type == output->type && shape_compatible(&value->shape, &output->shape))
-        return 0;
-    return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
-                     shape_text_typed(output->type, &output->shape),
-                     shape_text_typed(value->type, &value->shape));
+    return plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err);
 }
 
 static int take_feeds(struct served_step *step, const struct query *query, struct error *err)

@@ -22,11 +22,10 @@ void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind 
 }
 
 /* Memory that was given back is the compute queue's again. */
-static struct device_event *record_end(struct device *device)
+static void follow_copies(struct device *device)
 {
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
-    return device->queue->record(device, QUEUE_COMPUTE, false);
 }
 
 static int block(struct device *device, struct device_event *event, struct error *err)
@@ -38,15 +37,16 @@ static int block(struct device *device, struct device_event *event, struct error
 
 int device_finish(struct device *device, struct error *err)
 {
-    return device->is_host ? 0 : block(device, record_end(device), err);
+    follow_copies(device);
+    return device->is_host
+               ? 0
+               : block(device, device->queue->record(device, QUEUE_COMPUTE, false), err);
 }
 
 void device_notify_end(struct device *device, struct event_waiter *waiter)
 {
-    if (device->is_host)
-        waiter->done(waiter, NULL);
-    else
-        device->queue->notify(device, record_end(device), waiter);
+    follow_copies(device);
+    queue_notify_end(device, QUEUE_COMPUTE, waiter);
 }
 
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter)

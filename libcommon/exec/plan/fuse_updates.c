@@ -82,18 +82,13 @@ static bool is_narrow(const struct fuse_groups *g, const struct node *update)
 static void find_entries(struct updates *u)
 {
     const struct graph *graph = u->groups->graph;
-    struct graph_walk walk;
-    const struct node *node;
     memset(u->entries, graph->entries.n ? 0 : 0xff, graph->nodes.n * sizeof *u->entries);
     for (size_t i = 0; i < graph->entries.n; i++) {
-        walk = graph_walk_new(&u->groups->memory, graph);
-        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
-            graph_walk_to(&walk, graph->entries.items[i].edges[k].node);
-        while ((node = graph_walk_next(&walk, graph))) {
-            u->entries[node->id] |= (uint64_t)1 << (i < 64 ? i : 63);
-            for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-                graph_walk_to(&walk, node_dependency(node, k).node);
-        }
+        struct graph_walk walk = graph_walk_new(&u->groups->memory, graph);
+        graph_walk_entry(&walk, &graph->entries.items[i]);
+        const bool *runs = graph_walk_end(&walk, graph);
+        for (size_t k = 0; k < graph->nodes.n; k++)
+            u->entries[k] |= (uint64_t)runs[k] << (i < 64 ? i : 63);
     }
 }
 

@@ -73,6 +73,10 @@ struct plan_request {
     const plan_order *order; /* NULL: the plan sees all there is */
 };
 
+/* Returns 0 if what an output is fed has its type, and a shape that fits; else ERR_DATA. */
+int plan_check_fed(const struct node *node, const struct node_output *output, enum dtype type,
+                   const struct shape *shape, struct error *err);
+
 struct plan;
 
 /* ERR_DATA with the node and its script line. The graph must outlive the plan and may grow, but not

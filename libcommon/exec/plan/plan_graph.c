@@ -165,21 +165,13 @@ static int mark_order(struct plan *plan, struct prune *p, const plan_order *orde
     return err->code;
 }
 
-static int check_feeds(const struct plan *plan, struct error *err)
+int plan_check_fed(const struct node *node, const struct node_output *output, enum dtype type,
+                   const struct shape *shape, struct error *err)
 {
-    for (int i = 0; i < plan->n_feeds; i++) {
-        const struct plan_feed *f = &plan->feeds[i];
-        const struct node *node = graph_node(plan->source, f->edge.node);
-        const struct node_output *output = &node->outputs[f->edge.slot];
-        if (output->type != f->type)
-            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
-                             dtype_name(output->type), dtype_name(f->type));
-        if (!shape_compatible(&output->shape, &f->shape))
-            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
-                             shape_text_typed(output->type, &output->shape),
-                             shape_text_typed(f->type, &f->shape));
-    }
-    return 0;
+    if (output->type == type && shape_compatible(&output->shape, shape))
+        return 0;
+    return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
+                     shape_text_typed(output->type, &output->shape), shape_text_typed(type, shape));
 }
 
 static int build(struct plan *plan, struct prune *p, struct edge *fetch_edges, struct error *err)
@@ -210,8 +202,12 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
     size_t n = (size_t)request->n_feeds;
     plan->n_feeds = request->n_feeds;
     plan->feeds = arena_copy(&plan->memory, request->feeds, n * sizeof *plan->feeds);
-    if (check_feeds(plan, err))
-        return err->code;
+    for (size_t i = 0; i < n; i++) {
+        const struct plan_feed *f = &plan->feeds[i];
+        const struct node *node = graph_node(plan->source, f->edge.node);
+        if (plan_check_fed(node, &node->outputs[f->edge.slot], f->type, &f->shape, err))
+            return err->code;
+    }
     prune_init(&p, plan->source, request, false);
     plan->graph = p.to;
     int code = build(plan, &p, fetch_edges, err);

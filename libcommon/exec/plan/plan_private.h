@@ -2,8 +2,8 @@
  *
  * What a plan is made of. Private to libcommon/exec.
  *
- * A plan has its own pruned copy of the graph (plan_graph.c), in which feeds are Placeholders. Each
- * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
+ * A plan has its own pruned copy of the graph (prune.h), in which feeds are Placeholders. Each node
+ * that computes becomes an *item*, each output a *value*; the planner adds items of its own:
  * fetches, changes of layout, copies between host and device memory, copies of variables that are
  * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
  * writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs what

@@ -149,16 +149,14 @@ static void propagate_over(struct run *run, struct iteration *it, const struct i
 static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
 {
     const struct item *item = a->head;
-    struct tensor *outputs = &a->iteration->outputs[item->first_output];
     if (item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT) {
-        struct token value = {outputs[0], !a->is_dead};
+        struct token value = {a->iteration->outputs[item->first_output], !a->is_dead};
         propagate_over(run, a->iteration, item, a->is_dead, ready);
         frame_move(run, a, &value, ready);
     } else {
         propagate_one(run, a, ready);
     }
-    for (int i = 0; i < item->n_out; i++)
-        tensor_release(&outputs[i]);
+    iteration_drop_outputs(run->plan, a->iteration, a->item);
 }
 
 static void propagate_items(struct run *run, struct activation *a, struct activation **ready)

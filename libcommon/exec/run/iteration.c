@@ -257,7 +257,7 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     return it;
 }
 
-static void drop_outputs(const struct plan *plan, struct iteration *it, int id)
+void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int id)
 {
     const struct item *item = &plan->items.items[id];
     for (int i = 0; i < item->n_out; i++)
@@ -274,9 +274,9 @@ static void drop_values(const struct plan *plan, struct iteration *it)
         it->inputs[i].is_live = false;
     }
     for (size_t at = 0; at < def->order.n; at++)
-        drop_outputs(plan, it, def->order.items[at].item);
+        iteration_drop_outputs(plan, it, def->order.items[at].item);
     for (size_t i = 0; i < def->heads.n; i++)
-        drop_outputs(plan, it, def->heads.items[i]);
+        iteration_drop_outputs(plan, it, def->heads.items[i]);
 }
 
 void iteration_drop(struct run *run, struct iteration *it)

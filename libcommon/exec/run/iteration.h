@@ -124,6 +124,8 @@ static inline struct tensor *iteration_output(const struct plan *plan, struct it
 }
 /* Lets go of what an item was given that came from elsewhere. */
 void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int item);
+/* Lets go of what it has made that lies in no arena. */
+void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int item);
 /* Where a value is, and what an item of a region is given. */
 struct tensor *iteration_value(struct run *run, struct iteration *it, int v);
 struct tensor *iteration_input(struct run *run, struct iteration *it, int item, int input);

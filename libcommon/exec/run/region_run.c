@@ -190,13 +190,9 @@ void region_release(struct run *run, struct activation *a)
     const struct region *region = a->region;
     for (int at = 0; at < region->n; at++) {
         const struct region_item *step = &region->items[at];
-        if (!step->leads && !(a->is_dead && step->gathers))
-            continue;
-        const struct item *item = &plan->items.items[step->item];
         if (a->is_dead && step->gathers)
             iteration_drop_inputs(plan, a->iteration, step->item);
-        for (int i = 0; step->leads && i < item->n_out; i++)
-            if (!region_is_placed(plan, item->out[i]))
-                tensor_release(&a->iteration->outputs[item->first_output + i]);
+        if (step->leads)
+            iteration_drop_outputs(plan, a->iteration, step->item);
     }
 }

@@ -27,11 +27,10 @@ static int check_feeds(const struct plan *plan, const struct tensor *feeds, stru
 {
     for (int i = 0; i < plan->n_feeds; i++) {
         const struct plan_feed *wanted = &plan->feeds[i];
-        if (feeds[i].type != wanted->type || !shape_compatible(&feeds[i].shape, &wanted->shape))
-            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s",
-                             node_text(graph_node(plan->source, wanted->edge.node)),
-                             shape_text_typed(wanted->type, &wanted->shape),
-                             shape_text_typed(feeds[i].type, &feeds[i].shape));
+        const struct node_output output = {wanted->type, false, wanted->shape};
+        if (plan_check_fed(graph_node(plan->source, wanted->edge.node), &output, feeds[i].type,
+                           &feeds[i].shape, err))
+            return err->code;
     }
     return 0;
 }

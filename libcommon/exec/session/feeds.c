@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/plan/plan.h"
 #include "wire/npy.h"
 
 static bool is_fed(const struct feeds *feeds, struct edge edge)
@@ -26,12 +27,7 @@ static int check_type(const struct feeds *feeds, const char *name, struct edge e
     if (edge.slot == CONTROL_SLOT)
         return error_set(err, ERR_DATA, "feed '%s': not a tensor", name);
     const struct node *node = graph_node(feeds->graph, edge.node);
-    const struct node_output *output = &node->outputs[edge.slot];
-    if (output->type != value->type || !shape_compatible(&output->shape, &value->shape))
-        return error_set(err, ERR_DATA, "%s: is %s, but is fed %s", node_text(node),
-                         shape_text_typed(output->type, &output->shape),
-                         shape_text_typed(value->type, &value->shape));
-    return 0;
+    return plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err);
 }
 
 int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)

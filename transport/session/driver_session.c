@@ -214,20 +214,13 @@ static int open_tasks(struct driver_session *session, struct error *err)
     return own.code ? own.code : code;
 }
 
-/* Returns whether two tasks are of one job. */
-static bool are_peers(const char *a, const char *b)
-{
-    size_t n = strcspn(a, ":");
-    return n == strcspn(b, ":") && !strncmp(a, b, n);
-}
-
 /* Training over tasks that were restored apart would be on a mixture. */
 static int check_origins(const struct driver_session *session, struct error *err)
 {
     const struct remote_task *tasks = session->tasks.items;
     for (size_t i = 0; i < session->tasks.n; i++) {
-        size_t first = 0;
-        while (!are_peers(tasks[first].name, tasks[i].name))
+        size_t first = 0, n = strcspn(tasks[i].name, ":") + 1; /* a job's tasks begin alike */
+        while (strncmp(tasks[first].name, tasks[i].name, n) != 0)
             first++;
         if (tasks[first].origin != tasks[i].origin)
             return error_set(err, ERR_UNAVAILABLE,

@@ -72,25 +72,22 @@ uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
     return seed;
 }
 
-/* Each job in a directory makes its key anew: by that file it is told from the one before. */
-static uint64_t hash_job(const struct job *job)
-{
-    struct stat key;
-    if (fstatat(job->fd, "key", &key, 0))
-        return 0;
-    const int64_t made[] = {(int64_t)key.st_ino, key.st_mtim.tv_sec, key.st_mtim.tv_nsec};
-    return hash_bytes(made, sizeof made, 0);
-}
-
-/* A worker that was killed finds what it kept for itself in the job's directory. */
+/* A worker that was killed finds what it kept for itself in the job's directory. Each job there
+ * makes its key anew: by that file it is told from the one before. */
 static void place_journal(struct worker *worker)
 {
     const struct member *member = &worker->member;
+    uint64_t hash = 0;
+    struct stat key;
     if (!member->job.folder)
         return;
+    if (!fstatat(member->job.fd, "key", &key, 0)) {
+        const int64_t made[] = {(int64_t)key.st_ino, key.st_mtim.tv_sec, key.st_mtim.tv_nsec};
+        hash = hash_bytes(made, sizeof made, hash);
+    }
+    hash = hash_bytes(member->task, strlen(member->task), hash);
     char *path = job_path(&member->job, member->task, ".journal");
-    uint64_t owner = hash_bytes(member->task, strlen(member->task), hash_job(&member->job));
-    journal_place(own_journal(worker), path, worker_hash_graph(worker->options.graph, owner));
+    journal_place(own_journal(worker), path, worker_hash_graph(worker->options.graph, hash));
     mem_free(path);
 }
 

@@ -275,18 +275,6 @@ static int digest(struct worker *worker, const struct node *node, int64_t *resul
     return code;
 }
 
-static int compare(const struct worker *worker, const struct node *const *nodes, int64_t n,
-                   const int64_t *rows, struct error *err)
-{
-    for (int k = 1; k < worker->collective->size; k++)
-        for (int64_t i = 0; i < n; i++)
-            if (rows[k * n + i] != rows[i])
-                return error_set(err, ERR_DATA,
-                                 "%s begins with other values in worker %d than in worker 0",
-                                 node_text(nodes[i]), k);
-    return 0;
-}
-
 static int verify(struct worker *worker, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
@@ -304,8 +292,11 @@ static int verify(struct worker *worker, struct error *err)
     }
     if (!code)
         code = gather(worker, "=variables", row, n, &all, err);
-    if (!code)
-        code = compare(worker, nodes, n, all.data, err);
+    for (int64_t i = n; !code && i < worker->collective->size * n; i++)
+        if (tensor_get_int64(&all, i) != tensor_get_int64(&all, i % n))
+            code = error_set(err, ERR_DATA,
+                             "%s begins with other values in worker %d than in worker 0",
+                             node_text(nodes[i % n]), (int)(i / n));
     tensor_release(&all);
     mem_free(row);
     mem_free(nodes);

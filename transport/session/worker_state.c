@@ -246,17 +246,6 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
     return code;
 }
 
-/* The first of the stack becomes the variable's. */
-static int put_first(struct worker *worker, const struct node *node, const struct tensor *stack,
-                     int64_t updates, struct error *err)
-{
-    struct saved_variable saved = {
-        .node = node,
-        .updates = updates,
-        .value = tensor_borrow(stack->type, &node->outputs[0].shape, stack->data)};
-    return worker_put(worker, &saved, err);
-}
-
 static int take_state(struct worker *worker, const struct node *node, uint64_t which,
                       struct error *err)
 {
@@ -275,8 +264,13 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
         tensor_share(&all, &own);
     if (!code && all.shape.dims[0] != 1)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
-    if (!code)
-        code = put_first(worker, node, &all, updates, err);
+    if (!code) {
+        struct saved_variable saved = {
+            .node = node,
+            .updates = updates,
+            .value = tensor_borrow(all.type, &node->outputs[0].shape, all.data)};
+        code = worker_put(worker, &saved, err);
+    }
     tensor_release(&own);
     tensor_release(&all);
     return code;

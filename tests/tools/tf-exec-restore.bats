@@ -67,6 +67,9 @@ tf-exec: $name: not restored: 'c' is not in the graph" ]
     run --separate-stderr tf-exec -g new.tfg --fetch a --restore-partial
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-exec: --restore-partial is for --restore, which is not given" ]
+    run --separate-stderr tf-exec -g new.tfg -c c --task worker:0 --restore old --restore-partial
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-exec: --restore-partial and --task do not go together" ]
     sed 's/\[2\]/[5]/; s/\[3\]/[5]/; s/\[1\]/[5]/; s/value=.*}/value=[5,5,5,5,5]}/' old.txt |
         tf-graph --text - >other.tfg
     run --separate-stderr tf-exec -g other.tfg --fetch a --restore old --restore-partial

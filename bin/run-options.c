@@ -4,6 +4,7 @@
  * gets wants_shards, verb, graph_file, and the words of the feed command as its arguments.
  * It answers `status` and `stop` itself, as it does --help, so that their errors are tf-run's.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,11 +135,10 @@ static const struct option_verb verbs[] = {
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {{"save-every save-best keep run-name", "save"},
-                                           {"save-best", "fetch eval"},
-                                           {"eval-feed eval-every stop-when", "eval"},
-                                           {"fetch-every fetch-limit", "fetch"},
-                                           {NULL, NULL}};
+static const struct option_need needs[] = {
+    {"save-every save-best keep run-name", "save"}, {"save-best", "fetch eval"},
+    {"eval-feed eval-every stop-when", "eval"},     {"stop-when", "eval-every"},
+    {"fetch-every fetch-limit", "fetch"},           {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-run",
@@ -188,6 +188,10 @@ static int check_options(const char *graph, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--mode auto is tf-replicate's; its --explain says which "
                          "mode is taken");
+    if (!(options.lease > 0))
+        return error_set(err, ERR_USAGE, "--lease %gs: above 0", options.lease);
+    if (options.key_file && *options.key_file && access(options.key_file, R_OK))
+        return error_set_errno(err, file_error_code(), "--key-file %s", options.key_file);
     if (options.replica_tasks != UNSET && options.replica_tasks < 1)
         return error_set(err, ERR_USAGE, "--replica-tasks %" PRId64 ": nobody would work",
                          options.replica_tasks);
@@ -200,9 +204,10 @@ static int check_options(const char *graph, struct error *err)
                          "would be trained",
                          options.accumulate, options.steps);
     if (!str_to_budget(options.max_restarts, &max, &within))
-        return error_set(err, ERR_USAGE,
-                         "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",
-                         options.max_restarts);
+        return error_set(
+            err, ERR_USAGE,
+            "--max-restarts %s: a number below 2^63 is wanted, or one a time, as in 5/1h",
+            options.max_restarts);
     if (options.save_every && *options.save_every &&
         interval_parse(options.save_every, &every, err))
         return error_prefix(err, "--save-every: ");
@@ -234,7 +239,8 @@ static int check_options(const char *graph, struct error *err)
     if (!graph || !strcmp(graph, "-"))
         return 0;
     if (access(graph, R_OK))
-        return error_set_errno(err, file_error_code(), "%s", graph);
+        return error_set(err, file_error_code(), "%s: %s%s", graph, strerror(errno),
+                         str_hint(graph, (const char *[]){"status", "logs", "stop", NULL}));
     struct stat status;
     bool is_folder = !stat(graph, &status) && S_ISDIR(status.st_mode);
     return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", graph) : 0;

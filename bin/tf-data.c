@@ -162,7 +162,7 @@ static int parse_feeding(struct batch_options *feeding, bool from_stdin, struct 
     feeding->seed = (uint64_t)seed;
     feeding->epochs = epochs >= 0 ? epochs : feeding->steps && !from_stdin ? 0 : 1;
     if (feeding->batch < 1 || feeding->batch > INT64_MAX / 4)
-        return error_set(err, ERR_USAGE, "--batch must be a number of rows");
+        return error_set(err, ERR_USAGE, "--batch %" PRId64 ": from 1 to 2^61", feeding->batch);
     if (feeding->shuffle_window > INT64_MAX / 4)
         return error_set(err, ERR_USAGE, "--shuffle-buffer must be a number of rows");
     if (prefetch > 65536)

@@ -94,6 +94,8 @@ static const struct option_need conditions[] = {
     {"restore-as", "restore resume"},
     {"fetch-every fetch-limit", "fetch"},
     {"eval-feed eval-every stop-when reduce", "eval"},
+    {"stop-when reduce", "eval-every"},
+    {"cluster job", "task"},
     {"key-file no-key timeout lease", "cluster job"},
     {NULL, NULL}};
 
@@ -161,17 +163,18 @@ struct graph_execution {
 static int check_numbers(struct error *err)
 {
     if (threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most 4096", threads);
     if (first_step < 1)
-        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense", first_step);
+        return error_set(err, ERR_USAGE, "--first-step %" PRId64 ": at least 1", first_step);
     if (fetch_every < 1)
-        return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 " makes no sense", fetch_every);
+        return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 ": at least 1", fetch_every);
     if (fetch_limit && fetch_limit < FETCH_LIMIT_LEAST)
-        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 " makes no sense", fetch_limit);
+        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 ": at least %d", fetch_limit,
+                         FETCH_LIMIT_LEAST);
     if (fetch_limit && tool_limit_check(err))
         return error_prefix(err, "--fetch-limit: ");
     if (!(grace > 0 && grace < 1e9))
-        return error_set(err, ERR_USAGE, "--grace %gs makes no sense", grace);
+        return error_set(err, ERR_USAGE, "--grace %gs: above 0, and at most 1e9", grace);
     return 0;
 }
 

@@ -136,7 +136,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (program && n)
         return error_set(err, ERR_USAGE, "both -e and the file '%s' are given", path);
     if (!(time_limit > 0 && time_limit < 1e9))
-        return error_set(err, ERR_USAGE, "--time-limit %gs makes no sense", time_limit);
+        return error_set(err, ERR_USAGE, "--time-limit %gs: above 0, and at most 1e9", time_limit);
     if (!program && !strcmp(path, "-") && isatty(STDIN_FILENO))
         return error_set(err, ERR_USAGE,
                          "no script: name a file or use -e TEXT; see tf-graph --help");

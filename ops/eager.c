@@ -64,12 +64,10 @@ static int parse_attr(struct builder *b, const struct eager_attr *given, struct 
         const char **names = mem_array((size_t)b->op->n_attrs + 1, sizeof *names);
         for (int i = 0; i < b->op->n_attrs; i++)
             names[i] = b->op->attrs[i].name;
-        const char *near = str_nearest(given->name, names);
+        error_set(err, ERR_USAGE, "%s has no attribute '%s'%s", b->call->op, given->name,
+                  str_hint(given->name, names));
         mem_free(names);
-        if (near)
-            return error_set(err, ERR_USAGE, "%s has no attribute '%s'; did you mean '%s'?",
-                             b->call->op, given->name, near);
-        return error_set(err, ERR_USAGE, "%s has no attribute '%s'", b->call->op, given->name);
+        return err->code;
     }
     if (given_attr(b, given->name))
         return error_set(err, ERR_USAGE, "attribute '%s' is given twice", given->name);

@@ -110,8 +110,11 @@ int command_tag(struct command *c, struct error *err)
         arena_release(&arena);
         return err->code;
     }
-    if (!ckpt_tag_fits(tag))
-        error_set(err, ERR_USAGE, "'%s' is no tag: letters, digits, '.', '_' and '-', no number",
+    if (!*tag)
+        error_set(err, ERR_USAGE, "%s: which tag? STORE@TAG", c->operands[0]);
+    else if (!ckpt_tag_fits(tag))
+        error_set(err, ERR_USAGE,
+                  "'%s' is no tag: letters, digits, '.', '_' and '-', neither a number nor 'best'",
                   tag);
     else if (!command_open_writing(c, path, &store, err)) {
         struct ckpt_manifest m;

@@ -281,8 +281,9 @@ int saving_open(struct saving *s, struct error *err)
                                        .graph = s->driver->graph,
                                        .say = s->say,
                                        .context = s->context};
-    if ((s->options->every && interval_parse(s->options->every, &options.every, err)) ||
-        autosave_open(&options, &s->autosave, err))
+    if (s->options->every && interval_parse(s->options->every, &options.every, err))
+        return error_prefix(err, "--save-every: ");
+    if (autosave_open(&options, &s->autosave, err))
         return err->code;
     saving_watch_fetches(s, &options);
     autosave_begin(s->autosave);

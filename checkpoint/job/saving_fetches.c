@@ -43,8 +43,10 @@ int saving_check_metric(struct saving *s, struct error *err)
     while (i < request->names.n && strcmp(request->names.items[i], s->metric) != 0)
         i++;
     if (i == request->names.n)
-        return error_set(err, ERR_USAGE, "--save-best %s: it is not fetched; --fetch %s", s->metric,
-                         s->metric);
+        return error_set(
+            err, ERR_USAGE,
+            "--save-best %s: neither fetched nor evaluated: METRIC, METRIC:min, METRIC:max",
+            s->metric);
     const struct edge edge = request->fetches.items[i];
     const struct node_output *output = &graph_node(request->graph, edge.node)->outputs[edge.slot];
     return may_be_scalar(output) ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);

@@ -43,7 +43,7 @@ int restore_check_names(const struct restore_names *names, const struct graph *g
         const char *pair = names->pairs[i], *equals = strchr(pair, '=');
         if (!equals || equals == pair || !equals[1] ||
             (equals[-1] == '/') != (equals[strlen(equals) - 1] == '/'))
-            return error_set(err, ERR_USAGE, "'%s' maps no names; NEW=OLD or NEW/=OLD/", pair);
+            return error_set(err, ERR_USAGE, "--restore-as %s: it is NEW=OLD or NEW/=OLD/", pair);
     }
     for (size_t i = 0; i < names->n; i++)
         if (!is_used(names, (int)i, graph))

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
@@ -306,7 +307,8 @@ bool str_ends(const char *text, const char *suffix)
     return n >= m && !strcmp(text + n - m, suffix);
 }
 
-/* Edit distance, two neighbours that changed places counting once; cut off at 64 characters. */
+/* Edit distance, where case does not count and two neighbours that changed places count once; cut
+ * off at 64 characters. */
 static int distance(const char *a, const char *b)
 {
     int rows[3][65];
@@ -321,10 +323,11 @@ static int distance(const char *a, const char *b)
         row = oldest;
         row[0] = i;
         for (int j = 1; j <= m; j++) {
-            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            int best = last[j - 1] + (strncasecmp(a + i - 1, b + j - 1, 1) != 0);
             best = last[j] + 1 < best ? last[j] + 1 : best;
             best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            bool swapped = i > 1 && j > 1 && !strncasecmp(a + i - 1, b + j - 2, 1) &&
+                           !strncasecmp(a + i - 2, b + j - 1, 1);
             row[j] = swapped && before[j - 2] + 1 < best ? before[j - 2] + 1 : best;
         }
     }
@@ -336,9 +339,12 @@ const char *str_nearest(const char *text, const char *const *names)
     const char *best = NULL;
     int n = (int)strnlen(text, 64);
     int limit = n < 2 ? 0 : (n + 2) / 3; /* of what is half wrong, another name was meant */
-    int least = limit + 1;
+    int least = limit + 2;               /* one less is that of a name which was cut */
     for (; *names; names++) {
+        bool is_cut = n > 2 && !strncasecmp(text, *names, (size_t)n) && (*names)[n];
         int d = distance(text, *names);
+        if (d > limit)
+            d = limit + (is_cut ? 1 : 2);
         bool is_nearer = d < least || (d == least && best && best[0] != text[0] &&
                                        (*names)[0] == text[0]); /* a first letter is seldom wrong */
         if (is_nearer) {
@@ -347,4 +353,12 @@ const char *str_nearest(const char *text, const char *const *names)
         }
     }
     return best;
+}
+
+const char *str_hint(const char *text, const char *const *names)
+{
+    static _Thread_local char hint[128];
+    const char *nearest = str_nearest(text, names);
+    snprintf(hint, sizeof hint, " (did you mean '%s'?)", nearest ? nearest : "");
+    return nearest ? hint : "";
 }

@@ -61,5 +61,7 @@ bool str_ends(const char *text, const char *suffix);
 /* The name among `names` (NULL-terminated) that was most likely meant, or NULL: for "did you mean".
  */
 const char *str_nearest(const char *text, const char *const *names);
+/* " (did you mean 'x'?)" or "": in a static buffer of the thread. */
+const char *str_hint(const char *text, const char *const *names);
 
 #endif

@@ -185,10 +185,11 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         int code = 0;
         if (only_operands || is_operand(text)) {
             int most = parse->table->operands_max;
+            const char *usage = parse->table->operands ? parse->table->operands : "";
             if (most >= 0 && *n_operands >= most)
-                return error_set(
-                    parse->err, ERR_USAGE, "extra operand '%s'; usage: %s [OPTION]... %s", text,
-                    parse->table->tool, parse->table->operands ? parse->table->operands : "");
+                return error_set(parse->err, ERR_USAGE,
+                                 "extra operand '%s'; usage: %s [OPTION]...%s%s", text,
+                                 parse->table->tool, *usage ? " " : "", usage);
             parse->argv[(*n_operands)++] = text;
         } else if (!strcmp(text, "--") && parse->table->command) {
             *parse->table->command = parse->next;

@@ -141,26 +141,26 @@ enum column_part {
 };
 
 static const struct part {
-    const char *name;
+    const char *name, *usage;
     enum column_part group;
     bool (*set)(struct data_column *column, const char *value);
     bool with_value, without_value; /* how it may be written */
 } parts[] = {
-    {"text", GROUP_TYPE, set_text, false, true},
-    {"category", GROUP_READING, set_category, true, true},
-    {"balance", GROUP_READING, set_balance, false, true},
-    {"hash", GROUP_READING, set_hash, true, false},
-    {"date", GROUP_READING, set_date, true, true},
-    {"impute", GROUP_IMPUTE, set_impute, true, false},
-    {"flag", GROUP_FLAG, set_flag, false, true},
-    {"log1p", GROUP_LOG, set_log1p, false, true},
-    {"standardize", GROUP_NORM, set_standardize, false, true},
-    {"scale", GROUP_NORM, set_min_max, false, true},
-    {"scale", GROUP_FACTOR, set_factor, true, false},
-    {"offset", GROUP_OFFSET, set_offset, true, false},
-    {"onehot", GROUP_ONEHOT, set_onehot, true, false},
-    {"onehot", GROUP_ONEHOT, set_onehot_of_ids, false, true},
-    {"shape", GROUP_SHAPE, set_shape, true, false},
+    {"text", "text", GROUP_TYPE, set_text, false, true},
+    {"category", "category[=A,B]", GROUP_READING, set_category, true, true},
+    {"balance", "balance", GROUP_READING, set_balance, false, true},
+    {"hash", "hash=N", GROUP_READING, set_hash, true, false},
+    {"date", "date[=year]", GROUP_READING, set_date, true, true},
+    {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, true, false},
+    {"flag", "flag", GROUP_FLAG, set_flag, false, true},
+    {"log1p", "log1p", GROUP_LOG, set_log1p, false, true},
+    {"standardize", "standardize", GROUP_NORM, set_standardize, false, true},
+    {"scale", "scale[=S]", GROUP_NORM, set_min_max, false, true},
+    {"scale", "scale[=S]", GROUP_FACTOR, set_factor, true, false},
+    {"offset", "offset=O", GROUP_OFFSET, set_offset, true, false},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot, true, false},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot_of_ids, false, true},
+    {"shape", "shape=8x8x1", GROUP_SHAPE, set_shape, true, false},
 };
 
 enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
@@ -195,6 +195,20 @@ static enum part_status parse_part(struct data_column *column, const char *text,
     return type != RESOURCE && type != COMPLEX64 ? PART_OK : PART_BAD;
 }
 
+/* It is another part, or one that is written otherwise. */
+static int refuse_part(const char *text, struct error *err)
+{
+    const char *names[sizeof parts / sizeof *parts + 1] = {0};
+    size_t n = strcspn(text, "=");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        names[i] = parts[i].name;
+        if (strlen(names[i]) == n && !strncmp(names[i], text, n))
+            return error_set(err, ERR_USAGE, "'%s': expected %s", text, parts[i].usage);
+    }
+    return error_set(err, ERR_USAGE, "'%s': neither a type nor a part of docs/data.md%s", text,
+                     str_hint(text, names));
+}
+
 /* The last part of `where` goes, if it is one; *more tells. */
 static int take_last_part(struct data_column *column, char *where, bool where_is_path,
                           unsigned *said, bool *more, struct error *err)
@@ -211,11 +225,7 @@ static int take_last_part(struct data_column *column, char *where, bool where_is
     if (status == PART_TWICE)
         return error_set(err, ERR_USAGE, "'%s': another part says the same", colon + 1);
     if (status)
-        return error_set(err, ERR_USAGE,
-                         "'%s': not a type, nor standardize, scale, scale=S, offset=O, log1p, "
-                         "category[=A,B], balance, hash=N, date[=year], onehot[=N], text, "
-                         "impute=mean|median|most|VALUE, flag or shape=8x8x1",
-                         colon + 1);
+        return refuse_part(colon + 1, err);
     *colon = '\0';
     return 0;
 }

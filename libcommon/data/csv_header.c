@@ -79,14 +79,12 @@ int csv_header_find(const struct csv_header *header, const char *name, size_t n,
     struct str wanted = STR_INIT;
     bool has = look_up(header, name, n, place, &wanted);
     const char *text = str_text(&wanted);
-    const char *nearest = has || !header->names ? NULL : str_nearest(text, header->names);
     int code = 0;
     if (!header->names)
         code = error_set(err, ERR_DATA, "no column named '%s': there is no header", text);
     else if (!has)
-        code = error_set(err, ERR_DATA, "no column named '%s'%s%s%s", text,
-                         nearest ? " (did you mean '" : "", nearest ? nearest : "",
-                         nearest ? "'?)" : "");
+        code =
+            error_set(err, ERR_DATA, "no column named '%s'%s", text, str_hint(text, header->names));
     else if (*place < 0)
         code = error_set(err, ERR_DATA,
                          "more than one column is named '%s': ask for one by its position", text);

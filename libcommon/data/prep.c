@@ -46,7 +46,6 @@ int prep_find(struct prep *prep, const char *name, struct fit **fitted, struct e
     const char **names = arena_array(&prep->arena, prep->fitted.n + 1, sizeof *names);
     for (size_t i = 0; i < prep->fitted.n; i++)
         names[i] = prep->fitted.items[i]->name;
-    const char *nearest = str_nearest(name, names);
-    return error_set(err, ERR_DATA, "%s: has nothing fitted to '%s'%s%s%s", prep->path, name,
-                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "");
+    return error_set(err, ERR_DATA, "%s: has nothing fitted to '%s'%s", prep->path, name,
+                     str_hint(name, names));
 }

@@ -38,7 +38,8 @@ int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
         size_t n = strcspn(at, ",");
         struct range range;
         if (!range_parse(at, n, &range))
-            return error_set(err, ERR_USAGE, "'%s' is not a list of positions as 1-64,70", text);
+            return error_set(err, ERR_USAGE,
+                             "'%s' is not a list of positions below 2^63, as 1-64,70", text);
         vec_push(ranges, range);
         at += n;
         if (!*at)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 
 struct assembly {
     struct raw_graph *raw;
@@ -68,12 +69,9 @@ static int resolve(struct assembly *a, const char *text, struct edge *edge)
         const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);
         for (size_t i = 0; i < a->raw->nodes.n; i++)
             names[i] = a->raw->nodes.items[i].name;
-        const char *nearest = str_nearest(text, names);
+        error_set(a->err, ERR_DATA, "there is no node '%s'%s", text, str_hint(text, names));
         mem_free(names);
-        if (nearest)
-            return error_set(a->err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", text,
-                             nearest);
-        return error_set(a->err, ERR_DATA, "there is no node '%s'", text);
+        return a->err->code;
     }
     *edge = (struct edge){(int)index, slot};
     return 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "graph/marks.h"
 
 static int fail(struct bind *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -57,11 +58,7 @@ int bind_unknown_attr(const struct op *op, const char *name, struct error *err)
     const char *names[ATTRS_MAX + 1] = {0};
     for (int i = 0; i < op->n_attrs && i < ATTRS_MAX; i++)
         names[i] = op->attrs[i].name;
-    const char *nearest = str_nearest(name, names);
-    if (nearest)
-        return error_set(err, ERR_DATA, "there is no attribute '%s' (did you mean '%s'?)", name,
-                         nearest);
-    return error_set(err, ERR_DATA, "there is no attribute '%s'", name);
+    return error_set(err, ERR_DATA, "there is no attribute '%s'%s", name, str_hint(name, names));
 }
 
 /* ---- attributes against their constraints ---- */

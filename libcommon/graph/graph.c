@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 
 struct graph *graph_new(const struct registry *registry)
 {
@@ -192,13 +193,9 @@ static int no_such_node(const struct graph *graph, const char *name, struct erro
         names[k++] = graph->nodes.items[i]->name;
     for (size_t i = 0; i < graph->aliases.n; i++)
         names[k++] = graph->aliases.items[i].name;
-    const char *nearest = str_nearest(name, names);
+    error_set(err, ERR_DATA, "there is no node '%s'%s", name, str_hint(name, names));
     mem_free(names);
-
-    if (nearest)
-        return error_set(err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,
-                         nearest);
-    return error_set(err, ERR_DATA, "there is no node '%s'", name);
+    return err->code;
 }
 
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,

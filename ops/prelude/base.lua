@@ -66,12 +66,15 @@ function tf.kind(x)
   return x == nil and "nil" or "a " .. (tf.is_tensor(x) and "tensor" or type(x))
 end
 
-function tf.show(x) return type(x) == "string" and "'" .. x .. "'" or tostring(x) end
+function tf.show(x)
+  if type(x) == "table" or type(x) == "function" then return tf.kind(x) end
+  return type(x) == "string" and "'" .. x .. "'" or tostring(x)
+end
 
 -- What arguments of the prelude's functions are, by the names that they have in it.
 local takes = {
   nn = {x = "floating", q = "floating", anchor = "floating", prediction = "floating",
-        logits = "tensor", labels = "tensor", target = "value", ids = "tensor", layers = "list",
+        logits = "tensor", labels = "tensor", target = "value", ids = "index", layers = "list",
         weight = "number", f = "function"},
   init = {shape = "list"},
   clip = {x = "floating", list = "list"},
@@ -86,6 +89,7 @@ local any_type = {["nn.flatten"] = true, ["nn.sequential"] = true, ["nn.residual
 local fits = {
   tensor = tf.is_tensor,
   floating = tf.is_tensor, -- and its type is looked at then
+  index = tf.is_tensor,    -- likewise
   value = function(x) return ({userdata = true, number = true, table = true})[type(x)] end,
   list = function(x) return type(x) == "table" end,
   text = function(x) return type(x) == "string" end,
@@ -93,10 +97,12 @@ local fits = {
   number = function(x) return type(x) == "number" or tf.is_tensor(x) end,
   initial = function(x) return type(x) ~= "string" and type(x) ~= "boolean" end,
   layout = function(x) return x == "NHWC" or x == "NCHW" end,
+  padding = function(x) return x == "SAME" or x == "VALID" end,
 }
-local wanted = {tensor = "a tensor", floating = "a tensor", value = "a tensor or a number",
+local wanted = {tensor = "a tensor", floating = "a tensor", index = "a tensor",
+                value = "a tensor or a number",
                 list = "a list", text = "text", ["function"] = "a function",
-                number = "a number or a tensor", layout = "NHWC or NCHW",
+                number = "a number or a tensor", layout = "NHWC or NCHW", padding = "SAME or VALID",
                 initial = "an initializer, a number or a list"}
 
 -- What options of the libraries' functions are, by their names, where no function says better.
@@ -104,6 +110,7 @@ local options = {}
 for kind, names in pairs{
   text = "name",
   layout = "layout",
+  padding = "padding",
   value = "weights lengths mask",
   initial = "init bias_init",
   number = "alpha beta bias decay delta div_factor epsilon final_div_factor gain initial keep " ..
@@ -132,6 +139,7 @@ local function check_arguments(name, names, kinds, ...)
       tf.fail("%s is %s, not %s", what, tf.kind(x), wanted[kind])
     end
     if kind == "floating" then tf.floating(what, x) end
+    if kind == "index" then tf.index(what, x) end
   end
 end
 
@@ -300,6 +308,13 @@ function tf.floating(where, x)
   check_tensor(where, x)
   if not x.dtype:find("float", 1, true) then
     tf.fail("%s must be of a floating-point type, not %s", where, tostring(x))
+  end
+end
+
+-- What counts rows or classes.
+function tf.index(where, x)
+  if x.dtype ~= int32 and x.dtype ~= int64 then
+    tf.fail("%s must be int32 or int64, not %s", where, tostring(x))
   end
 end
 

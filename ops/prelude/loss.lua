@@ -4,19 +4,31 @@ local tf = ...
 
 local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
 
--- Weights of rank 1 are of rows, whatever the rank of what they weigh.
-function tf.along_rows(weights, each)
-  if weights.rank ~= 1 or (each.rank or 1) < 2 then return weights end
-  local shape = {-1}
-  for i = 2, each.rank do shape[i] = 1 end
-  return Reshape(weights, shape)
+-- Weights of rank 1 are of rows, whatever the rank of what they weigh; others have its shape, or 1
+-- in place of some of it.
+function tf.along_rows(where, weights, each)
+  local rank, of = weights.rank, each.rank
+  if not rank or not of then return weights end
+  local shape = {weights.shape[1] or 1}
+  for i = 2, of do shape[i] = 1 end
+  if rank ~= 1 then shape = weights.shape end
+  local fits = #shape == of or rank == 0 or rank < of and rank > 1
+  for i = 1, fits and math.min(#shape, of) or 0 do
+    local m, n = shape[#shape + 1 - i], each.shape[of + 1 - i]
+    fits = fits and (m == n or m == 1 or m < 0 or n < 0)
+  end
+  if not fits then
+    tf.fail("%s: weights %s do not fit what they weigh, %s", where,
+            tostring(weights):match("%S+$"), tostring(each):match("%S+$"))
+  end
+  return rank == 1 and of > 1 and Reshape(weights, shape) or weights
 end
 
 -- Mean, or with weights [n] the weighted mean, which is 0 where the weights add up to 0.
-local function average(each, weights)
+local function average(where, each, weights)
   if not weights then return tf.reduce(Mean, each) end
   weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
-  weights = tf.along_rows(weights, each) * OnesLike(each)
+  weights = tf.along_rows(where, weights, each) * OnesLike(each)
   local sum, total = tf.reduce(Sum, tf.wide(each * weights)), tf.reduce(Sum, tf.wide(weights))
   local nothing = Equal(total, 0)
   local mean = sum / Select(nothing, OnesLike(total), total)
@@ -59,14 +71,23 @@ local function of_labels(f, logits, labels)
   return classes == labels and each or Reshape(each, Shape(labels))
 end
 
+-- Classes as whole numbers are one for each row of the logits, or for each place of a sequence.
+local function check_labels(where, logits, labels)
+  if not is_integer(labels.dtype) then return tf.same_shape(where, logits, labels) end
+  if labels.rank > 1 and logits.rank == labels.rank + 1 then return end
+  tf.rank(where .. ": logits", logits, 2)
+  tf.rank(where .. ": labels", labels, 1)
+end
+
 -- logits [n, ..., classes]; labels: classes as whole numbers [n, ...], or distributions
 -- [n, classes].
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)
   tf.floating("nn.cross_entropy: the logits", logits)
+  check_labels("nn.cross_entropy", logits, labels)
   return scope(o.name or "cross_entropy", function()
-    return average(of_labels(function(x, y)
+    return average("nn.cross_entropy", of_labels(function(x, y)
       local classes = o.smoothing and tf.dim("nn.cross_entropy", x, 2)
       if is_integer(y.dtype) and o.smoothing then
         y = OneHot(y, classes, Const(1, {dtype = x.dtype}), Const(0, {dtype = x.dtype}))
@@ -93,7 +114,7 @@ function nn.sigmoid_cross_entropy(logits, labels, o)
   check_pair("nn.sigmoid_cross_entropy", logits, labels)
   tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
   return scope(o.name or "sigmoid_cross_entropy", function()
-    return average(tf.yes_or_no(logits, labels), o.weights)
+    return average("nn.sigmoid_cross_entropy", tf.yes_or_no(logits, labels), o.weights)
   end)
 end
 
@@ -106,7 +127,11 @@ function nn.focal(logits, labels, o)
   tf.within_bounds("nn.focal: alpha", o.alpha, 0, 1)
   tf.floating("nn.focal: the logits", logits)
   local classes = is_integer(labels.dtype)
-  if not classes then tf.same_shape("nn.focal", logits, labels) end
+  if classes then
+    check_labels("nn.focal", logits, labels)
+  else
+    tf.same_shape("nn.focal", logits, labels)
+  end
   return scope(o.name or "focal", function()
     local each, missed
     if classes then
@@ -121,7 +146,7 @@ function nn.focal(logits, labels, o)
     end
     -- A root's slope at 0 is infinite, and no product with the 0 beside it has a value.
     if o.gamma and o.gamma > 0 and o.gamma < 1 then missed = Maximum(missed, 2 ^ -24) end
-    return average(Pow(missed, o.gamma or 2) * each, o.weights)
+    return average("nn.focal", Pow(missed, o.gamma or 2) * each, o.weights)
   end)
 end
 
@@ -135,7 +160,7 @@ function nn.triplet(anchor, positive, negative, o)
   return scope(o.name or "triplet", function()
     local function distance(x) return Sqrt(Sum(Square(tf.wide(anchor - x) + 1e-6), {1})) end
     local each = Relu(distance(positive) - distance(negative) + (o.margin or 1))
-    return average(tf.cast(each, anchor.dtype), o.weights)
+    return average("nn.triplet", tf.cast(each, anchor.dtype), o.weights)
   end)
 end
 
@@ -143,14 +168,16 @@ function nn.mse(prediction, target, o)
   o = tf.options("nn.mse", o, "name weights")
   check_pair("nn.mse", prediction, target)
   return scope(o.name or "mse", function()
-    return average(SquaredDifference(prediction, target), o.weights)
+    return average("nn.mse", SquaredDifference(prediction, target), o.weights)
   end)
 end
 
 function nn.mae(prediction, target, o)
   o = tf.options("nn.mae", o, "name weights")
   check_pair("nn.mae", prediction, target)
-  return scope(o.name or "mae", function() return average(Abs(prediction - target), o.weights) end)
+  return scope(o.name or "mae", function()
+    return average("nn.mae", Abs(prediction - target), o.weights)
+  end)
 end
 
 -- Quadratic up to delta, then linear (Huber 1964).
@@ -161,7 +188,7 @@ function nn.huber(prediction, target, o)
   return scope(o.name or "huber", function()
     local distance = Abs(prediction - target)
     local near = Minimum(distance, delta)
-    return average(0.5 * Square(near) + delta * (distance - near), o.weights)
+    return average("nn.huber", 0.5 * Square(near) + delta * (distance - near), o.weights)
   end)
 end
 
@@ -172,7 +199,7 @@ function nn.hinge(logits, labels, o)
   tf.floating("nn.hinge: the logits", logits)
   return scope(o.name or "hinge", function()
     local y = 2 * tf.cast(labels, logits.dtype) - 1
-    return average(Relu(1 - y * logits), o.weights)
+    return average("nn.hinge", Relu(1 - y * logits), o.weights)
   end)
 end
 
@@ -199,6 +226,7 @@ end
 function nn.accuracy(logits, labels, o)
   o = tf.options("nn.accuracy", o, "name")
   logits, labels = tf.as_rows(logits, labels)
+  tf.rank("nn.accuracy: logits", logits, 2)
   tf.rank("nn.accuracy: labels", labels, 1)
   return scope(o.name or "accuracy", function()
     local class = tf.cast(ArgMax(logits, 1), labels.dtype)

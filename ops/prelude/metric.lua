@@ -40,7 +40,7 @@ end
 -- Weights of what has one number for each row or element: ones, if none are given.
 local function weights_of(where, each, weights)
   if not weights then return OnesLike(wide(each)) end
-  return tf.along_rows(wide(tf.tensor(where .. ": weights", weights, float64)), each) *
+  return tf.along_rows(where, wide(tf.tensor(where .. ": weights", weights, float64)), each) *
          OnesLike(wide(each))
 end
 

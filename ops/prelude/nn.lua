@@ -6,7 +6,7 @@ function tf.activate(where, x, activation)
   if not activation then return x end
   if type(activation) ~= "function" then
     tf.fail("%s: activation must be a function of a tensor, as Relu, not %s", where,
-            tostring(activation))
+            tf.show(activation))
   end
   local y = activation(x)
   if not tf.is_tensor(y) then
@@ -56,8 +56,8 @@ function nn.dropout(x, keep, o)
     tf.fail("nn.dropout: training must be true or false or a tensor, not %s", tf.show(o.training))
   end
   if o.training == false or keep == 1 then return x end
-  if type(keep) == "number" and not (keep > 0 and keep <= 1) then
-    tf.fail("nn.dropout: keep must be in (0, 1], not %s", tostring(keep))
+  if not tf.is_tensor(keep) and not (type(keep) == "number" and keep > 0 and keep <= 1) then
+    tf.fail("nn.dropout: keep must be in (0, 1], not %s", tf.show(keep))
   end
   local function drop()
     local noise = RandomUniform(Shape(x), {dtype = x.dtype, seed = o.seed})

@@ -154,9 +154,6 @@ function nn.depthwise_conv2d(x, size, o)
   local stride = pair(where .. ": stride", o.stride or 1)
   local dilation = pair(where .. ": dilation", o.dilation or 1)
   local out, padded = {}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}
-  if padding ~= "SAME" and padding ~= "VALID" then
-    tf.fail("%s: padding must be SAME or VALID, not %s", where, tf.show(padding))
-  end
   for i = 1, 2 do
     local n, span = tf.dim(where, x, i + 1), (kernel[i] - 1) * dilation[i] + 1
     out[i] = positions(where, n, span, stride[i], padding)

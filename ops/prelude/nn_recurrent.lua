@@ -64,6 +64,10 @@ local function layer(name)
     tf.number(where .. ": units", units)
     tf.rank(where, x, 3)
     tf.dim(where, x, 2)
+    if o.lengths then
+      tf.rank(where .. ": lengths", o.lengths, 1)
+      tf.index(where .. ": lengths", o.lengths)
+    end
     return scope(o.name or name, function()
       local steps = {Unpack(x, {num = tf.dim(where, x, 2), axis = 1})}
       local outputs, state = run(where, cell, steps, units, o, false)

@@ -9,12 +9,17 @@ local tf = ...
 
 optim = {}
 
+-- Parameters that are not below 0, and not above this.
+local most = {rate = math.huge, momentum = math.huge, epsilon = math.huge, beta1 = 1, beta2 = 1,
+              rho = 1}
+
 -- A parameter as a constant of the wanted type, "adam/rate", made once a type; or a tensor, as of a
 -- schedule, cast.
-local function parameter(where, name, value)
+local function parameter(kind, where, name, value)
   if not tf.is_tensor(value) and type(value) ~= "number" then
     tf.fail("%s: %s must be a number or a tensor, not %s", where, name, tf.show(value))
   end
+  if most[name] then tf.within_bounds("optim." .. kind .. ": " .. name, value, 0, most[name]) end
   local made = {}
   return function(dtype)
     if tf.is_tensor(value) then return tf.cast(value, dtype) end
@@ -36,7 +41,7 @@ local function parameters(kind, o, defaults, more)
   for _, d in ipairs(defaults) do
     local value = o[d[1]]
     if value == nil then value = d[2] end
-    p[d[1]] = parameter(where, d[1], value)
+    p[d[1]] = parameter(kind, where, d[1], value)
   end
   return p, where, o
 end

@@ -159,7 +159,7 @@ void limits_check_memory(lua_State *L); /* of the graph, which Lua knows nothing
 bool place_find(lua_State *L, const char **file, int *line);
 _Noreturn void place_error(lua_State *L, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* "; did you mean 'x'" or "": in a static buffer of the thread. */
+/* "; did you mean 'x'?" or "": in a static buffer of the thread. */
 const char *place_hint(const char *nearest);
 
 /* ---- prelude.c, and the bytecode that the build makes of ops/prelude (prelude_gen.c) ---- */

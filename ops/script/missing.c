@@ -95,7 +95,7 @@ static int missing_field(lua_State *L)
                 hint(key, &names));
 }
 
-/* tf.nearest(word, list): "; did you mean 'x'", or "". */
+/* tf.nearest(word, list): "; did you mean 'x'?", or "". */
 static int nearest(lua_State *L)
 {
     struct suggestions names = {.arena = &script_of(L)->scratch};

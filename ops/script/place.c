@@ -44,6 +44,6 @@ const char *place_hint(const char *nearest)
     static _Thread_local char text[128];
     if (!nearest)
         return "";
-    snprintf(text, sizeof text, "; did you mean '%s'", nearest);
+    snprintf(text, sizeof text, "; did you mean '%s'?", nearest);
     return text;
 }

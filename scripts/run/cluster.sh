@@ -46,7 +46,6 @@ cluster_text() {
 # The copy in the job's directory is for the user alone; who could read the file had the key before.
 check_key_file() {
     [ -n "$opt_key_file" ] || return 0
-    [ -r "$opt_key_file" ] || die 66 "$opt_key_file: cannot be read"
     [ -z "$(find -L "$opt_key_file" -maxdepth 0 -type f -perm /077)" ] ||
         die 77 "$opt_key_file: others may read this key; chmod 600 it, or make a new one"
 }
@@ -99,10 +98,16 @@ make_parts() {
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"
     exec 3<&0
-    tf-replicate "$@" <&3 3<&- | tf-place -c "$job/cluster" 3<&- |
-        tf-part -c "$job/cluster" -o "$job/parts.tfg" 3<&- &
-    wait $! || leave $?
+    {
+        tf-replicate "$@" <&3 3<&- | tf-place -c "$job/cluster" 3<&- |
+            tf-part -c "$job/cluster" -o "$job/parts.tfg" 3<&- &
+    } 2>"$job/said"
+    made=0
+    wait $! || made=$?
     exec 3<&-
+    sed '/: stopped by tf-/d' "$job/said" >&2 # the cause is said once
+    rm -f "$job/said"
+    [ "$made" = 0 ] || leave "$made"
 }
 
 # Shards that have nothing to do are not started, and nobody waits for them.

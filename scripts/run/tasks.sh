@@ -155,7 +155,7 @@ asked_of_graph() {
     case $said in
     *"$made"*) said=${said%%"$made"*}${given:-stdin}${said#*"$made"} ;;
     esac
-    [ -z "$said" ] || printf '%s\n' "$said" >&2
+    [ -z "$said" ] || printf '%s\n' "$said" | sed '1s/tf-exec: /tf-run: /' >&2
     return "$status"
 }
 

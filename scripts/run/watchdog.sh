@@ -59,8 +59,8 @@ look() {
 }
 
 stopped='' looks=0 told='' ticks=0
-while sleep 0.2 2>/dev/null && { read -r program <"/proc/$owner/comm"; } 2>/dev/null &&
-    [ "$program" = "$2" ]; do
+# Whoever reads what tf-run said to its end, before it asks how that ended, would wait for this.
+while sleep 0.2 2>/dev/null && read_stat "$owner" && [ "$name" = "$2" ] && [ "$state" != Z ]; do
     ticks=$((ticks + 1))
     [ $((ticks % 5)) -ne 0 ] || look
 done

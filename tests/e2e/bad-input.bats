@@ -71,7 +71,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 }
 
 @test "an op or an attribute that does not exist" {
-    script 65 "1: *'Matmul'*did you mean 'MatMul'" 'y = Matmul(1, 2)'
+    script 65 "1: *'Matmul'*did you mean 'MatMul'?" 'y = Matmul(1, 2)'
     script 65 "1: Placeholder has no attribute 'colour'" 'x = Placeholder{dtype = float32, colour = 3}'
     text 65 "1: node 'x': unknown op 'Placehodler' (did you mean 'Placeholder'?); ops of your own come with --ops FILE.so" 'x = Placehodler() {}'
     text 65 "1: node 'x': Placeholder: there is no attribute 'colour'" \

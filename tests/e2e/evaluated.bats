@@ -227,12 +227,13 @@ END
 64|d.tfg: 'bad/logits' is float32[?,10], neither a score (metric...) nor a number|--eval bad
 64|d.tfg: --eval train: it runs ops, and does not only fetch|--eval train
 64|--eval-every: '0' is neither a number of steps nor a time like 30s|--eval eval --eval-every 0
-64|--stop-when loss: it is not evaluated; there are eval/loss|--eval eval --stop-when loss
-64|--stop-when eval/loss,patience=0: it is METRIC,|--eval eval --stop-when eval/loss,patience=0
-64|--reduce rat=eval/loss: there is no variable 'rat' of numbers|--eval eval --reduce rat=eval/loss
-64|--reduce output/W=loss: it is not evaluated|--eval eval --reduce output/W=loss
-64|--reduce rate: it is VARIABLE=METRIC,|--eval eval --reduce rate
-64|--save-best eval/f1: it is not fetched; --fetch eval/f1|--eval eval --save-best eval/f1
+64|--stop-when is for --eval-every, which is not given|--eval eval --stop-when loss
+64|--stop-when loss: it is not evaluated; there are eval/loss|--eval eval --eval-every 9 --stop-when loss
+64|--stop-when eval/loss,patience=0: it is METRIC,|--eval eval --eval-every 9 --stop-when eval/loss,patience=0
+64|--reduce rat=eval/loss: there is no variable 'rat' of numbers|--eval eval --eval-every 9 --reduce rat=eval/loss
+64|--reduce output/W=loss: it is not evaluated|--eval eval --eval-every 9 --reduce output/W=loss
+64|--reduce rate: it is VARIABLE=METRIC,|--eval eval --eval-every 9 --reduce rate
+64|--save-best eval/f1: neither fetched nor evaluated|--eval eval --save-best eval/f1
 66|--eval-feed: none.rec: No such file|--eval eval --eval-feed none.rec
 END
     [ ! -e ck ]

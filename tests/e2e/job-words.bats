@@ -48,6 +48,12 @@ quick() { # OPTION...: a job of a shard and a worker
     [[ $(tf-ckpt list --json st) == *'"step":3'* ]]
 }
 
+@test "a parent that reads to the end of stderr before it waits does so" {
+    /usr/bin/python3 -c 'import subprocess
+said = subprocess.run(["tf-run", "none.tfg"], capture_output=True, timeout=20).stderr
+assert said == b"tf-run: none.tfg: No such file or directory\n", said'
+}
+
 @test "a directory whose sockets would have too long a path is named with it" {
     local long
     long=$PWD/$(printf '%0100d' 0)

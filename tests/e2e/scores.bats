@@ -97,7 +97,7 @@ END
 metric.auc(x, y, {curve = "lift"})|metric.auc: curve must be roc or pr, not 'lift'
 metric.f1(x, y, {average = "mean"})|metric.f1: average must be binary, macro, micro or weighted
 metric.f1(x, y, {averag = "macro"})|metric.f1 has no option 'averag'
-metric.f2(x, y)|metric has no field 'f2'; did you mean 'f1'
+metric.f2(x, y)|metric has no field 'f2'; did you mean 'f1'?
 metric.mse(x, y)|differ in rank
 metric.accuracy(x, x)|must have rank 1
 END

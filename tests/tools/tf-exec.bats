@@ -222,7 +222,7 @@ run_large() { # BYTES [OPTION]...
     run --separate-stderr -64 run_large 100k --feed ones.rec -o m.rec
     [ "$stderr" = "tf-exec: --fetch-limit: a limit is for stdout, not for -o" ]
     run --separate-stderr -64 run_large 12 --feed ones.rec
-    [ "$stderr" = "tf-exec: --fetch-limit 12 makes no sense" ]
+    [ "$stderr" = "tf-exec: --fetch-limit 12: at least 4096" ]
     # another one has the name meanwhile
     mkfifo ones.fifo
     run_large 100k --feed ones.fifo >m.rec 2>err 3>&- &

@@ -94,7 +94,7 @@ fails() { # STATUS TEXT OP...
         MatMul '[[1.0,2]]' '[[1.0,2]]'
     fails 65 'Div: integer division by zero' Div 1 0
     fails 64 "no op 'MatMu'; did you mean 'MatMul'?" MatMu 1 2
-    fails 64 "MatMul has no attribute 'transpose'; did you mean 'transpose_a'?" \
+    fails 64 "MatMul has no attribute 'transpose' (did you mean 'transpose_a'?)" \
         MatMul 1 2 transpose=true
     fails 64 "transpose_a=: expected true or false at 'maybe'" MatMul 1 2 transpose_a=maybe
     fails 64 'Add takes 2 inputs, not 3: x: T, y: T' Add 1 2 3

@@ -335,7 +335,7 @@ types() {
     half_model
     run --separate-stderr tf-opt --half fp8 half.tfg
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-opt: 16 bits are bf16 or fp16, not 'fp8'" ]
+    [ "$stderr" = "tf-opt: --half is bf16 or fp16, not 'fp8'" ]
     run --separate-stderr tf-opt --half fp16 --loss-scale 0 half.tfg
     [ "$status" -eq 64 ]
     [[ $stderr == *"the loss scale must be dynamic, none or a number from 1 to 16777216, not '0'" ]]

@@ -460,7 +460,7 @@ int half_parse(struct half_options *options, const char *type, const char *scale
                     : !strcmp(type, "fp16") ? FLOAT16
                                             : DTYPE_INVALID;
     if (options->type == DTYPE_INVALID)
-        return error_set(err, ERR_USAGE, "16 bits are bf16 or fp16, not '%s'", type);
+        return error_set(err, ERR_USAGE, "--half is bf16 or fp16, not '%s'", type);
     char *end;
     if (!scale || !strcmp(scale, "dynamic")) {
         bool dynamic = scale || options->type == FLOAT16;

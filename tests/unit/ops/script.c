@@ -230,7 +230,7 @@ static void parameters_have_the_type_of_their_form(void **state)
     graph_free(g);
     assert_null(scripts_try("local a = D.unit", parameters, NULL, &err));
     unit_assert_error(err.code, err, ERR_USAGE,
-                      "-D units: the script does not look at D.units; did you mean 'unit'");
+                      "-D units: the script does not look at D.units; did you mean 'unit'?");
     const char *const wrong[] = {"=3", NULL}, *const twice[] = {"u=1", "u=2", NULL};
     assert_null(scripts_try("", wrong, NULL, &err));
     assert_int_equal(err.code, ERR_USAGE);
@@ -248,9 +248,9 @@ static void errors_name_the_line_and_the_op(void **state)
                     "end)",
                     "m.lua:4: node 'out/MatMul_1': MatMul: inner dimensions 3 and 2 differ: "
                     "float32[?,3] x float32[2,2]");
-    scripts_refused("Relux(1)", "m.lua:1: the global 'Relux' was never set; did you mean 'Relu'");
+    scripts_refused("Relux(1)", "m.lua:1: the global 'Relux' was never set; did you mean 'Relu'?");
     scripts_refused("MatMul(Const{{1.0}}, Const{{1.0}}, {transpose_c = true})",
-                    "m.lua:1: MatMul has no attribute 'transpose_c'; did you mean 'transpose_a'");
+                    "m.lua:1: MatMul has no attribute 'transpose_c'; did you mean 'transpose_a'?");
     scripts_refused("MatMul(Const{{1.0}})", "m.lua:1: MatMul takes 2 inputs (a, b) and a table of "
                                             "attributes, not 1 argument");
     scripts_refused("MatMul(Const{{1.0}}, nil)",
@@ -268,7 +268,7 @@ static void errors_name_the_line_and_the_op(void **state)
     scripts_refused("error{}", "m.lua:1: error: a table");
     scripts_refused("Const(1).shap = 2", "m.lua:1: a tensor's fields cannot be set");
     scripts_refused("print(Const(1).shap)",
-                    "m.lua:1: a tensor has no field 'shap'; did you mean 'shape'");
+                    "m.lua:1: a tensor has no field 'shap'; did you mean 'shape'?");
 }
 
 static void errors_in_the_prelude_name_the_users_line(void **state)
@@ -280,7 +280,7 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
                                             "shape, dtype, init, name, trainable, partitions, "
                                             "partition_axis); "
-                                            "did you mean 'shape'");
+                                            "did you mean 'shape'?");
 }
 
 static void seeds_follow_the_final_names(void **state)

@@ -13,17 +13,17 @@ static void a_misspelt_global_is_an_error(void **state)
 {
     (void)state;
     scripts_refused("local lr = 0.1\noptim.sgd{rate = lrr}",
-                    "m.lua:2: the global 'lrr' was never set; did you mean 'lr'");
+                    "m.lua:2: the global 'lrr' was never set; did you mean 'lr'?");
     scripts_refused(X "nn.dense(x, 3, {activation = Rlu})",
-                    "m.lua:2: the global 'Rlu' was never set; did you mean 'Relu'");
+                    "m.lua:2: the global 'Rlu' was never set; did you mean 'Relu'?");
     scripts_refused("local clip_at = 5\nlocal function f() return {clip = clipat} end\nf()",
-                    "m.lua:2: the global 'clipat' was never set; did you mean 'clip_at'");
+                    "m.lua:2: the global 'clipat' was never set; did you mean 'clip_at'?");
     scripts_refused("x = Placeholder{dtype = float23, shape = {2}}",
-                    "m.lua:1: the global 'float23' was never set; did you mean 'float32'");
+                    "m.lua:1: the global 'float23' was never set; did you mean 'float32'?");
     scripts_refused("hidden = Const(1)\nentry.a = hiden",
-                    "m.lua:2: the global 'hiden' was never set; did you mean 'hidden'");
+                    "m.lua:2: the global 'hiden' was never set; did you mean 'hidden'?");
     scripts_refused("entries.train = 1",
-                    "m.lua:1: the global 'entries' was never set; did you mean 'entry'");
+                    "m.lua:1: the global 'entries' was never set; did you mean 'entry'?");
     scripts_refused("print(qqqq)", "m.lua:1: the global 'qqqq' was never set");
     scripts_refused("load('return zzzzzzzz')()", "m.lua:1: the global 'zzzzzzzz' was never set");
     scripts_refused("y = _ENV[3]", "m.lua:1: the global '3' was never set");
@@ -33,19 +33,20 @@ static void a_misspelt_field_of_the_prelude_is_an_error(void **state)
 {
     (void)state;
     scripts_refused("variable{shape = {3}, init = init.he_nomal}",
-                    "m.lua:1: init has no field 'he_nomal'; did you mean 'he_normal'");
+                    "m.lua:1: init has no field 'he_nomal'; did you mean 'he_normal'?");
     scripts_refused("local o = optim.adma", "m.lua:1: optim has no field 'adma'; did you mean "
-                                            "'adam'");
-    scripts_refused("local l = nn.dnese", "m.lua:1: nn has no field 'dnese'; did you mean 'dense'");
+                                            "'adam'?");
+    scripts_refused("local l = nn.dnese",
+                    "m.lua:1: nn has no field 'dnese'; did you mean 'dense'?");
     scripts_refused("local s = schedule.exponental",
-                    "m.lua:1: schedule has no field 'exponental'; did you mean 'exponential'");
+                    "m.lua:1: schedule has no field 'exponental'; did you mean 'exponential'?");
     scripts_refused("local c = clip.by_nrom",
-                    "m.lua:1: clip has no field 'by_nrom'; did you mean 'by_norm'");
-    scripts_refused("local p = math.pie", "m.lua:1: math has no field 'pie'; did you mean 'pi'");
+                    "m.lua:1: clip has no field 'by_nrom'; did you mean 'by_norm'?");
+    scripts_refused("local p = math.pie", "m.lua:1: math has no field 'pie'; did you mean 'pi'?");
     scripts_refused("local p = ('x'):uper()",
-                    "m.lua:1: string has no field 'uper'; did you mean 'upper'");
+                    "m.lua:1: string has no field 'uper'; did you mean 'upper'?");
     scripts_refused("entry.eval = Const(1)\nprint(entry.evl)",
-                    "m.lua:2: entry has no field 'evl'; did you mean 'eval'");
+                    "m.lua:2: entry has no field 'evl'; did you mean 'eval'?");
 }
 
 /* Nil on purpose, and how to ask. */
@@ -78,12 +79,12 @@ static void a_misspelt_option_says_what_was_meant(void **state)
     (void)state;
     scripts_refused(X "nn.dense(x, 3, {activaton = Relu})",
                     "m.lua:2: nn.dense has no option 'activaton' (it has: name, activation, bias, "
-                    "init, bias_init, trainable); did you mean 'activation'");
+                    "init, bias_init, trainable); did you mean 'activation'?");
     scripts_refused("optim.sgd{rat = 3}",
-                    "m.lua:1: optim.sgd has no option 'rat' (it has: rate); did you mean 'rate'");
+                    "m.lua:1: optim.sgd has no option 'rat' (it has: rate); did you mean 'rate'?");
     scripts_refused("init.he_normal{sed = 3}",
                     "m.lua:1: init.he_normal has no option 'sed' (it has: seed); did you mean "
-                    "'seed'");
+                    "'seed'?");
     scripts_refused("init.xavier{stddev = 3}",
                     "m.lua:1: init.glorot_uniform has no option 'stddev' (it has: seed)");
     scripts_refused("variable{shape = {2}, init = init.he_normal}",
@@ -91,7 +92,7 @@ static void a_misspelt_option_says_what_was_meant(void **state)
                     "initializer when it is called: init.he_normal(...)");
     scripts_refused("x = Placeholder{dtype = 'float23'}",
                     "m.lua:1: Placeholder: attribute 'dtype' must be a type (float32, int32, ...), "
-                    "not float23; did you mean 'float32'");
+                    "not float23; did you mean 'float32'?");
 }
 
 static void a_value_of_an_option_that_means_nothing_is_an_error(void **state)
@@ -107,7 +108,7 @@ static void a_value_of_an_option_that_means_nothing_is_an_error(void **state)
                     "m.lua:1: optim.momentum: nesterov must be true or false, not 1");
     scripts_refused(X "nn.dense(x, 3, {activation = 'relu'})",
                     "m.lua:2: nn.dense: activation must be a function of a tensor, as Relu, not "
-                    "relu");
+                    "'relu'");
 }
 
 static void numbers_that_make_no_sense_are_errors(void **state)
@@ -129,7 +130,7 @@ static void numbers_that_make_no_sense_are_errors(void **state)
                     "local o = {update = optim.sgd().update, finsh = function() end}\n"
                     "minimize(nn.l2(1, {w}), o)",
                     "m.lua:3: minimize: the optimizer has no use for 'finsh'; did you mean "
-                    "'finish'");
+                    "'finish'?");
 }
 
 static void lists_have_no_named_fields_and_no_gaps(void **state)
@@ -155,7 +156,7 @@ static void a_parameter_that_nobody_reads_says_what_was_meant(void **state)
     assert_null(scripts_try("local a = D.units or 128", parameters, NULL, &err));
     unit_assert_error(err.code, err, ERR_USAGE,
                       "-D unts: the script does not look at D.unts; did "
-                      "you mean 'units'");
+                      "you mean 'units'?");
 }
 
 static void an_argument_that_nobody_looks_at_is_an_error(void **state)

@@ -197,7 +197,7 @@ static void test_scale_is_chosen(void **state)
         assert_int_equal(options.scaling, all[i].scaling);
     }
     assert_int_equal(half_parse(&options, "fp8", NULL, &err), ERR_USAGE);
-    assert_string_equal(err.text, "16 bits are bf16 or fp16, not 'fp8'");
+    assert_string_equal(err.text, "--half is bf16 or fp16, not 'fp8'");
     assert_int_equal(half_parse(&options, "fp16", "-1", &err), ERR_USAGE);
     assert_string_equal(err.text,
                         "the loss scale must be dynamic, none or a number from 1 to 16777216, "

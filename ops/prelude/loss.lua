@@ -127,11 +127,7 @@ function nn.focal(logits, labels, o)
   tf.within_bounds("nn.focal: alpha", o.alpha, 0, 1)
   tf.floating("nn.focal: the logits", logits)
   local classes = is_integer(labels.dtype)
-  if classes then
-    check_labels("nn.focal", logits, labels)
-  else
-    tf.same_shape("nn.focal", logits, labels)
-  end
+  check_labels("nn.focal", logits, labels)
   return scope(o.name or "focal", function()
     local each, missed
     if classes then

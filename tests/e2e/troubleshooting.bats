@@ -25,12 +25,14 @@ headings() {
 @test "every page of docs/ is in the index, and each link of a page leads somewhere" {
     cd "$root/docs" || return 1
     for page in *.md; do
-        [ "$page" = README.md ] || grep -F "($page" README.md >/dev/null || { echo "$page" && false; }
+        [ "$page" = README.md ] || grep -F "($page" README.md >/dev/null ||
+            { echo "$page" && false; }
     done
     awk '/^```/ { code = !code } !code && !/^    / { print FILENAME ":" FNR ":" $0 }' \
         ./*.md ../README.md ../examples/README.md |
         awk -F: -v OFS=: '{ rest = $0; while (match(rest, /\]\([^)]+\)/)) {
-            print $1, $2, substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH) } }' |
+            print $1, $2, substr(rest, RSTART, RLENGTH)
+            rest = substr(rest, RSTART + RLENGTH) } }' |
         while IFS=: read -r page line link; do
             link=${link#](} link=${link%)} file=${link%%#*} heading=${link#"$file"}
             case $link in http*) continue ;; '#'* | *.*) ;; *) continue ;; esac

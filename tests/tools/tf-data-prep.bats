@@ -82,7 +82,8 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
     fails 65 "p: 'x' was fitted to columns age,bmi, not to age" csv d.csv x=age:standardize --prep p
     fails 65 "p: 'x' was fitted to columns age,bmi, not to sex,bmi" \
         csv d.csv x=2-3:standardize --prep p --header no --missing 0 --rows 2-
-    fails 65 "p: has nothing fitted to 'xy' (did you mean 'x'?)" csv d.csv xy=age:standardize --prep p
+    fails 65 "p: has nothing fitted to 'xy' (did you mean 'x'?)" \
+        csv d.csv xy=age:standardize --prep p
     local none="no column is fitted: none has standardize, scale, category, onehot, or impute with \
 what is found"
     fails 64 "--prep: $none" csv d.csv x=age --prep p

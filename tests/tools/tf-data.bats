@@ -297,7 +297,8 @@ PYTHON
     fails 64 "'x': expected NAME=COLUMNS[:TYPE]..." csv t.csv x
     fails 64 "'x' is given twice" csv t.csv x=1 x=1
     fails 64 "--shard '2/2': expected I/N with 0 <= I < N" csv t.csv x=1 --shard 2/2
-    fails 64 "--rows: '5-2' is not a list of positions below 2^63, as 1-64,70" csv t.csv x=1 --rows 5-2
+    fails 64 "--rows: '5-2' is not a list of positions below 2^63, as 1-64,70" \
+        csv t.csv x=1 --rows 5-2
     fails 64 "--batch must be a number of rows" csv t.csv x=1 --batch 0
     fails 64 "--separator 'ab': expected one character" csv t.csv x=1 --separator ab
     run -64 tf-data csv t.csv x=1:flaot32 -o /dev/null

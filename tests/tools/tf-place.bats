@@ -189,7 +189,8 @@ LUA
 @test "what is placed can also be initialized: a variable, and its value before it has that" {
     cat >tables.lua <<'LUA'
 for i = 1, 2 do
-    variable{name = "t" .. i, shape = {5000000}, init = RandomUniform({5000000}, {dtype = float32}) / 2}
+    variable{name = "t" .. i, shape = {5000000},
+             init = RandomUniform({5000000}, {dtype = float32}) / 2}
 end
 y = Const(1.0)
 LUA

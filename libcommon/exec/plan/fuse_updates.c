@@ -56,16 +56,20 @@ static const char *joined_op(const struct fuse_groups *g, const struct node *nod
     return exists ? row->with_others : NULL;
 }
 
+static bool is_cast(const struct node *node)
+{
+    return node->op->def->identity.when == SAME_TYPE;
+}
+
 /* Finds what the update takes for its gradient: what this is cast from, of 16 bits, if it is so for
  * nobody else. */
 static struct edge gradient_of(const struct fuse_groups *g, const struct node *update)
 {
     struct edge given = update->inputs[update->op->def->descent.gradient], edge = given;
-    for (const struct node *node = update; !node_is(node, "Cast"); edge = node->inputs[0]) {
+    for (const struct node *node = update; !is_cast(node); edge = node->inputs[0]) {
         node = graph_node(g->graph, edge.node);
         if (g->uses[node->id] != 1 || g->named[node->id] || node->n_controls ||
-            !fuse_same_place(node, update) ||
-            (!node_is(node, "Identity") && !node_is(node, "Cast")))
+            !fuse_same_place(node, update) || (!node_is(node, "Identity") && !is_cast(node)))
             return given;
     }
     enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, edge)->type;

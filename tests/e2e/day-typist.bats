@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A day of mistakes: each line of tests/data/typist.txt is what was typed, and the whole of what is said.
+# A day of mistakes: of each line of tests/data/typist.txt what was typed, and all that is said.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -139,8 +139,8 @@ m_confusion = metric.confusion(logits, y)
 entry.eval = {m_loss, m_each, m_rows, m_perplexity, m_accuracy, m_top, m_confusion}
 EOF
     tf-graph rows.lua >g
-    tf-exec -q -g g --run step | tf-show --json >steps
-    tf-exec -q -g g --run eval | tf-show --json >evals
+    tf-exec -q -g g --run step | tf-show --json >step.json
+    tf-exec -q -g g --run eval | tf-show --json >eval.json
     jq -es '(.[0] + .[1]) as $got | {
         loss: 1.244065082, m_loss: 1.244065082, focal: 1.244065082, smooth: 1.244065082,
         of_rows: 1.026264275, m_rows: 1.026264275, of_each: 1.782813117, m_each: 1.782813117,
@@ -152,5 +152,6 @@ EOF
     } | to_entries | all(
         ([.value] | flatten) as $a | ([$got[.key]] | flatten) as $b |
         ($a | length) == ($b | length) and
-        all(range($a | length); ($a[.] - $b[.]) | fabs < 2e-6) or error(.key + "\($b)"))' steps evals
+        all(range($a | length); ($a[.] - $b[.]) | fabs < 2e-6) or
+            error(.key + "\($b)"))' step.json eval.json
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The failures of docs/troubleshooting.md, typed as they stand there, with the lines that they print.
+# The failures of docs/troubleshooting.md, typed as they stand, with the lines that they print.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

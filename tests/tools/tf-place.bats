@@ -185,21 +185,3 @@ LUA
     run bash -c 'tf-place -c c.cluster --devices CPU:0 m.tfg >p.tfg'
     [ "$status" -eq 64 ]
 }
-
-@test "what is placed can also be initialized: a variable, and its value before it has that" {
-    cat >tables.lua <<'LUA'
-for i = 1, 2 do
-    variable{name = "t" .. i, shape = {5000000},
-             init = RandomUniform({5000000}, {dtype = float32}) / 2}
-end
-y = Const(1.0)
-LUA
-    tf-graph tables.lua >tables.tfg
-    echo 'task worker:0 unix:w memory=50M' >c # the variables alone have 40 MB
-    run --separate-stderr tf-place -c c tables.tfg
-    [ "$status" -eq 65 ]
-    [[ $stderr == *": it needs 60000008 bytes on "*", which has 52428800" ]]
-    echo 'task worker:0 unix:w memory=64M' >c
-    tf-place -c c tables.tfg >placed.tfg
-    tf-exec -c c --task worker:0 -g placed.tfg --fetch y | tf-show | finds 'y 1$'
-}

@@ -285,7 +285,9 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
         for (int j = 0; j < node->n_outputs; j++) {
             double bytes = cost_bytes(&node->outputs[j], m->assume);
             m->bytes[m->first_output[node->id] + j] = bytes;
-            if (node_is(node, "Variable") || (node_is(node, "Const") && !m->initial[node->id]))
+            if (m->initial[node->id] && !node_is(node, "Variable"))
+                continue;
+            if (node_is(node, "Variable") || node_is(node, "Const"))
                 m->held[node->id] += bytes;
             else if (!node->outputs[j].is_ref && !cost_is_view(&query))
                 m->made[node->id] += bytes;

@@ -187,17 +187,10 @@ static bool has_room(const struct place_run *run, int device, double stays, doub
     return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
 }
 
-/* What a value adds to those that are live. Initial values are made one after the other, before any
- * step, each where the last one was: so much is needed beside what stays, and nothing is live. */
-static double live_bytes(const struct place_run *run, int node)
-{
-    return run->model->initial[node] ? 0 : run->model->made[node];
-}
-
 /* Drops a value that nobody needs any more, where it was made and where it was sent. */
 static void drop(struct place_run *run, int node)
 {
-    run->live[run_device(run, run->device[node])->host] -= live_bytes(run, node);
+    run->live[run_device(run, run->device[node])->host] -= run->model->made[node];
     for (int i = run->first_copy[node]; i >= 0; i = run->copies.items[i].next) {
         struct place_copy *copy = &run->copies.items[i];
         run->live[run_device(run, copy->device)->host] -= copy->bytes;
@@ -219,8 +212,6 @@ static double run_try(struct place_run *run, int node, int device, double extra)
     double ready = gather(run, graph_node(run->model->placer->graph, node), device);
     double start = find_time(run, run_device(run, device)->host, ready, length, &gap);
     double live = run->incoming + run->model->made[node];
-    if (run->model->initial[node])
-        live -= run->live[run_device(run, device)->host];
     while (run->copies.n > n_copies) {
         struct place_copy copy = vec_pop(&run->copies);
         run->first_copy[copy.node] = copy.next;
@@ -254,8 +245,8 @@ static void run_put(struct place_run *run, int node, int device)
         add_gap(run, host, (struct place_gap){run->finish[node], whole.to});
     }
     run->makespan = fmax(run->makespan, run->finish[node]);
-    run->live[host] += run->incoming + live_bytes(run, node);
-    run->peak[host] = fmax(run->peak[host], fmax(run->live[host], run->model->made[node]));
+    run->live[host] += run->incoming + run->model->made[node];
+    run->peak[host] = fmax(run->peak[host], run->live[host]);
     for (int i = 0; i < n->n_inputs; i++)
         if (!graph_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
             --run->uses_left[n->inputs[i].node] == 0)

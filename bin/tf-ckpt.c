@@ -206,13 +206,15 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct arena arena = ARENA_INIT;
     const char *path = "", *name = verb->store ? operands[verb->store] : "";
     int64_t at = CHECKPOINT_NEWEST;
-    struct error none = ERROR_INIT; /* a name with an @, of a store that is not there */
+    struct error none = ERROR_INIT; /* of a name with an @ nothing is there: init may make it */
     for (int i = 1; i < n && !err->code; i++)
         if (!*operands[i])
             error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
                       verbs[verb - works].operands);
     if (!err->code)
         source_split(name, &arena, &path, &at, &none);
+    if (none.code && strcmp(operands[0], "init") != 0)
+        *err = none;
     if (!err->code && !none.code && at != CHECKPOINT_NEWEST && store_exists(path))
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
                   operands[0], path);

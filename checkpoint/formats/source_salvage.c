@@ -108,7 +108,8 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
         for (size_t i = 0; i < m->shards.n; i++)
             take_shard(&rescue, path, &m->shards.items[i]);
     } else if (choose(salvage, CHECKPOINT_NEWEST, NULL)) {
-        error_set(err, ERR_NOINPUT, "%s: no manifest of this name is there", name);
+        error_set(err, ERR_NOINPUT, "%s: no manifest of this %s is there", name,
+                  step >= 0 ? "step" : "name");
     } else {
         error_set(err, ERR_DATA, "%s: no manifest is left", name);
     }

@@ -74,7 +74,7 @@ end
 -- Classes as whole numbers are one for each row of the logits, or for each place of a sequence.
 local function check_labels(where, logits, labels)
   if not is_integer(labels.dtype) then return tf.same_shape(where, logits, labels) end
-  if labels.rank > 1 and logits.rank == labels.rank + 1 then return end
+  if (labels.rank or 0) > 1 and logits.rank == labels.rank + 1 then return end
   tf.rank(where .. ": logits", logits, 2)
   tf.rank(where .. ": labels", labels, 1)
 end

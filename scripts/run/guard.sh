@@ -37,7 +37,7 @@ leave() {
     trap 'exit "$1"' INT TERM HUP
     trap '' USR2
     unset TF_SUPERVISED
-    [ -z "$guard" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new"
+    [ -z "$guard" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new" "$job/said"
     [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null
     looks=0
     while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do

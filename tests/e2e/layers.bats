@@ -63,7 +63,7 @@ nn.positions(long, {learned = true})|nn.positions: dimension 2 of tensor 'long' 
 nn.group_norm(image, 4)|nn.group_norm: 4 groups do not divide 6 channels
 nn.instance_norm(Placeholder{dtype = float32, shape = {-1}})|nn.instance_norm: the rank of
 nn.conv1d(image, 4, 3)|nn.conv1d: tensor 'image' float32[?,8,9,6] must have rank 3
-nn.conv1d(s, 4, {3})|nn.conv1d: size must be a whole number of at least 1, not table
+nn.conv1d(s, 4, {3})|nn.conv1d: size must be a whole number of at least 1, not a table
 nn.conv2d_transpose(s, 4, 3)|nn.conv2d_transpose: tensor 's' float32[?,4,6] must have rank 4
 nn.depthwise_conv2d(image, 9, {padding = 'VALID'})|nn.depthwise_conv2d: a window of 9 does not fit
 nn.depthwise_conv2d(image, 3, {padding = 'valid'})|padding must be SAME or VALID, not 'valid'

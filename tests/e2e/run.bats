@@ -328,7 +328,7 @@ nobody_has_the_job() {
         shift
         for file in digits.tfg -; do
             run -65 --separate-stderr tf-run --job "$job" "$@" "$file" -- false <digits.tfg
-            [[ $stderr == "tf-exec: ${file/#-/stdin}: "*"there is no $what 'nope'"* ]]
+            [[ $stderr == "tf-run: ${file/#-/stdin}: "*"there is no $what 'nope'"* ]]
             [ ! -e "$job/ps-0.err" ]
             [ ! -e "$job/worker-0.err" ]
         done

@@ -2,6 +2,8 @@
  *
  * The driver's copies: between a card and the host, within a card, and from one to another.
  */
+#include <string.h>
+
 #include "lib/fake_cuda_driver.h"
 
 static int enqueue_copy(struct cuda_stream *stream, const struct test_copying *copying)
@@ -19,6 +21,10 @@ int fake_copy(struct cuda_stream *stream, void *to, const void *from, size_t byt
     struct test_copying copying = {direction != CUDA_TO_HOST, direction != CUDA_TO_DEVICE, to, from,
                                    bytes};
     int code = fake_enter(stream->card);
+    if (!code && test_allocates_plain) { /* a kernel that measures in its run has plain memory */
+        memcpy(to, from, bytes);
+        return 0;
+    }
     if (!code && direction != CUDA_WITHIN_DEVICE)
         code = fake_host_check(stream->card, direction == CUDA_TO_DEVICE ? from : to, bytes);
     if (!code && direction != CUDA_TO_HOST)

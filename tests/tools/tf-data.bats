@@ -299,10 +299,10 @@ PYTHON
     fails 64 "--shard '2/2': expected I/N with 0 <= I < N" csv t.csv x=1 --shard 2/2
     fails 64 "--rows: '5-2' is not a list of positions below 2^63, as 1-64,70" \
         csv t.csv x=1 --rows 5-2
-    fails 64 "--batch must be a number of rows" csv t.csv x=1 --batch 0
+    fails 64 "--batch 0: from 1 to 2^61" csv t.csv x=1 --batch 0
     fails 64 "--separator 'ab': expected one character" csv t.csv x=1 --separator ab
     run -64 tf-data csv t.csv x=1:flaot32 -o /dev/null
-    [[ $output == *"'flaot32': not a type"* ]]
+    [[ $output == *"'flaot32': neither a type nor a part"* ]]
     fails 64 "'x=1:float32:int32': 'float32': another part says the same" \
         csv t.csv x=1:float32:int32
     run --separate-stderr -0 tf-data csv t.csv x=1 --rows 2-9 -o /dev/null

@@ -213,7 +213,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
                       verbs[verb - works].operands);
     if (!err->code)
         source_split(name, &arena, &path, &at, &none);
-    if (none.code && strcmp(operands[0], "init") != 0)
+    if (none.code == ERR_NOINPUT && strcmp(operands[0], "init") != 0)
         *err = none;
     if (!err->code && !none.code && at != CHECKPOINT_NEWEST && store_exists(path))
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,

@@ -65,11 +65,14 @@ int shard_check_store(struct shard *shard, struct error *err)
         error_clear(err);
         return 0;
     }
-    store_check_writer(store, &writer, err);
-    shard_go_on_with(shard, &writer);
+    int64_t generation;
+    if (!store_generation(store, &generation, err)) {
+        store_check_writer(store, &writer, err);
+        shard_go_on_with(shard, &writer);
+        if (err->code != ERR_CONFIG && err->code != ERR_DENIED)
+            error_clear(err);
+    }
     store_close(store);
-    if (err->code != ERR_CONFIG && err->code != ERR_DENIED)
-        error_clear(err);
     return err->code;
 }
 

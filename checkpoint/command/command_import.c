@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/command/command.h"
+#include "checkpoint/command/command_private.h"
 #include "checkpoint/formats/export.h"
 #include "checkpoint/store/save.h"
 
@@ -101,10 +101,8 @@ static int import_source(struct command *c, struct store *store, struct error *e
 
 int command_import(struct command *c, struct error *err)
 {
-    const struct store_options options = {
-        .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
     struct store *store;
-    if (store_open(c->operands[1], &options, &store, err))
+    if (command_open_writing(c, c->operands[1], &store, err))
         return err->code;
     if (export_form_of(c->operands[0]) == EXPORT_RECORDS)
         import_source(c, store, err);

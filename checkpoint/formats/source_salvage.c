@@ -61,6 +61,17 @@ static const struct ckpt_manifest *choose(const struct salvage *salvage, int64_t
     return i ? &all->items[i - 1] : NULL;
 }
 
+/* Another step that has, or once had, the tag; -1: there is none. */
+static int64_t other_named(const manifest_vec *all, const char *tag, int64_t step)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const manifest_vec one = {.items = all->items + i, .n = 1};
+        if (all->items[i].step != step && ckpt_manifest_named(&one, tag))
+            return all->items[i].step;
+    }
+    return -1;
+}
+
 static void take_shard(struct rescue *r, const char *path, const struct manifest_shard *shard)
 {
     struct str folder = STR_INIT;
@@ -99,9 +110,15 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
         return err->code;
     }
     error_clear(err);
-    const struct ckpt_manifest *m = is_lost ? ckpt_manifest_named(salvage_manifests(salvage), which)
-                                            : choose(salvage, step, NULL);
-    if (m) {
+    const manifest_vec *all = salvage_manifests(salvage);
+    const struct ckpt_manifest *m =
+        is_lost ? ckpt_manifest_named(all, which) : choose(salvage, step, NULL);
+    int64_t other = m && is_lost && step != CHECKPOINT_BEST ? other_named(all, which, m->step) : -1;
+    if (other >= 0) { /* manifests that were replaced are still there */
+        error_set(err, ERR_USAGE,
+                  "%s: steps %" PRId64 " and %" PRId64 " have had this tag; name one", name,
+                  m->step, other);
+    } else if (m) {
         s->step = m->step;
         s->name = arena_printf(&s->arena, "%s@%" PRId64, path, m->step);
         take_tensors(&rescue, salvage, "", m);

@@ -83,6 +83,8 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     s->has_all = has_all;
     if (s->options->path && holders_of(s->driver->graph, &one) == HOLDERS_NONE)
         return error_set(err, ERR_USAGE, "--save %s: the graph has no variables", s->options->path);
+    if (s->options->partial && (!s->options->restore || !has_all))
+        return error_set(err, ERR_USAGE, "--restore-partial is for --restore, without --task");
     if (!has_all && s->to_store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
     if (s->options->names.n && !s->options->resume && !s->options->partial &&

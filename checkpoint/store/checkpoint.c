@@ -325,6 +325,8 @@ int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_
 {
     struct checkpoint_search search = {.store = store, .open = open_checked, .skipped = skipped};
     error_clear(err);
+    if (step == CHECKPOINT_BEST && store_named(store, "best", &step, err))
+        return err->code;
     if (step != CHECKPOINT_NEWEST)
         return open_checked(store, step, checkpoint, err);
     if (search_newest(&search, err))

@@ -10,8 +10,7 @@ local tf = ...
 optim = {}
 
 -- Parameters that are not below 0, and not above this.
-local most = {rate = math.huge, momentum = math.huge, epsilon = math.huge, beta1 = 1, beta2 = 1,
-              rho = 1}
+local most = {momentum = math.huge, epsilon = math.huge, beta1 = 1, beta2 = 1, rho = 1}
 
 -- A parameter as a constant of the wanted type, "adam/rate", made once a type; or a tensor, as of a
 -- schedule, cast.

@@ -105,7 +105,7 @@ make_parts() {
     made=0
     wait $! || made=$?
     exec 3<&-
-    sed '/: stopped by tf-/d' "$job/said" >&2 # the cause is said once
+    sed '/^tf-p[a-z]*: stdin: stopped by tf-/d' "$job/said" >&2 # the cause is said once
     rm -f "$job/said"
     [ "$made" = 0 ] || leave "$made"
 }

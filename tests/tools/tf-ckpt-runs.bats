@@ -254,9 +254,9 @@ one_by_one() { # FROM TO OPTION...: each step is saved
 
 @test "tags are found in a store that is damaged, and names are not taken for them" {
     one_by_one 1 3
-    tf-ckpt tag s@2 good
-    tf-ckpt untag s@good
+    tf-ckpt tag s@1 first
     tf-ckpt tag s@3 good
+    tf-ckpt tag --replace s@2 good # what is left of the store does not say which came later
     python3 - s/data.mdb <<'END' # both meta pages
 import sys
 with open(sys.argv[1], 'r+b') as f:
@@ -265,10 +265,12 @@ with open(sys.argv[1], 'r+b') as f:
         f.write(b'\xff' * 4)
 END
     refuses 65 "tf-ckpt: s: *" tf-ckpt show s@good
-    for name in 2:2 good:3; do
+    for name in 2:2 first:1; do
         tf-ckpt salvage "s@${name%:*}" out.ckpt
         [ "$(tf-show --json out.ckpt)" = "{\"v\":[${name#*:},${name#*:}]}" ]
     done
+    refuses 64 "tf-ckpt: s@good: steps 3 and 2 have had this tag; name one" \
+        tf-ckpt salvage s@good out.ckpt
     refuses 66 "tf-ckpt: s@god: no manifest of this name is there" tf-ckpt salvage s@god out.ckpt
     # what is behind an @ is of a name, where nothing is called so
     tf-ckpt init s@v2

@@ -230,7 +230,8 @@ static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
 static bool are_alike(const struct updates *u, const struct node *x, const struct node *y)
 {
     if (x->op != y->op || !fuse_same_place(x, y) || !is_small(u, x) || !is_small(u, y) ||
-        is_narrow(u->groups, x) != is_narrow(u->groups, y) ||
+        fuse_source(u->groups, gradient_of(u->groups, x))->type !=
+            fuse_source(u->groups, gradient_of(u->groups, y))->type ||
         u->waiters[x->id] != u->waiters[y->id] || u->led[x->id] != u->led[y->id])
         return false;
     for (int i = 0; i < x->n_attrs; i++) {

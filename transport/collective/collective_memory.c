@@ -48,12 +48,14 @@ int direct_offer(struct process_group *group, struct collective_round *r, int ra
     /* A member that is not there gives nothing back. */
     bool reads = group->ends[rank].peer && !round_lacks(group, r, rank) && group->ends[rank].shares;
     int n = reads ? 2 * (int)r->direct.n : 0;
-    r->contributions[rank].n_given = n;
     pthread_mutex_unlock(&group->lock);
     *offers = mem_array((size_t)n + 1, sizeof **offers);
     for (int i = 0; i < n; i++)
         (*offers)[i] = (struct memory_offer){(uint64_t)r->direct.items[i / 2],
                                              segment_share(offered_at(r, i))};
+    pthread_mutex_lock(&group->lock);
+    r->contributions[rank].n_given = n; /* only what is shared can be given back */
+    pthread_mutex_unlock(&group->lock);
     return n;
 }
 

@@ -72,6 +72,8 @@ static struct edge gradient_of(const struct fuse_groups *g, const struct node *u
             !fuse_same_place(node, update) || (!node_is(node, "Identity") && !is_cast(node)))
             return given;
     }
+    if (fuse_source(g, edge)->is_ref) /* it is read when the Cast runs, not when the update does */
+        return given;
     enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, edge)->type;
     return to == FLOAT32 && dtype_is_floating(from) && dtype_bytes(from) == 2 ? edge : given;
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "exec/session/request.h"
 #include "graph/access_nodes.h"
+#include "graph/frames.h"
 #include "graph/join.h"
 #include "graph/worker_attr.h"
 
@@ -121,6 +122,12 @@ struct request_view *request_views(const struct request *request)
                         .views = arena_array(&memory, n, sizeof *m.views),
                         .is_write = arena_array(&memory, n, sizeof *m.is_write)};
     int *order = arena_array(&memory, n, sizeof *order);
+    struct frames *frames = NULL;
+    if (!frames_new(graph, &frames, &ignored)) { /* what is in a loop is over with all of it */
+        m.access.frame = frames->frame;
+        m.access.parent = frames->parents;
+        m.access.n_frames = (int)frames->frames.n;
+    }
     graph_each(node, graph) {
         if (m.used[node->id])
             describe_access(&m, node);
@@ -131,6 +138,7 @@ struct request_view *request_views(const struct request *request)
     for (size_t i = 0; i < n_fetches; i++)
         views[i] = m.views[request->fetches.items[i].node];
     access_graph_release(&m.access);
+    frames_free(frames);
     arena_release(&memory);
     return views;
 }

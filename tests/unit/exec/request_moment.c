@@ -34,7 +34,19 @@ static const char graph_text[] = "w = Variable() {dtype=float32, shape=[]}\n"
                                  "copied = Add(own, still)\n"
                                  "told = Variable() {_local=true, dtype=int64, shape=[]}\n"
                                  "push = ClockPush(told) {N=0, clock=\"c\", workers=1}\n"
-                                 "pushed = Identity(w, ^push)\n";
+                                 "pushed = Identity(w, ^push)\n"
+                                 "enter = Enter(one) {frame_name=\"f\"}\n"
+                                 "merge = Merge(enter, next)\n"
+                                 "most = Const(^merge) {dtype=float32, value=0.0}\n"
+                                 "more = Less(merge, most)\n"
+                                 "cond = LoopCond(more)\n"
+                                 "switch = Switch(merge, cond)\n"
+                                 "body = Identity(switch:1)\n"
+                                 "unit = Const(^body) {dtype=float32, value=1.0}\n"
+                                 "each = AssignAdd(other, unit)\n"
+                                 "next = NextIteration(body, ^each)\n"
+                                 "exit = Exit(switch:0)\n"
+                                 "looped = Identity(other, ^exit)\n";
 
 struct sight_case {
     const char *run, *fetch;
@@ -44,12 +56,12 @@ struct sight_case {
 static void a_fetch_is_about_the_variables_that_it_reads(void **state)
 {
     static const struct sight_case cases[] = {
-        {"add", "loss", true},     {"add", "after", false}, {"add", "mixed", true},
-        {"add", "late", true},     {"add", "still", false}, {"add", "constant", false},
-        {"add", "add", false},     {"loss", "loss", false}, {"chain", "after", true},
-        {"chain", "end", false},   {"chain", "add", true},  {"after", "loss", true},
-        {"chain", "still", false}, {"push", "loss", true},  {"push", "pushed", false},
-        {"push", "copied", true},
+        {"add", "loss", true},     {"add", "after", false},   {"add", "mixed", true},
+        {"add", "late", true},     {"add", "still", false},   {"add", "constant", false},
+        {"add", "add", false},     {"loss", "loss", false},   {"chain", "after", true},
+        {"chain", "end", false},   {"chain", "add", true},    {"after", "loss", true},
+        {"chain", "still", false}, {"push", "loss", true},    {"push", "pushed", false},
+        {"push", "copied", true},  {"exit", "looped", false}, {"exit", "still", true},
     };
     struct graph *graph;
     struct error err = ERROR_INIT;

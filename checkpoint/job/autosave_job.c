@@ -97,8 +97,7 @@ static int write_late(void *context, struct store *store, struct save_request *r
 int autosave_write_late(const struct autosave_options *options, struct autosave_late *late,
                         struct error *err)
 {
-    const struct store_options opening = {
-        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = options->owner};
+    const struct store_options opening = commit_options(options->owner);
     struct store *store;
     if (late->step < 0 || store_open(options->path, &opening, &store, err))
         return err->code;
@@ -120,8 +119,7 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
          * variables are copied, which steps may have to wait for. */
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     const struct autosave_options *options = job->options;
-    const struct store_options opening = {
-        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = options->owner};
+    const struct store_options opening = commit_options(options->owner);
     job->commit = (struct commit){
         .request = {.step = job->step,
                     .run = job->writer.run,

@@ -11,7 +11,11 @@
 
 #include "checkpoint/store/save.h"
 
-#define COMMIT_LOCK_SECONDS 600 /* a nightly job may be at work on the store */
+/* How a process that saves opens its store: it waits, as a nightly job may be at work there. */
+static inline struct store_options commit_options(const char *owner)
+{
+    return (struct store_options){.write = true, .lock_wait = 600, .owner = owner};
+}
 
 struct commit {
     struct save_request request;

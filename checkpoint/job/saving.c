@@ -196,8 +196,7 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
 /* The store is taken over first: what another process has saved by then is found. */
 static int resume_store(struct saving *s, struct restore_result *restored, struct error *err)
 {
-    const struct store_options options = {
-        .write = true, .lock_wait = COMMIT_LOCK_SECONDS, .owner = s->owner};
+    const struct store_options options = commit_options(s->owner);
     return store_take_over(saving_name(s), &options, s->claims, &s->writer.generation, err)
                ? err->code
                : saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, restored, err);

@@ -231,10 +231,10 @@ static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
 
 static bool are_alike(const struct updates *u, const struct node *x, const struct node *y)
 {
-    if (x->op != y->op || !fuse_same_place(x, y) || !is_small(u, x) || !is_small(u, y) ||
+    if (x->op != y->op || !fuse_same_place(x, y) || u->waiters[x->id] != u->waiters[y->id] ||
+        u->led[x->id] != u->led[y->id] || !is_small(u, y) ||
         fuse_source(u->groups, gradient_of(u->groups, x))->type !=
-            fuse_source(u->groups, gradient_of(u->groups, y))->type ||
-        u->waiters[x->id] != u->waiters[y->id] || u->led[x->id] != u->led[y->id])
+            fuse_source(u->groups, gradient_of(u->groups, y))->type)
         return false;
     for (int i = 0; i < x->n_attrs; i++) {
         const struct attr *attr = &x->attrs[i];
@@ -305,9 +305,9 @@ static void claim_group(struct updates *u, const int *group, int n)
     for (int i = 0; i < n; i++) {
         const struct node *update = graph_node(g->graph, group[i]);
         struct edge edge = update->inputs[update->op->def->descent.gradient];
+        struct edge read = gradient_of(g, update);
         g->end[group[i]] = end;
-        for (; edge.node != gradient_of(g, update).node;
-             edge = graph_node(g->graph, edge.node)->inputs[0])
+        for (; edge.node != read.node; edge = graph_node(g->graph, edge.node)->inputs[0])
             g->end[edge.node] = end;
         g->fused->n_gone += is_narrow(g, update);
     }
@@ -324,7 +324,8 @@ static void find_groups(struct updates *u)
         int group[GROUP_MAX] = {updates[i]}, n = 1;
         if (u->groups->end[updates[i]] >= 0)
             continue;
-        for (size_t k = i + 1; k < u->updates.n; k++)
+        bool joins = is_small(u, first);
+        for (size_t k = i + 1; k < u->updates.n && joins; k++)
             if (n < GROUP_MAX && u->groups->end[updates[k]] < 0 &&
                 are_alike(u, first, graph_node(graph, updates[k])))
                 group[n++] = updates[k];

@@ -377,8 +377,10 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     captured->by_item |=
         captured->state == CAPTURE_NEW || captured->state == CAPTURE_REFUSED || run->step->trace;
     *code = KERNEL_PENDING;
-    if (captured->by_item || !kernel_take_locks(a, &segment->locks))
-        return !captured->by_item;
+    if (captured->by_item)
+        return false;
+    if (!kernel_take_locks(a, &segment->locks))
+        return true; /* put aside, and another thread's by now, with all that is the run's */
     *code = 0;
     captured->by_item = !try_launch(&c, code);
     kernel_give_locks(a);

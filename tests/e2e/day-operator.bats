@@ -17,6 +17,6 @@ teardown() {
 }
 
 @test "docs/operator.md" {
-    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+    has_terminal
     timeout 200 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/operator.md"
 }

@@ -16,7 +16,7 @@ setup() {
 # Of pairs of bytes, counted in the rows that are trained on, a byte of the others has 3.735 bits
 # (NumPy; examples-learn.bats).
 @test "docs/researcher.md" {
-    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+    has_terminal
     command -v gnuplot >/dev/null || skip "no gnuplot here"
     timeout 200 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/researcher.md"
     local net

@@ -218,7 +218,7 @@ LUA
 }
 
 @test "on a terminal the table of the end begins a line of its own" {
-    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+    has_terminal
     (sleep 1 && touch "$go") 3>&- &
     script -qec "tf-run --mode async --threads 1 --fetch loss '$model' -- '$feed' '$go'" \
         /dev/null </dev/null >out

@@ -13,6 +13,7 @@ setup() {
 }
 
 @test "docs/troubleshooting.md" {
+    has_terminal
     timeout 100 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/troubleshooting.md"
 }
 

@@ -55,7 +55,7 @@ teardown() {
 # ---- the page, literally ----
 
 @test "docs/walkthrough.md" {
-    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
+    has_terminal
     cp -r "$root/examples" "$BATS_TEST_TMPDIR/typed"
     cd "$BATS_TEST_TMPDIR/typed" || return 1
     /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/walkthrough.md"
@@ -237,7 +237,7 @@ tf-show: stdin: stopped by tf-graph" "$stderr"
 }
 
 @test "a terminal gets no binary" {
-    script -qec true /dev/null > /dev/null 2>&1 < /dev/null || skip "no pseudo-terminal here"
+    has_terminal
     sh_line 64 'script -qec "tf-graph digits.lua" /dev/null'
     is 'tf-graph: will not write a binary stream to a terminal; try: tf-graph digits.lua | tf-show' \
         "${output%$'\r'}"

@@ -21,6 +21,11 @@ places_on_cpus() {
     [ -z "${TEST_PLACE-}" ] || skip "$1"
 }
 
+# has_terminal: the test is skipped where no pseudo-terminal can be opened
+has_terminal() {
+    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+}
+
 # soon SECONDS COMMAND...: waits until it succeeds, and says so if it never does
 soon() {
     local end=$((SECONDS + $1))

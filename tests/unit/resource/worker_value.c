@@ -216,6 +216,10 @@ static void what_was_given_is_shared_out(void **state)
     (void)state;
     for (int i = 0; i < 7; i++)
         give(values, i, (float)(1 << i));
+    struct str text = STR_INIT;
+    worker_value_kind.describe(values, &text);
+    assert_string_equal(str_text(&text), "values of 7 workers, 28 bytes");
+    str_release(&text);
     assert_true(take(values, 5, 0) == 32);
     assert_true(take(values, 1, 3) == 2 + 16); /* 1 and 4 */
     assert_true(take(values, 1, 3) == 2 + 16); /* once */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What has to be added to a graph for all of its orders to be as good as the one that the rule has.
+ * The edges and copies that a graph needs for each of its orders to be as good as the rule's.
  */
 #include "graph/access.h"
 
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "graph/access_private.h"
 
-/* An edge from a user of a read, or from the read, to the write that follows; or a wish. */
+/* An option: an edge from a read or its user to the write that follows; or a wish. */
 struct option {
     int read, wish; /* -1 */
 };
@@ -18,13 +18,13 @@ struct option {
 struct adder {
     struct access_rule *rule;
     const struct access_graph *graph;
-    int *users, *user;     /* by access, and one more: of graph->users, sorted by access; nodes */
-    access_edge_vec edges; /* between vertices: what is fixed, then options */
+    int *users, *user;     /* by access, and one more: offsets; nodes of graph->users */
+    access_edge_vec edges; /* between vertices: the fixed ones, then options */
     VEC(struct option) options;
     bool *copied; /* by read */
     int *entry,
-        *entries; /* by vertex of a loop, and one more: of its Enters, as vertices; or NULL */
-    int *told[2]; /* by vertex of a loop: of which edge to it, or from it, it was told last */
+        *entries; /* by vertex of a loop, and one more: offsets; its Enters, as vertices; or NULL */
+    int *told[2]; /* by vertex of a loop: the last write with an edge to it, or from it */
     struct access_order *order;
 };
 
@@ -51,7 +51,7 @@ static int write_position(const struct adder *a, int write)
     return a->rule->position[vertex_of(a, access_write_at(a->rule, write)->node)];
 }
 
-/* The first of the family's writes, in order, whose position is `position` or later. */
+/* Returns the first of the family's writes, in order, at `position` or later. */
 static int first_from(const struct adder *a, const struct access_family *family, int position)
 {
     int low = family->first_write, high = low + family->n_writes;
@@ -70,8 +70,7 @@ static int write_node(const struct adder *a, int write)
     return access_write_at(a->rule, write)->node;
 }
 
-/* A node that sees the variable while it runs is at its own place, not around a point of its group.
- * */
+/* For a node that sees the variable while it runs: its own place, not its group's point, counts. */
 static void find_around(const struct adder *a, const struct access_family *family, int vertex,
                         int *prev, int *next)
 {
@@ -83,8 +82,8 @@ static void find_around(const struct adder *a, const struct access_family *famil
     *next = after < end ? write_node(a, after) : -1;
 }
 
-/* Adds an edge between a write and another node, whichever is first. A loop is told once in a row
- * of what all of it comes after, or before. */
+/* Adds an edge between a write and another node, whichever is first. Several nodes of a loop in a
+ * row share one edge to the loop, or from it. */
 static void order_with_write(struct adder *a, access_edge_vec *edges, int from, int to, int write)
 {
     int other = write == from ? to : from, v = vertex_of(a, other);
@@ -96,7 +95,7 @@ static void order_with_write(struct adder *a, access_edge_vec *edges, int from, 
     vec_push(edges, ((struct access_edge){from, to}));
 }
 
-/* The vertex of the loop that a node brings something into; -1: none. */
+/* Returns the vertex of the loop that an Enter enters; -1: the node enters none. */
 static int entered(const struct adder *a, int node)
 {
     const struct access_level *level = &a->rule->level;
@@ -108,8 +107,8 @@ static int entered(const struct adder *a, int node)
     return -1;
 }
 
-/* Adds a fixed edge, between vertices. A node that enters a loop waits for everything that the
- * entry comes after. */
+/* Adds a fixed edge between vertices. An edge to a loop's vertex also holds for each node that
+ * enters the loop. */
 static void fix(struct adder *a, int from, int to)
 {
     vec_push(&a->edges, ((struct access_edge){from, to}));
@@ -125,7 +124,7 @@ static void add_option(struct adder *a, int from, int to, int read, int wish)
     vec_push(&a->options, ((struct option){read, wish}));
 }
 
-/* Users by the access that they read, and what enters a loop by the loop. */
+/* Indexes users by the access that they read, and Enters by their loop. */
 static void index_users(struct adder *a)
 {
     const struct access_graph *graph = a->graph;
@@ -156,8 +155,8 @@ static void index_users(struct adder *a)
     }
 }
 
-/* Orders those writes, though conditions may exclude one of them: what is added for the read then
- * closes a cycle as well. */
+/* Orders those writes around the vertex, even if conditions exclude one of them: an edge added for
+ * the read would close a cycle, too. */
 static void fix_around(struct adder *a, const struct access_family *family, int vertex, int *prev,
                        int *next)
 {
@@ -168,8 +167,8 @@ static void fix_around(struct adder *a, const struct access_family *family, int 
         fix(a, vertex, vertex_of(a, *next));
 }
 
-/* The writes of a family in their order, and between them the points of its groups of reads and
- * what has no point of its own. */
+/* Orders the writes of a family and, between them, the points of its groups of reads and the reads
+ * that have no point of their own. */
 static void fix_family(struct adder *a, const struct access_family *family)
 {
     int *writes = a->rule->writes + family->first_write;
@@ -197,8 +196,8 @@ static void fix_family(struct adder *a, const struct access_family *family)
     }
 }
 
-/* Reads, and their users, before the write that follows, and wishes; what would close a cycle is
- * left out. */
+/* Adds edges from reads and their users to the write that follows, and wishes, except those that
+ * would close a cycle. */
 static void choose_options(struct adder *a)
 {
     const struct access_rule *rule = a->rule;
@@ -243,8 +242,8 @@ static void choose_options(struct adder *a)
 static void add_family(struct adder *a, const struct access_family *family)
 {
     const struct access_rule *rule = a->rule;
-    /* Could a plan that sees a part of all paths find anything else? Nodes that exclude each other
-     * are in any order. */
+    /* Could a plan that sees only some of the paths find another order? Nodes that exclude each
+     * other run in any order. */
     bool hidden = family->n_writes > 1 || family->has_branches;
     int end = family->first_read + family->n_reads;
     for (int r = family->first_read; r < end; r++) {
@@ -283,7 +282,7 @@ static void add_family(struct adder *a, const struct access_family *family)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole order ---- */
 
 static void add_all(struct adder *a)
 {
@@ -306,7 +305,7 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
                       struct error *err)
 {
     int n_frames = graph->frame ? graph->n_frames : 1, code = 0;
-    char *writes = mem_alloc((size_t)n_frames + 1); /* by frame: it, or a loop in it, does */
+    char *writes = mem_alloc((size_t)n_frames + 1); /* by frame: the frame or a loop in it writes */
     for (size_t i = 0; i < graph->accesses.n; i++) {
         const struct access *access = &graph->accesses.items[i];
         int frame = graph->frame ? graph->frame[access->node] : 0;

@@ -7,7 +7,7 @@
 
 typedef VEC(int) int_vec;
 
-/* Counts the successors of each vertex, or lists them. */
+/* Counts the successors of each vertex (`to` NULL), or lists them. */
 static void each_edge(const struct access_rule *rule, const access_edge_vec *more, int *count,
                       int *to)
 {

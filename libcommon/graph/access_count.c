@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many writes of its variable each read follows, and, as these sets contain each other, which.
+ * How many writes of its variable each read follows; and which, as these sets are nested.
  */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "graph/access_private.h"
 
-/* Some writes of one family: first to end, of rule->writes; bit 0 is `base`. */
+/* Some writes of one family: first to end, of rule->writes; bit 0 is for write `base`. */
 struct write_batch {
     const struct access_family *family;
     int base, first, end;
@@ -35,7 +35,7 @@ static int each_batch(struct access_rule *rule, batch_visit visit, struct error 
         while (rule->families.items[family].first_write + rule->families.items[family].n_writes <=
                base)
             family++;
-        /* The families that have writes in the batch, and the last place of their reads. */
+        /* Find the families with writes in the batch, and the last place of their reads. */
         size_t next = family;
         int place = -1;
         for (; next < rule->families.n && rule->families.items[next].first_write < end; next++) {
@@ -60,7 +60,7 @@ static int each_batch(struct access_rule *rule, batch_visit visit, struct error 
     return code;
 }
 
-/* The writes of the batch that the kind's reads know. */
+/* Returns the writes of the batch that are not excluded for the reads of the kind. */
 static uint64_t known_writes(const struct access_kind *kind, const struct write_batch *batch)
 {
     uint64_t known = 0;
@@ -101,7 +101,7 @@ void access_count(struct access_rule *rule, int n_reads)
 /* ---- groups ---- */
 
 struct counted_read {
-    int read, count, access; /* read: an access, as it stood in `reads` */
+    int read, count, access; /* read: index of the access in `reads` */
 };
 
 static int by_count(const void *a, const void *b)
@@ -110,7 +110,7 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? x->count - y->count : x->access - y->access;
 }
 
-/* A write that the read follows and the other read does not. */
+/* Returns the name of a write that `read` follows and `not_read` does not. */
 static const char *find_other(const struct access_rule *rule, const struct access_family *family,
                               int read, int not_read)
 {
@@ -131,7 +131,7 @@ static const char *find_other(const struct access_rule *rule, const struct acces
     return name;
 }
 
-/* A write is in the bucket of the first group that follows it, and then all later ones do. */
+/* Puts each write into the bucket of the first group that follows it; later groups must as well. */
 static int fill_buckets(struct access_rule *rule, const struct write_batch *batch,
                         struct error *err)
 {
@@ -144,7 +144,7 @@ static int fill_buckets(struct access_rule *rule, const struct write_batch *batc
         for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
             uint64_t before = writes_before(rule, batch, r) & known;
             uint64_t lost = followed & ~before;
-            if (lost) { /* of two reads each follows a write that the other does not */
+            if (lost) { /* each of two reads follows a write that the other does not */
                 int write = batch->base + __builtin_ctzll(lost);
                 const char *name = names[access_write_at(rule, write)->node];
                 return error_set(err, ERR_DATA,
@@ -194,7 +194,7 @@ int access_find_groups(struct access_rule *rule, struct error *err)
                 if (kind->bucket[w] >= 0)
                     kind->bucket[w] = kind->n_groups;
             if (family->is_placed) {
-                /* Where the places of writes are known, they and the reads are sorted by place. */
+                /* Where the places of writes are known, writes and reads are sorted by place. */
                 int r = kind->first_read, end = r + kind->n_reads;
                 for (int w = 0; w < family->n_writes; w++) {
                     while (r < end &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which reads and writes are to be ordered: by variable, those of which one writes and that are not
+ * The reads and writes that need ordering: by variable, where at least one writes and they are not
  * all at one vertex.
  */
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static const struct access *access_at(const struct finder *f, int i)
     return &f->graph->accesses.items[f->sorted[i]];
 }
 
-/* Compares by variable; of one, as they are placed, or by condition. */
+/* Compares by variable; within one by known place or by condition. */
 static int by_variable(const void *a, const void *b, void *context)
 {
     const struct access_rule *rule = context;
@@ -41,7 +41,7 @@ static int by_variable(const void *a, const void *b, void *context)
 
 /* ---- kinds of reads ---- */
 
-struct chosen { /* a predicate, and the way that it has gone */
+struct chosen { /* a predicate and the branch taken */
     int predicate, branch;
 };
 
@@ -53,8 +53,8 @@ static int by_predicate(const void *a, const void *b)
     return x->branch - y->branch;
 }
 
-/* Returns whether some two of the accesses exclude each other; they are sorted by condition, but
- * for what is read or written. `met` is by condition. */
+/* Returns whether any two of the accesses exclude each other. They are sorted by condition within
+ * the reads and within the writes. `met` is by condition. */
 static bool has_branches(const struct finder *f, int from, int to, int *met)
 {
     const struct access_condition *all = f->graph->conditions.items;
@@ -117,7 +117,7 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
         while (to < f.n && access_at(&f, to)->variable == access_at(&f, from)->variable)
             to++;
         if (!all) {
-            /* A node that reads what it writes itself may need a copy. */
+            /* A node that reads the variable that it writes may need a copy. */
             const int *vertex = f.rule->level.vertex;
             bool writes = false, several = false;
             for (int i = from; i < to; i++) {

@@ -22,7 +22,7 @@ int access_frame_below(const int *parent, int outer, int frame)
     return frame;
 }
 
-/* The frame below the level's that the node is in, or the level's own; -1: it is outside. */
+/* Returns the child of the level's frame around the node, or that frame itself; -1: neither. */
 static int child_frame(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;
@@ -112,8 +112,7 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
         if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
             vec_push(&level->edges, edge);
     }
-    /* Turns the list of edges into one by producer: those of vertex v are first[v] to first[v +
-     * 1]. */
+    /* Sort the edges by producer: those of vertex v are first[v] to first[v + 1]. */
     size_t n = (size_t)level->n, n_edges = level->edges.n;
     access_edge_vec sorted = VEC_INIT;
     level->first = arena_array(&level->memory, n + 2, sizeof *level->first);
@@ -146,7 +145,7 @@ bool access_level_reach(const struct access_level *level, const int *from, int n
     if (first >= last)
         return false;
     memset(reached, 0, (size_t)level->n * sizeof *reached);
-    uint64_t *at = mem_array((size_t)level->n + 1, sizeof *at); /* and what starts there */
+    uint64_t *at = mem_array((size_t)level->n + 1, sizeof *at); /* and the starts */
     for (int i = 0; i < n; i++)
         at[from[i]] |= (uint64_t)1 << i;
     for (int i = first; i < last; i++) {

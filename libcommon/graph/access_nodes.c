@@ -42,7 +42,7 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
         for (int k = 0; k < node->n_outputs && node->n_inputs; k++)
             hands |= node->outputs[k].is_ref;
         if (hands) {
-            /* The input whose reference the node hands on: */
+            /* Find the input whose reference the node passes on. */
             int k = 0;
             while (k < node->n_inputs && !node_takes_ref(node, k))
                 k++;
@@ -55,7 +55,7 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
     return variables;
 }
 
-/* Returns whether an output may be the memory of an input, as it is. */
+/* Returns whether an output may share the memory of an input. */
 static bool hands_on(const struct node *node)
 {
     enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW | OP_STATEFUL };
@@ -64,7 +64,7 @@ static bool hands_on(const struct node *node)
     return may_be_input || node->op->def->flags & FLAGS;
 }
 
-/* Goes round until nothing changes: values also go back, to the next iteration. */
+/* Repeats until nothing changes, as values also flow back to the next iteration. */
 const bool *access_shown(const struct graph *graph, const int *order, const int *variables,
                          const bool *changed, struct arena *memory)
 {

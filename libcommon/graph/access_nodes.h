@@ -10,30 +10,30 @@
 
 /* Returns whether the node has the variable itself as that input, not its value. */
 bool node_takes_ref(const struct node *node, int input);
-/* Returns whether the node changes the variable whose reference that input is. */
+/* Returns whether the node writes the variable whose reference that input is. */
 bool node_writes_ref(const struct node *node, int input);
 
-/* For each node: the variable that it is, or whose reference it hands on, by the first node of all
- * that are that variable (of one name and container); -1. In the arena's memory. */
+/* Returns, by node, the variable that it is or whose reference it passes on (-1: none), named by
+ * the first node that is it (same name and container). In the arena's memory. */
 const int *access_variables(const struct graph *graph, struct arena *memory);
-/* The same of what an edge brings; it may be a variable's value. */
+/* The same for the source of an edge, if the edge carries a reference; -1 if it carries a value. */
 int access_variable_at(const struct graph *graph, const int *variables, struct edge edge);
 
-/* Finds by node whether what it gives may be memory, as it is, of a variable of which `changed`
- * says so, by their nodes. `order` is topological. In the arena's memory. */
+/* Returns, by node, whether its outputs may share the memory of a variable that is set in `changed`
+ * (by the variable's node). `order` is topological. In the arena's memory. */
 const bool *access_shown(const struct graph *graph, const int *order, const int *variables,
                          const bool *changed, struct arena *memory);
 
-/* Adds the node's edges and, in the order of its inputs, accesses; of reads outside of loops copies
- * would do. */
+/* Adds the node's edges and, in the order of its inputs, its accesses; a copy would serve for each
+ * read outside of loops. */
 void access_add_node(struct access_graph *accesses, const struct graph *graph, const int *variables,
                      const struct node *node);
 
-/* Adds the conditions of the graph, with the numbers that frames has. */
+/* Adds the conditions of the graph, numbered as in `frames`. */
 void access_name_conditions(struct access_graph *accesses, const struct frames *frames);
 
-/* Adds which loops there are, what enters them, and under which conditions nodes and loops run, as
- * frames has it, which is borrowed. */
+/* Adds the loops, what enters them, and the conditions that nodes and loops run under, all from
+ * `frames`, whose memory is borrowed. */
 void access_add_frames(struct access_graph *accesses, const struct graph *graph,
                        const struct frames *frames, struct arena *memory);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph of one loop, or of what is outside of loops, in which each loop within it is one
- * vertex; and the rule of access.h as edges between those and the points of reads. Private to the
+ * The graph of one loop, or of all outside of loops, in which each inner loop is one vertex; and
+ * the rule of access.h as edges between these vertices and the points of reads. Private to the
  * files that order accesses.
  */
 #ifndef TF_GRAPH_ACCESS_PRIVATE_H
@@ -18,73 +18,73 @@ struct access_level {
     int *vertex;  /* by node; -1: it is not in the frame */
     int *node;    /* by vertex: one of its nodes */
     access_edge_vec edges;
-    int *first; /* by vertex, and one more: of the edges from there */
-    int *order; /* vertices by paths; those on a cycle, if there is one, come last */
-    int *place; /* by vertex: where it is in `order` */
+    int *first; /* by vertex, and one more: its first edge in `edges` */
+    int *order; /* vertices in topological order; those on a cycle come last */
+    int *place; /* by vertex: its index in `order` */
     struct arena memory;
 };
 
 void access_level_init(struct access_level *level, const struct access_graph *graph, int frame);
 void access_level_release(struct access_level *level);
-/* By vertex, of those that `order` has up to the last of `to`: bit i is set if a path leads there
- * from from[i], i < n <= ACCESS_BATCH, which is another vertex. False: none leads to any of `to`,
- * and nothing was set. */
+/* Sets bit i of reached[v], for vertices v up to place `last` of `order`, if a path leads to v from
+ * another vertex from[i], i < n <= ACCESS_BATCH. Returns false, and sets nothing, if no such path
+ * can exist because every from[i] lies at `last` or later. */
 bool access_level_reach(const struct access_level *level, const int *from, int n, int last,
                         uint64_t *reached);
-/* Returns whether two nodes never both run in one iteration of the frame; and under what a node
- * runs. */
+/* Returns whether two nodes never both run in one iteration of the frame; the condition that a node
+ * runs under. */
 bool access_level_excludes(const struct access_level *level, int a, int b);
 int access_level_condition(const struct access_level *level, int node);
 
 /* ---- families: the accesses of one variable in a level ---- */
 
-/* Reads of one family whose writes are known alike: all of it, unless conditions exclude each
- * other; then those under one condition, and the writes that may run when they do. */
+/* Reads of one family that may follow the same writes: all of the family, unless conditions exclude
+ * some of it; then the reads under one condition, and the writes that may run when they do. */
 struct access_kind {
-    int first_read, n_reads; /* in `reads`, by how many writes they follow */
+    int first_read, n_reads; /* in `reads`, sorted by the number of writes they follow */
     int *bucket; /* by write of the family: the first group that follows it; -1: excluded */
     int first_group, n_groups;
 };
 
-/* Reads of a kind that follow the same writes. Those come before `point`, all others after `last`.
- * A node that reads at its own vertex comes before `end`, unless it writes the variable, too: it
- * comes between `end` and `last`. */
+/* Reads of a kind that follow the same writes. Those writes come before `point`, all others after
+ * `last`. A node that reads at its own vertex comes before `end`; but if it also writes the
+ * variable, it comes between `end` and `last`. */
 struct access_group {
     int point, end, last;
-    int changes;    /* that vertex; -1: there is none */
-    int prev, next; /* when all is in order: the writes around the point, of `writes`; -1 */
+    int changes;    /* the vertex that does so; -1: none */
+    int prev, next; /* in `writes`: the point's neighbours, once ordered; -1 */
 };
 
 struct access_family {
     int first_read, n_reads, first_write, n_writes; /* n_writes > 0 */
-    bool is_placed;    /* the places of its writes are known, which come in that order */
-    bool has_branches; /* conditions exclude some of it; not asked of a placed one */
+    bool is_placed;    /* its writes have known places, and are sorted by them */
+    bool has_branches; /* conditions exclude some of it; not set for a placed one */
     int first_kind, n_kinds;
 };
 
 struct access_rule {
     struct access_level level;
-    int n;               /* vertices: those of the level, then of groups */
-    int *place;          /* by access: struct access_place of the frame; 0: not known */
+    int n;               /* number of vertices: those of the level, then of groups */
+    int *place;          /* by access: struct access_place of the frame; 0: unknown */
     int *reads, *writes; /* accesses, family after family */
-    int *count;          /* by read: of how many writes a path leads there */
+    int *count;          /* by read: how many writes have a path to it */
     int *group;          /* by read */
     VEC(struct access_family) families;
     VEC(struct access_kind) kinds;
     VEC(struct access_group) groups;
     access_edge_vec edges; /* of the rule, between vertices */
-    int *position;         /* by vertex, in an order of all of that; -1: on a cycle, or after one */
+    int *position;         /* by vertex, in an order of all edges; -1: on a cycle or after one */
     struct arena memory;
 };
 
-/* Finds families whose order is open, groups and edges. False: there is nothing to be ordered in
- * the frame. Where paths contradict the rule, *code is set with the error. To be released in any
- * case. */
+/* Finds families whose order is open, their groups and edges. Returns false if nothing in the frame
+ * needs ordering. If paths contradict the rule, sets *code and the error. The caller releases the
+ * rule in every case. */
 bool access_rule_init(struct access_rule *rule, const struct access_graph *graph, int frame,
                       int *code, struct error *err);
 void access_rule_release(struct access_rule *rule);
 
-/* access_family.c: finds and sorts the accesses; n_reads gets how many reads there are. */
+/* access_family.c: finds and sorts the accesses; sets *n_reads to the number of reads. */
 void access_find_families(struct access_rule *rule, bool all, int *n_reads);
 /* access_count.c: counts; then groups. */
 void access_count(struct access_rule *rule, int n_reads);
@@ -115,11 +115,11 @@ struct access_successors {
 struct access_successors access_successors(const struct access_rule *rule,
                                            const access_edge_vec *more);
 
-/* access_sort.c: one order of all edges, in which writes come last and by name: sets positions.
- * ERR_DATA, naming the nodes of a cycle. */
+/* access_sort.c: sets positions to one topological order of all edges, in which writes come as late
+ * as possible, ties by name. ERR_DATA, naming the nodes of a cycle. */
 int access_sort(struct access_rule *rule, struct error *err);
 
-/* access_component.c: by vertex; strongly connected ones have the same. Freed by the caller. */
+/* access_component.c: by vertex, equal for strongly connected ones. The caller frees the result. */
 int *access_find_components(const struct access_rule *rule, const access_edge_vec *more);
 
 #endif

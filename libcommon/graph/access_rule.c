@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rule as edges: of each group of reads with the writes before it and behind it.
+ * The rule as edges between each group of reads and the writes before and after it.
  */
 #include "base/memory.h"
 #include "graph/access_private.h"
@@ -23,7 +23,7 @@ static struct access_group *group_at(struct access_rule *rule, const struct acce
     return &rule->groups.items[kind->first_group + group];
 }
 
-/* ---- all ---- */
+/* ---- all frames ---- */
 
 static void mark_writes(const struct access_rule *rule, const struct access_family *family,
                         char *writes, char mark)
@@ -61,7 +61,7 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
                     if (g)
                         add_edge(rule, group_at(rule, kind, g - 1)->last, group->point);
                 }
-                /* `writes` has by vertex whether it writes the variable. */
+                /* writes[v] is set if vertex v writes the variable. */
                 for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
                     const struct access *read = access_read_at(rule, r);
                     struct access_group *group = &rule->groups.items[rule->group[r]];

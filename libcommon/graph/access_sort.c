@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One topological order of the rule, in which writes come last and by name.
+ * One topological order of the rule, in which writes come as late as possible, ties by name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ struct sorter {
     int *pending; /* by vertex */
     int n_placed;
     int_vec ready;       /* vertices that do not write */
-    const char **name;   /* by vertex that writes: its first writer's */
-    int *by_rank, *rank; /* vertices that write, by name; and back, -1 of others */
+    const char **name;   /* by vertex that writes: the name of its first writer */
+    int *by_rank, *rank; /* writing vertices sorted by name; the inverse, -1 for others */
     bool *may_write;     /* by rank */
     int n_writes, n_may, lowest;
 };
@@ -44,7 +44,7 @@ static void make_ready(struct sorter *s, int v)
         s->lowest = rank;
 }
 
-/* ---- what cannot be ---- */
+/* ---- cycles ---- */
 
 static void print_vertex(const struct sorter *s, int v, struct str *text)
 {
@@ -60,7 +60,7 @@ static void print_vertex(const struct sorter *s, int v, struct str *text)
     str_printf(text, "'%s' reads", names[access_read_at(rule, read)->node]);
 }
 
-/* One of what comes before the vertex and was not placed either. */
+/* Returns a predecessor of the vertex that was not placed either. */
 static int find_before(const struct sorter *s, int v)
 {
     for (int from = 0; from < s->rule->n; from++)
@@ -70,7 +70,7 @@ static int find_before(const struct sorter *s, int v)
     return v;
 }
 
-/* Goes from a vertex that was not placed back to one that was met before: that is a cycle. */
+/* Goes back from a vertex that was not placed until a vertex repeats: that is a cycle. */
 static int fail(const struct sorter *s, struct error *err)
 {
     struct str text = STR_INIT;
@@ -86,7 +86,7 @@ static int fail(const struct sorter *s, struct error *err)
     print_vertex(s, v, &text);
     last = v;
     for (size_t i = path.n; i-- > 0 && text.n < 200;) {
-        /* The first vertex of a group that is met speaks for the whole group. */
+        /* The first vertex that is met of a group stands for the whole group. */
         int n = s->rule->level.n;
         if (path.items[i] < n || last < n || (path.items[i] - n) / 3 != (last - n) / 3) {
             str_append(&text, " before ");

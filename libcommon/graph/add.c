@@ -45,7 +45,7 @@ static void set_rest(struct graph *graph, struct node *node, const struct node_s
     node->device = node->assigned = "";
 }
 
-/* Texts repeat from node to node: the last one is kept if it is the same. */
+/* Consecutive nodes often have equal texts: reuses the last copy if it is the same. */
 static const char *intern(struct graph *graph, const char *text, const char *last)
 {
     if (!text || !*text)
@@ -179,7 +179,7 @@ int graph_set_attr(struct graph *graph, struct node *node, const struct attr *at
     if (bind_attr(&b, attr->name, &value))
         return error_prefix(err, "node '%s': %s: ", node->name, node->op->def->name);
     value = attr_copy(&graph->arena, &value);
-    /* The old ones may be another graph's. */
+    /* The present array may belong to another graph. */
     struct attr *attrs = arena_array(&graph->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
     if (node->n_attrs)
         memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);

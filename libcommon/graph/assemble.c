@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making a graph of raw nodes: names are resolved to indices, the nodes put in an order in which
- * inputs come first, added one by one; back edges of loops are closed at the end.
+ * Makes a graph of raw nodes: resolves names to indices, sorts the nodes so that inputs come first,
+ * and adds them one by one; back edges of loops are closed at the end.
  */
 #include "graph/assemble.h"
 
@@ -18,9 +18,9 @@ struct assembly {
     struct graph *graph;
     struct map names;   /* -> raw index */
     struct edge *edges; /* of all nodes, in one array; .node is a raw index */
-    size_t *first_edge; /* by raw index; one more at the end */
+    size_t *first_edge; /* offset by raw index; one more at the end */
     int *order;         /* raw indices */
-    int *id;            /* by raw index: of the node in the graph; -1: not yet */
+    int *id;            /* by raw index: the node's id in the graph; -1: not added yet */
     bool has_back_edges;
     struct error *err;
 };
@@ -35,7 +35,7 @@ void raw_graph_release(struct raw_graph *raw)
     arena_release(&raw->arena);
 }
 
-/* Puts the node and its place in front of the error. */
+/* Prefixes the error with the node and its place. */
 static int fail_at(struct assembly *a, const struct raw_node *node, bool named)
 {
     a->raw->failed_line = node->text_line;
@@ -103,7 +103,7 @@ static int resolve_inputs(struct assembly *a)
 
 /* ---- order ---- */
 
-/* The one kind of edge that may close a cycle. */
+/* Returns whether the edge may close a cycle; no other kind may. */
 static bool is_back_edge(const struct assembly *a, size_t to, struct edge edge)
 {
     return edge.slot != CONTROL_SLOT && !strcmp(a->raw->nodes.items[to].op, "Merge") &&
@@ -126,7 +126,7 @@ static void visit_push(struct assembly *a, struct visit *v, int index)
     v->stack[v->depth++] = index;
 }
 
-/* Depth first from one node: inputs before the node. */
+/* Depth-first search from one node: inputs come before the node. */
 static int visit_from(struct assembly *a, struct visit *v, int root)
 {
     visit_push(a, v, root);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what a reader found to a graph: nodes that name their inputs, in any order, become a checked
- * graph with inferred shapes. Shared by the readers of records and of text; internal to them.
+ * Makes a graph of what a reader found: nodes that name their inputs, in any order, become a
+ * checked graph with inferred shapes. Shared by the readers of records and of text.
  */
 #ifndef TF_GRAPH_ASSEMBLE_H
 #define TF_GRAPH_ASSEMBLE_H
@@ -18,7 +18,7 @@ struct raw_node {
     const char *device, *assigned, *file; /* NULL: none */
     int line;                             /* of the script `file` */
     int text_line;                        /* of the text that was read; 0: not from a text */
-    const char *types;                    /* what the text says of the outputs, or NULL */
+    const char *types;                    /* the outputs' types that the text states, or NULL */
 };
 
 struct raw_name { /* an entry point or, with one edge, an alias */
@@ -41,18 +41,18 @@ struct raw_graph {
 
 void raw_graph_release(struct raw_graph *raw);
 
-/* Nodes keep their order where it is topological. On success the caller frees *graph. ERR_DATA, or
+/* Nodes keep their order if it is topological. On success the caller frees *graph. ERR_DATA, or
  * ERR_PROTOCOL for an op of a later version, naming the node. */
 int graph_assemble(const struct registry *registry, struct raw_graph *raw, struct graph **graph,
                    struct error *err);
 
-/* ERR_DATA for a loop variable that has another shape after the first round than before it, and for
- * one that comes round whatever the loop's condition is; to be asked when shapes are known up to
- * what comes round. */
+/* ERR_DATA for a loop variable whose shape changes after the first iteration, or whose next value
+ * does not depend on the loop's condition. Call it when all shapes except those of back edges are
+ * known. */
 int graph_check_rounds(const struct graph *graph, struct error *err);
 
-/* ERR_DATA naming the node for a loop in which a node waits for what does not come in every round,
- * whose steering depends on a branch within, or that begins with what its own end gives. */
+/* ERR_DATA naming the node for a loop in which a node waits for a value that not every iteration
+ * has, whose condition depends on an inner branch, or whose start depends on its own result. */
 struct frames;
 int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err);
 

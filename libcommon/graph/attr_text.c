@@ -28,7 +28,7 @@ static void print_quoted(struct str *out, const char *text)
     str_append_char(out, '"');
 }
 
-/* A float always shows that it is one, so that the text reads back as the same kind. */
+/* A float's text always shows that it is one, so that it is parsed as the same kind. */
 static void print_float(struct str *out, double value)
 {
     size_t start = out->n;

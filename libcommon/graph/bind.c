@@ -27,9 +27,9 @@ static const struct node_output *producer(const struct bind *b, struct edge edge
     return &graph_node(b->graph, edge.node)->outputs[edge.slot];
 }
 
-/* ---- attributes that were given ---- */
+/* ---- given attributes ---- */
 
-/* Accepts what means the same in another kind: 1 for 1.0, [] for any list. */
+/* Converts an equivalent value of another kind: 1 for 1.0, [] for any list. */
 static bool convert(struct attr_value *value, enum attr_kind kind, struct arena *arena)
 {
     if (value->kind == kind)
@@ -69,7 +69,7 @@ static int type_error(struct bind *b, const struct op_attr *attr, enum dtype typ
     for (int t = 1; t < 32; t++)
         if (attr->types & DTYPE_BIT(t) && strcmp(dtype_name((enum dtype)t), "invalid"))
             str_printf(&names, "%s%s", names.n ? ", " : "", dtype_name((enum dtype)t));
-    const char *input = NULL; /* that it is the type of */
+    const char *input = NULL; /* the input whose type the attribute is */
     for (int i = b->op->n_inputs - 1; i >= 0; i--)
         if (b->op->inputs[i].type_attr >= 0 && &b->op->attrs[b->op->inputs[i].type_attr] == attr)
             input = b->op->inputs[i].name;
@@ -102,7 +102,7 @@ static int check_value(struct bind *b, const struct op_attr *attr, const struct 
     return 0;
 }
 
-/* '_' and then what a name is made of, so that the text form can have it. */
+/* Checks a free attribute's name: '_' and letters, digits or '_', as in the text form. */
 static int check_free(struct bind *b, const char *name, struct attr_value value)
 {
     size_t n = 1;
@@ -222,7 +222,7 @@ static int check_input(struct bind *b, const struct op_arg *arg, int index)
         *t = attr_type(output->type);
     if (t->type == output->type)
         return 0;
-    const char *first = b->op->attrs[arg->type_attr].name; /* what said the type: it, or an input */
+    const char *first = b->op->attrs[arg->type_attr].name; /* set by it, or by an input */
     for (const struct op_arg *other = arg; other-- > b->op->inputs;)
         if (other->type_attr == arg->type_attr)
             first = arena_printf(&b->graph->arena, "'%s'", other->name);
@@ -239,7 +239,7 @@ static int bind_inputs(struct bind *b)
         const struct op_arg *arg = &b->op->inputs[i];
         bool is_list = arg->type_list_attr >= 0;
         int64_t n = bind_count(b, arg);
-        if (n < 0) /* a list of types that was not given: all that is left */
+        if (n < 0) /* a list of types that was not given: all remaining inputs */
             n = b->spec->n_inputs - at;
         if (n > b->spec->n_inputs - at)
             return count_error(b, at + n);

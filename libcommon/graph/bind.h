@@ -14,18 +14,18 @@ struct bind {
     struct graph *graph;
     const struct node_spec *spec;
     const struct op *op;
-    struct attr_value values[ATTRS_MAX]; /* by the declaration's order; ATTR_NONE: not known yet */
+    struct attr_value values[ATTRS_MAX]; /* in declaration order; ATTR_NONE: not known yet */
     struct error *err;
 };
 
-/* Checks all that the spec says and finds what can be inferred: afterwards every declared attribute
- * has its value. ERR_DATA without the node's name. */
+/* Checks the whole spec and infers what it can: afterwards every declared attribute has a value.
+ * ERR_DATA without the node's name. */
 int bind_node(struct bind *b);
 
-/* Number of inputs or outputs that an argument stands for; -1: not known yet. */
+/* Returns how many inputs or outputs an argument stands for; -1: not known yet. */
 int64_t bind_count(const struct bind *b, const struct op_arg *arg);
 
-/* Checks and converts one attribute by itself; a name with '_' in front is free. */
+/* Checks and converts one attribute by itself; names that begin with '_' are free. */
 int bind_attr(struct bind *b, const char *name, struct attr_value *value);
 
 /* ERR_DATA: the op declares no attribute of this name. */

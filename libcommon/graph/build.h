@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building nodes with little ceremony: for gradients, passes and tests. A builder remembers the
- * first failure; after it every call is a no-op and returns EDGE_NONE, so that a gradient function
- * reads like its formula and checks once at the end.
+ * Building nodes concisely: for gradients, passes and tests. A builder remembers the first failure;
+ * after it every call is a no-op and returns EDGE_NONE, so that a gradient function reads like its
+ * formula and checks once at the end.
  */
 #ifndef TF_GRAPH_BUILD_H
 #define TF_GRAPH_BUILD_H
@@ -22,13 +22,13 @@ struct build {
     bool failed;
 };
 
-/* A node named after its op within the scope; its output 0. `attrs` may be NULL. */
+/* Adds a node named after its op within the scope; returns its output 0. `attrs` may be NULL. */
 struct edge build_op(struct build *b, const char *op, const struct edge *inputs, int n_inputs,
                      const struct attr *attrs, int n_attrs);
 struct edge build_unary(struct build *b, const char *op, struct edge x);
 struct edge build_binary(struct build *b, const char *op, struct edge x, struct edge y);
 
-struct edge build_cast(struct build *b, struct edge x, enum dtype type); /* x, if it is of it */
+struct edge build_cast(struct build *b, struct edge x, enum dtype type); /* x if of the type */
 
 struct edge build_const(struct build *b, const struct tensor *value);
 struct edge build_scalar(struct build *b, enum dtype type, double value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules of loops, by which every value that a node of one waits for comes in each round, or in
- * none. A script's loops keep them; a text may say anything.
+ * Rules of loops that ensure that every value that a node of a loop waits for comes either in each
+ * iteration or in none. Loops of scripts satisfy them; a text may contain anything.
  */
 #include "base/memory.h"
 #include "graph/assemble.h"
@@ -12,9 +12,9 @@ static bool is_of(const struct graph *graph, struct edge edge, const char *op)
     return edge_exists(edge) && node_is(graph_node(graph, edge.node), op);
 }
 
-/* Returns whether a node runs only while its loop goes on, `gated` saying so of all nodes before
- * it: the loop's Switch is dead when the condition is false, and so is what comes of it. Values of
- * an inner loop or another device are taken to be so. */
+/* Returns whether a node runs only while its loop continues; `gated` says so of all nodes before
+ * it. When the condition is false the loop's Switch is dead, and so are its consumers. Values of an
+ * inner loop or another device count as gated. */
 static bool is_gated(const struct graph *graph, const struct node *node, const bool *gated)
 {
     if (node_is(node, "Enter") ||
@@ -60,8 +60,8 @@ int graph_check_rounds(const struct graph *graph, struct error *err)
     return err->code;
 }
 
-/* Refuses what a node may not wait for. An Enter that is not constant has a value in the first
- * round only, a NextIteration in all but the first: each is for the Merge of its loop. */
+/* Refuses inputs that a node may not wait for. A non-constant Enter has a value only in the first
+ * iteration, a NextIteration in all but the first: only the Merge of the loop may take them. */
 static int check_waits(const struct graph *graph, const struct node *node, struct error *err)
 {
     bool merge = node_is(node, "Merge") && node->n_inputs == 2 &&
@@ -81,7 +81,7 @@ static int check_waits(const struct graph *graph, const struct node *node, struc
     return 0;
 }
 
-/* Refuses a steering node that some rounds do not run, and an Exit that not the end alone does. */
+/* Refuses a loop condition that some iterations skip, and an Exit not of the loop's end. */
 static int check_steering(const struct graph *graph, const struct frames *frames,
                           const struct node *node, struct error *err)
 {
@@ -92,7 +92,7 @@ static int check_steering(const struct graph *graph, const struct frames *frames
         return error_set(err, ERR_DATA, "must take output 0 of a Switch of its loop's LoopCond");
     if (!node_is(node, "NextIteration") && !node_is(node, "LoopCond"))
         return 0;
-    bool runs = false; /* whenever some variable has entered */
+    bool runs = false; /* it runs whenever some variable has entered */
     for (int i = frame->first_variable; !runs && i < frame->first_variable + frame->n_enters; i++)
         runs = frames_implies(frames, frames->condition[frames->variables.items[i].enter],
                               frames->condition[node->id]);
@@ -102,14 +102,14 @@ static int check_steering(const struct graph *graph, const struct frames *frames
     return 0;
 }
 
-/* Refuses a loop that begins with what its own end gives. The level of a node is how many loops end
- * one after the other before it runs, at most as many as there are: levels that rise beyond are
- * those of a cycle, which the frames do not show as edges. Nodes lie almost in order, so that two
- * or three rounds are enough. */
+/* Refuses a loop whose start depends on its own result. The level of a node is how many loops must
+ * end one after the other before it runs, at most the number of loops: a level that exceeds it lies
+ * on a cycle, which the frames do not show as edges. As nodes are almost in order, two or three
+ * passes suffice. */
 static int check_levels(const struct graph *graph, const struct frames *frames, struct error *err)
 {
     int *level = mem_array(graph->nodes.n, sizeof *level);
-    int *entered = mem_array(frames->frames.n, sizeof *entered); /* by frame: of its Enters */
+    int *entered = mem_array(frames->frames.n, sizeof *entered); /* by frame: of Enters */
     for (bool changed = true; changed && !err->code;) {
         changed = false;
         for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
@@ -137,7 +137,7 @@ static int check_levels(const struct graph *graph, const struct frames *frames, 
 
 int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err)
 {
-    bool is_part = false; /* branches that a Recv's value depends on are not seen in a part */
+    bool is_part = false; /* a partition does not show branches that a Recv's value depends on */
     error_clear(err);
     for (size_t i = 0; i < graph->nodes.n; i++)
         is_part |= node_is(graph_node(graph, (int)i), "Recv");

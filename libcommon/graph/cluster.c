@@ -53,7 +53,7 @@ struct cluster_link cluster_link(const struct cluster *cluster, const struct clu
             (cluster_end_fits(&link->a, b) && cluster_end_fits(&link->b, a)))
             return *link;
     }
-    /* The hosts' own lines are the limit, if one of them has a line. */
+    /* The bandwidths of the hosts, where stated, are the limit. */
     const int ends[] = {a->host, b->host};
     double least = INFINITY;
     for (int i = 0; i < 2 && a->host != b->host; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cluster file: which tasks there are, where they listen, on what hosts, what devices they
- * have, and how fast the links between them are. docs/cluster.md describes it for those who write
- * one.
+ * The cluster file: which tasks there are, where they listen, on what hosts, which devices they
+ * have, and how fast the links between them are. For those who write such a file docs/cluster.md
+ * describes it.
  *
  *     task  ps:0      10.0.0.6:7000  device=CPU:0 memory=1G
  *     task  worker:0  10.0.0.7:7010  device=CPU:0,CPU:1 speed=1.5 host=fast
@@ -21,7 +21,7 @@
 #include "graph/device_facts.h"
 #include "graph/device_name.h"
 
-#define SHARD_JOB "ps" /* the tasks that keep variables */
+#define SHARD_JOB "ps" /* the job whose tasks hold variables */
 
 /* Defaults for a link that the file does not describe. */
 #define CLUSTER_BANDWIDTH 1e9 /* bytes a second */
@@ -29,12 +29,12 @@
 
 struct cluster_task {
     const char *job;
-    int index;           /* of the job's tasks, from 0 */
+    int index;           /* within the job, from 0 */
     const char *address; /* HOST:PORT, unix:NAME */
     int host;            /* index into the hosts */
     int first_device, n_devices;
     int64_t memory_bytes; /* of each of its devices; 0: no limit */
-    double speed;         /* of its devices: 2 computes twice as fast as 1 */
+    double speed;         /* of its devices, relative: 2 computes twice as fast as 1 */
 };
 
 /* A machine. One adapter carries all that its tasks send to and receive from tasks of other
@@ -42,19 +42,19 @@ struct cluster_task {
 struct cluster_host {
     const char *name;
     double bandwidth; /* of the adapter, in each direction, bytes a second; 0: no limit */
-    int cores;        /* for all its tasks; 0: not said */
-    int within;       /* a container or a virtual machine, on that host; -1: a machine itself */
+    int cores;        /* for all its tasks; 0: unknown */
+    int within;       /* host that this container or virtual machine runs on; -1: none */
 };
 
-/* Which tasks a link is between: those of a host; or a job's, or any ("*", ""): one of them, or
- * any (-1). */
+/* One end of a link: the tasks of a host; or one task of a job; or all tasks of a job (index -1);
+ * or any task (job ""). */
 struct cluster_end {
     const char *job;
     int index;
-    int host; /* -1: the others say */
+    int host; /* -1: `job` and `index` apply */
 };
 
-/* Returns whether a task is one of those. */
+/* Returns whether the end includes the task. */
 bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *task);
 
 struct cluster_link {
@@ -63,7 +63,7 @@ struct cluster_link {
     double latency;          /* seconds */
 };
 
-/* A line that describes devices. */
+/* A `device` line. */
 struct cluster_device {
     struct cluster_end tasks;
     const char *type;
@@ -74,11 +74,11 @@ struct cluster_device {
 struct cluster {
     VEC(struct cluster_task) tasks;   /* in the file's order */
     VEC(struct device_name) devices;  /* full; those of a task are neighbours */
-    VEC(struct cluster_host) hosts;   /* each has a task, or one within it */
+    VEC(struct cluster_host) hosts;   /* each has a task, or contains a host that has */
     VEC(struct cluster_link) links;   /* in the file's order */
     VEC(struct cluster_device) facts; /* likewise */
-    double core_time; /* what exchanges take of cores, of what they take where that was measured
-                       * (pass/place/cost.h); 0: as much */
+    double core_time; /* CPU time of transfers relative to where the costs were measured
+                       * (pass/place/cost.h); 0: the same */
     struct arena arena;
 };
 
@@ -90,19 +90,19 @@ void cluster_release(struct cluster *cluster);
 /* NULL when there is no such task. */
 const struct cluster_task *cluster_find(const struct cluster *cluster, const char *job, int index);
 
-/* The tasks of a job; 0: there is no such job. */
+/* Returns the number of tasks of a job; 0: there is no such job. */
 int cluster_count(const struct cluster *cluster, const char *job);
 
-/* The host whose cores a host's tasks have: the one that it is within, or itself. */
+/* Returns the host whose cores a host's tasks use: the one that it runs on, or itself. */
 int cluster_machine(const struct cluster *cluster, int host);
 
-/* Returns the facts of a device, by its full name: for each key those of the last line that has it,
- * or the memory and the speed of its task where no line has them. */
+/* Returns the facts of a device, by its full name: each key from the last line that sets it;
+ * without one, memory and speed are those of its task. */
 struct device_facts cluster_facts(const struct cluster *cluster, const struct device_name *device);
 
-/* The link between two tasks: the last line that is about them; without one 50 us, and the smaller
- * bandwidth of their hosts where these are two and say any, else 1 GB/s. The traffic of other tasks
- * of the host is not part of it. */
+/* Returns the link between two tasks, from the last matching line. Without one: 50 us, and between
+ * two hosts the smaller of their bandwidths as far as they state any, else 1 GB/s. Traffic of other
+ * tasks of the host is not considered. */
 struct cluster_link cluster_link(const struct cluster *cluster, const struct cluster_task *a,
                                  const struct cluster_task *b);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cluster files, a statement after the other.
+ * Parsing of cluster files, statement by statement.
  */
 #include "graph/cluster.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- words ---- */
 
-/* "ps:0" into a job and a number; `*` for either when `pattern`. */
+/* Parses "ps:0" into a job and a number; if `pattern`, either may be `*`. */
 static int parse_task(struct cluster *cluster, const char *text, bool pattern,
                       struct cluster_end *end, struct error *err)
 {
@@ -84,7 +84,7 @@ static int read_host(struct cluster *cluster, struct words *words, struct error 
         } else if (!strcmp(key, "within")) {
             if (!*value || !strcmp(value, host->name))
                 return bad_value(key, value, "not another host", err);
-            int within = host_of(cluster, value); /* which may move them */
+            int within = host_of(cluster, value); /* may move the hosts */
             cluster->hosts.items[index].within = within;
         } else {
             return error_set(err, ERR_CONFIG, "a host has bandwidth, cores and within, not '%s'",
@@ -159,7 +159,7 @@ static int read_task(struct cluster *cluster, struct words *words, struct error 
         }
     }
     if (task.host < 0) {
-        /* Sockets of the system and its own addresses are on one host. */
+        /* Unix sockets and loopback addresses are on the local host. */
         size_t n = (size_t)(colon - address);
         size_t bracket = *address == '[' && n > 1 && address[n - 1] == ']';
         const char *host = arena_strndup(&cluster->arena, address + bracket, n - 2 * bracket);
@@ -174,7 +174,7 @@ static int read_task(struct cluster *cluster, struct words *words, struct error 
 
 /* ---- device ---- */
 
-/* A task or some, or "host=H". */
+/* Parses a task, a pattern of tasks, or "host=H". */
 static int parse_end(struct cluster *cluster, const char *text, struct cluster_end *end,
                      struct error *err)
 {
@@ -187,7 +187,7 @@ static int parse_end(struct cluster *cluster, const char *text, struct cluster_e
 static int read_device(struct cluster *cluster, struct words *words, struct error *err)
 {
     struct cluster_device line = {.index = DEVICE_OPEN};
-    struct device_name name; /* "GPU:0" of each such task, or "GPU", all of the type */
+    struct device_name name; /* "GPU:0" of each such task; "GPU": all of the type */
     if (words->n < 4)
         return error_set(err, ERR_CONFIG, "a device needs its task, its name, and what it has");
     if (parse_end(cluster, words->word[1], &line.tasks, err))
@@ -241,7 +241,7 @@ static int read_link(struct cluster *cluster, struct words *words, struct error 
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 
 static int read_words(void *context, struct words *words, struct error *err)
 {
@@ -279,7 +279,7 @@ static int finish(struct cluster *cluster, const char *name, int code, struct er
         return err->code;
     if (!cluster->tasks.n)
         return error_set(err, ERR_CONFIG, "%s: no task", name);
-    /* The numbers of a job's tasks are 0 to n - 1, so that "worker 2 of 4" means something. */
+    /* The tasks of a job must be numbered 0 to n - 1, so that "worker 2 of 4" means something. */
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         int n = cluster_count(cluster, task->job);
@@ -289,7 +289,7 @@ static int finish(struct cluster *cluster, const char *name, int code, struct er
     }
     for (size_t i = 0; i < cluster->hosts.n; i++) {
         const struct cluster_host *host = &cluster->hosts.items[i];
-        bool is_used = false; /* a task is on it, or on one within it */
+        bool is_used = false; /* a task is on it, or on a host within it */
         for (size_t k = 0; !is_used && k < cluster->tasks.n; k++) {
             int own = cluster->tasks.items[k].host;
             is_used = own == (int)i || cluster_machine(cluster, own) == (int)i;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is known of a value before anything runs: whole constants, and integer vectors of which some
- * elements are known (the shape of a batch is [?,28,28,1], and so is a Reshape's argument made of
- * it).
+ * elements are known (the shape of a batch is [?,28,28,1]; so is a Reshape's argument that is
+ * computed from it).
  */
 #include "graph/infer.h"
 
-/* Nodes looked at for one value, repeats counted: v + v of v + v of ... has 2^n paths. And those
- * that only pass it on, one behind the other. */
+/* Nodes visited for one value, with repeats: v + v of v + v of ... has 2^n paths. Also the limit of
+ * nodes in a chain that only pass the value on. */
 #define VISITS_MAX 1000
 #define INPUTS_MAX 16 /* of a node whose value is known: a vector as short as a shape */
 
@@ -41,7 +41,7 @@ static const struct node_output *output_at(const struct graph *graph, struct edg
     return &graph_node(graph, edge.node)->outputs[edge.slot];
 }
 
-/* ---- what the op says of its value ---- */
+/* ---- values that ops infer ---- */
 
 static const struct tensor *constant_input(const struct infer *infer, int input)
 {
@@ -54,7 +54,7 @@ static bool vector_input(const struct infer *infer, int input, struct shape *sha
     return known_vector(infer->context, infer->node->inputs[input], shape);
 }
 
-/* Returns whether the search goes on through the node, all of whose inputs exist. */
+/* Returns whether the search continues through the node, all of whose inputs exist. */
 static bool follows(const struct constant_search *search, const struct node *node,
                     struct shape *out)
 {
@@ -73,7 +73,7 @@ static bool follows(const struct constant_search *search, const struct node *nod
         return false;
     for (int i = 0; i < out->rank && node->outputs[0].type == INT32; i++)
         if (out->dims[i] > INT32_MAX)
-            out->dims[i] = SHAPE_UNKNOWN; /* it wraps, or loses bits */
+            out->dims[i] = SHAPE_UNKNOWN; /* the cast wraps or loses bits */
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 
-/* "80G", or a plain number as "2e12". */
+/* Parses "80G", or a plain number such as "2e12". */
 static bool read_bytes(const char *value, double *n)
 {
     int64_t bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is said of a device, in cluster files and files of costs: KEY=VALUE words. Nobody opens the
- * device for it.
+ * What cluster files and files of costs state about a device, in KEY=VALUE words. The device itself
+ * is never opened for it.
  */
 #ifndef TF_GRAPH_DEVICE_FACTS_H
 #define TF_GRAPH_DEVICE_FACTS_H
@@ -14,16 +14,16 @@
 struct device_facts {
     int64_t memory_bytes;
     double speed;      /* compared with others of its type */
-    double operations; /* a second, at speed 1, */
-    double bandwidth;  /* and bytes a second between a kernel and its memory */
-    double bus;        /* bytes a second to and from the memory of its host, in each direction */
+    double operations; /* per second, at speed 1, */
+    double bandwidth;  /* and bytes per second between a kernel and its memory */
+    double bus;        /* bytes per second to and from the memory of its host, in each direction */
 };
 
-/* ERR_CONFIG "KEY=VALUE: what", with the prefix of no file. */
+/* ERR_CONFIG "KEY=VALUE: what", without the name of the file. */
 int device_facts_set(struct device_facts *facts, const char *key, const char *value,
                      struct error *err);
 
-/* Unknown facts are taken from others. */
+/* Takes facts that are unknown from `others`. */
 void device_facts_fill(struct device_facts *facts, const struct device_facts *others);
 
 #endif

@@ -61,8 +61,7 @@ static bool parse_number(const char *text, size_t n, int *number)
 
 /* ---- groups of tasks ---- */
 
-/* The distance between the numbers of one group size and the next; the member `size` stands for
- * any. */
+/* The distance between the numbers of consecutive group sizes; member `size` stands for any. */
 #define GROUP_STRIDE (2 * DEVICE_GROUP_MAX)
 
 int device_group_task(int size, int member)
@@ -129,7 +128,7 @@ int device_name_parse(struct device_name *name, const char *text, struct error *
 {
     static const struct {
         const char *key;
-        unsigned field; /* a bit; parts of one field are not given twice */
+        unsigned field; /* a bit; parts of one field exclude each other */
     } keys[] = {{"job", 1}, {"replica", 2}, {"task", 4}, {"device", 8}, {"cpu", 8}, {"gpu", 8}};
     unsigned seen = 0;
     *name = device_name_open();
@@ -226,7 +225,7 @@ bool device_name_is_full(const struct device_name *name)
     return *name->job && *name->type && name->task != DEVICE_OPEN && name->index != DEVICE_OPEN;
 }
 
-/* A member that is said, of groups of which another name leaves open which. */
+/* Returns whether `task` is a fixed member of groups in which `group` leaves the member open. */
 static bool is_one_of_group(int task, int group)
 {
     return device_task_is_many(task) && device_task_is_many(group) &&

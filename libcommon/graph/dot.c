@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every node gets a key, "DEVICE\1scope\1...\1name"; sorted by it, nodes of a scope stand together,
- * and clusters open and close where the keys' common beginning changes.
+ * Every node gets a key, "DEVICE\1scope\1...\1name". Sorted by key, nodes of a scope are adjacent;
+ * boxes open and close where the common prefix of consecutive keys changes.
  */
 #include "graph/dot.h"
 
@@ -51,7 +51,7 @@ static const char *last_name(const char *key)
 
 /* ---- clusters ---- */
 
-/* Bytes of `key` up to its k-th separator, that is of k components; 0: there are fewer. */
+/* Returns the length of the first k components of `key`; 0: it has fewer. */
 static size_t component_end(const char *key, int k)
 {
     for (size_t i = 0; key[i]; i++)
@@ -141,7 +141,7 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
 {
     size_t n = graph->nodes.n;
     struct dot_writer d = {.out = out, .graph = graph};
-    bool by_device = false; /* they differ */
+    bool by_device = false; /* their devices differ */
     for (size_t i = 1; i < n && !by_device; i++)
         by_device =
             strcmp(graph_node(graph, (int)i)->assigned, graph_node(graph, 0)->assigned) != 0;

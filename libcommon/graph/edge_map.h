@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hash map from edges of one graph to numbers: places in a list, say. Not thread-safe for writing.
+ * Hash map from edges of one graph to numbers, for example indices. Not thread-safe for writing.
  */
 #ifndef TF_GRAPH_EDGE_MAP_H
 #define TF_GRAPH_EDGE_MAP_H
@@ -25,7 +25,7 @@ static inline int edge_map_get(const struct edge_map *map, struct edge edge)
     return (int)value;
 }
 
-/* The first value of an edge stays. */
+/* If the edge has a value already, that value stays. */
 static inline void edge_map_add(struct edge_map *map, struct edge edge, int value)
 {
     if (!map_get_number(&map->map, edge_key(edge), NULL))

@@ -85,7 +85,7 @@ static bool is_never(const struct frames *f, int condition)
     return condition >= 0 && f->conditions.items[condition].never;
 }
 
-/* The condition `parent` and (predicate, branch). */
+/* Returns the condition `parent` and (predicate, branch). */
 static int add_condition(struct frames *f, int parent, struct edge predicate, int branch)
 {
     char key[KEY_BYTES];
@@ -109,7 +109,7 @@ static int add_condition(struct frames *f, int parent, struct edge predicate, in
     return (int)f->conditions.n - 1;
 }
 
-/* The condition under which both hold. */
+/* Returns the condition under which both hold. */
 static int and_conditions(struct frames *f, int a, int b)
 {
     if (frames_implies(f, a, b))
@@ -120,8 +120,7 @@ static int and_conditions(struct frames *f, int a, int b)
     return add_condition(f, and_conditions(f, a, last.parent), last.predicate, last.branch);
 }
 
-/* The predicate whose way `edge.slot` an edge brings; false: the edge is no branch of a condition.
- */
+/* Finds the predicate of the Switch whose branch `edge` is; false: it is no condition's branch. */
 static bool is_branch(const struct graph *graph, struct edge edge, struct edge *predicate)
 {
     const struct node *node = graph_node(graph, edge.node);
@@ -144,7 +143,7 @@ int frames_edge_condition(const struct frames *frames, const struct graph *graph
     condition_key(key, condition, predicate, edge.slot);
     if (map_get(&frames->condition_index, key, &index))
         return (int)index;
-    return condition; /* nobody uses this output, or it is implied */
+    return condition; /* this output is unused, or the condition is implied */
 }
 
 static int fail_node(struct analysis *a, const struct node *node, const char *text)
@@ -156,7 +155,7 @@ static int fail_node(struct analysis *a, const struct node *node, const char *te
 static int find_condition(struct analysis *a, const struct node *node)
 {
     bool merge = node_is(node, "Merge");
-    bool runs_dead = merge || node_is(node, "ControlTrigger"); /* whatever controls it */
+    bool runs_dead = merge || node_is(node, "ControlTrigger"); /* runs whatever its controls are */
     int condition = CONDITION_NONE;
     bool any = false;
     for (int i = 0; i < node->n_inputs + (runs_dead ? 0 : node->n_controls); i++) {
@@ -171,7 +170,7 @@ static int find_condition(struct analysis *a, const struct node *node)
         else if (!any || is_never(a->f, condition))
             condition = c;
         while (merge && !is_never(a->f, c) && !frames_implies(a->f, c, condition))
-            condition = a->f->conditions.items[condition].parent; /* what is common to both */
+            condition = a->f->conditions.items[condition].parent; /* their common condition */
         any = true;
         if (condition >= 0 && a->f->conditions.items[condition].depth > FRAMES_DEPTH_MAX)
             return fail_node(a, node, "conditions are nested too deep");
@@ -182,7 +181,7 @@ static int find_condition(struct analysis *a, const struct node *node)
 
 /* ---- loops ---- */
 
-/* The loop variable that input 0 continues; -1: none. */
+/* Returns the loop variable of the node's input that is a `from`; -1: none. */
 static int continued(const struct analysis *a, const struct node *node, const char *from)
 {
     for (int i = 0; i < node->n_inputs; i++)
@@ -201,7 +200,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
             .enter = node->id, .merge = -1, .next = -1, .switch_ = -1, .exit = -1};
         if (!*node_string(node, "frame_name"))
             return fail_node(a, node, "frame_name is empty");
-        /* The child that an Enter opens. */
+        /* Find the child that an Enter opens. */
         int parent = f->frame[node->id];
         const char *name = node_string(node, "frame_name");
         char *key = arena_printf(&f->arena, "%d/%s", parent, name);
@@ -233,7 +232,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
             frame->loop_cond = node->id;
         else if (!strcmp(graph_node(a->graph, frame->loop_cond)->assigned, node->assigned))
             return fail_node(a, node,
-                             "the loop has another LoopCond"); /* not one of another part */
+                             "the loop has another LoopCond"); /* not from another partition */
         return 0;
     }
     if (node_is(node, "Merge")) {
@@ -273,8 +272,8 @@ static int analyse(struct analysis *a)
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);
             const struct node *from = graph_node(a->graph, edge.node);
-            /* A variable itself, which is no value, or what is fed: it is there in every loop and
-             * every iteration. */
+            /* The reference of a variable, or a fed value: it exists in every loop and every
+             * iteration. */
             if (graph_is_back_edge(a->graph, node, edge) ||
                 (edge.slot >= 0 && !from->n_inputs && from->outputs[edge.slot].is_ref) ||
                 (edge.slot >= 0 && a->fed && edge_map_get(a->fed, edge) >= 0))
@@ -301,7 +300,7 @@ static int analyse(struct analysis *a)
     return 0;
 }
 
-/* Puts the variables of a frame one after the other, as they were found. */
+/* Sorts the variables by frame; within one they keep the order in which they were found. */
 static void sort_variables(struct frames *f, size_t n_nodes)
 {
     size_t n = f->variables.n;

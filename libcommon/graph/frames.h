@@ -5,9 +5,9 @@
  * the frame_name; conditions are the (predicate, branch) pairs of the Switches between a node and
  * the start of its frame. The white paper, section 4.4, describes the primitives.
  *
- * All inputs of a node must come from one frame, but for variables, which are in all; an Enter runs
- * in the parent and its result belongs to the child, an Exit runs in the child and its result
- * belongs to the parent.
+ * All inputs of a node must come from one frame, except variables, which are in all frames. An
+ * Enter runs in the parent and its result belongs to the child; an Exit runs in the child and its
+ * result belongs to the parent.
  */
 #ifndef TF_GRAPH_FRAMES_H
 #define TF_GRAPH_FRAMES_H
@@ -16,7 +16,7 @@
 
 #define FRAME_ROOT 0
 #define CONDITION_NONE (-1)
-#define FRAMES_DEPTH_MAX 1000 /* loops in loops, conditions in conditions */
+#define FRAMES_DEPTH_MAX 1000 /* nesting of loops, and of conditions */
 
 /* Merge(Enter, NextIteration) -> Switch(.., LoopCond) -> Exit, body. Node ids; -1: there is none.
  */
@@ -31,7 +31,7 @@ struct graph_frame {
     int depth;        /* 0 for the root */
     int loop_cond;    /* node id; -1: none */
     int parallel_iterations;
-    int first_variable; /* its n_enters variables lie one after the other */
+    int first_variable; /* the first of its n_enters consecutive variables */
     int n_enters;       /* into this frame, constant ones included */
 };
 
@@ -40,7 +40,7 @@ struct condition {
     int branch;            /* output of the Switch: 0 false, 1 true */
     int parent;            /* an outer condition, or CONDITION_NONE */
     int depth;             /* 1 for an outermost one */
-    bool never;            /* it asks for both ways of one predicate */
+    bool never;            /* it requires both branches of one predicate */
 };
 
 struct frames {
@@ -49,8 +49,8 @@ struct frames {
     VEC(struct loop_variable) variables; /* by frame */
     int *parents;                        /* of the frames */
     int *frame;                          /* by node id: the frame it runs in */
-    int *condition; /* by node id: it runs only if this holds; of a Merge: of its result */
-    int *variable;  /* by node id of an Enter, Merge, NextIteration, Switch, Exit: or -1 */
+    int *condition; /* by node id: it runs only under this; for a Merge: its result's */
+    int *variable;  /* by node id: of an Enter, Merge, NextIteration, Switch, Exit; or -1 */
     bool has_control_flow;
     struct map condition_index; /* "parent predicate branch" -> index */
     struct arena arena;
@@ -60,20 +60,19 @@ struct frames {
  * goes deeper than FRAMES_DEPTH_MAX.
  * The result borrows names from the graph and is freed by frames_free. */
 int frames_new(const struct graph *graph, struct frames **frames, struct error *err);
-/* Likewise of a graph in which outputs are fed, those of the nodes in the map: what is fed is there
- * in every loop, too. */
+/* The same for a graph whose outputs in the map are fed: a fed value exists in every loop, too. */
 struct edge_map;
 int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct frames **frames,
                    struct error *err);
 void frames_free(struct frames *frames);
 
-/* The frame that the node's outputs belong to. */
+/* Returns the frame that the node's outputs belong to. */
 int frames_output(const struct frames *frames, const struct node *node);
 
-/* The condition under which an edge carries a live value. */
+/* Returns the condition under which an edge carries a live value. */
 int frames_edge_condition(const struct frames *frames, const struct graph *graph, struct edge edge);
 
-/* True if whatever holds under `inner` holds under `outer`. */
+/* Returns true if `outer` holds whenever `inner` does. */
 bool frames_implies(const struct frames *frames, int inner, int outer);
 
 /* Returns whether the node is a Switch that steers a loop rather than a conditional. */

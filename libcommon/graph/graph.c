@@ -81,8 +81,8 @@ int graph_rename(struct graph *graph, struct node *node, const char *name, struc
     return 0;
 }
 
-/* The memory of controls has room for the next power of two, so that n of them cost no more than a
- * few times n; only this function writes it. */
+/* Room for controls grows to the next power of two, so that adding n of them costs linear time;
+ * only this function writes the array. */
 void graph_add_control(struct graph *graph, struct node *node, int control)
 {
     int n = node->n_controls, at = n;
@@ -177,7 +177,7 @@ void graph_add_history(struct graph *to, const struct graph *from)
     struct error none = ERROR_INIT;
     for (size_t i = 0; i < from->removed.n; i++)
         if (!map_get(&to->alias_names, from->removed.items[i], NULL))
-            BUG_ON(graph_add_removed(to, from->removed.items[i], &none)); /* it was good there */
+            BUG_ON(graph_add_removed(to, from->removed.items[i], &none)); /* it was valid there */
 }
 
 /* ---- edges as text ---- */

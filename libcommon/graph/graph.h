@@ -21,7 +21,7 @@
 /* Longest name of a node, an entry or an alias: letters, digits and "_.-/", a letter, digit or dot
  * in front. */
 #define GRAPH_NAME_MAX 2047
-#define GRAPH_NAME_RULE "2047 letters, digits and _.-/ at most" /* for who broke it */
+#define GRAPH_NAME_RULE "2047 letters, digits and _.-/ at most" /* for messages */
 
 /* One end of an edge: output `slot` of a node; CONTROL_SLOT for "after the node". */
 struct edge {
@@ -56,7 +56,7 @@ struct node {
     int *controls;       /* node ids, sorted, without repeats */
     struct attr *attrs;  /* sorted by name; all declared ones are present */
     struct node_output *outputs;
-    const char *device;   /* asked for, canonical; "" for none */
+    const char *device;   /* requested, canonical; "" for none */
     const char *assigned; /* by the placer; "" before */
     const char *file;     /* of the script; NULL: unknown */
     int line;
@@ -98,12 +98,12 @@ static inline struct node *graph_node(const struct graph *graph, int id)
     return graph->nodes.items[id];
 }
 
-/* Goes through the nodes by id, those that it adds among them, or in an order of ids: `each` is a
- * const pointer to one after another, and is declared by the loop. */
+/* Iterate over the nodes by id, including nodes added meanwhile, or in a given order of ids. `each`
+ * is a const pointer to the current node, declared by the loop. */
 #define graph_each(each, graph)                                                                    \
     for (const struct node *each = graph_node_from(graph, 0); each;                                \
          each = graph_node_from(graph, each->id + 1))
-/* The inner loop is one turn; who breaks it off leaves it unfinished, which ends the outer one. */
+/* The inner loop runs once per node; a `break` leaves it unfinished and so ends the outer loop. */
 #define graph_each_ordered(each, graph, order)                                                     \
     for (size_t each##_at = 0, each##_ends = 0; !each##_ends && each##_at < (graph)->nodes.n;      \
          each##_at++)                                                                              \
@@ -119,7 +119,7 @@ struct node *graph_find(const struct graph *graph, const char *name); /* NULL: n
 /* The parts of a new node. Zero-initialise; only `op` is needed. Everything is copied. */
 struct node_spec {
     const char *op;
-    const struct op *known;    /* graph_add_trusted: the op itself, which may be in no registry */
+    const struct op *known;    /* graph_add_trusted: the op itself, possibly of no registry */
     const char *name;          /* NULL: made from the op's name and made unique */
     const struct edge *inputs; /* to nodes that exist, or EDGE_NONE to be set later (back edges) */
     int n_inputs;
@@ -145,8 +145,8 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
 struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec,
                                const struct node_output *outputs, int n_outputs);
 
-/* A node of another graph, which outlives this one, with all but its controls; its inputs are still
- * those of the other graph. */
+/* Adds a copy of a node of another graph, which outlives this one, without controls; its inputs are
+ * still those of the other graph. */
 struct node *graph_add_copy(struct graph *graph, const struct node *node);
 
 /* Sets an input that was left open (closes a back edge); types must agree. Shapes are not inferred
@@ -169,15 +169,15 @@ void graph_add_entry(struct graph *graph, const char *name, const struct edge *e
 const struct entry *graph_entry(const struct graph *graph, const char *name); /* NULL: none */
 int graph_add_alias(struct graph *graph, const char *name, struct edge edge, struct error *err);
 void graph_add_made(struct graph *graph, const char *provenance);
-/* Nothing happens if there is such a node again. ERR_DATA for what cannot be a name. */
+/* Does nothing if a node of this name exists (again). ERR_DATA if `name` is no valid name. */
 int graph_add_removed(struct graph *graph, const char *name, struct error *err);
 bool graph_was_removed(const struct graph *graph, const char *name);
 /* Records that the changes made to `from` were made to `to` as well: adds provenance and removed
- * names, but for those of aliases that `to` has again. */
+ * names, except names that are aliases in `to` again. */
 void graph_add_history(struct graph *to, const struct graph *from);
 
-/* "n", "n:1", "^n", or an alias. ERR_DATA when there is none, saying that it was removed, or what
- * may have been meant. */
+/* Parses "n", "n:1", "^n", or an alias. If there is no such node, fails with ERR_DATA and says that
+ * it was removed or which name may have been meant. */
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
                      struct error *err);
 /* The canonical text: "n", "n:1", "^n". */
@@ -188,7 +188,7 @@ void graph_print_edge(struct str *out, const struct graph *graph, struct edge ed
 const struct attr_value *node_attr(const struct node *node, const char *name); /* or NULL */
 int64_t node_int(const struct node *node, const char *name);
 /* Returns the priority of the values that the node sends, from its attribute `_priority`: smaller
- * ones go first. 0: it has none. Never the least or the largest number. */
+ * numbers go first; 0 if it has none. Never the least or the largest number. */
 int32_t node_priority(const struct node *node);
 double node_float(const struct node *node, const char *name);
 bool node_bool(const struct node *node, const char *name);
@@ -200,15 +200,14 @@ static inline bool node_is(const struct node *node, const char *op)
     return !__builtin_strcmp(node->op->def->name, op);
 }
 
-/* Returns whether an input of a node is what comes round in its loop, which no order waits for. */
+/* Returns whether an input of a node is its loop's back edge, which no order waits for. */
 static inline bool graph_is_back_edge(const struct graph *graph, const struct node *node,
                                       struct edge edge)
 {
     return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
 }
 
-/* Returns whether training changes a variable: one of floating numbers that is not marked
- * otherwise. */
+/* Returns whether training changes a variable: a floating one without `_trainable` = false. */
 static inline bool node_is_trained(const struct node *variable)
 {
     const struct attr_value *mark = node_attr(variable, "_trainable");
@@ -224,8 +223,8 @@ static inline struct edge node_dependency(const struct node *node, int i)
                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
 }
 
-/* Returns the group with which a Send or a Recv crosses as far as its members are needed, from the
- * attribute; NULL: it crosses by itself. */
+/* Returns the group, from the attribute, with which a Send or a Recv is transferred (only members
+ * that are needed are); NULL: it is transferred by itself. */
 #define NODE_GROUP "_group"
 static inline const char *node_group(const struct node *node)
 {
@@ -238,9 +237,9 @@ static inline bool node_has(const struct node *node, enum op_flag flag)
     return (node->op->def->flags & flag) != 0;
 }
 
-/* Finds the argument of `args` that the node's tensor *i is in; *i becomes its place in it. */
+/* Finds the argument of `args` that contains tensor *i of the node; *i becomes its index in it. */
 int node_argument(const struct node *node, const struct op_arg *args, int *i);
-/* Returns whether input i may be needed when the kernel is over. */
+/* Returns whether input i may still be needed after the kernel has returned. */
 bool node_keeps(const struct node *node, int i);
 
 /* Returns how the op treats rows: its part in a round of several workers. */
@@ -254,7 +253,7 @@ static inline enum op_round node_round(const struct node *node)
     return node->op->def->round;
 }
 
-/* Returns whether it makes a resource of the step, a stack say. */
+/* Returns whether the node creates a resource of the step, for example a stack. */
 static inline bool node_makes_resource(const struct node *node)
 {
     return !node->n_inputs && node->n_outputs && node->outputs[0].type == RESOURCE;
@@ -264,15 +263,15 @@ static inline bool node_makes_resource(const struct node *node)
  * place if there is none. In one of a few rotating per-thread buffers. */
 const char *node_text(const struct node *node);
 
-/* Puts node_text and the op in front of an error, as those of the node that failed. */
+/* Prefixes an error with node_text and the op of the node that failed. */
 int node_fail(const struct node *node, struct error *err);
 
-/* Ids so that every node comes after its inputs and controls; back edges into Merge are left out;
- * ties by id. ERR_DATA naming the nodes of a cycle. `order` holds nodes.n ids. */
+/* Sets `order`, which has room for nodes.n ids, so that every node comes after its inputs and
+ * controls (back edges into Merge left out), ties by id. ERR_DATA naming the nodes of a cycle. */
 int graph_order(const struct graph *graph, int *order, struct error *err);
 
-/* Everything a graph from outside must fulfil beyond what graph_add checks: no open inputs, acyclic
- * but for loops, frames consistent (frames.h), colocation groups and entries name what exists. */
+/* Checks what a graph from outside must satisfy beyond graph_add: no open inputs, acyclic but for
+ * loops, frames consistent (frames.h), colocation groups and entries name existing nodes. */
 int graph_check(const struct graph *graph, struct error *err);
 
 /* Infers all shapes again, to a fixed point across loops. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a graph record. Fields that are not known are passed over; a field that is known must be
- * of its type.
+ * Reading a graph record. Unknown fields are ignored; a known field must have its type.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 struct graph_reader {
     const struct record *record;
     struct raw_graph raw;
-    char *used; /* by tensor of the record: an attribute has it */
-    const char *last_file, *last_device, *last_assigned; /* texts repeat from node to node */
+    char *used; /* by tensor of the record: whether an attribute uses it */
+    const char *last_file, *last_device, *last_assigned; /* often the same for the next node */
     struct error *err;
 };
 
@@ -29,7 +28,7 @@ static int malformed(struct graph_reader *r, const char *what)
     return error_set(r->err, ERR_DATA, "%s is malformed", what);
 }
 
-/* NULL with the error set when the object is no text or has a NUL in it. */
+/* Returns NULL with the error set if the object is no text or contains a NUL. */
 static const char *read_text(struct graph_reader *r, const msgpack_object *object, const char *what)
 {
     if (object->type != MSGPACK_OBJECT_STR ||
@@ -160,7 +159,7 @@ static bool read_value(struct graph_reader *r, const msgpack_object *object,
         *value = attr_string(read_text(r, object, "a string"));
         return value->s != NULL;
     case MSGPACK_OBJECT_MAP:
-        break; /* of one entry, kind and value */
+        break; /* a map of one entry, kind and value */
     default:
         return false;
     }
@@ -178,8 +177,8 @@ static bool read_value(struct graph_reader *r, const msgpack_object *object,
     }
     case ATTR_TENSOR:
         if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors || r->used[index])
-            return false; /* a second use would be a second copy, and a small record a large graph
-                           */
+            return false; /* a second use would be a second copy: a small record could become a
+                           * large graph */
         r->used[index] = 1;
         value->tensor = &r->record->tensors[index].tensor;
         return true;

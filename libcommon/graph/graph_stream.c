@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs out of a stream of records.
+ * Graphs read from a stream of records.
  */
 #include "graph/graph_io.h"
 

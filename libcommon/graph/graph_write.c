@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a graph record: one map per node, fields that say nothing left out.
+ * Writing a graph record: one map per node, without empty fields.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups of nodes that are to be on one device. A node lists its own in the attribute `_class`,
+ * Groups of nodes to be colocated on one device. A node lists its groups in the attribute `_class`,
  * each as "loc:@NAME", NAME being the node that leads the group.
  */
 #ifndef TF_GRAPH_GROUP_H
@@ -8,13 +8,13 @@
 
 #include "graph/graph.h"
 
-/* The name within "loc:@NAME", which points into the text; NULL: the text has another form. */
+/* Returns the name within "loc:@NAME", a part of the text; NULL: the text has another form. */
 const char *group_leader_name(const char *group);
 
-/* The node that leads the group; NULL: the text has another form, or there is no such node. */
+/* Returns the node that leads the group; NULL: another form of text, or there is no such node. */
 const struct node *group_leader(const struct graph *graph, const char *group);
 
-/* `_class` of a node that is in the group of the named one alone; its texts are the arena's. */
+/* Returns a `_class` attribute that names this leader alone; its texts are in the arena. */
 struct attr group_attr(struct arena *arena, const char *leader);
 
 #endif

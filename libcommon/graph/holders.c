@@ -50,7 +50,7 @@ enum holders holders_of(const struct graph *graph, const struct node **one)
         return HOLDERS_NONE;
     if (!(other = holders_find_elsewhere(graph, SHARD_JOB, DEVICE_OPEN)))
         return HOLDERS_SHARDS;
-    *one = other; /* beside what shards may have */
+    *one = other; /* shards may hold some as well */
     if (holders_find_elsewhere(graph, place_of(other).job, 0))
         return HOLDERS_SPREAD;
     return on_each ? HOLDERS_EACH_WORKER : HOLDERS_FIRST_WORKER;

@@ -21,7 +21,7 @@ int infer_fail(struct infer *infer, const char *format, ...)
     return error_set(infer->err, ERR_DATA, "%s", text);
 }
 
-/* Name of the declared argument that input `index` belongs to. */
+/* Returns the name of the declared argument that input `index` belongs to. */
 static const char *input_name(const struct infer *infer, int index)
 {
     const struct op *op = infer->node->op;
@@ -158,7 +158,7 @@ int infer_run(struct infer *infer)
         infer->out[i] = SHAPE_ANY;
     const struct op_def *def = infer->node->op->def;
     for (int i = 0; i < infer->n_in; i++)
-        if (!infer->in[i] && strcmp(def->name, "Merge")) /* an input that is to be closed later */
+        if (!infer->in[i] && strcmp(def->name, "Merge")) /* an input that will be closed later */
             return 0;
     int code = def->shape ? def->shape(infer) : 0;
     for (int i = 0; !code && i < infer->n_out; i++) {
@@ -185,7 +185,7 @@ static bool value_shape_in_graph(const struct infer *infer, int input, struct sh
 
 #define SMALL_INPUTS 16
 
-/* `visited` (by id, NULL: all): the inputs that are already known; the others are seen as open. */
+/* Infers with the inputs in `visited` (by id; NULL: all) as known and the others as open. */
 static int infer_visited(const struct graph *graph, const struct node *node, const char *visited,
                          struct shape *out, struct error *err)
 {
@@ -218,8 +218,8 @@ int infer_node(const struct graph *graph, const struct node *node, struct shape 
     return infer_visited(graph, node, NULL, out, err);
 }
 
-/* One pass in topological order. Shapes only lose information from pass to pass (join), so that the
- * passes come to an end. */
+/* One pass in topological order. Each pass can only lose information about shapes (join), so the
+ * passes end. */
 static int infer_pass(struct graph *graph, const int *order, char *visited, bool *changed,
                       struct error *err)
 {
@@ -249,7 +249,7 @@ int graph_infer(struct graph *graph, struct error *err)
     int *order = mem_array(graph->nodes.n, sizeof *order);
     char *visited = mem_alloc(graph->nodes.n);
     int code = graph_order(graph, order, err);
-    bool changed = false; /* with a loop: the first pass does not know what comes round */
+    bool changed = false; /* with a loop: the first pass does not know its back edges */
     for (size_t i = 0; i < graph->nodes.n && !changed; i++)
         changed = node_is(graph_node(graph, (int)i), "NextIteration");
     if (!code)

@@ -11,11 +11,11 @@
 struct infer {
     const struct node *node; /* name, op and attributes; inputs are described here: */
     const struct node_output *const
-        *in;           /* types, shapes as far as known; NULL: a back edge (Merge) */
+        *in;           /* types, and shapes as far as known; NULL: a back edge (Merge) */
     struct shape *out; /* to be set; unknown rank on entry */
     int n_in, n_out;
-    /* A constant input's value (host), or NULL; and as far as known, an int32 or int64 vector's
-     * value as a shape (unknown elements are -1; false: not even its length is known). */
+    /* A constant input's value (host), or NULL; and an int32 or int64 vector's value, as far as
+     * known, as a shape (unknown elements are -1; false: not even its length is known). */
     const struct tensor *(*value)(const struct infer *infer, int input);
     bool (*value_shape)(const struct infer *infer, int input, struct shape *shape);
     const void *context;
@@ -49,10 +49,10 @@ static inline bool infer_value_shape(const struct infer *infer, int input, struc
     return infer->value_shape(infer, input, shape);
 }
 
-/* An int32/int64 scalar's value. False when it is not constant. */
+/* Gets the value of an int32/int64 scalar; false if it is not constant. */
 bool infer_value_int(const struct infer *infer, int input, int64_t *value);
 
-/* The shape that an int32/int64 vector says, as far as known. A constant one below 0 fails. */
+/* Gets the shape that an int32/int64 vector gives, as far as known. Fails for constants below 0. */
 int infer_dims(struct infer *infer, int input, struct shape *shape);
 
 /* Shape functions that many ops share. */
@@ -63,27 +63,27 @@ int infer_output_scalar(struct infer *infer); /* every output a scalar */
 /* Output 0: the attribute `shape`, which must be known; all others scalars. */
 int infer_output_attribute(struct infer *infer);
 
-/* Common forms of op_def.value: the value of input 0; the values of the inputs from `first` on, one
- * after the other. */
+/* Common forms of op_def.value: the value of input 0; the concatenated values of the inputs from
+ * `first` on. */
 bool infer_value_unchanged(const struct infer *infer, struct shape *value);
 bool infer_value_joined(const struct infer *infer, int first, struct shape *value);
 
-/* Runs a node's shape function over `in`, with values from the context. Sets shapes of out[]. */
+/* Runs a node's shape function on `in`, with values from the context. Sets the shapes of out[]. */
 int infer_run(struct infer *infer);
 
-/* Infers a node of a graph: the inputs' known values come from Const, Shape, Pack and the like. */
+/* Infers one node of a graph; known input values come from Const, Shape, Pack and the like. */
 int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
                struct error *err);
 
-/* The value of an edge if it is constant in the graph as it stands, as of infer->value. */
+/* Returns an edge's value if it is constant in this graph, as infer->value does. */
 const struct tensor *graph_constant(const struct graph *graph, struct edge edge);
 bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape);
 
-/* The axes, of a value of that rank, that a constant scalar or vector of integers names, a bit for
- * each. False: it is not constant, or names one that there is not. */
+/* Sets a bit per axis that a constant scalar or vector of integers names, for a value of that rank.
+ * Returns false if the edge is not constant or names an axis out of range. */
 bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, unsigned *axes);
 
-/* The number that an axis which stays has when those axes are gone. */
+/* Returns the new index of a remaining axis after `axes` are removed. */
 static inline int axis_without(unsigned axes, int axis)
 {
     return axis - __builtin_popcount(axes & ((1U << axis) - 1));

@@ -61,12 +61,12 @@ static int join_part(struct graph *to, const struct graph *part, struct error *e
 /* ---- the order of fetches ---- */
 
 struct fetch_place {
-    long position; /* in the whole graph's entry */
+    long position; /* in the original entry */
     int at;        /* in this one */
     struct edge edge;
 };
 
-/* The place where the edge stood; 0: its node does not say, as it is of an entry of one part. */
+/* Returns the edge's original position; 0: its node has none, as its entry is of one part only. */
 static long position_of(const struct graph *graph, const struct entry *entry, struct edge edge)
 {
     const struct attr_value *notes = node_attr(graph_node(graph, edge.node), JOIN_ORDER);

@@ -12,8 +12,8 @@ static const char *const roles[] = {"indices", "values", NULL};
 static const char *const totals[] = {TOTAL_SUM, TOTAL_ROWS, NULL};
 static const char *const per_worker[] = {PER_WORKER_SUM, PER_WORKER_ROWS, PER_WORKER_SAME, NULL};
 
-/* Offsets of slices are numbers or lists of them, as SLICE_SHAPE has one axis or more: who reads
- * them looks. */
+/* Offsets of slices are numbers or lists of them, as SLICE_SHAPE has one axis or more: their
+ * readers check that. */
 static const struct op_attr marks[] = {
     {.name = "_class", .kind = ATTR_LIST_STRING},
     {.name = "_trainable", .kind = ATTR_BOOL},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an op declares of its cost: operations, and bytes that its kernel moves, from the shapes of
- * a node's inputs and outputs. How long that takes on some device is the placer's to say
- * (pass/place/cost.h).
+ * The cost that an op declares: operations, and bytes that its kernel moves, from the shapes of a
+ * node's inputs and outputs. The placer turns it into time on a device (pass/place/cost.h).
  */
 #ifndef TF_GRAPH_OP_COST_H
 #define TF_GRAPH_OP_COST_H
@@ -10,15 +9,15 @@
 #include "graph/graph.h"
 
 struct op_cost {
-    bool is_free; /* it is not run at all */
+    bool is_free; /* it never runs */
     double operations;
-    double bytes; /* read and written; none: results are memory of inputs, or a few numbers */
+    double bytes; /* read and written; 0: results share the inputs' memory or are a few numbers */
 };
 
 struct cost_query {
     const struct node *node;
     const struct graph *graph;
-    int64_t assume; /* what an unknown dimension counts as */
+    int64_t assume; /* value of an unknown dimension */
 };
 
 static inline const struct node_output *cost_input(const struct cost_query *query, int i)
@@ -31,21 +30,21 @@ static inline const struct node_output *cost_input(const struct cost_query *quer
 double cost_dim(const struct shape *shape, int axis, int64_t assume);
 double cost_count(const struct shape *shape, int64_t assume);
 
-/* Bytes of a tensor (texts count as 16 bytes each), of all outputs, of all inputs and outputs. */
+/* Bytes of a tensor (a string counts as 16), of all outputs, of all inputs and outputs. */
 double cost_bytes(const struct node_output *output, int64_t assume);
 double cost_bytes_out(const struct cost_query *query);
 double cost_bytes_all(const struct cost_query *query);
-/* Elements of the largest input or output. */
+/* Returns the number of elements of the largest input or output. */
 double cost_largest(const struct cost_query *query);
 
 /* Costs that many ops share. */
 void cost_nothing(const struct cost_query *query, struct op_cost *cost); /* is_free */
 void cost_view(const struct cost_query *query, struct op_cost *cost);    /* a call */
-/* One operation for each element of the largest tensor, or twenty, as of Exp. */
+/* One operation per element of the largest tensor; or twenty, as for Exp. */
 void cost_elements(const struct cost_query *query, struct op_cost *cost);
 void cost_functions(const struct cost_query *query, struct op_cost *cost);
-/* One operation for each element of the outputs: only what becomes of them is read of the inputs,
- * or nothing. */
+/* One operation per element of the outputs, reading as much of the inputs as is output, or nothing.
+ */
 void cost_picked(const struct cost_query *query, struct op_cost *cost);
 void cost_made(const struct cost_query *query, struct op_cost *cost);
 

@@ -36,7 +36,7 @@ static bool accept(struct op_parser *p, const char *token)
     return true;
 }
 
-/* An identifier, or NULL. */
+/* Parses an identifier; NULL: there is none. */
 static const char *word(struct op_parser *p)
 {
     skip(p);
@@ -58,7 +58,7 @@ static int find_attr(const struct op_parser *p, const char *name)
     return -1;
 }
 
-/* One name of a set of types. */
+/* Adds one name of a set of types. */
 static bool type_class(const char *name, dtype_set *set)
 {
     dtype_set types = dtype_set_of(name, strlen(name));
@@ -66,7 +66,7 @@ static bool type_class(const char *name, dtype_set *set)
     return types;
 }
 
-/* A kind, a set of types or a set of strings. */
+/* Parses a kind, a set of types or a set of strings. */
 static int parse_kind(struct op_parser *p, struct op_attr *attr)
 {
     if (accept(p, "{")) {
@@ -88,7 +88,7 @@ static int parse_kind(struct op_parser *p, struct op_attr *attr)
     const char *name = word(p);
     if (!name)
         return malformed(p, "a kind");
-    skip(p); /* bool and string are kinds, too: they are types only in a set of several */
+    skip(p); /* bool and string are kinds, too: they are types only in a set with others */
     if ((*p->at == '|' || !attr_kind_parse(name, strlen(name), &attr->kind) ||
          attr->kind == ATTR_TYPE) &&
         type_class(name, &attr->types)) {
@@ -186,7 +186,7 @@ int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struc
     op->def = def;
     int code = parse_items(&p, def->attrs, parse_attr);
     if (!code && !(code = parse_items(&p, def->inputs, parse_arg))) {
-        /* Type variables and counts that some input determines need not be given. */
+        /* Type variables and counts that some input determines may be left out. */
         for (size_t i = 0; i < p.args.n; i++) {
             const struct op_arg *arg = &p.args.items[i];
             int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};

@@ -7,7 +7,7 @@
 
 #include "graph/op.h"
 
-/* The parsed form lives in the arena. ERR_INTERNAL naming the op and what is malformed. */
+/* The parsed form is in the arena. ERR_INTERNAL naming the op and what is malformed. */
 int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struct error *err);
 
 #endif

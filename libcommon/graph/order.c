@@ -32,7 +32,7 @@ static void add_edge(struct topological_sort *o, int from, int to, int *edges)
     o->pending[to]++;
 }
 
-/* Follows unordered inputs from some unordered node until one repeats: that is a cycle. */
+/* Follows unordered inputs from an unordered node until a node repeats: that is a cycle. */
 static int report_cycle(const struct topological_sort *o, struct error *err)
 {
     const struct graph *graph = o->graph;

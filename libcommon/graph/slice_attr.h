@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a Variable that is a part of a larger one says of that.
+ * Attributes of a Variable that is a slice of a larger one.
  */
 #ifndef TF_GRAPH_SLICE_ATTR_H
 #define TF_GRAPH_SLICE_ATTR_H
 
 #define SLICE_OF "_slice_of"       /* string: the name of the whole */
 #define SLICE_SHAPE "_slice_shape" /* shape of the whole */
-/* int: which row of the whole its first one is; list(int): of a box, its first place along each
- * axis. */
+/* int: the slice's first row in the whole; list(int): for a box, its offset along each axis. */
 #define SLICE_OFFSET "_slice_offset"
 
 #endif

@@ -38,8 +38,8 @@ int task_parse(const char *text, char job[DEVICE_WORD_BYTES], int *index, struct
 
 /* ---- instances ---- */
 
-/* The name with the index instead of the star, in the graph's arena; as it is when there is none.
- * NULL on failure. */
+/* Returns the name with the index in place of the star, in the graph's arena, or the name itself if
+ * it has none. NULL on failure. */
 static const char *instance_of(struct graph *graph, const char *device, const char *job, int index,
                                struct error *err)
 {
@@ -136,7 +136,7 @@ void task_table_release(struct task_table *table)
     arena_release(&table->arena);
 }
 
-/* The nodes whose `copy` is not negative, which becomes their id in the copy. */
+/* Copies the nodes whose `copy` is not negative; `copy` is set to their ids in the copy. */
 static int copy_graph(const struct graph *graph, int *copy, struct graph **result,
                       struct error *err)
 {

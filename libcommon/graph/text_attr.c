@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attributes in the text form: kinds of free attributes, and tensors that say type and shape.
+ * Attributes in the text form: kinds of free attributes, and tensors with type and shape.
  */
 #include "graph/text_attr.h"
 
@@ -20,13 +20,13 @@ static const char *fail(struct error *err, const char *what, const char *at)
 
 /* ---- tensors ---- */
 
-/* A few bytes of text must not ask for any amount of memory: so much for one constant, and so much
- * for all that was read. */
+/* A few bytes of text must not request unlimited memory: the limit of one constant, and of all that
+ * is parsed. */
 #define FILL_BYTES_MAX ((int64_t)1 << 30)
 #define TEXT_BYTES_MAX ((size_t)4 << 30)
 
-/* The tensor of the given type and shape that a literal within parentheses means: nothing for no
- * elements, one element for a fill, or all. */
+/* Makes the tensor of the given type and shape from the literal in parentheses: nothing for no
+ * elements, one element to fill with, or all elements. */
 static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
                   struct tensor *literal, struct error *err)
 {
@@ -64,7 +64,7 @@ static const char *parse_tensor(struct arena *arena, const char *text, enum dtyp
     struct tensor t = TENSOR_INIT, literal = TENSOR_INIT;
     struct shape shape;
     enum dtype type;
-    char head[256]; /* "float32[2,3]", with a parenthesis behind it */
+    char head[256]; /* "float32[2,3]", followed by a parenthesis */
     size_t n = 0;
     while (isalnum((unsigned char)text[n]))
         n++;
@@ -130,7 +130,7 @@ const char *text_parse_attr(struct arena *arena, const char *text, const struct 
         return fail(err, "an attribute", text);
     attr->name = arena_strndup(arena, text, n);
     text += n;
-    /* The kind that the text announces, the declaration says, or the value shows. */
+    /* The kind is announced in the text, declared, or shown by the value. */
     if (*text == ':') {
         n = strcspn(text + 1, "=");
         if (*attr->name != '_' || !attr_kind_parse(text + 1, n, &kind))
@@ -169,7 +169,7 @@ int text_check_types(const struct raw_graph *raw, const struct graph *graph, int
         const struct raw_node *said = &raw->nodes.items[i];
         *line = said->text_line;
         if (said->types) {
-            /* The text has types of the first outputs, with commas between them. */
+            /* The text states types of the first outputs, separated by commas. */
             const struct node *node = graph_find(graph, said->name);
             struct str is = STR_INIT;
             const char *at = said->types;

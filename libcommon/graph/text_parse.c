@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the text form, line by line, into raw nodes.
+ * Parsing the text form, line by line, into raw nodes.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 struct parser {
     const struct registry *registry;
     struct raw_graph raw;
-    const char *at; /* in the line */
+    const char *at; /* within the line */
     int line;
-    const char *last_file, *last_device; /* texts repeat from node to node */
+    const char *last_file, *last_device; /* consecutive nodes often have equal texts */
     VEC(const char *) edges;             /* scratch */
     struct error *err;
 };
@@ -36,7 +36,7 @@ static void skip_space(struct parser *p)
         p->at++;
 }
 
-/* Steps over `token` and the space behind it. */
+/* Consumes `token` and the space after it. */
 static bool take(struct parser *p, const char *token)
 {
     if (!str_starts(p->at, token))
@@ -61,7 +61,7 @@ static char *take_name(struct parser *p)
     return name;
 }
 
-/* A text to the end of the line, or a quoted one. */
+/* Consumes the text up to the end of the line, or a quoted one. */
 static const char *take_rest(struct parser *p)
 {
     struct attr_value value;
@@ -76,7 +76,7 @@ static const char *take_rest(struct parser *p)
 
 /* ---- edges ---- */
 
-/* Edges with commas between them, up to `end`. */
+/* Parses edges, separated by commas, up to `end`. */
 static int take_edges(struct parser *p, char end, const char *const **edges, int *n_edges)
 {
     p->edges.n = 0;
@@ -120,7 +120,7 @@ static int take_op(struct parser *p, struct raw_node *node, const struct op **op
     return error_prefix(p->err, "node '%s': ", node->name);
 }
 
-/* "@?ASKED @ASSIGNED", either of which may be missing. */
+/* Parses "@?REQUESTED @ASSIGNED"; either may be missing. */
 static int take_devices(struct parser *p, struct raw_node *node)
 {
     while (*p->at == '@') {
@@ -149,7 +149,7 @@ static int take_devices(struct parser *p, struct raw_node *node)
     return 0;
 }
 
-/* They are inferred again, and then compared. */
+/* Consumes types without converting them; they are inferred again and then compared. */
 static int take_types(struct parser *p, struct raw_node *node)
 {
     const char *start = p->at;
@@ -173,7 +173,7 @@ static int take_types(struct parser *p, struct raw_node *node)
     return 0;
 }
 
-/* "FILE:LINE", the file quoted or not. */
+/* Parses "FILE:LINE"; the file may be quoted. */
 static int take_place(struct parser *p, struct raw_node *node)
 {
     const char *colon = strrchr(p->at, ':');
@@ -256,7 +256,7 @@ static int parse_line(struct parser *p)
         return 0;
     }
     if (!strcmp(word, "entry") || !strcmp(word, "alias")) {
-        /* "NAME = edges", after "entry" or "alias". */
+        /* Parse "NAME = edges" after "entry" or "alias". */
         bool alias = *word == 'a';
         struct raw_name name = {.name = take_name(p), .text_line = p->line};
         if (!*name.name)

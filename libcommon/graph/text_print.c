@@ -10,10 +10,10 @@
 #include "base/memory.h"
 #include "graph/text.h"
 
-/* From this many equal elements on, a constant is printed as one of them. */
+/* A constant of at least this many equal elements is printed as one element. */
 #define FILL_COUNT 17
 
-/* Texts that end a line are quoted only where they would not read back as they are. */
+/* A text at the end of a line is quoted only where it would not be parsed back unchanged. */
 static void print_rest(struct str *out, const char *text)
 {
     size_t n = strlen(text);
@@ -55,7 +55,7 @@ void graph_print_attr(struct str *out, const struct node *node, const struct att
     str_append_char(out, ')');
 }
 
-/* Returns whether the value's text alone tells the kind: of free attributes no declaration does. */
+/* Returns whether the value's text determines its kind: free attributes have no declaration. */
 static bool tells_kind(const struct attr_value *value)
 {
     switch (value->kind) {
@@ -105,8 +105,7 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
         graph_print_edge(out, graph, node->inputs[i]);
     }
     if (node->n_controls) {
-        /* Controls in the order of the lines, which is that of the ids once the text is read
-         * back. */
+        /* Controls in the order of the lines, which is the order of ids once the text is parsed. */
         int *sorted = mem_array((size_t)node->n_controls + 1, sizeof *sorted);
         for (int i = 0; i < node->n_controls; i++)
             sorted[i] = position[node->controls[i]];

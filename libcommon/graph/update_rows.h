@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an update says of the rows that it has a gradient of.
+ * The rows that the gradient of an update covers.
  */
 #ifndef TF_GRAPH_UPDATE_ROWS_H
 #define TF_GRAPH_UPDATE_ROWS_H
 
 #include "graph/graph.h"
 
-/* int, of an update by a gradient (op_def.descent): the gradient is of some rows of the variable
- * and its slots, from that one on; the others stay as they are. */
+/* int, of an update by a gradient (op_def.descent): the first row of the variable and its slots
+ * that the gradient covers; rows that it does not cover stay as they are. */
 #define UPDATE_FIRST_ROW "_first_row"
 
-/* -1: the gradient is of all of the variable. */
+/* Returns -1 if the gradient covers the whole variable. */
 static inline int64_t update_first_row(const struct node *node)
 {
     const struct attr_value *first = node_attr(node, UPDATE_FIRST_ROW);
     return first && first->kind == ATTR_INT ? first->i : -1;
 }
 
-/* Returns whether a gradient may be of the rows of what is updated from `first` on, as far as
+/* Returns whether a gradient can cover the rows of the updated variable from `first` on, as far as
  * shapes are known. */
 static inline bool update_rows_fit(const struct shape *updated, const struct shape *gradient,
                                    int64_t first)

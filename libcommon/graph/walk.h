@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Going through a graph along its edges, each node once however many edges lead to it: the stack
- * has a place for every node, and a node is marked when it is put there.
+ * Traversal of a graph along its edges, each node once however many edges lead to it: the stack has
+ * room for every node, and a node is marked as seen when it is pushed.
  */
 #ifndef TF_GRAPH_WALK_H
 #define TF_GRAPH_WALK_H
@@ -29,14 +29,14 @@ static inline void graph_walk_to(struct graph_walk *walk, int node)
     walk->stack[walk->n++] = node;
 }
 
-/* Walks on to all that the node takes data from. */
+/* Pushes all producers of the node's data inputs. */
 static inline void graph_walk_inputs(struct graph_walk *walk, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
         graph_walk_to(walk, node->inputs[i].node);
 }
 
-/* Walks on to all that the node needs: what it takes data from, and what it waits for. */
+/* Pushes all that the node needs: producers of its data inputs, and its control inputs. */
 static inline void graph_walk_needs(struct graph_walk *walk, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs + node->n_controls; i++)
@@ -49,13 +49,13 @@ static inline void graph_walk_entry(struct graph_walk *walk, const struct entry 
         graph_walk_to(walk, entry->edges[i].node);
 }
 
-/* The next one to look at; NULL: that was all. */
+/* Returns the next node to visit; NULL: there are no more. */
 static inline const struct node *graph_walk_next(struct graph_walk *walk, const struct graph *graph)
 {
     return walk->n ? graph_node(graph, walk->stack[--walk->n]) : NULL;
 }
 
-/* Ends the walk: for each node, whether it was walked to, or what was needs it. */
+/* Finishes the walk; returns for each node whether it or a user of it was walked to. */
 static inline const bool *graph_walk_end(struct graph_walk *walk, const struct graph *graph)
 {
     while (walk->n)

@@ -8,8 +8,8 @@
 #include "base/guard.h"
 #include "base/memory.h"
 
-/* Often it is all: a record's name or two, for instance. With what is in front of it, it comes from
- * malloc's cache of the thread. */
+/* Often enough for the whole arena: a record's name or two, for instance. With the block's header
+ * it fits malloc's per-thread cache. */
 #define FIRST_BYTES ((size_t)992)
 #define BLOCK_BYTES ((size_t)32 << 10)
 #define BLOCK_BYTES_MAX ((size_t)4 << 20)
@@ -21,8 +21,8 @@ struct arena_block {
     _Alignas(16) char data[];
 };
 
-/* Pieces are neighbours, so that AddressSanitizer would find nothing that is written past the end
- * of one into the next: in builds with it there is a guarded gap behind each. */
+/* Pieces are adjacent, so AddressSanitizer would miss a write past the end of one into the next:
+ * builds with it leave a guarded gap after each. */
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15 - GAP_BYTES)

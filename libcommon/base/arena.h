@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arena: memory that is given back all at once. Pointers stay valid until
- * arena_release. Like mem_alloc, none of these functions returns NULL. Not thread-safe.
+ * Arena: memory that is released all at once. Pointers stay valid until arena_release. Like
+ * mem_alloc, none of these functions returns NULL. Not thread-safe.
  */
 #ifndef TF_BASE_ARENA_H
 #define TF_BASE_ARENA_H
@@ -31,6 +31,6 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *arena, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
-void arena_release(struct arena *arena); /* leaves an arena ready for use again */
+void arena_release(struct arena *arena); /* the arena is then ready for use again */
 
 #endif

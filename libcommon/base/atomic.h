@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Atomic types, for headers that C++ reads as well, which has names of its own for them.
+ * Atomic types, for headers that C++ reads as well; C++ has its own names for them.
  */
 #ifndef TF_BASE_ATOMIC_H
 #define TF_BASE_ATOMIC_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The struct that a member lies in, for callbacks that are given the member.
+ * Returns the struct that contains a member, for callbacks that receive the member.
  */
 #ifndef TF_BASE_CONTAINER_OF_H
 #define TF_BASE_CONTAINER_OF_H

@@ -36,7 +36,7 @@ static double least(double a, double b)
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* Reads the limit from one file, or two of version 1, in the folder of a group. */
+/* Reads the limit from the folder of a group: one file, or the two of version 1. */
 static double limit_of(const char *folder, bool second)
 {
     char path[2 * TEXT_BYTES], text[TEXT_BYTES], period[TEXT_BYTES];
@@ -51,8 +51,8 @@ static double limit_of(const char *folder, bool second)
     return atof(text) / atof(period);
 }
 
-/* A group has what it and all those above it are allowed. Within a container the path may be one of
- * the host: then the root of what is mounted, with which this ends, has the limits. */
+/* A group may use the least that it and all groups above it are allowed. Within a container the
+ * path may be one of the host: then the mounted root, read last, has the limits. */
 static double allowance(const char *mounted, const char *group, bool second)
 {
     char folder[TEXT_BYTES + 64];
@@ -80,8 +80,8 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* A controller of version 1 has a folder by its own name, or by those that are mounted with it; the
- * groups of version 2 are beside such folders in `unified`, or all that there is. */
+/* A controller of version 1 has a folder named after it, or after all controllers that are mounted
+ * with it. Groups of version 2 are in `unified` beside such folders, or directly under the root. */
 double cores_of_groups(const char *root, const char *groups)
 {
     char text[TEXT_BYTES], mounted[TEXT_BYTES];

@@ -15,7 +15,7 @@
 #define backtrace_symbols_fd(frames, n, fd) ((void)(n))
 #endif
 
-/* Marks a cut text, and keeps the message on one line whatever was quoted in it. */
+/* Marks a cut text, and keeps the message on one line whatever text it quotes. */
 static void tidy(struct error *err, int wanted)
 {
     if (wanted >= ERROR_TEXT_BYTES)
@@ -25,7 +25,7 @@ static void tidy(struct error *err, int wanted)
             *c = ' ';
 }
 
-/* An error that has a text, and no details yet. */
+/* Starts an error that has a text and no details yet. */
 static int begin(struct error *err, int code, const char *file, int line)
 {
     err->code = code;
@@ -61,7 +61,7 @@ int error_set_errno_at(struct error *err, int code, const char *file, int line, 
     return begin(err, code, file, line);
 }
 
-/* A part that is not whole any more is none. */
+/* Shifts a span; one that no longer fits whole becomes empty. */
 static struct error_span shifted(struct error_span span, size_t by)
 {
     size_t at = span.at + by;
@@ -79,7 +79,7 @@ int error_prefix(struct error *err, const char *format, ...)
     va_end(args);
     if (n < 0)
         return err->code;
-    /* A long prefix loses its end, so that the cause behind it and further prefixes find room. */
+    /* Cut a long prefix at its end, to leave room for the cause and for further prefixes. */
     size_t length = strlen(prefix), old = strlen(err->text), most = ERROR_TEXT_BYTES - 1;
     bool cut = length > most / 4 && length + old > most / 2;
     if (cut)
@@ -130,7 +130,7 @@ int error_prefix_node(struct error *err, const char *node, const char *op)
     size_t node_bytes = strlen(node), op_bytes = strlen(op), old = strlen(err->text);
     bool known = err->op.n > 0;
     error_prefix(err, "%s: %s: ", node, op);
-    if (known || strlen(err->text) != node_bytes + op_bytes + 4 + old) /* or it was cut */
+    if (known || strlen(err->text) != node_bytes + op_bytes + 4 + old) /* or the text was cut */
         return err->code;
     err->node = (struct error_span){0, (unsigned short)node_bytes};
     err->op = (struct error_span){(unsigned short)(node_bytes + 2), (unsigned short)op_bytes};

@@ -11,8 +11,8 @@
  *
  * Form of a message: lower case start, no full stop, no newline, names in single quotes.
  *
- * The line is for people. The error's reason has what a program acts upon beyond the code, so that
- * nobody looks for words in a text.
+ * The line is for people. What a program acts upon beyond the code is the error's reason, so that
+ * no code searches texts for words.
  */
 #ifndef TF_BASE_ERROR_H
 #define TF_BASE_ERROR_H
@@ -21,12 +21,12 @@
 #include <stddef.h>
 
 enum error_code {
-    ERR_NEGATIVE = 1,     /* a negative answer: a difference found, damage found */
+    ERR_NEGATIVE = 1,     /* a negative result: a difference found, damage found */
     ERR_USAGE = 64,       /* wrong option or operand */
     ERR_DATA = 65,        /* bad input: malformed, truncated, inconsistent */
     ERR_NOINPUT = 66,     /* an input is missing */
-    ERR_UNAVAILABLE = 69, /* a peer cannot be reached, a device is not there */
-    ERR_INTERNAL = 70,    /* a bug of ours */
+    ERR_UNAVAILABLE = 69, /* a peer cannot be reached, a device is missing */
+    ERR_INTERNAL = 70,    /* a bug in this program */
     ERR_OS = 71,          /* the system refused: memory, processes */
     ERR_IO = 74,          /* reading or writing failed */
     ERR_RETRY = 75,       /* locked or timed out: trying again may help */
@@ -36,34 +36,34 @@ enum error_code {
     ERR_CANCELLED = 130,  /* stopped by SIGINT or by another node's failure */
 };
 
-/* A reply to another process carries it by name (transport/value/answer.c). */
+/* A reply to another process carries the reason by name (transport/value/answer.c). */
 enum error_reason {
     ERROR_PLAIN,
     ERROR_NOT_FINITE, /* a number that must be finite is NaN or infinite */
-    ERROR_WAITED,     /* the text says what was waited for in vain */
-    ERROR_STOPPED,    /* the stage before has failed, and has said why itself */
+    ERROR_WAITED,     /* timed out; the text says what was waited for */
+    ERROR_STOPPED,    /* an earlier stage failed and has reported why */
     ERROR_REASONS
 };
 
 #define ERROR_TEXT_BYTES 1024
 
-/* A part of the text; n is 0 where the text has no such part. */
+/* A part of the text; n is 0 if the text has no such part. */
 struct error_span {
     unsigned short at, n;
 };
 
 struct error {
     int code;         /* 0: no error */
-    int line;         /* of our source, shown with -v */
-    const char *file; /* of our source */
+    int line;         /* in the source, shown with -v */
+    const char *file; /* in the source */
     enum error_reason reason;
     struct error_span node;      /* "node 'hidden/h' (m.lua:2)": the node that failed */
     struct error_span op;        /* its op, "MatMul" */
     char text[ERROR_TEXT_BYTES]; /* one line, always terminated; cut with "..." when too long */
 };
 
-/* `struct error err = ERROR_INIT;` The text's other bytes stay as they are: most errors are never
- * set, and to clear a KiB for each would be felt. */
+/* `struct error err = ERROR_INIT;` leaves the other bytes of the text unset: most errors are never
+ * set, and clearing a KiB for each would be noticeable. */
 #define ERROR_INIT error_none()
 
 static inline struct error error_none(void)
@@ -77,8 +77,8 @@ static inline struct error error_none(void)
     return none;
 }
 
-/* Sets the error and returns `code`, so that a caller can `return error_set(...)`. The reason is
- * ERROR_PLAIN, and no node is known, until somebody says more. */
+/* Sets the error and returns `code`, so that a caller can `return error_set(...)`. The reason
+ * becomes ERROR_PLAIN, with no node, until another call adds them. */
 #define error_set(err, code, ...) error_set_at((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
 int error_set_at(struct error *err, int code, const char *file, int line, const char *format, ...)
@@ -91,29 +91,29 @@ int error_set_at(struct error *err, int code, const char *file, int line, const 
 int error_set_errno_at(struct error *err, int code, const char *file, int line, const char *format,
                        ...) __attribute__((format(printf, 5, 6)));
 
-/* Puts a formatted text in front of the message. Returns err->code. */
+/* Prepends a formatted text to the message. Returns err->code. */
 int error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts a formatted text behind the message. Returns err->code. */
+/* Appends a formatted text to the message. Returns err->code. */
 int error_append(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends ", waiting for " and a formatted text; the reason is ERROR_WAITED. Returns err->code. */
+/* Appends ", waiting for " and a formatted text, for reason ERROR_WAITED. Returns err->code. */
 int error_waited(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "NODE: OP: " in front and remembers where they stand. If there are several nodes, the
- * innermost, which is named first, is the one that failed. Returns err->code. */
+/* Prepends "NODE: OP: " and records their positions. If called for several nodes, the innermost,
+ * which is the first call, is the one that failed. Returns err->code. */
 int error_prefix_node(struct error *err, const char *node, const char *op);
 
-/* Makes the message begin with the op of the node that failed, for callers who know of no nodes.
- * Nothing changes if no node has failed. Returns err->code. */
+/* Makes the message begin with the op of the failed node, for callers who know no nodes. Does
+ * nothing if no node has failed. Returns err->code. */
 int error_drop_node(struct error *err);
 
 /* "not-finite"; NULL for ERROR_PLAIN. */
 const char *error_reason_name(enum error_reason reason);
-/* ERROR_PLAIN for a name that is not known, and for NULL. */
+/* Returns ERROR_PLAIN for an unknown name and for NULL. */
 enum error_reason error_reason_parse(const char *name);
 
-/* Forgets the error. */
+/* Resets the error to none. */
 void error_clear(struct error *err);
 
 /* An impossible state: prints file, line and what was expected to stderr and aborts. For

@@ -35,7 +35,7 @@ static bool parse_number(const char *text, long least, long *value)
     return end != text && !*end && *value >= least;
 }
 
-/* "NAME:NTH:ACTION", which is taken apart in place. */
+/* Parses "NAME:NTH:ACTION", splitting the text in place. */
 static bool parse_point(char *text, struct point *point)
 {
     char *nth = strchr(text, ':'), *action = nth ? strchr(nth + 1, ':') : NULL;
@@ -61,7 +61,7 @@ __attribute__((constructor)) static void read_list(void)
     const char *list = getenv("TF_FAILPOINTS");
     if (!list || !*list)
         return;
-    char *copy = mem_strdup(list), *rest = copy; /* names point into it */
+    char *copy = mem_strdup(list), *rest = copy; /* the points' names point into it */
     for (char *item; (item = strsep(&rest, ","));) {
         if (n_points < POINTS_MAX && parse_point(item, &points[n_points])) {
             n_points++;

@@ -7,27 +7,27 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Appends what is in a file. ERR_NOINPUT when it cannot be read; ERR_DATA when it is a directory,
- * or the text gets longer than `most` bytes. */
+/* Appends the contents of a file. ERR_NOINPUT if it cannot be read; ERR_DATA if it is a directory
+ * or the text would exceed `most` bytes. */
 int file_read(const char *path, size_t most, struct str *text, struct error *err);
 
-/* Returns the code for errno after a file could not be opened: ERR_NOINPUT, there is none;
+/* Returns the code for errno after a file could not be opened: ERR_NOINPUT if it does not exist;
  * ERR_DENIED; ERR_IO. */
 int file_error_code(void);
 
-/* The same of one that could not be made or written: ERR_DENIED or ERR_IO. */
+/* The same for a file that could not be created or written: ERR_DENIED or ERR_IO. */
 int file_write_error_code(void);
 
-/* Reads n bytes at most, from byte `at` on, or, < 0, from so many before its end or from its
- * beginning. How many they were; 0, too, if it cannot be read. */
+/* Reads up to n bytes from offset `at`. A negative `at` counts from the end of the file, but not
+ * before its beginning. Returns the number of bytes read; 0 also if the file cannot be read. */
 size_t file_read_part(const char *path, off_t at, void *bytes, size_t n);
 
-/* Puts a file with this text, and this mode whatever the umask, in the place of another one, if
- * there is one: who reads it sees one of them, and all of it. One writer at a time: PATH.new is
- * its own. ERR_IO, and it is as before. */
+/* Creates or atomically replaces a file with this text and, whatever the umask, this mode: a reader
+ * sees either the old file or all of the new one. One writer at a time, as the temporary file is
+ * PATH.new. ERR_IO: the old file is unchanged. */
 int file_replace(const char *path, mode_t mode, const char *text, size_t n, struct error *err);
 
-/* Closes a descriptor, if it is none of those < 0. */
+/* Closes a descriptor unless it is negative. */
 void close_if_open(int fd);
 
 #endif

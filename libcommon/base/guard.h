@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the host that is kept for later, and that nobody may touch until then: who does is
- * found in builds with AddressSanitizer. In others nothing is done.
+ * Guards for host memory that is kept for later and must not be touched until then: builds with
+ * AddressSanitizer report each access. In other builds they do nothing.
  */
 #ifndef TF_BASE_GUARD_H
 #define TF_BASE_GUARD_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#if defined(__has_feature) /* clang, which has no macro of gcc's name */
+#if defined(__has_feature) /* clang does not define gcc's macro */
 #define SPOILS_MEMORY __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
 #define SPOILS_MEMORY 1
@@ -31,7 +31,7 @@ static inline void guard_memory(void *data, size_t bytes)
 #endif
 }
 
-/* Takes the guard off before the memory is used again, or given back. */
+/* Removes the guard before the memory is reused or freed. */
 static inline void unguard_memory(void *data, size_t bytes)
 {
 #if SPOILS_MEMORY
@@ -42,9 +42,7 @@ static inline void unguard_memory(void *data, size_t bytes)
 #endif
 }
 
-/* Memory that must be written whole before it is read is filled with the bytes of NaN. Where
- * SPOILS_MEMORY.
- */
+/* Fills memory that must be written before it is read with the bytes of NaN, if SPOILS_MEMORY. */
 static inline void spoil_memory(void *data, size_t bytes)
 {
     if (bytes)

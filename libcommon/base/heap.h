@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A binary heap of numbers, in an array of the caller's that has a place for each.
+ * A binary heap of numbers, in the caller's array, which has room for all of them.
  */
 #ifndef TF_BASE_HEAP_H
 #define TF_BASE_HEAP_H
@@ -9,7 +9,7 @@
 
 struct heap {
     int *items, n;
-    bool (*before)(const void *context, int a, int b); /* whether a comes out before b */
+    bool (*before)(const void *context, int a, int b); /* returns whether a is popped before b */
     const void *context;
 };
 
@@ -23,7 +23,7 @@ static inline void heap_push(struct heap *heap, int number)
     heap->items[i] = number;
 }
 
-/* The first one; there is one. */
+/* Pops the first number of a heap that is not empty. */
 static inline int heap_pop(struct heap *heap)
 {
     int *items = heap->items, top = items[0], last = items[--heap->n], i = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the library has to say while it runs (the op Print, warnings) goes to a sink that the
- * program sets; without one it goes nowhere. Thread-safe.
+ * Messages that the library emits while it runs (the op Print, warnings) go to a sink that the
+ * program sets; without a sink they are dropped. Thread-safe.
  */
 #ifndef TF_BASE_LOG_H
 #define TF_BASE_LOG_H
 
 enum log_level {
     LOG_PRINT,   /* the user asked for it */
-    LOG_WARNING, /* something is probably not as meant */
+    LOG_WARNING, /* something is probably not as intended */
 };
 
 typedef void (*log_sink)(enum log_level level, const char *text, void *context);

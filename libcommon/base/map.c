@@ -18,7 +18,7 @@ uint64_t hash_text(const char *text)
     return hash_bytes(text, strlen(text), 0);
 }
 
-/* The slot that holds `key`, or the free one where it would go. Linear probing. */
+/* Returns the slot that holds `key`, or the free one where it would go. Linear probing. */
 static struct map_slot *find(const struct map *map, const char *key, uint64_t hash)
 {
     for (size_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
@@ -66,14 +66,14 @@ bool map_get(const struct map *map, const char *key, int64_t *value)
     return map->n && get(map, key, hash_text(key), value);
 }
 
-/* One to one, so that the hash is all that is compared. */
+/* A bijection, so that comparing hashes suffices. */
 static uint64_t hash_number(uint64_t key)
 {
     uint64_t hash = (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ hash >> 32;
 }
 
-static const char number[] = ""; /* in place of a text */
+static const char number[] = ""; /* the key of all numbers */
 
 void map_put_number(struct map *map, uint64_t key, int64_t value)
 {

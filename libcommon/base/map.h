@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hash map from text, or from numbers, to a 64-bit value (an index or a pointer). Text is borrowed:
- * it must outlive the map. The keys of one map are all text or all numbers. Not thread-safe for
- * writing; concurrent map_get calls are.
+ * it must outlive the map. The keys of one map are all text or all numbers. Concurrent map_get
+ * calls are thread-safe; writing is not.
  */
 #ifndef TF_BASE_MAP_H
 #define TF_BASE_MAP_H
@@ -27,10 +27,10 @@ struct map {
         0                                                                                          \
     }
 
-void map_put(struct map *map, const char *key, int64_t value); /* replaces */
+void map_put(struct map *map, const char *key, int64_t value); /* or replaces */
 bool map_get(const struct map *map, const char *key, int64_t *value);
 bool map_remove(struct map *map, const char *key);
-void map_put_number(struct map *map, uint64_t key, int64_t value); /* replaces */
+void map_put_number(struct map *map, uint64_t key, int64_t value); /* or replaces */
 bool map_get_number(const struct map *map, uint64_t key, int64_t *value);
 void map_release(struct map *map);
 

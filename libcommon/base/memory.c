@@ -12,11 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* From this size on a block asks for huge pages: page faults are a visible part of a training step
- * otherwise. The rest behind the last whole one gets another if it fills half of it. */
+/* Blocks of this size and more ask for huge pages, as page faults would take a visible part of a
+ * training step. The rest after the last whole page gets another if it fills half of it. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
-#define SMALL_BYTES ((size_t)1032) /* the most that glibc's caches of threads hold */
+#define SMALL_BYTES ((size_t)1032) /* the largest block in glibc's per-thread caches */
 
 static void default_handler(size_t bytes)
 {
@@ -39,7 +39,7 @@ void mem_set_handler(void (*out_of_memory)(size_t bytes))
 _Noreturn void mem_exhausted(size_t bytes)
 {
     handler(bytes);
-    abort(); /* the handler has broken its contract */
+    abort(); /* the handler has returned, against its contract */
 }
 
 /* ---- the limit ---- */
@@ -47,10 +47,10 @@ _Noreturn void mem_exhausted(size_t bytes)
 #define COUNTED_BYTES ((size_t)64 << 10)
 
 static struct {
-    int64_t bytes; /* 0: none */
+    int64_t bytes; /* 0: no limit */
     char whose[64];
     atomic_int_least64_t used;
-    pthread_mutex_t lock; /* of the keepers; held while they give back */
+    pthread_mutex_t lock; /* of the list of keepers; held while they give back */
     struct mem_keeper *keepers;
 } limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -62,7 +62,7 @@ void mem_set_limit(size_t bytes, const char *whose)
     snprintf(limit.whose, sizeof limit.whose, "%s", whose);
 }
 
-static _Thread_local char refusal[256]; /* of the last allocation, by who refused it; "": nobody */
+static _Thread_local char refusal[256]; /* why the last allocation was refused; "": it was not */
 
 void mem_refused(const char *format, ...)
 {
@@ -148,7 +148,7 @@ void mem_discharge(size_t bytes)
         atomic_fetch_sub(&limit.used, (int64_t)bytes);
 }
 
-/* Counts a block that was allocated, also without a limit. */
+/* Counts a block that was allocated, with a limit or without. */
 static void count(void *pointer, int sign)
 {
     size_t bytes = limit.bytes && pointer ? malloc_usable_size(pointer) : 0;
@@ -158,13 +158,13 @@ static void count(void *pointer, int sign)
 
 /* ---- blocks ---- */
 
-/* This is not inlined: gcc would make a calloc of it and the memset that follows. */
+/* Not inlined: gcc would merge it and the memset that follows into a calloc. */
 static __attribute__((noinline)) void *small_block(size_t bytes)
 {
     return malloc(bytes);
 }
 
-/* glibc's calloc passes by the thread's cache, from which malloc takes small blocks several times
+/* glibc's calloc bypasses the per-thread cache, from which malloc serves small blocks several times
  * faster. */
 void *mem_alloc(size_t bytes)
 {

@@ -11,15 +11,15 @@
 
 struct name_link {
     int value;
-    int next; /* a link, and one; 0: that was all */
+    int next; /* index of the next link, plus one; 0: the end */
 };
 
 struct name_index {
-    struct map first; /* name -> a link, and one */
+    struct map first; /* name -> index of a link, plus one */
     VEC(struct name_link) links;
 };
 
-/* Adds it in front of all that the name has. */
+/* Prepends the number to the name's list. */
 static inline void name_index_add(struct name_index *index, const char *name, int value)
 {
     int64_t next = 0;

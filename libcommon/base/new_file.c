@@ -33,7 +33,7 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
     char *real = exists ? realpath(path, NULL) : NULL;
     const char *name = real ? real : path;
     size_t n = strlen(name);
-    /* room for the temporary name, which is longer */
+    /* leave room for the temporary name, which is longer */
     if (n + 32 >= PATH_MAX) {
         free(real);
         return error_set(err, ERR_IO, "%s: the name is too long", path);
@@ -48,28 +48,27 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
     if (file->direct)
         file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     else {
-        /* Where the file system can, it has no name before it is whole: who is killed leaves
-         * nothing. */
+        /* Where the file system allows it, the file has no name until it is complete: a process
+         * that is killed leaves nothing behind. */
         char folder[PATH_MAX];
         folder_of(file, folder);
-        if (!access("/proc/self/fd", X_OK)) /* by which it gets one */
+        if (!access("/proc/self/fd", X_OK)) /* needed to link it later */
             file->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
         file->nameless = file->fd >= 0;
     }
     if (file->fd < 0 && !file->direct) {
-        /* The name can be guessed: what stands there already, be it a link that somebody laid in a
-         * shared folder or the leftover of a process that was killed, is removed and never written
-         * to. */
+        /* The name can be guessed: an existing file, be it a link planted in a shared folder or the
+         * leftover of a killed process, is removed and never written to. */
         const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
         unlink(file->temporary);
-        file->exists = 1; /* before it does, so that no signal finds it unmarked */
+        file->exists = 1; /* set beforehand, so that no signal finds the file unmarked */
         file->fd = open(file->temporary, flags, 0666);
         if (file->fd < 0)
             file->exists = 0;
     }
     if (file->fd < 0)
         return error_set_errno(err, file_write_error_code(), "%s", path);
-    /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
+    /* a replaced file keeps its mode; if that is not permitted, the default is used */
     if (exists && !file->direct && fchmod(file->fd, old.st_mode & 07777))
         errno = 0;
     return 0;

@@ -21,9 +21,9 @@
                                */
 #define HALFWAY ((uint64_t)1 << 28)
 #define EXPONENT_LIMIT 100000000 /* far beyond any format, so that sums do not overflow */
-#define SHORT_BYTES 64           /* of a text that is copied without asking for memory */
+#define SHORT_BYTES 64           /* texts below this are copied without allocating */
 
-/* The number is +-leading x 10^exponent, or a little more if digits were `cut`. */
+/* The number is +-leading x 10^exponent, or slightly more if digits were `cut`. */
 struct decimal {
     bool negative, cut;
     uint64_t leading; /* the first 19 significant digits */
@@ -43,7 +43,7 @@ static bool equals_word(const char *text, size_t n, const char *word)
     return word[n] == '\0';
 }
 
-/* "e+12"; false if there is something else. */
+/* Parses "e+12", or nothing; false for anything else. */
 static bool scan_exponent(const char *text, const char *end, int64_t *exponent)
 {
     *exponent = 0;
@@ -68,7 +68,7 @@ static bool scan_exponent(const char *text, const char *end, int64_t *exponent)
     return true;
 }
 
-/* Digits with at most one point among them, without the sign. */
+/* Parses digits with at most one point among them, without the sign. */
 static bool scan_decimal(const char *text, const char *end, struct decimal *decimal)
 {
     const char *point = NULL;
@@ -120,7 +120,7 @@ static enum number_status scan(const char *text, size_t n, struct decimal *decim
     return NUMBER_OK;
 }
 
-/* ---- by the C library ---- */
+/* ---- conversion by the C library ---- */
 
 static pthread_once_t locale_once = PTHREAD_ONCE_INIT;
 static locale_t locale_c;
@@ -130,7 +130,7 @@ static void open_locale(void)
     locale_c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* A text that was scanned, as the nearest number of the format. */
+/* Converts a scanned text to the nearest number of the format. */
 static enum number_status convert(const char *text, size_t n, double *wide, float *narrow)
 {
     char room[SHORT_BYTES];
@@ -147,14 +147,14 @@ static enum number_status convert(const char *text, size_t n, double *wide, floa
     return isinf(wide ? *wide : (double)*narrow) ? NUMBER_RANGE : NUMBER_OK;
 }
 
-/* ---- short ones, and both ---- */
+/* ---- the fast path, and both combined ---- */
 
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Reads the form that most fields of a table have: a sign, a few digits, a point among them. False
- * for all else. */
+/* Parses the form of most fields of a table: an optional minus and a few digits with a point among
+ * them. Returns false for all other forms. */
 static bool scan_short(const char *text, size_t n, double *value)
 {
     const char *end = text + n, *point = NULL;
@@ -204,8 +204,7 @@ enum number_status number_float32(const char *text, size_t n, float *value)
     bool special;
     double wide;
     uint64_t wide_bits;
-    /* A float64 that is nearest may be rounded again, unless it lies halfway between two float32.
-     */
+    /* The nearest float64 may be rounded again unless it lies halfway between two float32. */
     if (scan_short(text, n, &wide)) {
         memcpy(&wide_bits, &wide, sizeof wide);
         *value = (float)wide;
@@ -229,7 +228,7 @@ enum number_status number_float32(const char *text, size_t n, float *value)
     return NUMBER_OK;
 }
 
-/* Digits only. */
+/* Parses digits only. */
 static enum number_status scan_whole(const char *text, size_t n, uint64_t *value)
 {
     bool overflow = false;

@@ -2,8 +2,8 @@
  *
  * Decimal numbers as data files write them: sign, digits, point, exponent; "inf", "infinity" and
  * "nan" in any case. The whole text must be the number: no blanks around it. Independent of the
- * locale. Floats are correctly rounded (to nearest, ties to even), into each width from the text
- * itself, never from one width by way of another. Thread-safe.
+ * locale. Floats are correctly rounded (to nearest, ties to even) to either width, each directly
+ * from the text. Thread-safe.
  */
 #ifndef TF_BASE_NUMBER_H
 #define TF_BASE_NUMBER_H
@@ -13,8 +13,8 @@
 
 enum number_status {
     NUMBER_OK,
-    NUMBER_INVALID, /* not a number, or not a whole one where an integer is asked for */
-    NUMBER_RANGE,   /* too large for the type; a float too small for it is 0, which is no error */
+    NUMBER_INVALID, /* not a number, or a fraction where an integer is expected */
+    NUMBER_RANGE,   /* too large for the type (a float too small for it is 0 without error) */
 };
 
 enum number_status number_float64(const char *text, size_t n, double *value);

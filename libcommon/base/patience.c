@@ -11,9 +11,9 @@
 
 #define LINE_BYTES 1024
 #define FIRST_SECONDS 1.0  /* until the first line */
-#define PAUSE_MAX 60.0     /* between two: each is twice as long as the one before */
-#define ASKED_SECONDS 10.0 /* of a wait that begins when the process is to end */
-#define LOCK_SECONDS 30.0  /* for what takes a moment */
+#define PAUSE_MAX 60.0     /* longest time between two lines; each is twice the one before */
+#define ASKED_SECONDS 10.0 /* of a wait that begins after the process was asked to end */
+#define LOCK_SECONDS 30.0  /* for a lock that is held briefly */
 
 static struct patience_handler handler;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A wait for something that another process has: it has an end, says what it waits for, and is cut
- * short when this process is asked to end. The program sets who is told and who knows of that, as
- * for log.h; without it nobody is told, and time alone ends a wait.
+ * A wait for something that another process holds: it has a time limit, tells the user what it
+ * waits for, and is cut short when this process is asked to end. The program sets the handler for
+ * both, as in log.h; without one nobody is told, and only time ends a wait.
  *
  *     struct patience patience = patience_begin(seconds, NULL);
  *     while (!try()) {
@@ -24,39 +24,39 @@
 
 struct patience_handler {
     void (*say)(void *context, const char *line); /* any thread; NULL: nobody is told */
-    bool (*asked)(void *context);                 /* whether the process is to end */
+    bool (*asked)(void *context);                 /* returns whether the process was asked to end */
     void *context;
 };
 
-/* Sets the handler, once, before there are waits. */
+/* Sets the handler, once, before any wait. */
 void patience_set_handler(const struct patience_handler *handler);
 
 struct patience {
-    double until;   /* the monotonic time */
-    double tell_at; /* when it is to say what it waits for, and */
-    double pause;   /* how much later again */
-    bool was_asked; /* before it began */
+    double until;   /* monotonic time of its end */
+    double tell_at; /* when the next line is due, and */
+    double pause;   /* the time to the one after it */
+    bool was_asked; /* the process was asked to end before the wait began */
     const atomic_bool *cancelled;
 };
 
 enum patience_news {
     PATIENCE_WAIT,
-    PATIENCE_TELL, /* it has waited for so long that the user wants to know: patience_tell */
+    PATIENCE_TELL, /* it is time to tell the user: call patience_tell */
     PATIENCE_OVER, /* its time is over */
-    PATIENCE_ENDS  /* nobody waits any more: the process, or whoever wanted it, is to end */
+    PATIENCE_ENDS  /* the process was asked to end, or the wait was cancelled */
 };
 
-/* `seconds` negative: without end. In a process that is to end already, for as long as people are
- * patient then. *cancelled, if there is one, ends it, too. */
+/* `seconds` negative: without limit. If the process was already asked to end, the wait is limited
+ * to what a user accepts then. Setting *cancelled, if not NULL, ends the wait, too. */
 struct patience patience_begin(double seconds, const atomic_bool *cancelled);
 enum patience_news patience_look(struct patience *patience);
 
-/* "..., 58 s left": what is waited for, and who has it. */
+/* Prints the text and "..., 58 s left": what is waited for, and who holds it. */
 void patience_tell(struct patience *patience, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The lock of flock(2), which whoever has it, and does not stand still, gives back in a moment:
- * ERR_RETRY if it does not. `what` is locked: "job directory run". ERR_CANCELLED; ERR_OS. */
+/* Takes a lock of flock(2) that its holders keep only briefly: ERR_RETRY if it is not released in
+ * time. `what` is locked: "job directory run". ERR_CANCELLED; ERR_OS. */
 int patience_lock(int fd, const char *what, struct error *err);
 
 #endif

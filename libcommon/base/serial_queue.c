@@ -15,7 +15,7 @@ struct queued_work {
 
 struct serial_queue {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct queued_work *first, *last;
     bool ends;

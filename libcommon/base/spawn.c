@@ -23,7 +23,7 @@ int spawn_program(const struct spawn *spawn, pid_t *pid)
     char **words = (char **)spawn->words;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    VEC(char *) environment = VEC_INIT; /* what is said twice counts as it was said first */
+    VEC(char *) environment = VEC_INIT; /* of two settings of one name, the first counts */
     for (const char *const *at = spawn->environment; at && *at; at++)
         vec_push(&environment, (char *)*at);
     for (char **at = environ; *at; at++)

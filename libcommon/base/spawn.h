@@ -9,17 +9,17 @@
 #include <sys/types.h>
 
 struct spawn {
-    const char *const *words;       /* of its command line, ended by NULL; the first is its name */
-    const char *const *environment; /* NAME=VALUE, besides ours, ended by NULL; may be NULL */
+    const char *const *words;       /* command line, ended by NULL; the first is the program */
+    const char *const *environment; /* NAME=VALUE, added to ours, ended by NULL; may be NULL */
     int in, out, err;               /* its descriptors 0 to 2; -1: /dev/null */
-    int inherited, as;              /* one more, and its number there; as 0: none */
-    /* It has a session of its own, in which no signal is blocked, and INT, QUIT, TERM and PIPE do
-     * what they do by default. Otherwise it has what we have. */
+    int inherited, as;              /* one more, and its number in the program; as 0: none */
+    /* Gives it a session of its own, with no signal blocked and default actions for INT, QUIT, TERM
+     * and PIPE. Otherwise it inherits all of these. */
     bool session;
 };
 
-/* The program is looked for in PATH if its name has no slash. Returns when it runs: errno, and then
- * *pid is 0. Thread-safe. */
+/* Looks for the program in PATH if its name has no slash. Returns 0 once it runs, or else errno,
+ * with *pid 0. Thread-safe. */
 int spawn_program(const struct spawn *spawn, pid_t *pid);
 
 #endif

@@ -82,7 +82,7 @@ void str_release(struct str *s)
     *s = (struct str)STR_INIT;
 }
 
-/* The C locale for number text, whatever the user's is. Never freed: it lives as long as the
+/* The C locale, for numbers whatever the user's locale is. Never freed: it lives as long as the
  * process. */
 static locale_t c_locale;
 
@@ -110,8 +110,8 @@ static void append_special(struct str *s, double value)
     str_append(s, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* %g drops trailing zeros, so that the search may begin at as many digits as every value of the
- * type has; subnormal values have fewer. */
+/* %g drops trailing zeros, so the search may start with as many digits as every value of the type
+ * has; subnormal values have fewer. */
 void str_append_float32(struct str *s, float value)
 {
     char text[40];
@@ -190,7 +190,7 @@ bool str_to_float32(const char *text, float *value)
     return true;
 }
 
-/* Reads a number followed by one of `units`, whose factors stand beside; "" is a unit, too. */
+/* Parses a number followed by one of `units`, whose factors are in `factors`; "" is a unit, too. */
 static bool scaled(const char *text, const char *const *units, const double *factors, double *value)
 {
     char *end;
@@ -252,7 +252,7 @@ size_t str_utf8(const char *text, size_t n)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
-/* Bytes of the character at the start if it can be printed, else 0. */
+/* Returns the length of the first character if it is printable, else 0. */
 static size_t printable(const char *text, size_t n)
 {
     unsigned char c = (unsigned char)*text;
@@ -307,8 +307,8 @@ bool str_ends(const char *text, const char *suffix)
     return n >= m && !strcmp(text + n - m, suffix);
 }
 
-/* Edit distance, where case does not count and two neighbours that changed places count once; cut
- * off at 64 characters. */
+/* Edit distance, ignoring case, in which a swap of two neighbours counts once; texts are cut to 64
+ * characters. */
 static int distance(const char *a, const char *b)
 {
     int rows[3][65];
@@ -338,8 +338,8 @@ const char *str_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
     int n = (int)strnlen(text, 64);
-    int limit = n < 2 ? 0 : (n + 2) / 3; /* of what is half wrong, another name was meant */
-    int least = limit + 2;               /* one less is that of a name which was cut */
+    int limit = n < 2 ? 0 : (n + 2) / 3; /* more than a third wrong: another name was meant */
+    int least = limit + 2;               /* limit + 1 is the distance of a truncated name */
     for (; *names; names++) {
         bool is_cut = n > 2 && !strncasecmp(text, *names, (size_t)n) && (*names)[n];
         int d = distance(text, *names);

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* More than what the kernel saves with the widest registers (AMX: 11 KiB), and a handler's own. */
+/* Room for the widest registers that the kernel saves (AMX: 11 KiB) and for the handler itself. */
 #define SIGNAL_STACK_BYTES 32768
 
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)

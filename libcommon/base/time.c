@@ -28,8 +28,8 @@ double time_wall(void)
 #define DAY_SECONDS 86400
 #define ERA_DAYS 146097 /* 400 years */
 
-/* The date of a day, counted from 1970-01-01, by arithmetic alone: gmtime_r may lock, and a handler
- * of signals has a line to write, too (H. Hinnant, chrono-Compatible Low-Level Date Algorithms,
+/* Converts a day, counted from 1970-01-01, to a date by arithmetic alone: gmtime_r may lock, and
+ * signal handlers log, too (H. Hinnant, chrono-Compatible Low-Level Date Algorithms,
  * civil_from_days; years begin in March there). */
 static void date_of(int64_t day, int *year, int *month, int *of_month)
 {
@@ -47,7 +47,7 @@ void time_stamp_of(int64_t seconds, int milliseconds, char text[TIME_STAMP_BYTES
 {
     int year, month, day, of_day = (int)(seconds % DAY_SECONDS);
     date_of(seconds / DAY_SECONDS, &year, &month, &day);
-    char line[96]; /* as the compiler thinks that numbers may be longer */
+    char line[96]; /* larger than needed: the compiler assumes longer numbers */
     snprintf(line, sizeof line, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ ", year, month, day,
              of_day / 3600, of_day / 60 % 60, of_day % 60, milliseconds);
     memcpy(text, line, TIME_STAMP_BYTES - 1);

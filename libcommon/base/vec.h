@@ -22,11 +22,11 @@
 #define vec_reserve(v, count)                                                                      \
     vec_grow_((void **)&(v)->items, &(v)->capacity, (count), sizeof *(v)->items)
 #define vec_push(v, item) (vec_reserve((v), (v)->n + 1), (void)((v)->items[(v)->n++] = (item)))
-/* The same in memory of an arena, where such an array stays: it is not released. */
+/* The same in an arena's memory, with which the array is freed: do not release it. */
 #define vec_push_in(arena, v, item)                                                                \
     (vec_grow_in_((arena), (void **)&(v)->items, &(v)->capacity, (v)->n + 1, sizeof *(v)->items),  \
      (void)((v)->items[(v)->n++] = (item)))
-/* Goes through the items of one that does not grow meanwhile: `item` points to each. */
+/* Iterates over the items of an array that does not grow meanwhile: `item` points to each. */
 #define vec_each(item, v)                                                                          \
     for (__typeof__((v)->items + 0) item = (v)->items; (v)->n && item < (v)->items + (v)->n; item++)
 #define vec_pop(v) ((v)->items[--(v)->n])

@@ -49,7 +49,7 @@ int words_read(const char *path, int (*take)(void *context, struct words *words,
 
 /* ---- settings ---- */
 
-/* Cuts the first setting off a text, and joins its lines; what follows it. */
+/* Cuts the first setting off a text and joins its lines; returns the text after it. */
 static char *cut_setting(char *text, struct setting *setting, int *lines)
 {
     char *to = text, *from = text;

@@ -23,7 +23,7 @@ int64_t box_count(const struct box *box)
     return n;
 }
 
-/* The place of an element in the tensor of a box. */
+/* Returns the index of an element in the box's tensor. */
 static size_t place_in(const struct box *box, const int64_t *at)
 {
     int64_t place = 0;
@@ -32,8 +32,8 @@ static size_t place_in(const struct box *box, const int64_t *at)
     return (size_t)place;
 }
 
-/* The elements of a run that lies together in both tensors: a row of the last axis, or of all from
- * *axis on, as long as what is behind that is all that both have. */
+/* Returns the length of runs that are contiguous in both tensors: a row of the last axis, or of all
+ * axes from *axis on while `both` spans each later axis wholly in both tensors. */
 static int64_t run_of(const struct box *both, const struct box *a, const struct box *b, int *axis)
 {
     int64_t run = both->rank ? both->size[both->rank - 1] : 1;
@@ -43,7 +43,7 @@ static int64_t run_of(const struct box *both, const struct box *a, const struct 
     return run;
 }
 
-/* Steps from the begin of a run to that of the next one. */
+/* Advances from the start of a run to that of the next one. */
 static void next_run(const struct box *both, int axis, int64_t *at)
 {
     for (int i = axis - 1; i >= 0 && ++at[i] == both->first[i] + both->size[i]; i--)

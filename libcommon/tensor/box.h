@@ -12,16 +12,16 @@ struct box {
     int64_t first[SHAPE_RANK_MAX], size[SHAPE_RANK_MAX];
 };
 
-/* Returns the intersection of two boxes of the same rank; sizes are 0 along axes where they have
- * nothing in common. */
+/* Returns the intersection of two boxes of the same rank; its size is 0 along axes on which they do
+ * not overlap. */
 struct box box_meet(const struct box *a, const struct box *b);
 int64_t box_count(const struct box *box); /* elements */
 
-/* Copies what both have from one tensor of elements of that many bytes, row-major, to another. */
+/* Copies the intersection between row-major tensors whose elements have `element` bytes. */
 void box_copy(void *to, const struct box *to_box, const void *from, const struct box *from_box,
               size_t element);
 
-/* Sets each byte of what both have, in a tensor of bytes. */
+/* Fills the intersection, in a tensor of bytes. */
 void box_fill(uint8_t *to, const struct box *to_box, const struct box *part, uint8_t value);
 
 #endif

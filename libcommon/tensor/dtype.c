@@ -106,7 +106,7 @@ float float16_to_float32(uint16_t value)
     return sign ? -subnormal : subnormal;
 }
 
-/* Rounds the float with these magnitude bits, which is below 2^-14, to units of 2^-24. */
+/* Rounds the float with these magnitude bits, which is below 2^-14, to a multiple of 2^-24. */
 static uint32_t to_subnormal(uint32_t magnitude)
 {
     int shift = 126 - (int)(magnitude >> 23);
@@ -123,7 +123,7 @@ uint16_t float32_to_float16(float value)
     uint32_t bits = to_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000)
         return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
-    if (magnitude >= 0x477ff000) /* from 65520 on: infinity */
+    if (magnitude >= 0x477ff000) /* 65520 and above: infinity */
         return (uint16_t)(sign | 0x7c00);
     if (magnitude < 0x38800000) /* below 2^-14 */
         return (uint16_t)(sign | to_subnormal(magnitude));

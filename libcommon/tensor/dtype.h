@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Data types. The name is the type's identity everywhere: in scripts, text, streams and options.
- * The numbers are those of TensorFlow's DataType, for the files we exchange with it.
+ * The numbers are those of TensorFlow's DataType, for files exchanged with it.
  *
- * To add a type: a row here; the compiler and tests/unit/tensor/tensor.c name what else must know
- * it.
+ * To add a type, add a row here; the compiler and tests/unit/tensor/tensor.c name the other places
+ * that must know it.
  */
 #ifndef TF_TENSOR_DTYPE_H
 #define TF_TENSOR_DTYPE_H
@@ -54,10 +54,10 @@ typedef uint32_t dtype_set;
 
 const char *dtype_name(enum dtype type); /* "float32"; "invalid" for anything else */
 size_t dtype_bytes(enum dtype type);     /* of one element; 0 for STRING */
-const char *dtype_npy(enum dtype type);  /* NULL when .npy has no such type */
+const char *dtype_npy(enum dtype type);  /* NULL if .npy has no such type */
 bool dtype_parse(const char *name, enum dtype *type);
-/* The types that a type or a class of types (floating, integer, real, numeric, any) stands for, by
- * the first n characters of its name; 0: it is neither. */
+/* Returns the types that the first n characters of `name` denote: a type, or a class of types
+ * (floating, integer, real, numeric, any); 0: neither. */
 dtype_set dtype_set_of(const char *name, size_t n);
 bool dtype_is_floating(enum dtype type);
 bool dtype_is_integer(enum dtype type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Single elements of a tensor as numbers. Floats go to integers by cutting, the ends of the range
- * stand for what is beyond them, and a NaN becomes 0: never undefined behaviour.
+ * Single elements of a tensor as numbers. Conversion of floats to integers truncates, saturates at
+ * the ends of the range, and makes a NaN 0: never undefined behaviour.
  */
 #include <math.h>
 #include <string.h>
@@ -69,8 +69,8 @@ int64_t tensor_get_int64(const struct tensor *t, int64_t index)
     }
 }
 
-/* Rounds to odd: what is lost leaves the last bit set, so that a further rounding to 16 bits gives
- * what one rounding of `value` would. */
+/* Rounds to odd: an inexact result has its last bit set, so that a further rounding to 16 bits
+ * gives the same as one rounding of `value`. */
 static float narrow(double value)
 {
     float result = (float)value;
@@ -167,7 +167,7 @@ void tensor_set_int64(struct tensor *t, int64_t index, int64_t value)
     case RESOURCE:
         ((int64_t *)t->data)[index] = value;
         break;
-    case FLOAT32: /* not by way of double: that would round twice */
+    case FLOAT32: /* not via double: that would round twice */
         ((float *)t->data)[index] = (float)value;
         break;
     case FLOAT64:

@@ -7,8 +7,8 @@
 
 #define BLOCK 4096
 
-/* A float is not finite if all bits of its exponent are set. Blocks without one, which are nearly
- * all, take a loop that the compiler vectorizes. */
+/* A float is not finite if all bits of its exponent are set. Blocks of finite floats, which are
+ * nearly all, take a loop that the compiler vectorizes. */
 #define FIND_NOT_FINITE(name, bits, mask)                                                          \
     static int64_t name(const void *data, int64_t n)                                               \
     {                                                                                              \

@@ -76,8 +76,8 @@ static double slow_float(const char *text, const char *end, bool single)
     return str_to_float64(copy, &value) ? value : (double)NAN;
 }
 
-/* Exact for up to 15 digits and small powers of ten, which are exact doubles (Clinger 1990);
- * everything else goes to the C library. */
+/* Exact for up to 15 digits and small powers of ten, which are exact doubles (Clinger 1990); all
+ * other numbers are left to the C library. */
 double literal_float(const struct literal_number *n, const char *text, const char *end, bool single)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -90,7 +90,7 @@ double literal_float(const struct literal_number *n, const char *text, const cha
     double value = (double)n->digits;
     value = n->exponent < 0 ? value / powers[-n->exponent] : value * powers[n->exponent];
     if (single) {
-        /* A double halfway between two floats may have been rounded there: once more, at once. */
+        /* A double halfway between two floats may be a rounded value: convert the text directly. */
         uint64_t bits;
         memcpy(&bits, &value, sizeof bits);
         bool halfway = (bits & 0x1fffffff) == 0x10000000;
@@ -108,7 +108,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads the escape after a backslash; NULL if it is none. */
+/* Parses the escape after a backslash; NULL if it is none. */
 static const char *scan_escape(const char *p, char *c)
 {
     static const char letters[] = "nrt\"\\", values[] = "\n\r\t\"\\";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Single values of a tensor's literal. Every scan returns the end of what it read, or NULL when the
+ * Single values of a tensor's literal. Every scan returns the end of what it read, or NULL if the
  * text is no such value.
  */
 #ifndef TF_TENSOR_LITERAL_H
@@ -24,8 +24,7 @@ struct literal_number {
 
 const char *literal_number(const char *text, struct literal_number *number);
 
-/* The nearest double or, if `single`, the nearest float of the number that stands at [text, end).
- */
+/* Returns the double, or if `single` the float, nearest to the number at [text, end). */
 double literal_float(const struct literal_number *number, const char *text, const char *end,
                      bool single);
 

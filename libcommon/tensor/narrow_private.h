@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loops of narrow.h, for whoever is compiled for more than the oldest processor. They are in
- * the compiler's vectors, as long as the processor's: longer ones it takes apart. Each case is
- * computed for all lanes, and masks choose.
+ * The loops of narrow.h, for files that are compiled for newer processors. They use the compiler's
+ * vectors, of the processor's length (the compiler splits longer ones). Each case is computed for
+ * all lanes, and masks select.
  */
 #ifndef TF_TENSOR_NARROW_PRIVATE_H
 #define TF_TENSOR_NARROW_PRIVATE_H
@@ -24,7 +24,7 @@ typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef int32_t integers __attribute__((vector_size(4 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));
 
-/* Takes addresses: vectors as arguments have no stable ABI. */
+/* Takes addresses, as vector arguments have no stable ABI. */
 static inline void choose(words *value, const integers *where, const words *other)
 {
     *value = (*value & ~(words)*where) | (*other & (words)*where);
@@ -79,7 +79,7 @@ static inline void widen_float16(const uint16_t *from, float *to)
     memcpy(to, &bits, sizeof bits);
 }
 
-/* Below 2^-14 a sum with 1/2 is rounded to units of 2^-24, as a subnormal is. */
+/* Below 2^-14, adding 1/2 rounds to a multiple of 2^-24, as for a subnormal. */
 static inline void narrow_float16(const float *from, uint16_t *to)
 {
     words bits, result, infinity = (words){0} + 0x7c00;

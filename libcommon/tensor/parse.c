@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a tensor's literal in two passes over the text: the first checks the nesting and finds
+ * Parses a tensor's literal in two passes over the text: the first checks the nesting and finds
  * shape, kind and size, the second fills the tensor.
  */
 #include <string.h>
@@ -21,7 +21,7 @@ enum kind {
 struct scan {
     const char *at;
     enum kind kind;
-    int rank, depth; /* rank SHAPE_UNKNOWN: not seen yet */
+    int rank, depth; /* rank SHAPE_UNKNOWN: not known yet */
     int64_t dims[SHAPE_RANK_MAX], counts[SHAPE_RANK_MAX];
     size_t text_bytes; /* of all strings */
 };
@@ -53,7 +53,7 @@ static int expected_at(const char *what, const char *at, struct error *err)
     return error_set(err, ERR_DATA, "expected %s at '%.*s'", what, (int)(n < 24 ? n : 24), at);
 }
 
-/* One element in the first pass: its kind, and its end. */
+/* Parses one element in the first pass: gets its kind, and returns its end. */
 static const char *classify(struct scan *s, enum kind *kind, struct error *err)
 {
     const char *p = s->at, *end;
@@ -120,7 +120,7 @@ static int close_list(struct scan *s, struct error *err)
     return 0;
 }
 
-/* Called after a value inside a list: closes the lists that end here, steps over the comma. */
+/* Called after a value inside a list: closes the lists that end here, skips the comma. */
 static int after_value(struct scan *s, struct error *err)
 {
     while (s->depth) {
@@ -163,7 +163,7 @@ static int misfit(const char *text, const char *end, enum dtype type, struct err
     return error_set(err, ERR_DATA, "%.*s does not fit in %s", n, text, dtype_name(type));
 }
 
-/* The whole number n as a magnitude; false if it is none, or beyond 64 bits. */
+/* Gets the magnitude of whole number n; false if it is not whole, or beyond 64 bits. */
 static bool get_magnitude(const struct literal_number *n, const char *text, const char *end,
                           uint64_t *magnitude)
 {
@@ -251,7 +251,7 @@ static int fill(struct tensor *t, const char *p, struct error *err)
     return 0;
 }
 
-/* The type that the elements ask for, or an error when they cannot be of `type`. */
+/* Chooses the type that the elements require; an error if they cannot be of `type`. */
 static int choose_type(enum kind kind, enum dtype type, enum dtype *chosen, struct error *err)
 {
     static const enum dtype defaults[] = {FLOAT32, INT32, FLOAT32, COMPLEX64, BOOL, STRING};

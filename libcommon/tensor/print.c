@@ -15,7 +15,7 @@ static void print_integer(struct str *out, uint64_t magnitude, bool negative)
     str_append_bytes(out, p, (size_t)(digits + sizeof digits - p));
 }
 
-/* Small whole numbers are most of many constants, and quicker as integers. */
+/* Most elements of many constants are small whole numbers, which print faster as integers. */
 static bool print_whole(struct str *out, double value)
 {
     if (!(fabs(value) < 100000) || value != trunc(value) || (value == 0 && signbit(value)))
@@ -152,7 +152,7 @@ static void print_level(struct printer *p, int axis)
 
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit)
 {
-    bool empty = tensor_count(t) == 0; /* [2^40,0] has as many lists and nothing in them */
+    bool empty = tensor_count(t) == 0; /* [2^40,0] has that many lists, all empty */
     if (empty && (limit < 0 || limit > EMPTY_LISTS_MAX))
         limit = EMPTY_LISTS_MAX;
     struct printer p = {.out = out, .t = t, .left = limit < 0 ? -1 : limit};

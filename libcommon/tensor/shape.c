@@ -42,7 +42,7 @@ bool shape_equal(const struct shape *a, const struct shape *b)
 
 int64_t shape_count(const struct shape *shape)
 {
-    /* Zeros count as ones for the overflow, so that the strides of an empty shape fit, too. */
+    /* Zeros count as ones in the overflow check, so that the strides of an empty shape fit, too. */
     int64_t product = 1;
     bool empty = false;
     if (!shape_is_known(shape))
@@ -111,7 +111,7 @@ bool shape_broadcast(const struct shape *a, const struct shape *b, struct shape 
         int64_t y = i <= b->rank ? b->dims[b->rank - i] : 1;
         if (x != y && x != 1 && y != 1 && x >= 0 && y >= 0)
             return false;
-        /* One that is unknown is 1 or the same as the other, if that is not 1. */
+        /* An unknown dimension is 1 or equals the other, if that is not 1. */
         wide.dims[wide.rank - i] = x == 1 || (x < 0 && y != 1) ? y : x;
     }
     *result = wide;

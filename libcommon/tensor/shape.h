@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes, with unknown dimensions and unknown rank: what is known before data flows. A tensor's own
- * shape is always fully known. Row-major order everywhere.
+ * Shapes, with unknown dimensions and unknown rank: what is known before there is data. A tensor's
+ * own shape is always fully known. Row-major order everywhere.
  */
 #ifndef TF_TENSOR_SHAPE_H
 #define TF_TENSOR_SHAPE_H
@@ -29,9 +29,9 @@ struct shape shape_vector(int64_t length);
 struct shape shape_matrix(int64_t rows, int64_t columns);
 
 bool shape_is_known(const struct shape *shape);                 /* rank and every dimension */
-bool shape_equal(const struct shape *a, const struct shape *b); /* also of what is unknown */
+bool shape_equal(const struct shape *a, const struct shape *b); /* unknown parts are equal, too */
 
-/* Elements of a known shape; -1 if something is unknown or the product overflows. */
+/* Returns the elements of a known shape; -1 if something is unknown or the product overflows. */
 int64_t shape_count(const struct shape *shape);
 
 /* Counts the elements of dimensions [from, to) of a known shape; the product does not overflow. */
@@ -43,25 +43,25 @@ static inline int64_t shape_count_of(const struct shape *shape, int from, int to
     return count;
 }
 
-/* Bytes of a tensor of a known shape and fixed-size type; -1 as above. */
+/* Returns the bytes of a tensor of a known shape and fixed-size type; -1 as above. */
 int64_t shape_bytes(const struct shape *shape, enum dtype type);
 
-/* Returns whether one shape could be both. */
+/* Returns whether some shape satisfies both. */
 bool shape_compatible(const struct shape *a, const struct shape *b);
 
-/* Finds what is known of a shape that is both a and b. False if they contradict each other. */
+/* Merges what is known of one shape from a and b. Returns false if they contradict each other. */
 bool shape_merge(const struct shape *a, const struct shape *b, struct shape *merged);
 
-/* Returns what is known of a shape that is a or b: dimensions that differ become unknown. */
+/* Returns what holds for both a and b: dimensions that differ become unknown. */
 struct shape shape_join(const struct shape *a, const struct shape *b);
 
-/* NumPy's broadcasting of two shapes, as far as known. False if it is impossible. */
+/* NumPy's broadcasting of two shapes, as far as known. Returns false if it is impossible. */
 bool shape_broadcast(const struct shape *a, const struct shape *b, struct shape *result);
 
-/* Row-major strides, in elements, of a known shape. */
+/* Sets the row-major strides, in elements, of a known shape. */
 void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
 
-/* Axis in [-rank, rank) to [0, rank); false if outside. */
+/* Converts an axis in [-rank, rank) to [0, rank); false if out of range. */
 bool shape_axis(int64_t axis, int rank, int *index);
 
 /* "[?,64]", "[]"; "?" alone for an unknown rank. */

@@ -43,7 +43,7 @@ void shape_print_typed(struct str *out, enum dtype type, const struct shape *sha
         shape_print(out, shape);
 }
 
-/* The next of this thread's buffers. */
+/* Returns the next of this thread's buffers. */
 static char *next_text(void)
 {
     static _Thread_local char texts[N_TEXTS][TEXT_BYTES];
@@ -72,7 +72,7 @@ static const char *after_space(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* Reads "?" or a whole number; returns what follows, or NULL. */
+/* Parses "?" or a whole number; returns what follows, or NULL. */
 static const char *parse_dim(const char *text, int64_t *dim)
 {
     if (*text == '?') {

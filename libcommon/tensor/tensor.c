@@ -6,11 +6,11 @@
 
 #include "base/memory.h"
 
-/* Up to this size the count lies in one block with the data; a larger block starts with the data,
- * so that a power of two does not spill into one more huge page. */
+/* Up to this size the reference count shares a block with the data; a larger block starts with the
+ * data, so that a power of two does not spill into one more huge page. */
 #define JOINT_BYTES ((size_t)64 << 10)
 
-/* Up to this size the allocator's cache of the thread is used, which gives no aligned blocks. */
+/* Up to this size memory is from the allocator's per-thread cache, which has no aligned blocks. */
 #define SMALL_BYTES ((size_t)256)
 
 _Static_assert(sizeof(struct buffer) <= MEM_ALIGNMENT, "data behind the count must stay aligned");
@@ -31,7 +31,7 @@ struct buffer *buffer_new(size_t bytes)
     struct buffer *buffer;
     char *data;
     if (bytes <= SMALL_BYTES) {
-        /* The count at the start of the block, the data at the first aligned place behind it. */
+        /* The count is at the start of the block, the data at the first aligned address after. */
         if (!(buffer = mem_try_unaligned(sizeof *buffer + MEM_ALIGNMENT - 1 + bytes)))
             return NULL;
         data = (char *)(buffer + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: a type, a shape and counted memory, which may lie on the host or on a device.
+ * Tensors: a type, a shape and a reference-counted buffer, on the host or on a device.
  *
- * Ownership: a `struct tensor` is a value. tensor_share makes a second holder of the same memory,
+ * Ownership: a `struct tensor` is a value. tensor_share makes a second holder of the same buffer,
  * tensor_release drops one holder; the last one frees. A tensor whose `buffer` is NULL borrows its
  * memory (from a plan's arena, a graph, a record) and must not outlive the lender; tensor_release
  * is harmless on it, and on a zeroed tensor. Counting is thread-safe, writing the data is not.
@@ -30,8 +30,8 @@ struct buffer {
     void *data;
     void (*free)(struct buffer *buffer); /* called once, by the last holder */
     void *owner;                         /* for `free`: the device, the mapping, ... */
-    /* Returns whether other processes may have the memory, too, which is not to be written then.
-     * Any thread. NULL: none has. */
+    /* Returns whether other processes may still read the memory, which must not be written then.
+     * Called from any thread. NULL: none can. */
     bool (*is_read)(const struct buffer *buffer);
 };
 
@@ -40,25 +40,24 @@ static inline bool buffer_is_read(const struct buffer *buffer)
     return buffer->is_read && buffer->is_read(buffer);
 }
 
-/* Returns whether who has one of its holds is the only one who has the memory, and may write to it.
- * */
+/* Returns whether the caller, who holds the buffer, is its sole holder and may write to it. */
 static inline bool buffer_is_sole(const struct buffer *buffer)
 {
     return atomic_load_explicit(&buffer->holders, memory_order_acquire) == 1 &&
            !buffer_is_read(buffer);
 }
 
-/* Host memory, not zeroed, held once; no owner. NULL without memory. */
+/* Allocates host memory, not zeroed, with one holder; no owner. NULL: out of memory. */
 struct buffer *buffer_new(size_t bytes);
 
-/* A device's private arrangement of a tensor's elements (a blocked convolution layout, say). Opaque
- * but for its owner; NULL means row-major. Lives as long as the plan that made it. */
+/* A device's private layout of a tensor's elements (for example a blocked convolution layout).
+ * Opaque except to its owner; NULL means row-major. Lives as long as the plan that made it. */
 struct layout;
 
 struct tensor {
     enum dtype type;
     struct shape shape; /* fully known */
-    void *data;         /* the first element; on a device an address of that device */
+    void *data;         /* the first element; a device address if on a device */
     struct buffer *buffer;
     const struct layout *layout;
 };
@@ -68,18 +67,18 @@ struct tensor {
         0                                                                                          \
     }
 
-/* Host memory, not zeroed. ERR_OS without memory, ERR_DATA when it is absurdly large. Not for
- * STRING (tensor_from_strings). */
+/* Allocates host memory, not zeroed. ERR_OS if out of memory, ERR_DATA if the size is absurd. Not
+ * for STRING (tensor_from_strings). */
 int tensor_alloc(struct tensor *t, enum dtype type, const struct shape *shape, struct error *err);
 
-/* A tensor that borrows `data`. */
+/* Returns a tensor that borrows `data`. */
 struct tensor tensor_borrow(enum dtype type, const struct shape *shape, void *data);
 
-/* n strings; lengths NULL: they end in NUL. Copies. */
+/* Copies n strings; lengths NULL: they are NUL-terminated. */
 int tensor_from_strings(struct tensor *t, const struct shape *shape, const char *const *texts,
                         const size_t *lengths, struct error *err);
 
-/* Memory for strings of `text_bytes` bytes in all; offsets and bytes are the caller's to fill. */
+/* Allocates strings of `text_bytes` bytes in all; the caller fills offsets and bytes. */
 int tensor_alloc_strings(struct tensor *t, const struct shape *shape, size_t text_bytes,
                          struct error *err);
 void tensor_string(const struct tensor *t, int64_t index, const char **text, size_t *length);
@@ -92,37 +91,35 @@ int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err);
 void tensor_release(struct tensor *t);
 
 int64_t tensor_count(const struct tensor *t);
-size_t tensor_bytes(const struct tensor *t); /* of a STRING: offsets and bytes */
+size_t tensor_bytes(const struct tensor *t); /* for STRING: offsets and bytes */
 
 /* Bitwise: type, shape and bytes. */
 bool tensor_equal(const struct tensor *a, const struct tensor *b);
 
-/* Element as a number, for printing and for shape functions; host tensors only. */
+/* An element as a number, for printing and for shape functions; host tensors only. */
 double tensor_get_float64(const struct tensor *t, int64_t index);
 int64_t tensor_get_int64(const struct tensor *t, int64_t index);
 void tensor_set_float64(struct tensor *t, int64_t index, double value); /* converts to the type */
 void tensor_set_int64(struct tensor *t, int64_t index, int64_t value);
 
-/* One element in its shortest exact form; strings quoted. */
+/* Prints one element in its shortest exact form; strings are quoted. */
 void tensor_print_element(struct str *out, const struct tensor *t, int64_t index);
 
-/* Nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut ("...");
- * limit < 0 prints all. An empty tensor prints a few thousand of its empty lists at most. */
+/* Prints nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut
+ * ("..."); limit < 0 prints all. An empty tensor prints at most a few thousand empty lists. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);
 
-/* Index of the first NaN or infinity; -1: none, or no floating-point type. Host tensors only. */
+/* Returns the index of the first NaN or infinity; -1: none, or not floating. Host tensors only. */
 int64_t tensor_find_not_finite(const struct tensor *t);
-/* Prints the first such element and its place: "NaN at [3,1] of float32[64,10]"; for a scalar
- * "NaN". */
+/* Prints that element and its position: "NaN at [3,1] of float32[64,10]"; for a scalar "NaN". */
 void tensor_print_not_finite(struct str *out, const struct tensor *t, int64_t index);
-/* The same of a value that stands there in a tensor of that shape; NULL: in a row. */
+/* The same for a value at that index of a tensor of that shape; NULL: of a list. */
 void str_print_not_finite(struct str *out, double value, enum dtype type, const struct shape *shape,
                           int64_t index);
 
-/* Reads such a literal; a list without elements ends the shape ("[[],[]]" is [2,0]). `type`
- * DTYPE_INVALID: int32 when all elements are whole and written without a point, else float32
- * ("true" and "false": bool; "..." : string). Returns the end of what was read, or NULL with the
- * error set. */
+/* Parses such a literal; a list without elements ends the shape ("[[],[]]" is [2,0]). `type`
+ * DTYPE_INVALID: int32 if all elements are whole and have no point, else float32 ("true" and
+ * "false": bool; "..." : string). Returns the end of the literal, or NULL with the error set. */
 const char *tensor_parse(struct tensor *t, const char *text, enum dtype type, struct error *err);
 
 #endif

@@ -10,7 +10,7 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorted, and joined where they touch. */
+/* Returns the spans sorted, and joined where they touch. */
 static busy_span_vec join(const busy_span_vec *spans)
 {
     busy_span_vec all = VEC_INIT;
@@ -42,7 +42,7 @@ double busy_share(const busy_span_vec *all, const busy_span_vec *busy)
             int64_t start = by->start > span->start ? by->start : span->start;
             int64_t end = by->end < span->end ? by->end : span->end;
             filled += end > start ? (double)(end - start) : 0;
-            if (narrow.items[k].end > span->end) /* goes on in the next one */
+            if (narrow.items[k].end > span->end) /* it reaches into the next one */
                 break;
         }
     }

@@ -70,7 +70,7 @@ void show_json_tensor(struct str *line, const struct tensor *t)
 {
     const struct shape *shape = &t->shape;
     int64_t count = tensor_count(t), index[SHAPE_RANK_MAX] = {0};
-    if (count == 0) { /* brackets down to the first empty dimension */
+    if (count == 0) { /* print brackets down to the first empty dimension */
         int depth = 0;
         while (depth < shape->rank && shape->dims[depth] == 1)
             depth++;

@@ -26,7 +26,7 @@ void show_bytes(struct str *out, int64_t bytes)
     str_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-/* Starts a line on its first call, goes on with it later. */
+/* Starts the line on the first call, continues it on later ones. */
 static void add_column(struct str *out, bool *started, const char *title)
 {
     if (*started)
@@ -49,8 +49,8 @@ static int count_devices(const struct graph *graph)
 
 enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
 
-/* A variable is the optimizer's if it is not trained and shares a place with another variable, or
- * goes into an update op. */
+/* A variable belongs to the optimizer if it is not trained and is colocated with another variable
+ * or is an input of an update op. */
 static enum owner owner_of(const struct node *node, const char *updated)
 {
     if (node_is_trained(node))
@@ -58,7 +58,7 @@ static enum owner owner_of(const struct node *node, const char *updated)
     return node_attr(node, "_class") || updated[node->id] ? OWNER_OPTIMIZER : OWNER_OTHER;
 }
 
-/* Marks what goes into update ops, directly or read by an Identity. */
+/* Marks the inputs of update ops, direct ones and those read by an Identity. */
 static char *mark_updated(const struct graph *graph)
 {
     char *updated = mem_alloc(graph->nodes.n + 1);

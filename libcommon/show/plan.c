@@ -77,7 +77,7 @@ static int print_plan(const struct record *record, struct arena *arena, struct s
         record_get_int(item, "to", &to);
         columns_add(&columns, "%" PRIu32, i);
         if (columns.n > N_TITLES) {
-            /* One that is not of a region runs when what it waits for has come. */
+            /* A node that is in no region runs as soon as its dependencies have. */
             int64_t region = -1;
             record_get_int(item, "region", &region);
             if (region < 0)
@@ -86,7 +86,7 @@ static int print_plan(const struct record *record, struct arena *arena, struct s
                 columns_add(&columns, "%" PRId64, region);
         }
         columns_add(&columns, "%s", node);
-        /* The kernel, and of one that stands for several nodes the ops: K(FusedMatMul+Relu). */
+        /* The kernel and, if it stands for several nodes, their ops: K(FusedMatMul+Relu). */
         const msgpack_object *ops = record_field(item, "ops");
         const char *kernel = "-";
         struct str text = STR_INIT;
@@ -107,7 +107,7 @@ static int print_plan(const struct record *record, struct arena *arena, struct s
         else
             columns_add(&columns, "%s+%" PRId64, on_host ? "host" : "arena", offset);
         columns_add(&columns, "%" PRId64, bytes);
-        if (from < 0) /* has no result */
+        if (from < 0) /* it has no result */
             columns_add(&columns, "-");
         else
             columns_add(&columns, "%" PRId64 "-%" PRId64, from, to);

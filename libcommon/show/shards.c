@@ -131,7 +131,7 @@ static void add_cells(const struct shard_view *view, const char *task, const msg
 {
     for (const struct cell *cell = view->cells; cell->head; cell++) {
         if (cell->form == CELL_REASON) {
-            /* The rest of the line, where there is something to say. */
+            /* The rest of the line, if there is any. */
             struct arena arena = ARENA_INIT;
             const char *text = "";
             record_get_text(row, cell->field, &arena, &text);
@@ -182,7 +182,7 @@ void shard_view_add(const struct shard_view *view, bool json, const char *task,
         if (row->type != MSGPACK_OBJECT_MAP)
             continue;
         if (json) {
-            /* {"task":"ps:0", and what the row says, but what belongs to the reply alone. */
+            /* {"task":"ps:0", then the row's fields, except those of the reply itself. */
             str_append(rows, "{\"task\":");
             show_json_text(rows, task, strlen(task));
             for (uint32_t j = 0; j < row->via.map.size; j++) {

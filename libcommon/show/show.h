@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tf-show says of a record: one function per kind. Adding a kind of record: its show_KIND here
- * and a row in show.c.
+ * What tf-show prints of a record: one function per kind. To add a kind of record, add its
+ * show_KIND here and a row in show.c.
  */
 #ifndef TF_SHOW_SHOW_H
 #define TF_SHOW_SHOW_H
@@ -15,29 +15,29 @@
 #include "show/trace.h"
 #include "wire/record.h"
 
-/* Elements of a constant that are shown with `elide`. */
+/* Elements of a constant that `elide` leaves. */
 #define SHOW_ELIDE 8
 
 struct show {
     FILE *out;
-    bool json;                /* one object a line, numbers exact */
+    bool json;                /* one object per line, numbers exact */
     int verbose;              /* all elements of every tensor */
     const char *const *names; /* only these tensors; n_names 0: all */
     int n_names;
-    bool *found;                     /* of each name: whether there was such a tensor; or NULL */
-    bool text, dot;                  /* graphs: all of it, as text or for Graphviz */
+    bool *found;                     /* by name: whether the tensor was found; or NULL */
+    bool text, dot;                  /* graphs: in full, as text or for Graphviz */
     bool costs;                      /* traces: times for the placer */
     bool elide;                      /* graphs: cut long constants */
-    bool no_places;                  /* graphs, with text: nothing of the script's lines */
-    int64_t depth;                   /* graphs, with dot: scopes this deep are one box; 0: none */
+    bool no_places;                  /* graphs, with text: no places in the script */
+    int64_t depth;                   /* graphs, dot: scopes this deep are one box; 0: none */
     const struct registry *registry; /* the ops that graphs are made of */
-    struct trace_summary *trace;     /* trace records add up here until show_end */
+    struct trace_summary *trace;     /* trace records are summed up here until show_end */
 };
 
 /* Dispatches by the record's kind. ERR_IO. */
 int show_record(const struct show *show, const struct record *record, struct error *err);
 
-/* Prints what is known only when all was read. */
+/* Prints what is known only after all records were read. */
 int show_end(const struct show *show, struct error *err);
 
 /* `feed 1  x float32[64,64] min 0 max 16 mean 4.88` */
@@ -50,10 +50,10 @@ int show_tensor(const struct show *show, const struct record *record, struct err
 /* `plan   train  61 of 87 nodes  x float32[64,64]  peak 181.0 KiB`, and what runs in which order.
  */
 int show_plan(const struct show *show, const struct record *record, struct error *err);
-/* Adds to show->trace; with --json a line per event. */
+/* Adds to show->trace; with --json prints a line per event. */
 int show_trace(const struct show *show, const struct record *record, struct error *err);
 
-/* `graph   87 nodes on 1 device`, then entries, feeds, state, provenance; or all of it. */
+/* `graph   87 nodes on 1 device`, then entries, feeds, state, provenance; or the whole graph. */
 int show_graph(const struct show *show, const struct record *record, struct error *err);
 
 /* Returns whether the user wants to see a tensor of this name. */
@@ -61,25 +61,25 @@ bool show_wants(const struct show *show, const char *name);
 
 void show_graph_summary(struct str *out, const struct graph *graph, bool verbose);
 
-/* ---- pieces, for tests and for other kinds ---- */
+/* ---- helpers, for tests and for other kinds ---- */
 
 /* "512 B", "150.2 KiB" */
 void show_bytes(struct str *out, int64_t bytes);
 
-/* "min 0 max 16 mean 4.88", of finite numbers; "empty"; what is not a number is counted. */
+/* "min 0 max 16 mean 4.88", of finite numbers; "empty"; NaNs and infinities are counted. */
 void show_summary(struct str *line, const struct tensor *t);
 
-/* Elements with blanks between them, six digits of floats; beyond `limit` elements "...". */
+/* Elements separated by blanks, floats with six digits; "..." after `limit` elements. */
 void show_elements(struct str *line, const struct tensor *t, int64_t limit);
 
 /* Nested arrays with exact numbers. */
 void show_json_tensor(struct str *line, const struct tensor *t);
-/* Numbers that JSON does not have are "NaN", "Infinity" and "-Infinity". */
+/* Numbers that JSON lacks become "NaN", "Infinity" and "-Infinity". */
 void show_json_float(struct str *line, double value);
-/* A byte that is no UTF-8 becomes the character of its number. */
+/* A byte of invalid UTF-8 becomes the character with its number. */
 void show_json_text(struct str *line, const char *text, size_t n);
 
-/* Prints any header field as the same in JSON. */
+/* Prints any header field as its JSON equivalent. */
 void show_json_value(struct str *line, const msgpack_object *value);
 
 /* "loss 0.31  accuracy 1": the scalars of a fetch record, for a live line. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records that are made of tensors: feed, fetch, tensor.
+ * Records that consist of tensors: feed, fetch, tensor.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "show/show.h"
 
 #define ELEMENTS_SHOWN 16        /* of a tensor among others */
-#define ELEMENTS_SHOWN_ALONE 128 /* of a tensor that is all there is to show */
+#define ELEMENTS_SHOWN_ALONE 128 /* of a tensor shown alone */
 
 static void write_line(const struct show *show, struct str *line)
 {
@@ -17,7 +17,7 @@ static void write_line(const struct show *show, struct str *line)
     str_release(line);
 }
 
-/* A name may be of a file of others. */
+/* Escapes the name, as it may come from a foreign file. */
 static void append_name(struct str *line, const char *before, const char *name, const char *behind)
 {
     str_append(line, before);
@@ -32,7 +32,7 @@ static int64_t step_of(const struct record *record)
     return step;
 }
 
-/* A record that has nothing the user wants to see is not shown. */
+/* A record without any tensor that the user wants to see is not shown. */
 static bool has_wanted(const struct show *show, const struct record *record)
 {
     bool has = !show->n_names;
@@ -63,7 +63,7 @@ static void write_json(const struct show *show, const struct record *record, con
     write_line(show, &line);
 }
 
-/* Elements where there are few, else what they are like. */
+/* Appends the elements if there are few, else a summary. */
 static void append_content(const struct show *show, struct str *line, const struct tensor *t,
                            int64_t limit)
 {

@@ -13,12 +13,12 @@
 
 struct total {
     const char *name; /* in the summary's arena */
-    int64_t op;       /* its own index, or that of a node's op */
-    double ns;        /* all calls together */
+    int64_t op;       /* its own index, or that of the node's op */
+    double ns;        /* sum over all calls */
     int64_t calls;
-    int64_t steps; /* in which there were some */
+    int64_t steps; /* steps with such calls */
     int64_t first_step, last_step;
-    double first_ns; /* in the first of these, with what is done once: memory, libraries' code */
+    double first_ns; /* in the first of these; includes one-time work: memory, library code */
     int64_t first_calls;
 };
 
@@ -30,14 +30,14 @@ struct totals {
 
 struct memory_fact {
     const char *type; /* in the summary's arena */
-    int64_t bytes;    /* of the device that has least */
+    int64_t bytes;    /* of the device that has the least */
 };
 
 struct trace_summary {
     VEC(struct memory_fact) devices;
     busy_span_vec steps, kernels;
     struct totals ops, nodes;
-    struct map threads; /* by their numbers' text */
+    struct map threads; /* by thread numbers as text */
     int64_t last_thread;
     struct arena names;
     struct str scratch;
@@ -65,7 +65,7 @@ void trace_summary_free(struct trace_summary *summary)
     mem_free(summary);
 }
 
-/* The text of a field in `scratch`; false: it has none. */
+/* Puts the text of a field into `scratch`; false: it has none. */
 static bool get_text(struct trace_summary *s, const msgpack_object *event, const char *field)
 {
     const msgpack_object *text = record_field(event, field);
@@ -76,7 +76,7 @@ static bool get_text(struct trace_summary *s, const msgpack_object *event, const
     return true;
 }
 
-/* Index of the total for a field of the event, a new one if need be; -1 without such a text. */
+/* Returns the index of the total, maybe a new one, for a field of the event; -1 without a text. */
 static int64_t find(struct trace_summary *s, struct totals *totals, const msgpack_object *event,
                     const char *field)
 {
@@ -91,8 +91,8 @@ static int64_t find(struct trace_summary *s, struct totals *totals, const msgpac
     return index;
 }
 
-/* Calls before the first step, such as those of init, belong to no step: they count only for an
- * entry that runs no steps. */
+/* Calls before the first step, such as those of init, belong to no step: they count only for an op
+ * or a node that runs in no step. */
 static void add_call(struct total *total, int64_t step, double ns)
 {
     if (total->calls && !total->first_step && step)
@@ -114,10 +114,10 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     int64_t ns, start = 0, thread = 0, step = 0;
     if (event->type != MSGPACK_OBJECT_MAP)
         return false;
-    if (record_field(event, "peer")) /* for who counts bytes */
+    if (record_field(event, "peer")) /* for readers that count bytes */
         return true;
     if (record_field(event, "device")) {
-        /* 0 bytes: its memory is not known. */
+        /* 0 bytes: the device's memory is unknown. */
         int64_t bytes;
         if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
             return false;
@@ -143,7 +143,7 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     int64_t op = find(s, &s->ops, event, "op"), node = find(s, &s->nodes, event, "node");
     if (op < 0 || node < 0)
         return false;
-    /* without a thread it was a queue of a device's */
+    /* an event without a thread is of a device's queue */
     if (record_get_int(event, "thread", &thread) && (!s->threads.n || s->last_thread != thread)) {
         int64_t known;
         s->last_thread = thread;
@@ -171,12 +171,12 @@ int trace_summary_add(struct trace_summary *summary, const struct record *record
     return 0;
 }
 
-/* ---- what there is without the first calls ---- */
+/* ---- times without the first calls ---- */
 
-/* The mean of a step, or of a call. */
+/* Returns the mean time per step, or per call. */
 static double mean_ns(const struct total *total, bool of_step)
 {
-    /* The first step of an op, or a node, also makes memory and loads code: it counts only where
+    /* The first step of an op or a node also allocates memory and loads code: it counts only if
      * there is no other. */
     bool others = total->calls > total->first_calls;
     int64_t calls = total->calls - (others ? total->first_calls : 0);
@@ -184,7 +184,7 @@ static double mean_ns(const struct total *total, bool of_step)
     return (total->ns - (others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
 }
 
-/* The time as if the first call had been like the others. */
+/* Returns the total time as if the first call had taken as long as the others. */
 static double steady_ns(const struct total *total)
 {
     return mean_ns(total, false) * (double)total->calls;
@@ -241,7 +241,7 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         struct total *sorted = mem_array(summary->ops.n, sizeof *sorted);
         memcpy(sorted, summary->ops.items, summary->ops.n * sizeof *sorted);
         qsort(sorted, summary->ops.n, sizeof *sorted, by_time);
-        /* By op, the node that took longest; NULL where all of its nodes also ran as another op. */
+        /* By op, the slowest node; NULL where all of its nodes also ran as another op. */
         const struct total **slowest = mem_array(summary->ops.n, sizeof(struct total *));
         for (size_t i = 0; i < summary->nodes.n; i++) {
             const struct total *node = &summary->nodes.items[i];

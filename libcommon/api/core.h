@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands behind the public library. libtf-tools.so.1 holds nothing but its functions
- * (door.c), which call these in a library of our own that it loads for itself alone: so none of our
- * other names is seen by the programs of others, nor theirs by us.
+ * The core of the public library. libtf-tools.so.1 contains nothing but its functions (door.c),
+ * which call these in a second library that it loads privately: so programs that use it see none of
+ * our other names, and we see none of theirs.
  */
 #ifndef TF_API_CORE_H
 #define TF_API_CORE_H
 
 #include "api/tf_tools.h"
 
-/* Each as the public function of that name. */
+/* Each member implements the public function of that name. */
 struct tf_core {
-    uint32_t bytes; /* of this struct: both libraries are of one build */
+    uint32_t bytes; /* of this struct: both libraries must be of one build */
     uint32_t abi;
     const char *version;
     int (*ops_load)(const char *file, struct tf_error *error);
@@ -43,7 +43,7 @@ struct tf_core {
     const char *(*call_fetch_string)(const tf_call *call, int i, int64_t element, size_t *length);
 };
 
-/* The table of libtf-graph.so, found by its name. */
+/* The table in libtf-graph.so, looked up by its name. */
 extern const struct tf_core tf_core;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public library: loads what does the work when it is first asked for, and hands calls on.
+ * The public library: loads the core at the first call, and forwards calls to it.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 static const struct tf_core *core;
 static char why_none[TF_ERROR_BYTES];
 
-/* Loads the core beside this library, for it alone: nobody else sees any of its names. */
+/* Loads the core that lies beside this library, privately: no other code sees its names. */
 static void load_library(void)
 {
     Dl_info info;
@@ -38,7 +38,7 @@ static void load_library(void)
         core = found;
 }
 
-/* NULL, and the error is set: what does the work is not there. */
+/* Returns the core; NULL with the error set if it is not installed. */
 static const struct tf_core *find_core(struct tf_error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -81,7 +81,7 @@ tf_graph *tf_graph_read(const void *bytes, size_t n, struct tf_error *error)
     return find_core(error) ? core->graph_read(bytes, n, error) : NULL;
 }
 
-/* ---- from here on there is a graph, or nothing to do ---- */
+/* ---- calls that need no check: there is a graph, or nothing to do ---- */
 
 void tf_graph_free(tf_graph *graph)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops of your own, in a shared object that every program of tf-tools loads with --ops FILE.so or
- * by TF_OPS_PATH. It needs this header and no library:
+ * Custom ops, in a shared object that every program of tf-tools loads with --ops FILE.so or by
+ * TF_OPS_PATH. It needs this header and no library:
  *
  *     cc -shared -fPIC -O2 $(pkg-config --cflags tf-tools) my_op.c -o my_op.so
  *
- * An object declares ops (struct tf_op), says how they are computed on the CPU (struct
- * tf_op_kernel), and names both to TF_OPS, once:
+ * An object declares ops (struct tf_op) and their CPU kernels (struct tf_op_kernel), and names both
+ * to TF_OPS, once:
  *
  *     static const struct tf_op ops[] = {{.name = "Cube", .inputs = "x: T", .outputs = "y: T",
  *                                         .attrs = "T: float32|float64", .doc = "x * x * x.",
@@ -14,14 +14,14 @@
  *     static const struct tf_op_kernel kernels[] = {{.op = "Cube", .run = cube_run}};
  *     TF_OPS(ops, kernels)
  *
- * The functions get handles (tf_infer, tf_grad, tf_kernel), which are valid during the call and
- * opaque: all that can be asked of them are the functions of tf_op_calls.h.
+ * The functions get opaque handles (tf_infer, tf_grad, tf_kernel), which are valid during the call;
+ * everything that can be asked of them is a function of tf_op_calls.h.
  *
- * Versions. An object is taken by programs whose TF_OP_ABI is the same and that have at least the
- * functions that it was compiled with; it is refused by all others, with a line that says so.
+ * Versions. A program accepts objects whose TF_OP_ABI is its own and that were compiled with no
+ * more functions than it has; it refuses all others with a line that says so.
  *
- * Threads. A program may call any of an object's functions from several threads at once, a run
- * function for the same node, too. An object is never unloaded.
+ * Threads. A program may call any of an object's functions from several threads at once, including
+ * a run function for the same node. An object is never unloaded.
  */
 #ifndef TF_OP_H
 #define TF_OP_H
@@ -36,7 +36,7 @@ extern "C" {
 
 enum tf_op_flag {
     TF_OP_STATEFUL = 1,    /* has state or an effect: never merged, folded or computed twice */
-    TF_OP_COMMUTATIVE = 2, /* two nodes that differ in the order of inputs are equal */
+    TF_OP_COMMUTATIVE = 2, /* nodes that differ only in the order of inputs are equal */
     TF_OP_NO_GRADIENT = 4  /* contributes nothing to gradients, silently */
 };
 
@@ -48,24 +48,24 @@ enum tf_op_flag {
  * any) joined by |. Several are separated by commas. Type attributes and N are inferred from the
  * inputs when a node is made. */
 struct tf_op {
-    const char *name;                     /* letters and digits, a capital in front */
+    const char *name;                     /* letters and digits, first a capital */
     const char *inputs, *outputs, *attrs; /* NULL: none */
     const char *doc;                      /* one line, a sentence */
     uint32_t flags;                       /* enum tf_op_flag */
     int32_t version;                      /* of the op's meaning; 0 is the first */
-    /* Sets the outputs' shapes, as far as known; 0, or what tf_infer_fail returned. NULL: nothing
-     * is known. */
+    /* Sets the outputs' shapes as far as known; returns 0, or the result of tf_infer_fail. NULL:
+     * nothing is known. */
     int (*shape)(tf_infer *infer);
     /* Appends the nodes that compute the inputs' gradients; returns tf_grad_finish. NULL without
-     * TF_OP_NO_GRADIENT: asking for a gradient through the op is an error. */
+     * TF_OP_NO_GRADIENT: a gradient through the op is an error. */
     int (*gradient)(tf_grad *grad);
 };
 
-/* A kernel of one of the object's ops. The first one that fits a node's types wins. */
+/* A kernel of one of the object's ops. The first one that matches a node's types is used. */
 struct tf_op_kernel {
     const char *op;
-    const char *types; /* "T=float32|float64 Tidx=int32"; NULL: all that the op is declared for */
-    /* Obtains every output and fills it; 0, or what tf_kernel_fail returned. */
+    const char *types; /* "T=float32|float64 Tidx=int32"; NULL: all declared types */
+    /* Allocates and fills every output; returns 0, or the result of tf_kernel_fail. */
     int (*run)(tf_kernel *kernel);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the functions of an op (tf_op.h, which includes this) may ask and do. Texts and arrays that
- * are returned live at least as long as the handle.
+ * What the functions of an op (tf_op.h, which includes this) may call. Returned texts and arrays
+ * live at least as long as the handle.
  */
 #ifndef TF_OP_CALLS_H
 #define TF_OP_CALLS_H
@@ -29,8 +29,8 @@ struct tf_op_attr {
     const char *name, *value; /* as in a graph's text: "true", "0.5", "[1,2]", "float32", "SAME" */
 };
 
-/* Functions that the program gives to an object: found in every handle, called by the functions
- * below. */
+/* Functions that the program provides to an object: found through every handle, called by the
+ * functions below. */
 struct tf_op_functions {
     const char *(*node_name)(const tf_node *);
     int (*node_int)(const tf_node *, const char *name, int64_t *value);
@@ -81,7 +81,7 @@ struct tf_op_functions {
     int (*kernel_fail)(tf_kernel *, const char *text);
 };
 
-/* Every handle begins so. */
+/* The first member of every handle. */
 struct tf_op_handle {
     const struct tf_op_functions *functions;
 };
@@ -126,7 +126,7 @@ static inline int tf_node_shape(const tf_node *node, const char *name, struct tf
     return TF_OP_CALL(node, node_shape)(node, name, value);
 }
 
-/* The numbers of a list(int). */
+/* Returns the numbers of a list(int). */
 static inline const int64_t *tf_node_ints(const tf_node *node, const char *name, int *n)
 {
     return TF_OP_CALL(node, node_ints)(node, name, n);
@@ -161,7 +161,7 @@ static inline struct tf_shape tf_infer_shape(const tf_infer *infer, int input)
     return shape;
 }
 
-/* The elements of an input that is constant, and its shape; NULL: it is not known yet. */
+/* Returns the elements of a constant input, and its shape; NULL: they are not known yet. */
 static inline const void *tf_infer_value(const tf_infer *infer, int input, struct tf_shape *shape)
 {
     return TF_OP_CALL(infer, infer_value)(infer, input, shape);
@@ -172,20 +172,20 @@ static inline void tf_infer_set(tf_infer *infer, int output, const struct tf_sha
     TF_OP_CALL(infer, infer_set)(infer, output, shape);
 }
 
-/* Finds what is known of a shape that both inputs have; fails where they contradict each other. */
+/* Merges what is known of a shape that both inputs share; fails if they contradict each other. */
 static inline int tf_infer_merge(tf_infer *infer, int a, int b, struct tf_shape *merged)
 {
     return TF_OP_CALL(infer, infer_merge)(infer, a, b, merged);
 }
 
-/* The shape that both inputs have by broadcasting as NumPy does it; fails where there is none. */
+/* Computes the shape to which NumPy broadcasts both inputs; fails if there is none. */
 static inline int tf_infer_broadcast(tf_infer *infer, int a, int b, struct tf_shape *result)
 {
     return TF_OP_CALL(infer, infer_broadcast)(infer, a, b, result);
 }
 
-/* Says what does not fit ("x must be a matrix"); the node's name is put in front. Returns what the
- * shape function is to return. */
+/* Reports what is wrong ("x must be a matrix"), prefixed with the node's name. Returns the value
+ * for the shape function to return. */
 __attribute__((format(printf, 2, 3), unused)) static int tf_infer_fail(tf_infer *infer,
                                                                        const char *format, ...)
 {
@@ -210,7 +210,7 @@ static inline const tf_node *tf_grad_node(const tf_grad *grad)
     return TF_OP_CALL(grad, grad_node)(grad);
 }
 
-/* The forward node's input i and its output k. */
+/* Return the forward node's input i; its output k. */
 static inline struct tf_edge tf_grad_input(const tf_grad *grad, int i)
 {
     return TF_OP_CALL(grad, grad_input)(grad, i);
@@ -221,7 +221,7 @@ static inline struct tf_edge tf_grad_output(const tf_grad *grad, int k)
     return TF_OP_CALL(grad, grad_output)(grad, k);
 }
 
-/* The gradient of output k; none if nothing flows back through it. At least one output has one. */
+/* Returns the gradient of output k, or none if none flows back through it. At least one has one. */
 static inline struct tf_edge tf_grad_out(tf_grad *grad, int k)
 {
     return TF_OP_CALL(grad, grad_out)(grad, k, 0);
@@ -232,7 +232,7 @@ static inline struct tf_edge tf_grad_out_or_zeros(tf_grad *grad, int k)
     return TF_OP_CALL(grad, grad_out)(grad, k, 1);
 }
 
-/* A node of any op, built in or your own; its output 0 (others: the same node, another slot). */
+/* Adds a node of any op, built-in or custom; returns output 0 (others: same node, another slot). */
 static inline struct tf_edge tf_grad_op(tf_grad *grad, const char *op, const struct tf_edge *inputs,
                                         int n_inputs, const struct tf_op_attr *attrs, int n_attrs)
 {
@@ -253,13 +253,13 @@ static inline struct tf_edge tf_grad_op2(tf_grad *grad, const char *op, struct t
     return tf_grad_op(grad, op, inputs, 2, NULL, 0);
 }
 
-/* A constant of the type of `like`. */
+/* Adds a constant of the type of `like`. */
 static inline struct tf_edge tf_grad_scalar(tf_grad *grad, struct tf_edge like, double value)
 {
     return TF_OP_CALL(grad, grad_scalar)(grad, like, value);
 }
 
-/* Sets input i's gradient, which has the input's shape; an input without one has none. */
+/* Sets input i's gradient, of the input's shape; inputs that are not set have none. */
 static inline void tf_grad_set(tf_grad *grad, int i, struct tf_edge gradient)
 {
     TF_OP_CALL(grad, grad_set)(grad, i, gradient);
@@ -311,19 +311,19 @@ static inline struct tf_shape tf_kernel_shape(const tf_kernel *kernel, int input
     return shape;
 }
 
-/* The number of elements. */
+/* Returns the number of elements. */
 static inline int64_t tf_kernel_count(const tf_kernel *kernel, int input)
 {
     return TF_OP_CALL(kernel, kernel_count)(kernel, input);
 }
 
-/* The elements; not of strings. */
+/* Returns the elements; not for strings. */
 static inline const void *tf_kernel_data(const tf_kernel *kernel, int input)
 {
     return TF_OP_CALL(kernel, kernel_data)(kernel, input);
 }
 
-/* An element of strings, which does not end in NUL and may have some in it. */
+/* Returns an element of a string tensor, which has no terminating NUL and may contain NULs. */
 static inline const char *tf_kernel_string(const tf_kernel *kernel, int input, int64_t element,
                                            size_t *length)
 {
@@ -335,15 +335,15 @@ static inline enum tf_type tf_kernel_output_type(const tf_kernel *kernel, int ou
     return TF_OP_CALL(kernel, kernel_output_type)(kernel, output);
 }
 
-/* Memory for an output, not zeroed; not for strings. NULL: there is none, or the shape is not the
- * one that the shape function said; the kernel then returns tf_kernel_failed. */
+/* Allocates an output, not zeroed; not for strings. NULL if out of memory or if the shape
+ * contradicts the shape function; the kernel then returns tf_kernel_failed. */
 static inline void *tf_kernel_output(tf_kernel *kernel, int output, const struct tf_shape *shape)
 {
     return TF_OP_CALL(kernel, kernel_output)(kernel, output, shape);
 }
 
-/* An output of strings, which are copied; lengths NULL: they end in NUL. 0, or the code to return.
- */
+/* Sets an output of strings, which are copied; lengths NULL: NUL-terminated. 0 or the code to
+ * return. */
 static inline int tf_kernel_output_strings(tf_kernel *kernel, int output,
                                            const struct tf_shape *shape, const char *const *texts,
                                            const size_t *lengths)
@@ -351,13 +351,13 @@ static inline int tf_kernel_output_strings(tf_kernel *kernel, int output,
     return TF_OP_CALL(kernel, kernel_output_strings)(kernel, output, shape, texts, lengths);
 }
 
-/* Memory until the step is over, not zeroed; NULL: there is none. */
+/* Allocates memory until the end of the step, not zeroed; NULL: out of memory. */
 static inline void *tf_kernel_temporary(tf_kernel *kernel, size_t bytes)
 {
     return TF_OP_CALL(kernel, kernel_temporary)(kernel, bytes);
 }
 
-/* Returns how many threads the kernel may use, its own one counted. */
+/* Returns how many threads the kernel may use, including its own. */
 static inline int tf_kernel_threads(const tf_kernel *kernel)
 {
     return TF_OP_CALL(kernel, kernel_threads)(kernel);
@@ -375,7 +375,7 @@ static inline int tf_kernel_failed(tf_kernel *kernel)
     return TF_OP_CALL(kernel, kernel_fail)(kernel, NULL);
 }
 
-/* Ends the step with this text (the node's name is put in front). Returns what the kernel is to
+/* Fails the step with this text, prefixed with the node's name. Returns the value for the kernel to
  * return. */
 __attribute__((format(printf, 2, 3), unused)) static int tf_kernel_fail(tf_kernel *kernel,
                                                                         const char *format, ...)

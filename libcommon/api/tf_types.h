@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Types, shapes and error codes, as programs and ops of others see them. Nothing here changes
+ * Types, shapes and error codes, as other programs and custom ops see them. Nothing here changes
  * within a version of the two interfaces that use it: tf_tools.h and tf_op.h.
  */
 #ifndef TF_TYPES_H
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* The type of a tensor's elements, which lie one after the other in row-major order. float16 and
- * bfloat16 are the 16 bits of each, complex64 two floats, bool a byte of 0 or 1. */
+/* The type of a tensor's elements, stored in row-major order. float16 and bfloat16 are their 16
+ * bits, complex64 two floats, bool a byte of 0 or 1. */
 enum tf_type {
     TF_INVALID = 0,
     TF_FLOAT32 = 1,
@@ -35,7 +35,7 @@ enum tf_type {
 };
 
 #define TF_RANK_MAX 8
-#define TF_UNKNOWN (-1) /* as a dimension, or as a rank: before values are there */
+#define TF_UNKNOWN (-1) /* as a dimension or a rank: not known before values exist */
 
 /* A value's shape has no unknown dimension; its rank is 0 for a scalar. */
 struct tf_shape {
@@ -43,18 +43,18 @@ struct tf_shape {
     int64_t dims[TF_RANK_MAX];
 };
 
-/* The results other than 0 of functions that can fail: the codes of <sysexits.h>, with which the
- * programs exit. */
+/* Results other than 0 of functions that can fail: the codes of <sysexits.h>, which are also the
+ * programs' exit statuses. */
 enum tf_code {
-    TF_USAGE = 64,       /* called wrongly */
+    TF_USAGE = 64,       /* wrong call */
     TF_DATA = 65,        /* bad input: a graph, a value, a shape */
     TF_NOINPUT = 66,     /* an input is missing */
     TF_UNAVAILABLE = 69, /* another process cannot be reached */
     TF_INTERNAL = 70,    /* a bug of tf-tools */
-    TF_OS = 71,          /* the system refused, memory for instance */
+    TF_OS = 71,          /* the system refused, for example memory */
     TF_IO = 74,          /* reading or writing failed */
     TF_RETRY = 75,       /* trying again may help */
-    TF_PROTOCOL = 76,    /* of another version */
+    TF_PROTOCOL = 76,    /* another version */
     TF_DENIED = 77,      /* not permitted */
     TF_CONFIG = 78,      /* the installation is wrong */
     TF_CANCELLED = 130   /* stopped */

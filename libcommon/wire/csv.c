@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One buffer holds the row being read and whatever was read behind it. The end of the row is
- * searched first, remembering how far the search got, so that a row that arrives in many pieces is
- * looked at once; then the row is cut into fields in place.
+ * One buffer holds the current row and the bytes read after it. The reader first searches for the
+ * end of the row, remembering how far it got, so that a row that arrives in many pieces is scanned
+ * once; then it splits the row into fields in place.
  */
 #include "wire/csv.h"
 
@@ -27,11 +27,11 @@ struct csv_reader {
     size_t capacity, n;   /* bytes in the buffer */
     size_t row;           /* where the current row starts */
     size_t seen;          /* how far it was searched for its end */
-    enum csv_state state; /* at `seen` */
-    bool ended;           /* the file is */
+    enum csv_state state; /* the parser's state at `seen` */
+    bool ended;           /* the file has */
     bool started;
-    bool behind_cr;        /* an LF at `row` belongs to the CR before it */
-    size_t marks[N_MARKS]; /* the first of each behind the last row, or how far there is none */
+    bool behind_cr;        /* the row before ended with a CR: an LF at `row` belongs to it */
+    size_t marks[N_MARKS]; /* the first of each from `row` on, or how far none was found */
     uint64_t line;         /* of `row` */
     VEC(struct csv_field) fields;
 };
@@ -55,7 +55,7 @@ void csv_reader_free(struct csv_reader *reader)
     mem_free(reader);
 }
 
-/* Room for READ_BYTES more behind what is there; the current row moves to the front. */
+/* Makes room for READ_BYTES more after the present bytes; the current row moves to the front. */
 static int make_room(struct csv_reader *reader, struct error *err)
 {
     size_t kept = reader->n - reader->row;
@@ -114,8 +114,8 @@ static bool at_comment(const struct csv_reader *reader)
            reader->buffer[reader->row] == reader->comment;
 }
 
-/* The first of the mark's characters at or behind the row, reader->n if there is none yet. It stays
- * known until the row is behind it: a file without quotes is searched for them once. */
+/* Returns the first of the mark's characters from `row` on, reader->n if there is none yet. The
+ * result is kept until the row passes it: a file without quotes is searched for them once. */
 static size_t next_mark(struct csv_reader *reader, enum mark mark)
 {
     size_t *at = &reader->marks[mark];
@@ -135,7 +135,7 @@ static size_t next_line_end(struct csv_reader *reader)
     return lf < cr ? lf : cr;
 }
 
-/* Advances `seen` to the line end that ends the row; false if it is not there yet. */
+/* Advances `seen` to the line end that ends the row; false if it was not read yet. */
 static bool find_end(struct csv_reader *reader)
 {
     bool comment = at_comment(reader);
@@ -155,7 +155,7 @@ static bool find_end(struct csv_reader *reader)
     return at < end;
 }
 
-/* The most telling separator of the first line: one that people do not put into numbers wins. */
+/* Guesses the separator from the first line, preferring characters that do not occur in numbers. */
 static char detect_separator(const char *line, size_t n)
 {
     static const char candidates[] = {'\t', ';', ',', ' '};
@@ -174,12 +174,12 @@ static char detect_separator(const char *line, size_t n)
     return counts[0] && !counts[3] ? '\t' : counts[0] || counts[3] ? CSV_BLANKS : ',';
 }
 
-/* The byte order mark, and the separator once the first line that is no comment is there. */
+/* Skips the byte order mark. */
 static int start(struct csv_reader *reader, struct error *err)
 {
     static const char mark[] = "\xef\xbb\xbf";
     int code = 0;
-    /* only as long as it may be a mark: a first line of one digit is not held back */
+    /* wait only while it can be a mark: a first line of one digit is not held back */
     while (!code && !reader->ended && reader->n < 3 &&
            (!reader->n || !memcmp(reader->buffer, mark, reader->n)))
         code = fill(reader, err);
@@ -189,7 +189,7 @@ static int start(struct csv_reader *reader, struct error *err)
     return code;
 }
 
-/* Returns whether [at, end) holds nothing. */
+/* Returns whether [at, end) is blank. */
 static bool is_blank(const struct csv_reader *reader, const char *at, const char *end)
 {
     while (at < end && (*at == ' ' || (*at == '\t' && reader->separator != '\t')))
@@ -197,7 +197,7 @@ static bool is_blank(const struct csv_reader *reader, const char *at, const char
     return at == end;
 }
 
-/* Looks at the line at `row`, if it says anything, for the separator. */
+/* Detects the separator from the line at `row`, unless it is blank or a comment. */
 static int find_separator(struct csv_reader *reader, struct error *err)
 {
     size_t line_end;
@@ -213,13 +213,13 @@ static int find_separator(struct csv_reader *reader, struct error *err)
     return 0;
 }
 
-/* Waits for the whole row at `row`, its end at `seen`. */
+/* Waits for the whole row at `row`, with its end at `seen`. */
 static int await_row(struct csv_reader *reader, struct error *err)
 {
     int code = 0;
     while (reader->behind_cr && !code && reader->row == reader->n && !reader->ended)
         code = fill(reader, err);
-    /* The row before this one ended with a CR, which may be the first half of a CRLF. */
+    /* The previous row ended with a CR, which may be the first half of a CRLF. */
     if (reader->behind_cr && !code) {
         if (reader->row < reader->n && reader->buffer[reader->row] == '\n')
             reader->seen = ++reader->row;
@@ -239,8 +239,8 @@ static int await_row(struct csv_reader *reader, struct error *err)
     return code;
 }
 
-/* One quoted field from its opening quote on: unquotes in place, returns what follows it, or NULL
- * when that is neither a separator nor the end. */
+/* Parses a quoted field from its opening quote on: unquotes in place and returns what follows it,
+ * or NULL if that is neither a separator nor the end. */
 static char *cut_quoted(const struct csv_reader *reader, char *at, const char *end,
                         struct csv_field *field)
 {
@@ -272,7 +272,7 @@ static char *cut_bare(const struct csv_reader *reader, char *at, const char *end
     return at;
 }
 
-/* A bit for each byte of the word that is the character: its highest one. */
+/* Returns a word with the highest bit set in each byte that is the character. */
 static uint64_t find_bytes(const char *at, char c)
 {
     const uint64_t ones = 0x0101010101010101, low = 0x7f * ones;
@@ -282,7 +282,7 @@ static uint64_t find_bytes(const char *at, char c)
     return ~(((word & low) + low) | word | low);
 }
 
-/* A row without quotes, separated by one character: eight of them at a time. */
+/* Splits a row without quotes at a one-character separator, eight bytes at a time. */
 static void cut_plain(struct csv_reader *reader, const char *at, const char *end)
 {
     const char *last = reader->buffer + reader->n, *next = at;
@@ -346,7 +346,7 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
         char *at = reader->buffer + reader->row, *end = reader->buffer + reader->seen;
         size_t next = reader->seen + (reader->seen < reader->n);
         reader->behind_cr = reader->seen < reader->n && *end == '\r';
-        /* Counted before the quotes are taken out, which moves the line ends inside a field. */
+        /* Counted before unquoting, which moves the line ends inside a field. */
         bool has_lines = next_line_end(reader) < reader->seen;
         uint64_t n_lines = 1;
         for (const char *c = at; has_lines && c < end; c++)

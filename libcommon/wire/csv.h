@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a table in text, as RFC 4180 has them and as they are found: fields between separators,
- * quoted with "..." where they hold separators, line ends or quotes ("" is a quote; blanks behind
- * the closing one belong to the field), lines ended by LF, CRLF or CR, each as it comes, a byte
- * order mark at the start, comment lines. Blank lines are passed over.
+ * Rows of a text table, as RFC 4180 defines them and as they occur: fields between separators,
+ * quoted with "..." if they contain separators, line ends or quotes ("" is a quote; blanks after
+ * the closing one belong to the field), lines that each end with LF, CRLF or CR, a byte order mark
+ * at the start, comment lines. Blank lines are skipped.
  *
- * A row is handed out as soon as its line end was read. Not thread-safe.
+ * A row is returned as soon as its line end was read. Not thread-safe.
  */
 #ifndef TF_WIRE_CSV_H
 #define TF_WIRE_CSV_H
@@ -39,14 +39,14 @@ struct csv_row {
 
 struct csv_reader;
 
-/* `comment` begins a comment line; '\0': there are none. The file is borrowed. Never fails. */
+/* `comment` begins comment lines; '\0': there are none. The file is borrowed. Never fails. */
 struct csv_reader *csv_reader_new(struct gzfile *file, char separator, char comment);
 void csv_reader_free(struct csv_reader *reader);
 
-/* Writes a field so that it is read as it is: in quotes where it needs them. */
+/* Writes a field so that it is parsed unchanged: quoted where necessary. */
 void csv_write_field(FILE *out, char separator, const char *text, size_t n);
 
-/* The next row, valid until the next call. *more is false at the end. ERR_DATA "FILE:LINE: ..." */
+/* Reads the next row, valid until the next call; *more: there was one. ERR_DATA "FILE:LINE: ..." */
 int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct error *err);
 
 #endif

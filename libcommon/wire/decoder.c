@@ -11,7 +11,7 @@
 #include "wire/header.h"
 #include "wire/internal.h"
 
-#define BIG ((size_t)1 << 20) /* worth asking whether it can come */
+#define BIG ((size_t)1 << 20) /* from here on, ask whether the bytes can come */
 
 static void enter_stage(struct decoder *d, enum decoder_stage stage, void *out, size_t need)
 {
@@ -48,7 +48,7 @@ bool decoder_interrupted(const struct decoder *d)
     return d->stage == DECODER_INTERRUPTED;
 }
 
-/* 0 would be no limit. */
+/* At least 1, as 0 would mean no limit. */
 static size_t left_of(size_t limit, size_t taken)
 {
     return limit > taken ? limit - taken : 1;
@@ -116,7 +116,7 @@ static int take_prefix(struct decoder *d, struct error *err)
     return length ? 0 : header_parse(d->record, 0, err);
 }
 
-/* The memory of the next tensor in the list. */
+/* Allocates the memory of the next tensor in the list. */
 static int begin_tensor(struct decoder *d, struct error *err)
 {
     struct record *record = d->record;
@@ -135,7 +135,7 @@ static int begin_tensor(struct decoder *d, struct error *err)
             ? d->options.alloc(d->options.context, &named->tensor, &entry.like, entry.bytes, err)
             : body_alloc(&named->tensor, &entry, err))
         return err->code;
-    if (entry.like.type == STRING) /* nobody may look at offsets that were not read */
+    if (entry.like.type == STRING) /* no caller may see offsets that were not read */
         memset(named->tensor.data, 0, entry.bytes - entry.text_bytes);
     named->name = entry.name;
     record->n_tensors++;
@@ -152,7 +152,7 @@ static struct named_tensor *current_tensor(const struct decoder *d)
     return &d->record->tensors[d->record->n_tensors - 1];
 }
 
-/* The next bin, of this tensor or of the next one that has any; or the end of the record. */
+/* Begins the next bin, of this tensor or of the next one that has any; or ends the record. */
 static int next_bin(struct decoder *d, struct error *err)
 {
     uint32_t n = d->list ? d->list->via.array.size : 0;
@@ -162,7 +162,7 @@ static int next_bin(struct decoder *d, struct error *err)
             return 0;
         }
         if (d->record->n_tensors) {
-            /* The record goes on here, behind a tensor's last bin. */
+            /* A tensor's last bin was read: check the tensor. */
             if (d->got != d->bytes)
                 return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
                                  current_tensor(d)->name);

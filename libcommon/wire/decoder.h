@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records from bytes that come in pieces. The decoder says where the next bytes are to go
+ * Records from bytes that arrive in pieces. The decoder says where the next bytes are to go
  * (decoder_want: its own few bytes, the header's memory, a tensor's memory), the caller puts some
- * there, however they reach it, and says how many (decoder_took). So nothing is copied twice, and
- * no memory is taken before what asks for it was checked.
+ * there, from wherever, and says how many (decoder_took). So nothing is copied twice, and memory is
+ * allocated only for what was checked before.
  *
  *   decoder_start(d, record);
  *   while (!decoder_done(d)) {
@@ -14,8 +14,8 @@
  *
  * One decoder belongs to one stream and to one thread at a time. It is zero-initialised.
  *
- * On links other records may come whole between the bins of one (options.nests). Where one begins
- * the decoder is interrupted, and wants nothing, until another has read that:
+ * On links whole records may arrive between the bins of another (options.nests). At the start of
+ * one the decoder is interrupted, and wants nothing, until another decoder has read that record:
  *
  *   if (decoder_interrupted(d)) {
  *       decoder_nest(inner, d, record) ... until decoder_done(inner)
@@ -27,19 +27,18 @@
 
 #include "wire/record.h"
 
-/* The limits and calls that a user of the decoder may set. All of it may be zero. */
+/* Limits and callbacks that a user of the decoder may set. All may be zero. */
 struct decoder_options {
     size_t header_bytes; /* largest header; 0: LIMIT_HEADER_BYTES */
     size_t tensor_bytes; /* of a record's tensors together; 0: LIMIT_TENSOR_BYTES each */
-    bool nests;          /* other records may come between the bins of one */
-    void *context;       /* of the functions */
-    /* False when it is certain that not so many bytes will come: before memory is taken for them.
-     */
+    bool nests;          /* whole records may come between the bins of another */
+    void *context;       /* for the callbacks */
+    /* Returns false if that many bytes cannot come; asked before memory is allocated. */
     bool (*may_have)(void *context, size_t bytes);
-    /* Called with the header, before there are tensors: whether a record of that kind may come
+    /* Called with the header, before its tensors are allocated: 0 if a record of this kind may come
      * here. */
     int (*header)(void *context, const struct record *record, struct error *err);
-    /* Memory for a tensor's data; NULL: the tensor's own. `bytes` is what its data has. */
+    /* Allocates `bytes` bytes for a tensor's data. NULL: the tensor's own memory is used. */
     int (*alloc)(void *context, struct tensor *t, const struct tensor *like, size_t bytes,
                  struct error *err);
 };
@@ -55,47 +54,47 @@ enum decoder_stage {
     DECODER_INTERRUPTED,
 };
 
-struct decoder { /* the members are the decoder's own, but for `options`, `offset` and `sums` */
+struct decoder { /* all private except `options`, `offset` and `sums` */
     struct decoder_options options;
-    bool sums;       /* the bodies' checksums are there, and checked */
-    uint64_t offset; /* bytes taken so far, of all records */
+    bool sums;       /* checksums of bodies are present and checked */
+    uint64_t offset; /* bytes consumed so far, over all records */
     struct record *record;
     enum decoder_stage stage;
     uint8_t small[9];
     uint8_t *out;               /* where the stage's bytes go */
-    size_t need, done;          /* of this stage */
+    size_t need, done;          /* bytes in this stage */
     const msgpack_object *list; /* of the tensors in the header */
-    int64_t n_bins, bin;        /* of the tensor that is being read, the last in the record */
+    int64_t n_bins, bin;        /* of the current tensor, the last in the record */
     size_t bytes, got;          /* of it */
     size_t total;               /* of all tensors so far */
-    bool any;                   /* bins came: a checksum ends the record */
-    void *sum;                  /* XXH3 state, made with the first body */
+    bool any;                   /* there were bins: a checksum ends the record */
+    void *sum;                  /* XXH3 state, created with the first body */
 };
 
-/* Begins a record: what it held before is released. */
+/* Begins a record; its previous contents are released. */
 void decoder_start(struct decoder *decoder, struct record *record);
 
-/* Says where the next bytes go, and how many are wanted: more than 0 until the record is there. */
+/* Says where the next bytes go, and how many: more than 0 until the record is complete. */
 void decoder_want(const struct decoder *decoder, void **out, size_t *n);
 
-/* n bytes (at most as many as were wanted) are there. ERR_DATA: damaged, or beyond the limits;
- * ERR_OS: no memory; or what options.header or options.alloc fail with. After an error the record
- * may only be released. */
+/* Consumes n bytes, at most as many as were wanted. ERR_DATA: damaged, or beyond the limits;
+ * ERR_OS: no memory; or an error of options.header or options.alloc. After an error the record may
+ * only be released. */
 int decoder_took(struct decoder *decoder, size_t n, struct error *err);
 
 bool decoder_done(const struct decoder *decoder);
 
-/* Returns whether another record begins here, of which the first byte is taken. */
+/* Returns whether another record begins here; its first byte is consumed. */
 bool decoder_interrupted(const struct decoder *decoder);
 
-/* Begins that record with a zeroed decoder, or one that has done so before: what both records may
- * take together is what the outer one might. */
+/* Begins that record with a decoder that is zeroed or was used for one before. Both records
+ * together are limited to what the outer one may take. */
 void decoder_nest(struct decoder *inner, const struct decoder *outer, struct record *record);
 
-/* It is there: the outer one goes on. */
+/* Resumes the outer record after the inner one is complete. */
 void decoder_resume(struct decoder *outer, const struct decoder *inner);
 
-/* Returns whether bytes of a tensor are wanted: worth a read of its own. */
+/* Returns whether tensor data is wanted: worth a read of its own. */
 bool decoder_wants_data(const struct decoder *decoder);
 
 void decoder_release(struct decoder *decoder); /* not the record */

@@ -27,7 +27,7 @@ static void store_int(uint8_t *p, uint64_t value, int n)
         p[i] = (uint8_t)value;
 }
 
-/* The msgpack of a text of less than SHORT_TEXT bytes, and of a number. Each returns its end. */
+/* Packs a text of less than SHORT_TEXT bytes; a number. Each returns the end. */
 static uint8_t *put_text(uint8_t *p, const char *text, size_t n)
 {
     *p++ = (uint8_t)(0xa0 | n);
@@ -52,7 +52,7 @@ void pack_begin(msgpack_packer *packer, struct str *out)
     msgpack_packer_init(packer, out, append);
 }
 
-/* Packs like msgpack's own, several times faster for what most texts of a header are. */
+/* Packs like msgpack's own function, but several times faster for the short texts of a header. */
 void pack_text_of(msgpack_packer *packer, const char *text, size_t n)
 {
     if (n < SHORT_TEXT) {
@@ -80,7 +80,7 @@ void encoder_release(struct encoder *encoder)
     str_release(&encoder->header);
 }
 
-/* A string tensor has its offsets and its bytes in bins of their own. */
+/* Returns the bytes of the first part: a string tensor's offsets have bins of their own. */
 static size_t first_part(const struct tensor *t, size_t bytes)
 {
     return t->type == STRING ? (size_t)(tensor_count(t) + 1) * sizeof(uint64_t) : bytes;
@@ -120,7 +120,7 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
     if (n_tensors) {
         pack_key_array(&encoder->packer, "tensors", (size_t)n_tensors);
         for (int i = 0; i < n_tensors; i++) {
-            /* As a map of five fields; by hand, as it is the most of a small record's header. */
+            /* A map of five fields, packed by hand, as it is most of a small record's header. */
             const struct named_tensor *named = &tensors[i];
 
             const struct tensor *t = &named->tensor;
@@ -176,7 +176,7 @@ static void measure(struct encoder_bodies *bodies)
     bodies->empty_bin = t->type == STRING && bodies->bytes == bodies->first;
 }
 
-/* Steps to the next tensor that has bins to come. */
+/* Advances to the next tensor that has bins left. */
 static void skip_done(struct encoder_bodies *bodies)
 {
     while (bodies->i < bodies->n_tensors && bodies->done == bodies->bytes && !bodies->empty_bin) {

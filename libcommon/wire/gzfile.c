@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Not zlib's gzread: that one fills the caller's whole buffer before it returns, which would hold
- * back the lines of a live pipe.
+ * This does not use zlib's gzread, which fills the caller's whole buffer before it returns and so
+ * would hold back the lines of a live pipe.
  */
 #include "wire/gzfile.h"
 
@@ -19,7 +19,7 @@
 #include "wire/input.h"
 
 #define INPUT_BYTES ((size_t)64 << 10)
-#define WINDOW_BYTES 32768 /* that zlib may hold of its own */
+#define WINDOW_BYTES 32768 /* output that zlib may hold back */
 
 struct gzfile {
     char *name;
@@ -28,9 +28,9 @@ struct gzfile {
     size_t input_n;
     bool input_ended;
     bool decided;              /* whether `codec` is known */
-    const struct codec *codec; /* NULL: the bytes are as they are */
+    const struct codec *codec; /* NULL: the bytes are not compressed */
     void *decoder;
-    bool in_member; /* inside a member: the end of the input here is a truncation */
+    bool in_member; /* the input must not end here */
     uint64_t offset;
     int (*wait)(void *context, struct error *err);
     void *wait_context;
@@ -113,7 +113,7 @@ uint64_t gzfile_offset(const struct gzfile *file)
     return file->offset;
 }
 
-/* Gets more raw input behind what is there; input_ended when there is none. */
+/* Appends raw input to what is buffered; sets input_ended if there is no more. */
 static int refill(struct gzfile *file, struct error *err)
 {
     if (file->fd < 0) {
@@ -128,11 +128,11 @@ static int refill(struct gzfile *file, struct error *err)
         if (code)
             return code;
     }
-    /* Waits until there is input, or until somebody wants the reading to stop. */
+    /* Wait until there is input, or until another thread wants the reading to stop. */
     struct pollfd fds[] = {ready, {.fd = file->stop_fd, .events = POLLIN}};
     int n_ready = 0;
     while (file->stop_fd >= 0 && (n_ready = poll(fds, 2, -1)) < 0 && errno == EINTR)
-        ; /* of any other failure the read will tell */
+        ; /* the read will report any other failure */
     if (n_ready > 0 && fds[1].revents)
         return error_set(err, ERR_CANCELLED, "%s: stopped", file->name);
     ssize_t n;
@@ -149,7 +149,7 @@ static int refill(struct gzfile *file, struct error *err)
     return 0;
 }
 
-/* Waits for as many bytes as say whether they are packed. */
+/* Reads as many bytes as are needed to detect the compression. */
 static int detect_format(struct gzfile *file, struct error *err)
 {
     bool may_be = true;
@@ -177,10 +177,10 @@ static int detect_format(struct gzfile *file, struct error *err)
 static int take_bytes(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
 {
     if (file->codec) {
-        /* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
+        /* Decode what is buffered; the result may be 0 bytes if more input is needed. */
         *got = 0;
         if (!file->in_member) {
-            /* After a member there may be another one, padding with zeros, or the end. */
+            /* A member may be followed by another one, by padding with zeros, or by the end. */
             bool may_be;
             while (file->input_n && file->input[0] == 0) {
                 file->input++;

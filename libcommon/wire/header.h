@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A record's header: from its bytes to its kind and its map.
+ * A record's header: parsing its bytes into kind and map.
  */
 #ifndef TF_WIRE_HEADER_H
 #define TF_WIRE_HEADER_H
@@ -10,10 +10,10 @@
 #define HEADER_PREFIX_BYTES 5
 #define RECORD_TAG 0xce /* its first byte */
 
-/* The bytes of the header that the prefix announces, or -1: no prefix. */
+/* Returns the length of the header by its prefix, or -1: not a prefix. */
 int64_t header_length(const uint8_t prefix[HEADER_PREFIX_BYTES]);
 
-/* Makes room for a header of n bytes at record->bytes. */
+/* Allocates a header of n bytes at record->bytes. */
 int header_reserve(struct record *record, size_t n, struct error *err);
 
 /* Checks and unpacks the n bytes at record->bytes: checksum, validator, msgpack, kind. */

@@ -53,7 +53,7 @@ static int read_header(struct gzfile *file, enum dtype *type, struct shape *shap
     return code;
 }
 
-/* n bytes into memory that grows with what has arrived. */
+/* Reads n bytes into memory that grows as they arrive. */
 static int read_growing(struct gzfile *file, size_t n, char **data, struct error *err)
 {
     size_t capacity = n < FIRST_BYTES ? n : FIRST_BYTES, done = 0;

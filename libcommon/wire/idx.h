@@ -10,9 +10,9 @@
 #include "tensor/tensor.h"
 #include "wire/gzfile.h"
 
-/* Reads the whole file into a new tensor. Memory is taken as data arrives, so a header that
- * promises too much costs nothing. ERR_DATA: not IDX, truncated, longer than its header says;
- * ERR_OS, ERR_IO. Messages start with the file's name. */
+/* Reads the whole file into a new tensor. Memory grows as data arrives, so a header that claims too
+ * much costs nothing. ERR_DATA: not IDX, truncated, longer than its header says; ERR_OS, ERR_IO.
+ * Messages start with the file's name. */
 int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err);
 
 #endif

@@ -89,7 +89,7 @@ int input_read(struct input *in, void *out, size_t n, size_t *got, struct error 
 {
     size_t ready = in->end - in->start;
     if (!ready && !in->ended) {
-        /* The same call puts the bytes behind the n wanted ones into the buffer. */
+        /* The same call reads the bytes after the n wanted ones into the buffer. */
         struct iovec vectors[2] = {{out, n}, {in->buffer, BUFFER_BYTES}};
         if (read_vectors(in, vectors, 2, got, err))
             return err->code;

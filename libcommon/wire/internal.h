@@ -7,7 +7,7 @@
 
 #include "wire/record.h"
 
-/* "sum" and a fixed-size unsigned int end every header. */
+/* Every header ends with "sum" and a fixed-size unsigned int. */
 #define SUM_BYTES 9
 
 /* Big-endian, 8 bytes. */
@@ -22,10 +22,10 @@ static inline uint64_t wire_uint64(const uint8_t *p)
 bool record_parse_kind(const msgpack_object *name, enum record_kind *kind);
 void record_release_tensors(struct record *record);
 
-/* Tensor data that may leave or enter a process: a resource is an address within one. */
+/* Returns whether the type may cross processes: a resource is an address within one. */
 bool record_carries(enum dtype type);
 
-/* Names of tensors go to terminals and into messages. */
+/* Returns whether a tensor's name is fit for terminals and messages. */
 bool record_name_fits(const char *name);
 
 #endif

@@ -9,11 +9,11 @@
 #define STREAM_MINOR 0
 
 #define LIMIT_HEADER_BYTES ((size_t)512 << 20) /* a graph of some millions of nodes */
-#define LIMIT_HEADER_DEPTH 24                  /* containers in containers; msgpack-c stops at 32 */
+#define LIMIT_HEADER_DEPTH 24                  /* nested containers; msgpack-c stops at 32 */
 #define LIMIT_HEADER_OBJECTS ((size_t)64 << 20)
 #define LIMIT_RECORD_TENSORS ((size_t)4 << 20)
-#define LIMIT_BIN_BYTES ((size_t)64 << 20) /* a larger tensor is several bins */
-#define LIMIT_NESTED 256                   /* records of a link that are between another's bins */
+#define LIMIT_BIN_BYTES ((size_t)64 << 20) /* larger tensors are split into several bins */
+#define LIMIT_NESTED 256                   /* records of a link inserted between another's bins */
 #define LIMIT_NAME_BYTES ((size_t)4096)    /* of a tensor's name */
 #define LIMIT_TENSOR_BYTES ((size_t)1 << 40)
 #define CHECKSUM_BLOCK_BYTES                                                                       \

@@ -8,7 +8,7 @@
 #define MAGIC "\x93NUMPY"
 #define MAGIC_BYTES 6
 #define HEADER_BYTES_MAX 65536 /* NumPy itself stops at 10,000 */
-#define BIG_BYTES (1 << 20)    /* worth asking whether the data can be there */
+#define BIG_BYTES (1 << 20)    /* from here on, ask whether the data can come */
 #define ALIGNMENT 64           /* of the data in the file */
 
 static int read_header(struct gzfile *file, struct npy_header *header, struct error *err)
@@ -37,7 +37,7 @@ static int read_header(struct gzfile *file, struct npy_header *header, struct er
     return err->code;
 }
 
-/* Row-major copy of column-major data: walks the result in its order. */
+/* Copies column-major data to row-major, in the order of the result. */
 static void reorder(char *out, const char *in, const struct shape *shape, size_t item)
 {
     int64_t index[SHAPE_RANK_MAX] = {0}, strides[SHAPE_RANK_MAX], stride = 1, at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npy files, format 1.0 to 3.0. Big-endian and Fortran-ordered data is converted while it
- * is read. Types that .npy has and tensors have not (objects, dates, text) are refused by name.
+ * NumPy's .npy files, format 1.0 to 3.0. Big-endian and Fortran-ordered data is converted on
+ * reading. Types that tensors lack (objects, dates, text) are refused by name.
  */
 #ifndef TF_WIRE_NPY_H
 #define TF_WIRE_NPY_H
@@ -13,21 +13,21 @@
 #include "tensor/tensor.h"
 #include "wire/gzfile.h"
 
-/* A whole file, plain or gzip; "-" is stdin. Messages start with the name. ERR_NOINPUT, ERR_DATA,
- * ERR_IO, ERR_OS. */
+/* Reads a whole file, plain or compressed; "-" is stdin. Messages start with the name. ERR_NOINPUT,
+ * ERR_DATA, ERR_IO, ERR_OS. */
 int npy_read(const char *path, struct tensor *t, struct error *err);
 
-/* The array that starts here; what follows it stays in the file. */
+/* Reads the array that starts here; the data after it stays in the file. */
 int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err);
 
 /* `name` is for messages. */
 int npy_read_memory(const void *data, size_t n, const char *name, struct tensor *t,
                     struct error *err);
 
-/* Prints the header of a file; not for a type that .npy does not have. */
+/* Prints the header of a file; not for a type that .npy lacks. */
 void npy_print_header(struct str *out, const struct tensor *t);
 
-/* Format 1.0. ERR_DATA for a type that .npy does not have, ERR_IO. The file is not flushed. */
+/* Writes format 1.0. ERR_DATA for a type that .npy lacks, ERR_IO. The file is not flushed. */
 int npy_write(FILE *file, const struct tensor *t, struct error *err);
 
 /* The contents of a header. */
@@ -35,10 +35,10 @@ struct npy_header {
     enum dtype type;
     struct shape shape;
     bool fortran_order;
-    int swap_bytes; /* size of the numbers whose bytes are to be reversed; 1: none */
+    int swap_bytes; /* size of the items to byte-swap; 1: none */
 };
 
-/* Reads the dict of a header, whose n bytes need not be terminated. */
+/* Parses the dict of a header, whose n bytes need not be terminated. */
 int npy_parse_header(const char *text, size_t n, struct npy_header *header, struct error *err);
 
 /* Reverses the bytes of each item. */

@@ -19,7 +19,7 @@ static void skip_space(struct cursor *c)
         c->at++;
 }
 
-/* Steps over `symbol` if it comes next. */
+/* Skips `symbol` if it comes next. */
 static bool accept(struct cursor *c, char symbol)
 {
     skip_space(c);
@@ -39,7 +39,7 @@ static bool accept_word(struct cursor *c, const char *word)
     return true;
 }
 
-/* A quoted text without escapes; *text points into the header. */
+/* Parses a quoted text without escapes; *text points into the header. */
 static bool read_quoted(struct cursor *c, const char **text, size_t *n)
 {
     skip_space(c);

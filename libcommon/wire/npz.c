@@ -25,7 +25,7 @@ enum {
     PIECE_BYTES = 1 << 20,
 };
 
-#define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
+#define DEFLATE_RATIO_MAX 1032 /* the largest ratio of deflate */
 
 struct directory {
     uint64_t at, end, n_entries;
@@ -52,7 +52,7 @@ static uint64_t read_le(const uint8_t *p, int n)
     return value;
 }
 
-/* The n bytes at offset, if they are there and begin with the signature. */
+/* Returns the n bytes at offset if they exist and begin with the signature, else NULL. */
 static const uint8_t *at(const struct npz *a, uint64_t offset, uint64_t n, uint32_t signature)
 {
     if (offset > a->n_data || n > a->n_data - offset || read_le(a->data + offset, 4) != signature)
@@ -83,14 +83,14 @@ static int find_directory(const struct npz *a, struct directory *d, struct error
     end = at(a, d->end = read_le(end + 8, 8), END64_BYTES, 0x06064b50);
     if (!end)
         return bad_archive(a, "no end of the directory", err);
-    if (is_short) /* it is told twice */
+    if (is_short) /* the ZIP64 record only repeats it */
         return 0;
     d->n_entries = read_le(end + 32, 8);
     d->at = read_le(end + 48, 8);
     return 0;
 }
 
-/* [4.5.3]: holds, in this order, those of the fields that are all ones in the entry. */
+/* [4.5.3]: holds, in this order, the fields whose bits are all ones in the entry. */
 static bool read_zip64(const uint8_t *extra, size_t n, struct zip_member *m)
 {
     uint64_t *const fields[] = {&m->bytes, &m->packed, &m->offset};
@@ -115,7 +115,7 @@ static bool read_zip64(const uint8_t *extra, size_t n, struct zip_member *m)
     return true;
 }
 
-/* Takes the entry at d->at and steps over it. */
+/* Parses the entry at d->at and advances past it. */
 static int read_entry(const struct npz *a, struct directory *d, struct zip_member *m,
                       struct error *err)
 {
@@ -142,7 +142,7 @@ static int read_entry(const struct npz *a, struct directory *d, struct zip_membe
     return 0;
 }
 
-/* The member's packed bytes, or NULL with the error set. */
+/* Returns the member's compressed bytes, or NULL with the error set. */
 static const uint8_t *find_data(struct npz *a, const struct zip_member *m, struct error *err)
 {
     const uint8_t *p = at(a, m->offset, LOCAL_BYTES, 0x04034b50);
@@ -176,7 +176,7 @@ static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const ui
                   (unsigned long long)m->bytes);
         return NULL;
     }
-    /* zlib counts in 32 bits: feeds it in pieces. */
+    /* zlib counts in 32 bits: feed it in pieces. */
     const uint8_t *in = data;
     uint64_t n = m->packed;
     uint8_t *out = bytes;
@@ -209,8 +209,8 @@ static int wrong_sum(const struct npz *a, struct error *err)
     return bad_archive(a, "the checksum of a member is wrong", err);
 }
 
-/* Returns the sum of the n bytes of the file at offset. They are read with pread, as pages of a
- * mapping would stay in memory. */
+/* Computes the checksum of n bytes of the file at offset. They are read with pread, as the pages of
+ * a mapping would stay in memory. */
 static int check_sum(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
                      struct error *err)
 {
@@ -241,7 +241,7 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
     if (!(data = find_data(a, m, err)))
         return err->code;
     if (!m->method && a->is_mapped) {
-        /* Reads from the file into the tensor's memory. */
+        /* Read directly from the file into the tensor's memory. */
         uint64_t offset = (uint64_t)(data - a->data);
         uint32_t crc;
         if (check_sum(a, offset, m->bytes, &crc, err))
@@ -336,8 +336,8 @@ int npz_find(const struct npz *npz, const char *name, int *i, struct error *err)
     return 0;
 }
 
-/* A plain file, which can be read anywhere; false: it is none, or what is wrong with it is for
- * others to say. */
+/* Maps a regular file; false: it is none, or it has a fault that the ordinary way of reading will
+ * report. */
 static bool map(const char *path, struct npz *npz)
 {
     struct stat status;

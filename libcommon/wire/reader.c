@@ -12,17 +12,17 @@ struct stream_reader {
     struct input in;
     struct decoder decoder;
     char *name;
-    char *stopped_by; /* NULL: the stage before has not failed */
+    char *stopped_by; /* NULL: the previous stage has not failed */
     bool in_stream, seen;
-    bool cut;   /* the decoder was told that the input is too short */
-    int failed; /* code of the error that ended reading */
+    bool cut;   /* the decoder has reported that the input is too short */
+    int failed; /* code of the error that ended the reading */
     int64_t expected, count;
-    VEC(int) files; /* ours to close */
-    size_t next;    /* the file to be read after this one */
+    VEC(int) files; /* owned, to be closed */
+    size_t next;    /* index of the next file to read */
     int (*grow)(void *context, struct error *);
 };
 
-/* A record behind the hello, before memory is taken for its tensors. */
+/* Checks, before memory is allocated for its tensors, that a record comes after the hello. */
 static int check_place(void *context, const struct record *record, struct error *err)
 {
     struct stream_reader *reader = context;
@@ -167,7 +167,7 @@ static int truncated(struct stream_reader *reader, struct error *err)
                      (unsigned long long)bytes);
 }
 
-/* Guesses the format of an input that is no stream; `start` has n bytes. */
+/* Guesses the format of an input that is not a stream; `start` has n bytes. */
 static const char *guess(const uint8_t *start, size_t n)
 {
     static const struct {
@@ -190,7 +190,7 @@ static const char *guess(const uint8_t *start, size_t n)
     return ": looks like text";
 }
 
-/* Returns whether a record starts here; *more is false where the input may end. */
+/* Checks that a record starts here; sets *more to false where the input may end. */
 static int check_start(struct stream_reader *reader, bool *more, struct error *err)
 {
     struct input *in = &reader->in;

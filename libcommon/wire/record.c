@@ -115,8 +115,8 @@ static bool is_text(const msgpack_object *field)
            !(field->via.str.size && memchr(field->via.str.ptr, 0, field->via.str.size));
 }
 
-/* Behind the text lies the tag of an object that is already unpacked, at the latest that of the
- * checksum. */
+/* The byte after the text is the tag of an object that is already unpacked, at the latest that of
+ * the checksum, so it may be overwritten. */
 const char *record_end_text(const msgpack_object *field)
 {
     if (!is_text(field))

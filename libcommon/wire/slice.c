@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a record says of the whole that a tensor is a part of.
+ * How a record describes the whole that a tensor is a slice of.
  */
 #include "wire/slice.h"
 
@@ -48,7 +48,7 @@ static bool read_number(const msgpack_object *list, uint32_t i, int64_t *number)
     return item->type == MSGPACK_OBJECT_POSITIVE_INTEGER && item->via.u64 <= INT64_MAX;
 }
 
-/* The sizes of axes that are whole are 0. */
+/* Axes that are not cut have size 0. */
 static bool read_axes(const msgpack_object *map, const struct shape *shape,
                       struct variable_slice *slice)
 {

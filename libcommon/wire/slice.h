@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a record says of the whole that a tensor is a part of: nothing, or slice_of, slice_rows and
- * slice_first; and, of a box, slice_sizes and slice_firsts of the axes behind the first.
+ * How a record describes the whole that a tensor is a slice of: no field, or slice_of, slice_rows
+ * and slice_first; and, for a box, slice_sizes and slice_firsts of the axes after the first.
  */
 #ifndef TF_WIRE_SLICE_H
 #define TF_WIRE_SLICE_H
@@ -10,11 +10,11 @@
 #include "tensor/slice.h"
 #include "wire/record.h"
 
-uint32_t slice_fields(const struct variable_slice *slice); /* that are packed */
+uint32_t slice_fields(const struct variable_slice *slice); /* how many are packed */
 void pack_slice(msgpack_packer *packer, const struct variable_slice *slice);
 
-/* Reads the slice of a tensor of that shape; texts go to the arena. False: a part that the whole
- * cannot have, or a whole that no tensor can be. */
+/* Reads the slice of a tensor of that shape; texts go to the arena. Returns false for a part that
+ * does not fit the whole, or a whole that exceeds any tensor. */
 bool record_get_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
                       struct variable_slice *slice);
 

@@ -5,7 +5,7 @@
 
 #include "wire/limits.h"
 
-/* A container whose elements are still to come. */
+/* A container with elements left to unpack. */
 struct open {
     msgpack_object *next;
     size_t left;
@@ -35,7 +35,7 @@ static void set_signed(msgpack_object *object, int64_t value)
     object->via.i64 = value;
 }
 
-/* Extends n bytes, two's complement. */
+/* Sign-extends n bytes, two's complement. */
 static int64_t sign_extend(uint64_t value, size_t n)
 {
     unsigned shift = (unsigned)(64 - 8 * n);
@@ -72,21 +72,20 @@ static const uint8_t *set_extension(msgpack_object *object, const uint8_t *p, si
     return p + 1 + n;
 }
 
-/* An array of n elements, or a map of n pairs; *elements is how many objects follow. */
+/* Sets an array of n elements, or a map of n pairs; *elements: how many objects follow. */
 static void set_container(msgpack_object *object, bool map, size_t n, size_t *elements)
 {
     object->type = map ? MSGPACK_OBJECT_MAP : MSGPACK_OBJECT_ARRAY;
-    object->via.array.size = (uint32_t)n; /* as in a map, where size comes first as well */
+    object->via.array.size = (uint32_t)n; /* also for a map, whose size comes first as well */
     *elements = map ? 2 * n : n;
 }
 
-/* One object; sets *elements if it has any, which follow. Returns what is behind it. */
+/* Unpacks one object; *elements is the number of its elements, which follow. Returns its end. */
 static inline const uint8_t *set_object(msgpack_object *object, const uint8_t *p, size_t *elements)
 {
     uint8_t tag = *p++;
     if (tag >= 0xc0 && tag < 0xe0) {
-        /* Tags 0xc0 to 0xdf; p is behind the tag. Lengths have 1, 2 or 4 bytes by the tag's
-         * order. */
+        /* Tags 0xc0 to 0xdf; p is after the tag. In tag order, lengths have 1, 2 or 4 bytes. */
         size_t n;
         switch (tag) {
         case 0xc0:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A validated header as msgpack objects. msgpack-c's own unpacker takes half of the time of a small
- * record, most of it for memory; here one block holds all objects, and the next record uses it
- * again.
+ * Unpacks a validated header into msgpack objects. msgpack-c's own unpacker takes half of the time
+ * of a small record, most of it for memory; here one block holds all objects, and the next record
+ * reuses it.
  */
 #ifndef TF_WIRE_UNPACK_H
 #define TF_WIRE_UNPACK_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Unpacks the map at `data`, which header_validate has found to be whole and to hold n_objects
+/* Unpacks the map at `data`, which header_validate has found complete and to contain n_objects
  * objects, itself included. `objects` has room for n_objects; the root is the first. Texts and
  * binaries point into the data. */
 void header_unpack(const uint8_t *data, msgpack_object *objects);

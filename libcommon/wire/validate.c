@@ -7,7 +7,7 @@
 
 enum content { CONTENT_BYTES, CONTENT_ARRAY, CONTENT_MAP, CONTENT_NONE };
 
-/* A tag is followed by a length of `length` bytes, and `fixed` bytes. */
+/* A tag is followed by a length of `length` bytes, and by `fixed` bytes. */
 struct tag {
     uint8_t length, fixed;
     enum content content;
@@ -30,7 +30,7 @@ static const struct tag tags[32] = {
     {2, 0, CONTENT_MAP},    {4, 0, CONTENT_MAP},
 };
 
-/* One object at p: its bytes without its elements, and how many elements follow. */
+/* Measures one object at p: its bytes without its elements, and how many elements follow. */
 static inline bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t *elements)
 {
     *bytes = 1;
@@ -60,7 +60,7 @@ static inline bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t 
 
 int header_measure(const uint8_t *data, size_t n, size_t *n_objects, struct error *err)
 {
-    size_t outer[LIMIT_HEADER_DEPTH]; /* elements still to come of the containers around */
+    size_t outer[LIMIT_HEADER_DEPTH]; /* elements left in the enclosing containers */
     size_t at = 0, count = 0, left = 1, bytes, elements;
     int depth = 0;
     if (!n || (((*data) & 0xf0) != 0x80 && (*data) != 0xde && (*data) != 0xdf))

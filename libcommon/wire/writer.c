@@ -16,8 +16,8 @@ struct stream_writer {
     int64_t expected, count;
     bool hello, sums, finished;
     int failed;
-    bool (*gives_up)(void); /* NULL: it waits for as long as it takes */
-    struct str waiting;     /* gathered bytes; all of them when the writer collects in memory */
+    bool (*gives_up)(void); /* NULL: waits without limit */
+    struct str waiting;     /* buffered bytes; all bytes if the writer collects in memory */
     struct encoder encoder;
     struct encoder_bodies bodies;
 };
@@ -67,7 +67,7 @@ void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void))
     writer->gives_up = gives_up;
 }
 
-/* Writes all of the two vectors. */
+/* Writes both vectors completely. */
 static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], struct error *err)
 {
     int first = 0;
@@ -96,7 +96,7 @@ static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], 
     }
 }
 
-/* Gathers the bytes, or writes what waits together with them. */
+/* Buffers the bytes, or writes them together with the buffered ones. */
 static int put(struct stream_writer *writer, const void *bytes, size_t n, struct error *err)
 {
     if (writer->fd < 0 || writer->waiting.n + n <= GATHER_BYTES) {
@@ -124,7 +124,7 @@ static int put_record(struct stream_writer *writer, const struct named_tensor *t
         return err->code;
     if (!n_tensors)
         return 0;
-    /* Data is hashed and put in blocks that stay in the cache. */
+    /* Data is hashed and written in blocks that stay in the cache. */
     struct encoder_piece piece;
     encoder_bodies(&writer->bodies, tensors, n_tensors, writer->sums);
     while (encoder_next(&writer->bodies, CHECKSUM_BLOCK_BYTES, &piece))
@@ -133,7 +133,7 @@ static int put_record(struct stream_writer *writer, const struct named_tensor *t
     return 0;
 }
 
-/* The hello goes in front of a header that is already begun. */
+/* Puts the hello before a header that is already begun. */
 static int put_hello(struct stream_writer *writer, struct error *err)
 {
     struct encoder begun = writer->encoder;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An aggregator: a list of what is staged. It is short: about one push of each worker.
+ * An aggregator: a list of staged pushes. The list is short: about one push per worker.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct kept_push {
 
 struct aggregator {
     const char *name;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     VEC(struct kept_push) pushes;
 };
 
@@ -149,10 +149,10 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* ---- marks ---- */
+/* ---- snapshots ---- */
 
 struct aggregator_mark {
-    struct kept_push *pushes; /* which share the values */
+    struct kept_push *pushes; /* shares of the values */
     size_t n;
 };
 
@@ -164,7 +164,7 @@ static void *aggregator_mark(void *object)
     mark->n = a->pushes.n;
     mark->pushes = mem_array(mark->n + 1, sizeof *mark->pushes);
     for (size_t i = 0; i < mark->n; i++) {
-        /* The values that are there: of a push that is being restored, some. */
+        /* Only values that are present: a push being restored has some of them. */
         const struct kept_push *push = &a->pushes.items[i];
         struct tensor *values = mem_array((size_t)push->staged.n + 1, sizeof *values);
         for (int k = 0; k < push->staged.n; k++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Aggregators: a kind of resource that lies beside variables. An aggregator keeps the values that
- * workers pushed, by worker, incarnation and sequence number, until they are taken for an update or
- * given up. Which pushes make an update is decided by a clock (resource/clock.h).
+ * Aggregators: a kind of resource stored beside variables. An aggregator keeps the values that
+ * workers have pushed, by worker, incarnation and sequence number, until an update takes them or
+ * they are given up. A clock (resource/clock.h) decides which pushes make an update.
  *
  * Thread-safe.
  */
@@ -15,25 +15,25 @@
 struct aggregator;
 extern const struct resource_kind aggregator_kind;
 
-/* Stages counted tensors, which it shares. A push of that id that is there already is replaced. */
+/* Stages tensors, sharing their buffers. A push with the same id is replaced. */
 void aggregator_push(struct aggregator *aggregator, const struct push_id *id,
                      const struct tensor *values, int n);
 
-/* A push that was taken; the caller releases it. */
+/* A push taken from the aggregator; the caller releases it. */
 struct staged_push {
     struct tensor *values;
     int n;
 };
 void staged_release(struct staged_push *staged);
 
-/* Takes the pushes of a round, in the given order, and forgets those that were given up and what
- * the round makes obsolete: everything of the same workers up to the same sequence number. ERR_DATA
- * naming the push that is not there or does not have `n_values` values; then all stays. */
+/* Takes the pushes of a round, in order; discards those given up and all that the round makes
+ * obsolete: pushes of its workers up to the same sequence number. ERR_DATA naming a push that is
+ * missing or does not have `n_values` values; the aggregator is then unchanged. */
 int aggregator_take(struct aggregator *aggregator, struct push_list members,
                     struct push_list dropped, int n_values, struct staged_push *staged,
                     struct error *err);
 
-/* Bytes and pushes that are staged now. */
+/* Returns the bytes and the number of pushes that are staged now. */
 void aggregator_size(struct aggregator *aggregator, int64_t *bytes, int64_t *pushes);
 
 #endif

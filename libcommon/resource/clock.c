@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clock: members, rounds, and who waits for them. Whatever changes under the lock is followed
- * by clock_unlock, which finds all whose wait is over; they are called without the lock.
+ * The clock: members, rounds, and waiters. Every change under the lock ends with clock_unlock,
+ * which finds the waiters whose wait is over and calls them without the lock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
     clock->name = name;
-    /* It tells apart clocks of one name in processes that follow each other. */
+    /* Distinguishes clocks of one name in successive processes. */
     int64_t bits;
     if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
         bits = (int64_t)(time_now() * 1e9);
@@ -90,8 +90,8 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
     } else {
         clock->policy = policy;
         if (clock->is_restored && workers > 0) {
-            /* A job goes on with so many workers: all of them are waited for, also those that had
-             * left when their data had ended, and nobody else. */
+            /* The job continues with this many workers: all of them are waited for, including those
+             * that had left because their data had ended, and no others. */
             for (size_t i = 0; i < clock->members.n; i++) {
                 struct clock_member *member = &clock->members.items[i];
                 member->returns = member->left && member->worker < workers;
@@ -111,7 +111,7 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
 
 /* ---- the end of waits ---- */
 
-/* While it is paused no worker with a state goes on: it would give another one. */
+/* While the clock is paused no worker with a state may go on, as its state would change. */
 static bool has_ended(const struct clock *clock, const struct clock_waiter *waiter,
                       const struct clock_member *member)
 {
@@ -178,7 +178,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     return true;
 }
 
-/* Unlocks, and tells all whose wait is over. */
+/* Unlocks, and calls all waiters whose wait is over. */
 void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
@@ -197,14 +197,14 @@ void clock_unlock(struct clock *clock)
         }
     }
     pthread_mutex_unlock(&clock->lock);
-    while (ready) { /* the waiter may be gone once it was told */
+    while (ready) { /* the waiter may be freed once it is called */
         struct clock_waiter *next = ready->next;
         ready->done(ready, failure.code ? NULL : &ready->result, failure.code ? &failure : NULL);
         ready = next;
     }
 }
 
-/* Waiters are served in the order in which they came. */
+/* Waiters are served in order of arrival. */
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
 {
     struct clock_waiter **end = &clock->waiters;
@@ -218,7 +218,7 @@ void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wai
         clock_timer_start(clock);
 }
 
-/* Ends waits of a worker's older incarnations. */
+/* Removes the waits of a worker's older incarnations. */
 static struct clock_waiter *remove_older(struct clock *clock, const struct push_id *id)
 {
     struct clock_waiter *removed = NULL;
@@ -244,7 +244,7 @@ static int replaced(const struct push_id *id, uint64_t by, struct error *err)
                      id->worker, id->incarnation, by);
 }
 
-/* ---- what workers do ---- */
+/* ---- calls of workers ---- */
 
 void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
 {
@@ -260,7 +260,7 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     struct clock_waiter *older = remove_older(clock, id);
     bool late = !member->joined && id->worker >= clock->workers;
     if (late || member->left || member->returns) {
-        /* It has the others' least clock: who comes late holds nobody back. */
+        /* It starts at the others' least clock, so that a late worker holds nobody back. */
         int64_t least = INT64_MAX;
         for (size_t i = 0; i < clock->members.n; i++) {
             const struct clock_member *other = &clock->members.items[i];
@@ -290,7 +290,7 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     }
 }
 
-/* The push will never count: the shards forget it with the next round. */
+/* Marks a push that will never count; the shards discard it with the next round. */
 static void void_push(struct clock *clock, const struct push_id *id)
 {
     vec_push(&clock->dropped, *id);

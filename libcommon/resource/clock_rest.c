@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * States that workers have of their own: when they are asked for them, and that none is lost.
+ * Private state of workers: when it is asked for, and that none is lost.
  *
- * A worker gives its state between the answer to its push and its next step, when no push of it is
- * on its way. When all have, what the shards have of each is as of its last push that was decided:
- * a checkpoint of that moment forgets pushes that wait, which workers repeat that go on from it.
+ * A worker gives its state between the reply to its push and its next step, while none of its
+ * pushes is under way. When all have given it, each state on the shards is as of its worker's last
+ * decided push. A checkpoint of that moment leaves out waiting pushes, as workers repeat them.
  */
 #include <inttypes.h>
 
@@ -19,14 +19,14 @@ void clock_keep_states(struct clock *clock)
     clock_unlock(clock);
 }
 
-/* ---- asking ---- */
+/* ---- asking for states ---- */
 
 void clock_update_asks(struct clock *clock)
 {
     bool stops = clock->stop_at && clock->version >= clock->stop_at;
     bool asks = clock->keeps && (clock->askers || stops);
     if (asks && !clock->asks) {
-        bool is_new = clock->version > clock->seen_version; /* nobody was told it yet */
+        bool is_new = clock->version > clock->seen_version; /* no worker was told the version yet */
         int64_t latest = 0;
         for (size_t i = 0; i < clock->members.n; i++)
             if (!clock->members.items[i].left && clock->members.items[i].clock > latest)
@@ -38,7 +38,7 @@ void clock_update_asks(struct clock *clock)
     clock->seen_version = clock->version;
 }
 
-/* Returns true also if it has gone on since, and its next push waits: that is not decided. */
+/* Also true if the worker has continued and its next push waits: that push is not decided. */
 bool clock_rests(const struct clock_member *member)
 {
     return member->kept_seq == member->last_seq;
@@ -94,9 +94,9 @@ void clock_rest(struct clock *clock, const struct push_id *id, struct clock_wait
         waiter->done(waiter, NULL, &reason);
 }
 
-/* ---- losing ---- */
+/* ---- lost states ---- */
 
-/* A push that waits is decided before the worker is told anything. */
+/* A waiting push is decided before the worker is told anything. */
 void clock_find_state(struct clock *clock, struct clock_member *member,
                       const struct journal_head *heads, int n)
 {

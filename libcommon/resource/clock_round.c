@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds, as whoever runs the updates sees them, and the ends of waits that nobody waited for.
+ * Rounds, as the owner of the updates drives them, and cancelled waits.
  */
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is kept of a clock in a checkpoint, and what it tells about itself.
+ * What a checkpoint contains of a clock, and how a clock describes itself.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "base/time.h"
 #include "resource/clock_private.h"
 
-/* ---- marks ---- */
+/* ---- snapshots ---- */
 
-/* The parts of a clock that are kept, as they were at one moment. */
+/* A snapshot of the clock's saved parts. */
 struct clock_mark {
     struct policy policy;
     int64_t version, arrivals, workers;
@@ -28,7 +28,7 @@ static void *copy_items(const void *items, size_t n, size_t bytes)
     return copy;
 }
 
-/* Sets where a worker that has a state goes on: it repeats its pushes since then. */
+/* Sets a worker with a state back to that state: it repeats later pushes. */
 static void as_of_state(struct clock_member *member)
 {
     member->state = PUSH_NONE;
@@ -66,9 +66,9 @@ void clock_free_mark(void *pointer)
 
 /* ---- saving ----
  *
- * "version" int64[2]: version, arrivals. "policy": its text, as bytes. "members" int64[n,16]: a row
- * each. "dropped" int64[n,3]: what shards have not been told yet. A round that is under way is
- * saved as its pushes, which wait. */
+ * "version" int64[2]: version, arrivals. "policy": its text, as bytes. "members" int64[n,16]: one
+ * row each. "dropped" int64[n,3]: pushes that shards have not been told of yet. A round under way
+ * is saved as its pushes, which are then waiting again. */
 
 #define COLUMNS 16
 
@@ -189,7 +189,7 @@ int clock_restore(void *object, const char *part, const struct tensor *value, st
     return code;
 }
 
-/* ---- what it tells ---- */
+/* ---- descriptions ---- */
 
 void clock_print_missing(const struct clock *clock, struct str *text)
 {

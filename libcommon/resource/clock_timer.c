@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deadlines of those who wait for a clock: a thread that is there once somebody has one. It only
- * looks at most ten times a second, so that starting a wait costs nothing.
+ * Deadlines of waiters: a thread that is started when a waiter first has one. It looks at most ten
+ * times a second, so that starting a wait costs nothing.
  */
 
 #include "base/thread.h"

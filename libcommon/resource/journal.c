@@ -11,14 +11,14 @@
 #include "resource/journal_file.h"
 
 struct journal {
-    pthread_mutex_t lock; /* guards what follows, but not the bytes of values */
-    char *path;           /* NULL: it has no place */
-    uint64_t owner;       /* whose it is there */
-    struct error damage;  /* of what was found there; code 0: none */
+    pthread_mutex_t lock; /* guards the members below, but not the bytes of values */
+    char *path;           /* NULL: not placed */
+    uint64_t owner;       /* the worker that it belongs to */
+    struct error damage;  /* of the file that was found; code 0: none */
     struct journal_file file;
     int64_t incarnation; /* of the clock; 0: not begun */
-    int64_t writes;      /* the step that is being written; 0: none */
-    int copy;            /* that is read, or written */
+    int64_t writes;      /* the step being written; 0: none */
+    int copy;            /* the one being read or written */
 };
 
 static void *journal_create(const char *name)
@@ -89,7 +89,7 @@ void journal_remove(struct journal *journal)
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* ---- which copies there are ---- */
+/* ---- existing copies ---- */
 
 static int64_t copy_step(const struct journal *journal, int copy)
 {
@@ -126,7 +126,7 @@ int journal_begin(struct journal *journal, const struct journal_head *head, stru
     } else if (journal->file.page && found < 0) {
         code = error_set(err, ERR_DATA, "%s: there is no copy of step %" PRId64, journal->file.path,
                          head->step);
-    } else if (journal->file.page) { /* the other copy is not there any more */
+    } else if (journal->file.page) { /* the other copy does not exist any more */
         atomic_store(&journal->file.page->heads[!found].step, 0);
         journal->copy = found;
     }
@@ -162,7 +162,7 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     pthread_mutex_lock(&journal->lock);
     bool is_open = journal->file.page;
     if (is_open) {
-        /* The copy that is not the newest begins to be of the step. */
+        /* Begin the step in the copy that is not the newest. */
         if (journal->writes != step) {
             int newest = copy_step(journal, 1) > copy_step(journal, 0);
             journal->copy = !newest;
@@ -216,7 +216,7 @@ int journal_commit(struct journal *journal, int64_t step, struct error *err)
         code = error_set(err, ERR_DATA, "%s: nothing was written of step %" PRId64,
                          journal->file.path, step);
     } else if (journal->file.page) {
-        /* The sum is of the step that the head will have: whoever is killed before has no head. */
+        /* The sum includes the head's new step: whoever is killed before leaves no head. */
         struct journal_page *page = journal->file.page;
         page->heads[journal->copy].incarnation = journal->incarnation;
         page->heads[journal->copy].sum = journal_file_sum(&journal->file, journal->copy, step);

@@ -29,7 +29,7 @@ static uint64_t extent_bytes(const struct journal_value *value)
     return JOURNAL_PAGE + JOURNAL_COPIES * value->bytes;
 }
 
-/* Room for so many bytes more, which are zeros. */
+/* Allocates room for more bytes, which are zeros. */
 static int grow_file(struct journal_file *file, uint64_t bytes, struct error *err)
 {
     do
@@ -89,7 +89,7 @@ static uint64_t sum_with(uint64_t sum, const void *bytes, size_t n)
     return hash_bytes(bytes, n, sum);
 }
 
-/* The sum leaves out the bytes that fill the last page. */
+/* The sum leaves out the padding of the last page. */
 static uint64_t sum_data(struct journal_value *value, int copy)
 {
     struct shape shape = {.rank = (int)value->rank};
@@ -132,7 +132,7 @@ static bool is_whole(const struct journal_file *file, int copy)
     return journal_file_sum(file, copy, step) == file->page->heads[copy].sum;
 }
 
-/* Returns what is wrong with the file as a whole; NULL: nothing. It is mapped then. */
+/* Maps the file; returns what is wrong with it as a whole, NULL: nothing. */
 static const char *find_defect(struct journal_file *file)
 {
     file->page = map_file(file, 0, JOURNAL_PAGE);
@@ -142,7 +142,7 @@ static const char *find_defect(struct journal_file *file)
         return "is of another worker, graph or job";
     uint64_t at = JOURNAL_PAGE, bytes = 1;
     for (; bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE; at += bytes) {
-        /* The extent at that place; 0 bytes: there is none. */
+        /* Map the extent at that offset; bytes 0: there is none. */
         struct journal_value *value = map_file(file, at, JOURNAL_PAGE);
         bytes = value && is_one(value, file->bytes - at) ? extent_bytes(value) : 0;
         if (value)
@@ -236,7 +236,7 @@ struct journal_value *journal_file_add(struct journal_file *file, const char *na
     value->rank = (uint32_t)like->shape.rank;
     memcpy(value->dims, like->shape.dims, value->rank * sizeof value->dims[0]);
     strcpy(value->name, name);
-    value->bytes = bytes; /* the last: with it the extent is there */
+    value->bytes = bytes; /* written last: this makes the extent valid */
     vec_push(&file->extents, ((struct journal_extent){value, file->bytes - at}));
     return value;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of a journal (resource/journal.h): a page with the heads of the two copies, and behind
- * it an extent for each value, of a page that says what it is and the value twice, in whole pages.
- * All of it is mapped; room is allocated before, so that a full disk is an error and no signal.
+ * The file of a journal (resource/journal.h): a page with the heads of the two copies, followed by
+ * an extent per value: a page that describes it, then the value twice, each in whole pages. All of
+ * it is mapped; room is allocated before, so that a full disk gives an error instead of a signal.
  *
- * Not locked: its owner sees to that. Integers have the machine's byte order, as the file is for
- * processes of one host.
+ * Not locked: the caller's lock guards it. Integers have the machine's byte order, as only
+ * processes of one host use the file.
  */
 #ifndef TF_RESOURCE_JOURNAL_FILE_H
 #define TF_RESOURCE_JOURNAL_FILE_H
@@ -15,14 +15,14 @@
 #include "base/vec.h"
 #include "resource/journal.h"
 
-#define JOURNAL_PAGE 65536 /* a multiple of what any machine's is */
+#define JOURNAL_PAGE 65536 /* a multiple of every machine's page size */
 #define JOURNAL_MAGIC "tf-journal 2"
 
-/* The file's first page. A step of 0: the copy is not there. Its sum is of the head, and of what
- * each value that it has says of itself and of its bytes. */
+/* The file's first page. Step 0: the copy does not exist. The sum is over the head, and over the
+ * description and bytes of each value of the copy. */
 struct journal_page {
     char magic[16];
-    uint64_t owner; /* whose it is */
+    uint64_t owner; /* identifies the worker it belongs to */
     struct {
         int64_t incarnation;
         _Atomic int64_t step;
@@ -32,11 +32,11 @@ struct journal_page {
 
 /* The first page of an extent. */
 struct journal_value {
-    uint64_t bytes; /* of a copy, in whole pages */
+    uint64_t bytes; /* of one copy, in whole pages */
     uint32_t type, rank;
     int64_t dims[SHAPE_RANK_MAX];
     struct {
-        _Atomic int64_t step; /* that it is of; whether it is whole, the head of its copy says */
+        _Atomic int64_t step; /* step of the copy; it is complete only if the copy's head says so */
         uint64_t is_open;
         uint64_t sum; /* of the bytes */
     } copies[JOURNAL_COPIES];
@@ -56,27 +56,27 @@ struct journal_file {
     extents;
 };
 
-/* Opens, or makes. A file that is no journal, another owner's, or damaged, is begun anew, and a
- * copy that is not what was committed is not there: `damage` then says so, once. */
+/* Opens or creates the file. A file that is no journal, another owner's, or damaged, is reset; a
+ * copy that differs from what was committed is dropped. `damage` then says so, once. */
 int journal_file_open(struct journal_file *file, const char *path, uint64_t owner,
                       struct error *damage, struct error *err);
 void journal_file_close(struct journal_file *file);
-/* Leaves the file without any values, and without heads. */
+/* Removes all values and heads from the file. */
 int journal_file_clear(struct journal_file *file, struct error *err);
 
-/* The sum of a copy of that step as it stands: of its head and values. */
+/* Returns the sum of a copy for that step: of its head and values. */
 uint64_t journal_file_sum(const struct journal_file *file, int copy, int64_t step);
-/* Seals a value's copy when its bytes are written. */
+/* Seals a value's copy after its bytes are written. */
 void journal_value_seal(struct journal_value *value, int copy);
 
-/* The extent of that name, type and shape; NULL: there is none. */
+/* Finds the extent with that name, type and shape; NULL: none. */
 struct journal_value *journal_file_find(const struct journal_file *file, const char *name,
                                         const struct tensor *like);
-/* Makes one. */
+/* Adds such an extent. */
 struct journal_value *journal_file_add(struct journal_file *file, const char *name,
                                        const struct tensor *like, struct error *err);
 
-/* The place of one of its copies. */
+/* Returns the address of one of the copies. */
 static inline void *journal_data(struct journal_value *value, int copy)
 {
     return (char *)value + JOURNAL_PAGE + (size_t)copy * value->bytes;

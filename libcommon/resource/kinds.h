@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of resources that outlive steps, and that checkpoints know.
+ * The kinds of resources that outlive steps and are saved in checkpoints.
  */
 #ifndef TF_RESOURCE_KINDS_H
 #define TF_RESOURCE_KINDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asynchronous: every push is a round, in the order in which they come.
+ * Asynchronous: every push is a round, in order of arrival.
  */
 #include "resource/clock_private.h"
 

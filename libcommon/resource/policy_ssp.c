@@ -2,12 +2,12 @@
  *
  * Stale synchronous parallel (Ho et al., "More Effective Distributed ML via a Stale Synchronous
  * Parallel Parameter Server", 2013): every push is a round; no worker starts its step c before all
- * have finished step c - S - 1 and those rounds are over. S = 0 is bulk synchronous. The order
- * within a clock is by rank.
+ * have finished step c - S - 1 and those rounds are applied. S = 0 is bulk synchronous. Within a
+ * clock, pushes are ordered by rank.
  */
 #include "resource/clock_private.h"
 
-/* A push is applied when its worker could go on after it, by clock and rank. */
+/* Chooses a push after which its worker could go on, by clock and rank. */
 static bool choose(struct clock *clock)
 {
     struct clock_member *first = NULL;
@@ -33,8 +33,8 @@ static bool misses(const struct clock *clock, const struct clock_member *member)
     return member->state == PUSH_NONE && member->clock == clock->least_applied;
 }
 
-/* All rest at the same clock, which the first had not reached when they were asked: who rested
- * before would hold back those behind it. */
+/* All rest at the same clock, which no worker had reached when states were asked for: a worker that
+ * rested earlier would hold back those behind it. */
 static bool may_rest(const struct clock *clock, const struct clock_member *member)
 {
     return member->clock >= clock->ask_clock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Synchronous: a round is made of one fresh push of each worker, of all that are expected, or have
- * come, and have not left. With backup workers (Chen et al., "Revisiting Distributed Synchronous
- * SGD", 2016) so many fewer suffice: the first ones count, the others are late.
+ * Synchronous: a round consists of one fresh push of each worker that is expected or has joined,
+ * and has not left. With B backup workers (Chen et al., "Revisiting Distributed Synchronous SGD",
+ * 2016) B fewer pushes suffice: the first count, the others are late.
  */
 #include "resource/clock_private.h"
 
@@ -29,7 +29,7 @@ static bool choose(struct clock *clock)
 static bool may_go_on(const struct clock *clock, const struct clock_member *member)
 {
     (void)member;
-    return !clock->under_way; /* variables change now */
+    return !clock->under_way; /* variables change meanwhile */
 }
 
 static bool misses(const struct clock *clock, const struct clock_member *member)
@@ -38,8 +38,8 @@ static bool misses(const struct clock *clock, const struct clock_member *member)
     return member->state == PUSH_NONE;
 }
 
-/* All rest after the same round, the first whose members are told so: if one rested before, the
- * others, who wait for its next push, would never come to. */
+/* All rest after the same round, the first whose members are all told to: if one rested earlier,
+ * the others, who wait for its next push, would never come to rest. */
 static bool may_rest(const struct clock *clock, const struct clock_member *member)
 {
     (void)member;

@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 
-#define COUNT_BITS 40 /* a push every millisecond for 35 years; the others are the sum's */
+#define COUNT_BITS 40 /* a push per millisecond for 35 years; the other bits hold the sum */
 
 uint64_t push_count_seal(int64_t worker, int64_t count)
 {

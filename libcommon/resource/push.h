@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker pushes is known by who pushed it, as which incarnation, and in which of its steps.
+ * A push is identified by its worker, the worker's incarnation, and the number of its step.
  */
 #ifndef TF_RESOURCE_PUSH_H
 #define TF_RESOURCE_PUSH_H
@@ -13,8 +13,8 @@ struct push_id {
     int64_t seq; /* of the worker's steps: 1, 2, ... */
 };
 
-/* Seals the number of a worker's pushes that count, for a file that is written by one store: the
- * count, and a sum of it and of whose it is. Opened, it is what was sealed; -1: it is not. */
+/* Seals the number of a worker's counted pushes for a file that only the store writes: the count
+ * and a checksum of both. Opening returns the count; -1: it was not sealed for this worker. */
 uint64_t push_count_seal(int64_t worker, int64_t count);
 int64_t push_count_open(int64_t worker, uint64_t sealed);
 

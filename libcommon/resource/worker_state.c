@@ -9,11 +9,11 @@ enum { PART_RANKS, PART_VALUES, N_PARTS };
 static const char *const part_names[N_PARTS] = {"ranks", "values"};
 
 struct state_parts {
-    struct tensor items[N_PARTS]; /* zeroed: not there */
+    struct tensor items[N_PARTS]; /* zeroed: absent */
 };
 
 struct worker_state {
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct state_parts parts;
 };
 
@@ -32,7 +32,7 @@ static void parts_share(struct state_parts *to, const struct state_parts *from)
             tensor_share(&to->items[i], &from->items[i]);
 }
 
-/* Returns whether both parts are there, of the same number of workers. */
+/* Returns whether both parts exist, for the same number of workers. */
 static bool is_whole(const struct state_parts *parts)
 {
     const struct tensor *ranks = &parts->items[PART_RANKS], *values = &parts->items[PART_VALUES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What other workers have of a variable of which each has its own (graph/worker_attr.h): a kind of
- * resource that bears the variable's name, in the worker that saves. It is there so that a
- * checkpoint of that worker has all of them: the variable is its own value, this is the others'.
+ * The other workers' values of a variable of which each worker has its own (graph/worker_attr.h): a
+ * kind of resource with the variable's name, in the worker that saves. With it a checkpoint of that
+ * worker contains all values: the variable has its own, this resource the others'.
  *
  * Thread-safe.
  */
@@ -14,15 +14,14 @@
 struct worker_state;
 extern const struct resource_kind worker_state_kind;
 
-/* `ranks` int64[1 + n]: the rank of the worker whose the variable is, and those of n others;
- * `values` has their n values, one after the other along a first dimension. Shares counted memory.
- */
+/* `ranks` int64[1 + n]: the rank of the variable's worker, then those of n others; `values` has the
+ * n others' values along a first dimension. Shares their buffers. */
 void worker_state_set(struct worker_state *state, const struct tensor *ranks,
                       const struct tensor *values);
-/* There are no others. */
+/* Removes the others' values. */
 void worker_state_clear(struct worker_state *state);
 
-/* False: there are none. The caller releases both. */
+/* Returns false if there are none. The caller releases both. */
 bool worker_state_get(struct worker_state *state, struct tensor *ranks, struct tensor *values);
 
 #endif

@@ -16,7 +16,7 @@ struct given_value {
 typedef VEC(struct given_value) given_vec;
 
 struct worker_values {
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     given_vec given;      /* by worker */
 };
 
@@ -43,7 +43,7 @@ static void values_free(void *object)
     mem_free(values);
 }
 
-/* The place of the worker's, or where it would be. */
+/* Returns the index of the worker's value, or where it would be inserted. */
 static size_t place_of(const struct worker_values *values, int64_t worker, bool *is_there)
 {
     size_t at = 0;
@@ -53,7 +53,7 @@ static size_t place_of(const struct worker_values *values, int64_t worker, bool 
     return at;
 }
 
-/* Takes the share. With the lock. */
+/* Takes ownership of the share. Call it with the lock held. */
 static void put(struct worker_values *values, int64_t worker, struct tensor value)
 {
     bool is_there;
@@ -93,7 +93,7 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
             which[found++] = i;
     }
     if (found && (found > 1 || values->given.items[which[0]].worker != worker)) {
-        /* The sum of n of the values, in their order, as the worker's own; they are gone. */
+        /* Replace n of the values by their sum, in order, as the worker's own. */
         const struct tensor *first = &values->given.items[which[0]].value;
         const void **data = mem_array((size_t)found, sizeof *data);
         struct tensor sum = TENSOR_INIT;

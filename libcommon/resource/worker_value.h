@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers keep for themselves, one value each, as they last gave it to the shards: a kind of
- * resource that bears the name of the worker's variable. It is there so that checkpoints, and
- * workers that come back, have it; of when it is given, resource/clock.h.
+ * Private values of workers, one each, as last given to the shards: a kind of resource with the
+ * name of the worker's variable. Checkpoints and returning workers read it; resource/clock.h says
+ * when it is given.
  *
  * Thread-safe.
  */
@@ -14,13 +14,12 @@
 struct worker_values;
 extern const struct resource_kind worker_value_kind;
 
-/* Shares counted memory, in place of what the worker gave before. */
+/* Stores a share of the value in place of the worker's previous one. */
 void worker_value_give(struct worker_values *values, int64_t worker, const struct tensor *value);
 
-/* Takes the value that the worker has given, and from then on those of workers that are not there
- * any more: of n workers it takes over worker + n, worker + 2 n, ... 0: n is not known. *value is a
- * share that the caller releases; type DTYPE_INVALID: there is none. ERR_DATA: they are no numbers
- * of one shape. */
+/* Takes the worker's value, and with it those of workers that no longer exist: of n workers, worker
+ * takes over worker + n, worker + 2 n, ... 0: n is unknown. *value is a share that the caller
+ * releases; type DTYPE_INVALID: there is none. ERR_DATA: values are not numbers of one shape. */
 int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, struct tensor *value,
                       struct error *err);
 

@@ -14,7 +14,7 @@
 #include "base/time.h"
 
 #define NAME "control"
-#define BACKLOG 128 /* who waits for a place */
+#define BACKLOG 128 /* clients waiting for a place */
 
 typedef const char *answer_function(void *context, const char *request);
 
@@ -25,7 +25,7 @@ static int open_folder(const char *folder)
     return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A path of its own may be longer than an address is. */
+/* The folder's own path may be longer than an address. */
 static struct sockaddr_un address_in(int folder)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -52,7 +52,7 @@ int control_open(struct control *control, const char *folder, struct error *err)
     struct sockaddr_un address = address_in(at);
     if (at >= 0 && fd >= 0)
         remove_in(at);
-    /* Nobody is let in before the mode is right. */
+    /* No client is let in before the mode is set. */
     if (at >= 0 && fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof address) &&
         !fchmodat(at, NAME, 0600, 0) && !listen(fd, BACKLOG)) {
         control->polls[CONTROL_LISTENER].fd = fd;
@@ -73,7 +73,7 @@ void control_remove(const char *folder)
     close(at);
 }
 
-/* ---- one client: it is read from (POLLIN), waits for an answer (0), or gets it (POLLOUT) ---- */
+/* ---- one client: it is read from (POLLIN), waits for a reply (0), or gets it (POLLOUT) ---- */
 
 static void close_client(struct control *control, int i)
 {
@@ -137,9 +137,9 @@ static void serve_client(struct control *control, int i, answer_function *answer
         close_client(control, i);
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
-/* A free one, or that of who has held it longest and does not wait for an answer; 0: all do. */
+/* Returns a free place, or that of the oldest client that does not wait for a reply; 0: none. */
 static int find_place(const struct control *control)
 {
     int place = 0;
@@ -167,7 +167,7 @@ void control_serve(struct control *control, answer_function *answer, void *conte
         if (control->polls[i].fd >= 0)
             serve_client(control, i, answer, context);
     for (int n = 0; n < BACKLOG && control->polls[CONTROL_LISTENER].fd >= 0; n++) {
-        /* Nobody is let in without a place. */
+        /* No client is let in without a place. */
         int place = find_place(control);
         int listener = control->polls[CONTROL_LISTENER].fd;
         int fd = place ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
@@ -199,9 +199,9 @@ void control_close(struct control *control, const char *text)
     }
 }
 
-/* ---- who asks ---- */
+/* ---- the asking side ---- */
 
-/* An answer that is not whole is none. */
+/* An incomplete reply counts as none. */
 static int hear(int fd, const char *request, const struct control_patience *patience,
                 struct str *answer)
 {

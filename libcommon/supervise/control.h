@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Unix socket `control` in a folder, over which other processes of the user ask the one that has
- * the folder: one line a connection, such as "status"; then the answer, with which it ends. A
- * client that says nothing, half a line or too much, does not read, or goes away, holds nobody up:
- * there are so many places, and when another one comes who has had his longest without a request
- * loses it.
+ * A Unix socket `control` in a folder, over which other processes of the user send requests to the
+ * folder's owner: one line per connection, such as "status"; the reply ends the connection. A
+ * client that sends nothing, half a line or too much, does not read, or goes away, holds nobody up:
+ * the number of places is fixed, and a new client takes the place of the one that was longest
+ * without a request.
  *
- * One thread; nothing here waits but control_wait, control_close and who asks.
+ * One thread; nothing here blocks except control_wait, control_close and control_ask.
  */
 #ifndef TF_SUPERVISE_CONTROL_H
 #define TF_SUPERVISE_CONTROL_H
@@ -17,7 +17,7 @@
 #include "base/str.h"
 
 #define CONTROL_CLIENTS 32
-#define CONTROL_SECONDS 2.0 /* to say what is asked, and to read what is answered */
+#define CONTROL_SECONDS 2.0 /* for sending a request, and for reading a reply */
 
 enum {
     CONTROL_ALSO,
@@ -27,46 +27,45 @@ enum {
 };
 
 struct control {
-    struct pollfd polls[CONTROL_END]; /* another descriptor, the listener, the clients */
+    struct pollfd polls[CONTROL_END]; /* the caller's descriptor, the listener, the clients */
     struct control_client {
-        double since; /* when it came, or was answered */
+        double since; /* time when it connected, or got its reply */
         char request[32];
-        size_t n;          /* bytes of the request that were read; of the answer, written */
-        struct str answer; /* empty: none yet */
+        size_t n;          /* request bytes read; reply bytes written */
+        struct str answer; /* empty: no reply yet */
     } clients[CONTROL_END];
-    bool rests; /* nobody can be let in at present, for want of descriptors */
+    bool rests; /* no client can be accepted at present: out of descriptors */
 };
 
-/* Opens the folder's socket; without a folder nobody asks, but control_wait waits. One socket a
- * folder: the caller has it alone, and replaces what another one has left there. ERR_IO, and it is
- * as without one. */
+/* Opens the folder's socket; without a folder there are no requests, but control_wait waits. One
+ * socket per folder: the caller owns the folder and replaces what an earlier owner has left.
+ * ERR_IO: it then works as without a folder. */
 int control_open(struct control *control, const char *folder, struct error *err);
 
-/* Waits until there is something to be read from `also` (-1: nothing), or for control_serve, so
- * many seconds at most. */
+/* Waits until `also` (-1: none) is readable or control_serve has work, for at most `seconds`. */
 void control_wait(struct control *control, int also, double seconds);
 
-/* Takes requests. `answer` gives what to say, a whole text, "" for nothing, which ends the
- * connection; or NULL: what control_close says. */
+/* Serves requests. `answer` returns the whole reply, "" for none, after which the connection ends;
+ * or NULL: control_close will reply. */
 void control_serve(struct control *control,
                    const char *(*answer)(void *context, const char *request), void *context);
 
-/* Answers who has waited for the end. Leaves the socket to control_remove. */
+/* Replies to the clients that wait for the end. The socket stays for control_remove. */
 void control_close(struct control *control, const char *text);
 
 /* Removes the socket from the folder. */
 void control_remove(const char *folder);
 
-/* The time that a client waits for an answer. */
+/* How long a client waits for a reply. */
 struct control_patience {
-    double seconds; /* < 0: as long as it takes */
-    /* When they are over: whether to wait as long again. NULL: no. */
+    double seconds; /* < 0: without limit */
+    /* Called after that time: returns whether to wait as long again. NULL: no. */
     bool (*goes_on)(void *context);
     void *context;
 };
 
-/* Asks, and waits. ERR_NOINPUT: nobody is
- * there; ERR_UNAVAILABLE: no answer; ERR_DENIED: it is somebody else's. */
+/* Sends a request and waits for the reply. ERR_NOINPUT: nobody listens; ERR_UNAVAILABLE: no reply;
+ * ERR_DENIED: another user's. */
 int control_ask(const char *folder, const char *request, const struct control_patience *patience,
                 struct str *answer);
 

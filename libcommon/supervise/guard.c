@@ -19,16 +19,16 @@
 #include "supervise/control.h"
 #include "supervise/pidfd.h"
 
-#define LOCK_SECONDS 10 /* for a guard that is about to be done */
-#define GRACE_SECONDS 2 /* for what ends by its lifeline */
-#define KILL_SECONDS 10 /* then something cannot be killed */
+#define LOCK_SECONDS 10 /* for a guard that is about to finish */
+#define GRACE_SECONDS 2 /* for processes that end by their parent-death pipe */
+#define KILL_SECONDS 10 /* then some process cannot be killed */
 #define TEMPLATE_SIGNS 6
 
 static const struct timespec look_again = {0, 50000000};
 
 /* ---- the folder and its lock ---- */
 
-/* A holder that has died is being tidied up after. */
+/* Waits a while for the lock: the guard of a dead holder may still be cleaning up. */
 static int take_lock(struct guard_options *guard, int folder, struct error *err)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -39,7 +39,7 @@ static int take_lock(struct guard_options *guard, int folder, struct error *err)
     for (int i = 0; fcntl(guard->lock, F_OFD_SETLK, &lock); i++) {
         char written[32] = "";
         ssize_t got = pread(guard->lock, written, sizeof written - 1, 0);
-        long holder = got > 0 ? atol(written) : 0; /* 0: nobody said */
+        long holder = got > 0 ? atol(written) : 0; /* 0: unknown */
         if ((holder && !kill((pid_t)holder, 0)) || i > LOCK_SECONDS * 20)
             return error_set(err, ERR_RETRY, "job directory %s: another tf-run (pid %ld) has it",
                              guard->folder, holder);
@@ -60,7 +60,7 @@ int guard_prepare(struct guard_options *guard, struct error *err)
     snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
     if (!guard->temporary)
         return 0;
-    /* The X at the end become letters and digits. */
+    /* The X at the end are replaced by letters and digits. */
     static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     uint64_t number;
     size_t n = strlen(guard->made);
@@ -119,7 +119,7 @@ static void clean_up(const struct guard_options *guard)
         guard_await(pid, KILL_SECONDS);
 }
 
-/* ---- a process of its own ---- */
+/* ---- the guard's own process ---- */
 
 int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
 {
@@ -129,8 +129,8 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
         return error_set_errno(err, ERR_OS, "a guard");
     close(ready[!!*pid]);
     if (!*pid) {
-        /* A signal to the group of who asked does not come here from when there is a folder. It is
-         * no error if nobody hears of that: the asker has ended, and there is the more to do. */
+        /* Once there is a folder, signals to the caller's group must not come here. It is no error
+         * if the caller cannot be told: it has ended, and there is only more to do. */
         setsid();
         int code = guard_open(guard, err);
         if (!code)
@@ -142,7 +142,7 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
     close(ready[0]);
     if (is_ready)
         return 0;
-    /* It has failed, or was killed: then nobody else knows of the folder. */
+    /* The guard has failed, or was killed: then no other process knows of the folder. */
     int status;
     if (waitpid(*pid, &status, 0) == *pid && WIFEXITED(status))
         return err->code = WEXITSTATUS(status);
@@ -156,7 +156,7 @@ void guard_run(const struct guard_options *guard)
     sigset_t all;
     int owner = pidfd_of(guard->owner);
     setsid();
-    /* Nobody waits for the end of a pipe that the guard has inherited. */
+    /* Readers of a pipe that the guard has inherited must not wait for its end. */
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);
@@ -170,7 +170,7 @@ void guard_run(const struct guard_options *guard)
     while (owner >= 0 && poll(wait, 2, -1) < 0 && errno == EINTR)
         ;
     for (int n = 1; n < NSIG; n++)
-        signal(n, SIG_IGN); /* but SIGKILL and SIGSTOP; what came meanwhile is forgotten */
+        signal(n, SIG_IGN); /* except SIGKILL and SIGSTOP; pending ones are discarded */
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_UNBLOCK, &all, NULL);
@@ -178,5 +178,5 @@ void guard_run(const struct guard_options *guard)
     control_remove(guard->made);
     clean_up(guard);
     if (guard->lock >= 0 && ftruncate(guard->lock, 0))
-        return; /* it still names who is gone */
+        return; /* it still names the dead owner */
 }

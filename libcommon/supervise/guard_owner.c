@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The side of the guard's owner, and of who looks for it.
+ * The guard as seen by its owner, and by processes that look for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "supervise/guard.h"
 #include "supervise/pidfd.h"
 
-#define RELEASE_MILLISECONDS 15000 /* for its work at the end */
-#define SUCCESSOR_SECONDS 2        /* in which a guard that was killed has another one */
+#define RELEASE_MILLISECONDS 15000 /* for its final clean-up */
+#define SUCCESSOR_SECONDS 2        /* in which a killed guard is replaced */
 
 bool guard_has_ended(int pidfd)
 {
@@ -28,7 +28,7 @@ bool guard_has_ended(int pidfd)
 
 /* ---- the owner ---- */
 
-/* Starts the guard and returns its stdout; -1: it cannot be run. */
+/* Starts the guard and returns a descriptor of its stdout; -1: it cannot be started. */
 static int run_guard(const struct guard_options *guard, const char *program, pid_t *pid)
 {
     char owner[32];
@@ -54,7 +54,7 @@ static int run_guard(const struct guard_options *guard, const char *program, pid
     return -1;
 }
 
-/* A detached guard is the child of a process that ends when it has the lock. */
+/* A detached guard is the child of a process that ends once the guard has the lock. */
 int guard_start(const struct guard_options *guard, const char *program, struct error *err)
 {
     pid_t child;
@@ -96,9 +96,9 @@ int guard_await(pid_t child, double seconds)
     return status;
 }
 
-/* ---- who looks for it ---- */
+/* ---- processes that look for the owner ---- */
 
-/* Sets whose the folder is, as its lock says; 0: nobody's. False: the lock is not held. */
+/* Sets the owner that the folder's lock names; 0: none. Returns false if the lock is not held. */
 static bool is_held(const char *folder, pid_t *owner)
 {
     struct str path = STR_INIT;
@@ -114,7 +114,7 @@ static bool is_held(const char *folder, pid_t *owner)
     return held;
 }
 
-/* The number is nobody else's if its process still has the folder when it has been opened. */
+/* The process ID is the owner's if the process still has the folder after its pidfd was opened. */
 int guard_owner(const char *folder, pid_t *owner)
 {
     const struct timespec look_again = {.tv_nsec = 50000000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The supervisor's control socket answers. The folder's lock says who has it while nobody listens
- * there, and the file what it was when it was last written.
+ * The supervisor replies on its control socket. While nobody listens there, the folder's lock names
+ * its owner, and the state file has the last state written.
  */
 #include "supervise/job_state.h"
 
@@ -18,18 +18,18 @@
 #include "supervise/guard.h"
 #include "supervise/pidfd.h"
 
-#define STATE_BYTES (64 << 20) /* at most */
-#define STATUS_SECONDS 2.0     /* in which who is not frozen answers */
-#define STOP_SECONDS 1.0       /* after which who waits for the end looks whether it does */
-#define FROZEN_SECONDS 30.0    /* in which it has not answered then */
+#define STATE_BYTES (64 << 20) /* maximum */
+#define STATUS_SECONDS 2.0     /* in which a supervisor that is not stalled replies */
+#define STOP_SECONDS 1.0       /* between a client's checks for progress to the end */
+#define FROZEN_SECONDS 30.0    /* without a reply for so long, it counts as stalled */
 
-/* The parts of a state that others act upon. */
+/* The parts of a state that others act on. */
 struct state_facts {
-    pid_t pid; /* of the supervisor that wrote it */
+    pid_t pid; /* of the supervisor that wrote the state */
     bool is_over;
 };
 
-/* The one place where a state is read; a text that is none says nothing. */
+/* The only parser of states; an invalid text has no facts. */
 static struct state_facts state_parse(const struct str *state)
 {
     json_t *all = json_loads(str_text(state), 0, NULL);
@@ -55,8 +55,8 @@ static bool read_state(const char *folder, struct str *state)
 
 struct stop_request {
     const char *folder;
-    struct patience patience; /* without end: that is by `answered` */
-    double answered;          /* when it last did */
+    struct patience patience; /* without limit: `answered` decides */
+    double answered;          /* time of its last reply */
 };
 
 static void report_waiting(struct stop_request *stopping)
@@ -65,7 +65,7 @@ static void report_waiting(struct stop_request *stopping)
         patience_tell(&stopping->patience, "waiting for the job in %s to end", stopping->folder);
 }
 
-/* It is busy with ending, or stands still. */
+/* Returns whether the supervisor is busy ending rather than stalled. */
 static bool still_ends(void *context)
 {
     struct stop_request *stopping = context;
@@ -78,7 +78,7 @@ static bool still_ends(void *context)
     return time_now() < stopping->answered + FROZEN_SECONDS;
 }
 
-/* Stops a supervisor that does not listen: it begins, and is a shell yet, or is about to end. */
+/* Stops a supervisor that does not listen: it is still a shell that starts, or is about to end. */
 static bool stop_by_signal(struct stop_request *stopping, int owner)
 {
     struct pollfd wait = {.fd = owner, .events = POLLIN};
@@ -103,7 +103,7 @@ int job_state_ask(const char *folder, bool stop, struct str *state, struct error
     int code, owner = -1;
     bool is_over = true;
     pid_t pid = 0;
-    do { /* who was put off asks again */
+    do { /* retry a refused request */
         close_if_open(owner);
         code = control_ask(folder, request, &patience, state);
         owner = code ? guard_owner(folder, &pid) : -1;
@@ -115,7 +115,7 @@ int job_state_ask(const char *folder, bool stop, struct str *state, struct error
     else if (code && !read_state(folder, state))
         error_set(err, ERR_NOINPUT, "job directory %s: no tf-run was ever there", folder);
     else if (code && code != ERR_DENIED) {
-        /* Nobody answered for the state: it is final, or that of who has the folder. */
+        /* No reply gave the state: it must be final, or written by the folder's owner. */
         struct state_facts facts = state_parse(state);
         if (!facts.is_over && (!pid || facts.pid != pid))
             error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs in a job's folder, asked from outside: its supervisor (supervise/supervise.h) writes
- * its state there, and listens.
+ * Queries a job's folder from outside: its supervisor (supervise/supervise.h) writes its state
+ * there, and listens.
  */
 #ifndef TF_SUPERVISE_JOB_STATE_H
 #define TF_SUPERVISE_JOB_STATE_H
@@ -11,7 +11,7 @@
 
 #define JOB_STATE_NAME "run.json" /* in the folder; docs/supervise.md */
 
-/* The state, as JSON; or, to `stop` the job, ends it as TERM does and returns when it has ended,
+/* Gets the state, as JSON; with `stop`, ends the job as TERM does and returns when it has ended,
  * with its last state or none. ERR_NOINPUT: nothing ever ran there; ERR_UNAVAILABLE: its supervisor
  * has died; ERR_DENIED: it is another user's. */
 int job_state_ask(const char *folder, bool stop, struct str *state, struct error *err);

@@ -17,7 +17,7 @@
 #define EXEC_LOOKS 1000
 #define EMPTY_LOOKS 3
 
-/* Text of a file of the process's folder in /proc; it is over at the first that cannot be read. */
+/* Reads a file of the process's folder in /proc, up to the first read that fails. */
 static void read_file(const char *pid, const char *name, struct str *text)
 {
     char path[64], bytes[4096];
@@ -30,7 +30,7 @@ static void read_file(const char *pid, const char *name, struct str *text)
     close_if_open(fd);
 }
 
-/* Finds a field of proc_pid_stat(5), from the fourth on. False: it has none. */
+/* Gets a field of proc_pid_stat(5), from the fourth on. Returns false if it is missing. */
 static bool find_field(const struct str *stat, int field, unsigned long long *value)
 {
     const char *at = stat->n ? strrchr(str_text(stat), ')') : NULL;
@@ -39,18 +39,18 @@ static bool find_field(const struct str *stat, int field, unsigned long long *va
     return at && sscanf(at, "%llu", value) == 1;
 }
 
-/* How often it is worth while to look for an environment that was not to be read. In exec there is
- * no place for one at first, and the one that was opened may be the old one; then it has a place,
- * which is empty until it is written, as that of a program without any is for good. Such a program
- * has a place of its code, which comes last; a process in exec has none. Fields 26, 50 and 51:
- * where code begins, where the environment begins and ends. */
+/* Returns how often to retry an environment that was not readable. During exec, a process first has
+ * no environment, or still the old one; then it has one that is empty until it is written. A
+ * program started without any variables has an empty one for good, but it has a start of its code,
+ * which is set last; a process in exec has none. Fields 26, 50 and 51: start of the code, start and
+ * end of the environment. */
 static int looks_worth(const char *pid, struct str *text)
 {
     char path[64], program[2];
     unsigned long long code = 0, begin = 0, end = 0;
     snprintf(path, sizeof path, "/proc/%.20s/exe", pid);
     if (readlink(path, program, sizeof program) < 0)
-        return 0; /* a zombie, a thread of the kernel, another user's */
+        return 0; /* a zombie, a kernel thread, another user's process */
     read_file(pid, "stat", text);
     bool is_known =
         find_field(text, 26, &code) && find_field(text, 50, &begin) && find_field(text, 51, &end);
@@ -79,10 +79,9 @@ int marks_kill(const char *prefix, int signal,
         if (!isdigit((unsigned char)*entry->d_name))
             continue;
         pid_t pid = (pid_t)atol(entry->d_name);
-        int fd = pidfd_of(pid); /* first: from here on the number is nobody else's */
-        /* The environment as it was when the program began; empty of a zombie, and of what is
-         * another user's. A process in exec has none for a moment, in which it must not be passed
-         * over. */
+        int fd = pidfd_of(pid); /* first: from here on the ID cannot be reused */
+        /* The environment at program start; empty for a zombie, and for another user's process. A
+         * process in exec has none for a moment, during which it must not be missed. */
         read_file(entry->d_name, "environ", &environment);
         for (int i = 0; !environment.n && i < looks_worth(entry->d_name, &environment); i++) {
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descriptors of processes: a number of a process may become another's, a descriptor may not. By
- * system calls, as C libraries have had functions for them for a short time, or have none.
+ * Descriptors of processes: a process ID may be reused, a descriptor refers to one process. Uses
+ * system calls, as C libraries have these functions only since recently, or not at all.
  */
 #ifndef TF_SUPERVISE_PIDFD_H
 #define TF_SUPERVISE_PIDFD_H
@@ -10,8 +10,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* -1 with errno, as the system call: ESRCH if there is no such process. It is closed on exec, and
- * can be read from when the process has ended. */
+/* Returns -1 with errno, as the system call: ESRCH if there is no such process. The descriptor is
+ * closed on exec, and is readable once the process has ended. */
 static inline int pidfd_of(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);

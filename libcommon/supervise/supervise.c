@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The supervisor: the phases of a job, docs/supervise.md. All that is heard of, a signal, the end
- * of a child, what the watch sees, changes what is known of tasks; a table says what is due.
+ * The supervisor: the phases of a job, docs/supervise.md. Every event, a signal, the end of a
+ * child, a report of the watch, changes what is known of tasks; a table gives the due actions.
  */
 #include "supervise/supervise.h"
 
@@ -21,9 +21,9 @@
 #include "supervise/supervise_private.h"
 
 #define TICK_SECONDS 0.1
-#define SAME_SENDER_SECONDS 1.0 /* to the process and to its group, as timeout(1) does */
-#define KILLED_SECONDS 5.0      /* what does not end by then cannot be killed */
-#define LEAVING_SECONDS 1.0     /* in which a service that refuses a hook, as it ends, has ended */
+#define SAME_SENDER_SECONDS 1.0 /* to the process and its group, as timeout(1) sends */
+#define KILLED_SECONDS 5.0      /* a process that has not ended by then cannot be killed */
+#define LEAVING_SECONDS 1.0     /* in which a service that is ending and refuses a hook has ended */
 
 static void say_line(struct supervisor *s, const char *format, va_list arguments)
 {
@@ -52,7 +52,7 @@ void say_loss(struct supervisor *s, const char *format, ...)
 
 /* ---- phases ---- */
 
-enum who { NOBODY, WORKERS, SERVICES, ALL }; /* of tasks; workers are all but the services */
+enum who { NOBODY, WORKERS, SERVICES, ALL }; /* of tasks; workers are all except services */
 
 static bool is_one_of(const struct task *task, enum who who)
 {
@@ -100,7 +100,7 @@ void fail_with(struct supervisor *s, int result)
         s->result = result;
 }
 
-/* A hook that failed because a service died runs again when all were taken back. */
+/* A hook that failed because a service died runs again after all tasks were restarted. */
 static bool end_is_over(struct supervisor *s)
 {
     int status = s->hook_status > 0 ? s->hook_status : 0;
@@ -112,10 +112,10 @@ static bool end_is_over(struct supervisor *s)
     return true;
 }
 
-/* Each process that is to end is told to, and waited for; then the hook runs. */
+/* Tells each process that is to end in the phase, and waits for it; then the hook runs. */
 static const struct phase_rule {
-    const char *names[2];   /* before that, and from then on */
-    enum phase next, asked; /* what comes behind it; when the job is to end */
+    const char *names[2];   /* before the hook runs, and from then on */
+    enum phase next, asked; /* the phase that follows; the one if the job is to end */
     enum who ends;
     enum hook hook;
     bool needs_services; /* the hook does */
@@ -166,7 +166,7 @@ static bool has_ended(struct supervisor *s)
         return false;
     if (!s->hooked) {
         if (s->phase == PHASE_OVER)
-            watch_end(s); /* which looks once more how far the job has come */
+            watch_end(s); /* which reads the job's progress a last time */
         s->hooked = true;
         s->phase_name = rule->names[1];
         s->hook_status = -1;
@@ -176,8 +176,8 @@ static bool has_ended(struct supervisor *s)
     }
     bool is_done = any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone);
     switch (s->phase) {
-    case PHASE_RUN: /* A service that was lost is there again before the hook that needs it.
-                     * Services alone have no end. */
+    case PHASE_RUN: /* A lost service is restarted before the hook that needs it. Services alone
+                     * have no end. */
         return s->why ||
                ((is_done || any(s, ALL, has_led)) && (services_run(s) || !s->hooks[HOOK_END]));
     case PHASE_SAVE:
@@ -211,7 +211,7 @@ void stop_with(struct supervisor *s, const char *why, int result)
         process_signal(&s->hook, SIGKILL);
 }
 
-/* Asked twice, it kills. A job that is at its end already has a result of its own. */
+/* A second request kills. A job that is already at its end keeps its own result. */
 static void ask_to_stop(struct supervisor *s, int number, pid_t from)
 {
     int result = s->phase < PHASE_END || s->why ? 128 + number : 0;
@@ -229,9 +229,9 @@ static void ask_to_stop(struct supervisor *s, int number, pid_t from)
         enter(s, PHASE_OVER);
 }
 
-/* ---- the whole ---- */
+/* ---- the main loop ---- */
 
-/* One that was killed has let the lock go, which the next one takes. */
+/* Replaces a guard that was killed; its successor takes the lock that it released. */
 static void look_at_guard(struct supervisor *s, struct error *err)
 {
     struct guard_options guard = {.owner = getpid(), .folder = s->folder, .cleanup = s->cleanup};
@@ -242,7 +242,7 @@ static void look_at_guard(struct supervisor *s, struct error *err)
     s->guard_at = time_now();
 }
 
-/* Another `stop` waits, too, and kills nothing. */
+/* A repeated `stop` waits, too, and kills nothing. */
 static const char *answer_request(void *context, const char *request)
 {
     struct supervisor *s = context;
@@ -281,7 +281,7 @@ static int open_all(struct supervisor *s, struct error *err)
 {
     struct error unheard = ERROR_INIT;
     s->signals = open_signals();
-    unsetenv(MARK_NAME); /* of another supervisor, lest it kills the guard */
+    unsetenv(MARK_NAME); /* another supervisor's, lest it kill the guard */
     if (supervise_read(s, err))
         return err->code;
     if (s->signals < 0 || pipe2(s->lifeline, O_CLOEXEC) ||
@@ -294,8 +294,8 @@ static int open_all(struct supervisor *s, struct error *err)
     return err->code;
 }
 
-/* The socket goes with the guard, so while the folder is still ours; who waits there hears when all
- * is over. */
+/* The guard removes the socket, while the folder is still locked; clients that wait there get a
+ * reply when everything has ended. */
 static void run(struct supervisor *s)
 {
     struct error ignored = ERROR_INIT;
@@ -315,7 +315,7 @@ static void run(struct supervisor *s)
     }
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
-    for (bool done = false; !done && !ignored.code;) { /* one that stands still is replaced, too */
+    for (bool done = false; !done && !ignored.code;) { /* a stalled guard is replaced, too */
         s->guard_at = 0;                               /* at once: there is work for it */
         look_at_guard(s, &ignored);
         done = guard_release(s->guard);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs the tasks of a job as its parent: starts them, starts again what died, ends all in good
- * order. A file says what a task is, and what is done about its end (docs/supervise.md); the
- * supervisor knows nothing of graphs and checkpoints.
+ * Runs the tasks of a job as their parent: starts them, restarts those that died, and ends all in
+ * order. A file describes each task and what to do when it ends (docs/supervise.md); the supervisor
+ * knows nothing of graphs and checkpoints.
  *
- * Every task has a session of its own, so that a terminal's signals meet the supervisor only. All
- * that a task leaves behind is killed with it: the supervisor is the parent of orphans, and finds
+ * Every task has a session of its own, so that a terminal's signals reach only the supervisor. All
+ * processes that a task leaves behind are killed with it: the supervisor adopts orphans, and finds
  * them by a mark in their environment. Its guard (supervise/guard.h) does the same for the
  * supervisor.
  */
@@ -17,22 +17,22 @@
 
 struct supervise_options {
     const char *path;                             /* of the tasks' file */
-    const char *program;                          /* that is a guard with --guard */
+    const char *program;                          /* a program that becomes a guard with --guard */
     void (*say)(void *context, const char *text); /* to the user, without a newline */
-    void (*tick)(void *context);                  /* now and then, ten times a second or more */
-    /* How far the job is; NULL: something else is about to be written to the terminal. */
+    void (*tick)(void *context);                  /* called at least ten times a second */
+    /* Shows the job's progress; NULL: something else is about to be written to the terminal. */
     void (*progress)(void *context, const struct watch_state *state);
     void *context;
 
     int (*watch)(const struct watch_options *options, struct error *err); /* ps/watch.h */
-    /* The incarnation of a task that the watch saw last, by which news of it are told from those of
-     * the next one. */
+    /* Returns the incarnation of a task that the watch saw last, which distinguishes reports about
+     * it from those about the next one. */
     uint64_t (*incarnation)(const char *job_folder, const char *task);
 };
 
-/* Runs the job. Its exit status is err->code, without a text when the job's own lines said why.
- * ERR_NOINPUT, ERR_DATA of the file; ERR_RETRY: another one has the job's folder; ERR_OS. Blocks
- * signals in the process, for good. */
+/* Runs the job. err->code is its exit status, without a text if the job's own lines have said why.
+ * ERR_NOINPUT, ERR_DATA for the file; ERR_RETRY: the job's folder is in use; ERR_OS. Leaves signals
+ * blocked in the process. */
 int supervise(const struct supervise_options *options, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes: how they begin, and how the end of each is heard of.
+ * Processes: how they are started, and how their ends are noticed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "supervise/guard.h"
 #include "supervise/supervise_private.h"
 
-#define LIFELINE 8 /* the descriptor that children get it as */
+#define LIFELINE 8 /* descriptor number of the parent-death pipe in children */
 
 /* ---- beginning ---- */
 
@@ -59,7 +59,7 @@ static bool belongs_to_a_living(void *context, pid_t pid, const char *mark)
     return pid == getpid();
 }
 
-/* A process that has ended keeps its number, which is its group's, until it is waited for. */
+/* A process that has ended keeps its ID, which is also its group's, until it is waited for. */
 static bool wait_for_all(struct supervisor *s)
 {
     siginfo_t info = {0};
@@ -77,7 +77,7 @@ static bool wait_for_all(struct supervisor *s)
     return any;
 }
 
-/* Processes that they left behind are killed before anybody hears of their ends. */
+/* Processes that they left behind are killed before their ends are reported. */
 void reap(struct supervisor *s)
 {
     char prefix[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of tasks: a word a line and what it is set to. docs/supervise.md describes it.
+ * The file of tasks: each line a word and its value. docs/supervise.md describes it.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define RESTARTS_MOST 1000000
 
-/* ---- what words are set to ---- */
+/* ---- values of words ---- */
 
 /* 5, or 5/1h */
 static bool set_budget(void *target, const char *text)

@@ -10,7 +10,7 @@
 
 #include "supervise/supervise_private.h"
 
-/* A line for each task, to be read. */
+/* Opens a table for reading, with a line for each task. */
 static int open_table(const struct supervisor *s)
 {
     int fd = memfd_create("tasks", MFD_CLOEXEC);
@@ -23,7 +23,7 @@ static int open_table(const struct supervisor *s)
     return fd;
 }
 
-/* False: there is none, or it cannot be run. */
+/* Returns false if there is no such hook, or it cannot be run. */
 bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
 {
     struct arena arena = ARENA_INIT;
@@ -57,7 +57,7 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
     return s->hook.pid;
 }
 
-/* Lines of the hook `restart`: "step 300" is where it goes on, another one is for the user. */
+/* Reads the hook `restart`: "step 300" is where the job continues; the rest is for the user. */
 void hook_ended(struct supervisor *s, struct process *hook, int status)
 {
     char said[4 * TEXT_BYTES] = "", *rest = said, *line;
@@ -74,8 +74,8 @@ void hook_ended(struct supervisor *s, struct process *hook, int status)
     s->hook_out = -1;
 }
 
-/* A hook that somebody killed runs again: a signal to our group meets one that has no session of
- * its own yet. */
+/* A hook that was killed runs again: a signal to our process group also reaches a hook that has no
+ * session of its own yet. */
 bool hook_begins_again(struct supervisor *s, enum hook kind)
 {
     return s->hook_status > 128 && !s->killed_at && s->hook_tries++ < HOOK_TRIES &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who stands still: the feed command of a job that comes no further; and who is to end, and does
- * not: a task that was told to, or has left the job, and a hook, which is to end from its
- * beginning on. The user hears who it is, and who is to end is not waited for without end.
+ * Stalled processes: the feed command of a job without progress; and processes that are to end but
+ * do not: a task that was told to end, or has left the job, and any hook from its start on. The
+ * user is told which it is, and the wait for it is limited.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,17 +15,17 @@
 
 #include "supervise/supervise_private.h"
 
-#define NEWS_SECONDS 5.0 /* until the user hears of it; then twice as long each time */
-#define LOOK_SECONDS 1.0 /* between two looks whether it stands still */
-#define STOPPED_PART 0.5 /* of the timeout: how long it may */
-#define KILL_SECONDS 2.0 /* from TERM, which it may have had before, to KILL */
+#define NEWS_SECONDS 5.0 /* until the user is told; then twice as long each time */
+#define LOOK_SECONDS 1.0 /* between two checks whether a process is stopped */
+#define STOPPED_PART 0.5 /* of the timeout: how long it may be stopped */
+#define KILL_SECONDS 2.0 /* from TERM, possibly an earlier one, to KILL */
 #define GRACE_TIMEOUTS                                                                             \
     10 /* the time of `grace`, where the file does not say, in those of `timeout` */
 #define STAT_BYTES 1024
 
-/* ---- who stands still ---- */
+/* ---- stopped processes ---- */
 
-/* proc_pid_stat(5): the third field and the sixth. */
+/* Parses proc_pid_stat(5): the third field and the sixth. */
 static bool is_stopped_in(const char *pid, long session)
 {
     char path[64], text[STAT_BYTES], state;
@@ -37,7 +37,7 @@ static bool is_stopped_in(const char *pid, long session)
     return at && sscanf(at, ") %c %*d %*d %ld", &state, &of) == 2 && of == session && state == 'T';
 }
 
-/* Returns whether one of its session is. */
+/* Checks whether a process of its session is stopped. */
 static void look_whether_stopped(struct process *process, double now)
 {
     struct lateness *late = &process->late;
@@ -60,7 +60,7 @@ static void look_whether_stopped(struct process *process, double now)
         late->stopped_at = now;
 }
 
-/* ---- what is done about it ---- */
+/* ---- handling of late processes ---- */
 
 static void end_process(struct supervisor *s, struct process *process, const char *name)
 {
@@ -68,7 +68,7 @@ static void end_process(struct supervisor *s, struct process *process, const cha
     say(s, "%s (pid %ld) has not ended in %.0f s: killed", name, (long)process->pid,
         time_now() - late->since);
     if (process == &s->hook)
-        s->hook_tries = HOOK_TRIES; /* it would be no quicker */
+        s->hook_tries = HOOK_TRIES; /* it would be no faster */
     process_signal(process, SIGTERM);
     process_signal(process, SIGCONT);
     late->kill_at = time_now() + KILL_SECONDS;
@@ -89,7 +89,7 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     } else if (!late->kill_at && now >= end) {
         end_process(s, process, name);
     } else if (now >= stop_ends) {
-        /* The hook's work is done again; a task has done it already, or does it when it goes on. */
+        /* A hook is repeated; a task has done its work already, or does it once continued. */
         bool again = process == &s->hook;
         say(s, "%s (pid %ld) stands still, stopped by a signal: %s", name, (long)late->stopped,
             again ? "killed" : "continued");
@@ -103,7 +103,7 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     }
 }
 
-/* A worker that has lost its feed command is started again with another one. */
+/* A worker that has lost its feed command is restarted with a new one. */
 static void end_feed(struct supervisor *s, struct task *task)
 {
     struct lateness *late = &task->feeder.late;
@@ -113,8 +113,8 @@ static void end_feed(struct supervisor *s, struct task *task)
     process_signal(&task->feeder, SIGKILL);
 }
 
-/* A worker waits for its feeds without end, and looks like one that works long: where the job comes
- * no further, a feed command that was stopped is named, and after a while killed. */
+/* A worker waits for feeds without limit, and then looks like one that computes long. If the job
+ * makes no progress, a stopped feed command is reported, and after a while killed. */
 static void look_at_feeds(struct supervisor *s)
 {
     double now = time_now();

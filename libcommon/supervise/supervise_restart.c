@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done about tasks that died. A task that loses another one dies, too: so all that died
- * about the same time are looked at together, and the one that is most likely the cause is named.
+ * Handling of tasks that died. A task that loses another task dies, too: so deaths at about the
+ * same time are considered together, and the most likely cause is named.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,9 +10,9 @@
 
 #include "supervise/supervise_private.h"
 
-#define SETTLE_SECONDS 0.3 /* within which the end of others is heard of */
+#define SETTLE_SECONDS 0.3 /* in which the ends of other tasks become known */
 
-/* Gives up: from now on nothing is started again. */
+/* Gives up: from now on nothing is restarted. */
 void give_up(struct supervisor *s, struct task *task, const char *after)
 {
     char cause[TEXT_BYTES];
@@ -26,9 +26,9 @@ void give_up(struct supervisor *s, struct task *task, const char *after)
 
 /* ---- the budget ---- */
 
-/* As often as the budget allows, after a pause that grows with the lives in turn that were brief.
- * The user is told what for: "worker:1 (pid 4123) killed by signal 9 at step 211;", of all together
- * when they are. */
+/* Restarts as often as the budget allows, after a pause that grows with consecutive brief lives.
+ * Tells the user the reason: "worker:1 (pid 4123) killed by signal 9 at step 211;", at once, or, if
+ * all are restarted, when they are. */
 static void restart(struct supervisor *s, struct task *task, bool all)
 {
     static const double pauses[] = {0, 0, 1, 2, 4, 8};
@@ -60,10 +60,10 @@ static void restart(struct supervisor *s, struct task *task, bool all)
     task_plan(task, s->pause);
 }
 
-/* ---- who is it ---- */
+/* ---- the likely cause ---- */
 
-/* One that was killed is rather the cause than one that ended by itself, a service rather than one
- * that uses it; otherwise the first. */
+/* Returns whether a is the likelier cause: a killed task before one that ended by itself, a service
+ * before one that uses it; otherwise the first to die. */
 static bool is_rather(const struct task *a, const struct task *b)
 {
     int of_a = 2 * was_killed(a->life.code) + a->service;
@@ -71,7 +71,7 @@ static bool is_rather(const struct task *a, const struct task *b)
     return of_a != of_b ? of_a > of_b : a->life.died_at < b->life.died_at;
 }
 
-/* NULL: nobody has died, or the end of others may be about to be heard of. */
+/* Returns NULL if no task has died, or the ends of others may soon become known. */
 static struct task *find_culprit(const struct supervisor *s, bool *takes_all_back)
 {
     struct task *worst = NULL;
@@ -87,7 +87,7 @@ static struct task *find_culprit(const struct supervisor *s, bool *takes_all_bac
     return time_now() >= first + SETTLE_SECONDS ? worst : NULL;
 }
 
-/* One death at a time: the hook is about one, and says whether that will do. */
+/* Handles one death at a time: the hook is for one task, and says whether that suffices. */
 void settle_deaths(struct supervisor *s)
 {
     bool all = s->phase == PHASE_END;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of the job, in a file that appears whole.
+ * The state of the job, in a file that is replaced atomically.
  */
 #include <jansson.h>
 #include <stdlib.h>

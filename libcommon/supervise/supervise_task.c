@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One task: its files, its feed command, its beginning and its end.
+ * One task: its files, its feed command, its start and its end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 #include "supervise/supervise_private.h"
 
-#define FEEDER_SECONDS 1.0 /* a feed command has to end in, once it is told to */
-#define BRIEF_SECONDS 3.0  /* who lives less long lacks something */
+#define FEEDER_SECONDS 1.0 /* for a feed command to end once told to */
+#define BRIEF_SECONDS 3.0  /* a task that lives shorter lacks something */
 
 bool task_is_busy(const struct task *task)
 {
@@ -32,8 +32,8 @@ void task_plan(struct task *task, double pause)
     task->start_at = task->asked = time_now() + pause;
 }
 
-/* The pipe's writing end stays open here, too: the task sees the end of its stdin only when the
- * supervisor knows that the feed command has ended well. */
+/* The supervisor keeps the pipe's writing end open, too: the task sees the end of its stdin only
+ * once the supervisor knows that the feed command has ended well. */
 static int start_both(struct supervisor *s, struct task *task, struct spawn how)
 {
     int ends[2], failed = 0;
@@ -51,8 +51,8 @@ static int start_both(struct supervisor *s, struct task *task, struct spawn how)
     return failed;
 }
 
-/* JOB_HOW: is it the first start, another one of this task alone, or of all? One that cannot be
- * started has ended. */
+/* Sets JOB_HOW: first start, restart of this task alone, or of all. A task that cannot be started
+ * counts as ended. */
 static void task_start(struct supervisor *s, struct task *task)
 {
     char start[32], how[32];
@@ -69,7 +69,7 @@ static void task_start(struct supervisor *s, struct task *task)
     if (task->errors && spawn.err >= 0)
         task->began = lseek(spawn.err, 0, SEEK_END);
     if (!task->starts)
-        task->repeated = task->began; /* an earlier job's */
+        task->repeated = task->began; /* written by an earlier job */
     task->starts++;
     task->start_at = 0;
     task->incarnation = s->folder ? s->options.incarnation(s->folder, task->name) : 0;
@@ -95,7 +95,7 @@ static void end_feeder(struct task *task)
     task->life.kill_feeder_at = time_now() + FEEDER_SECONDS;
 }
 
-/* One whose stdin is held, such as an ssh, ends in good order when that ends. */
+/* A task whose stdin is held, such as an ssh, ends in order when its stdin is closed. */
 void task_tell_to_end(struct task *task)
 {
     task->start_at = 0;
@@ -119,7 +119,7 @@ void task_kill(struct task *task)
     task->life.kill_feeder_at = time_now();
 }
 
-/* A task that was told to end, and did, ends as by the signal that told it. */
+/* Returns whether a task that was told to end has ended by that signal. */
 static bool is_stopped(const struct life *life, int status)
 {
     return life && life->told_to_end && status == 128 + SIGTERM;
@@ -135,8 +135,8 @@ static void describe(char text[ENDED_BYTES], const struct life *life, int status
         snprintf(text, ENDED_BYTES, status ? "exit %d" : "done%.0d", status);
 }
 
-/* The output of a killed command is no feed: the task must not take it for one. One that was told
- * to end, or that writes to nobody any more, has not been lost. */
+/* The task must not take the truncated output of a killed command for a whole feed. A command that
+ * was told to end, or that writes to a closed pipe, counts as well ended. */
 void feeder_ended(struct supervisor *s, struct process *process, int status)
 {
     struct task *task = process->task;
@@ -156,9 +156,9 @@ void feeder_ended(struct supervisor *s, struct process *process, int status)
     }
 }
 
-/* A task that was told to end and could not do it well has lost something, its last checkpoint
- * perhaps: that is the job's result then, and not that it was asked to end. It is no failure that
- * others are gone, as they were told to end as well. */
+/* A task that was told to end and failed to end well has lost something, perhaps its last
+ * checkpoint: that becomes the job's result, instead of the request to end. A failure because other
+ * tasks are gone does not count, as they were told to end as well. */
 static void could_not_end(struct supervisor *s, struct task *task)
 {
     char cause[TEXT_BYTES];
@@ -169,8 +169,8 @@ static void could_not_end(struct supervisor *s, struct task *task)
     fail_with(s, task->life.code);
 }
 
-/* One that ends with `absent` has found nobody where it is to run: that may change, and the next
- * start is no other one. */
+/* A task that ends with `absent` could not reach its host: that may change, and the next start
+ * counts as the same. */
 void task_ended(struct supervisor *s, struct process *process, int status)
 {
     struct task *task = process->task;

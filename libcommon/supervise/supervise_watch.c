@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leases: a thread does what tf-ps watch does, and what it sees is looked at here, under the lock.
+ * Leases: a thread does what tf-ps watch does, and its reports are handled here, under the lock.
  */
 #include <math.h>
 #include <signal.h>
@@ -11,12 +11,12 @@
 
 #include "supervise/supervise_private.h"
 
-#define OVERDUE_FACTOR 4 /* times the timeout: who takes another's place may read much first */
-#define NEWS_SECONDS 1.0 /* who is not there for less is no news */
+#define OVERDUE_FACTOR 4 /* of the timeout: a replacement may have much to read first */
+#define NEWS_SECONDS 1.0 /* a shorter absence is not reported */
 
-/* ---- what it sees ---- */
+/* ---- reports of the watch ---- */
 
-/* Why a task of another host is not there: what ssh said last, or what the watch says. */
+/* Returns why a task of another host is missing: the last words of ssh, or the watch's reason. */
 static const char *reason_of(const struct task *task, const char *why, char words[TEXT_BYTES])
 {
     if (!task->host)
@@ -29,8 +29,8 @@ static const char *reason_of(const struct task *task, const char *why, char word
     return words;
 }
 
-/* "5 of 6 ready; waiting for worker:3 on node4: ssh: Connection timed out, 22 s left", when it is
- * news: another reason, or that it is the last one. */
+/* Tells "5 of 6 ready; waiting for worker:3 on node4: ssh: Connection timed out, 22 s left" if it
+ * is news: a new reason, or the last missing task. */
 static void tell_who_is_missing(struct supervisor *s, struct task *task, const char *why)
 {
     char words[TEXT_BYTES], news[TEXT_BYTES];
@@ -46,8 +46,8 @@ static void tell_who_is_missing(struct supervisor *s, struct task *task, const c
     memcpy(task->told, news, sizeof news);
 }
 
-/* The watch's word on a process that was not heard of since it was started may be about the one
- * before. A process that stands still before anybody heard of it is missed by no lease. */
+/* A report on a process that was not heard of since its start may be about its predecessor. A
+ * process that stalls before it was first heard of has no lease that could expire. */
 static void look_at_running(struct supervisor *s, struct task *task, const struct watch_task *seen)
 {
     double since = fmax(seen->heard, task->main.since), age = time_now() - task->main.since;
@@ -59,7 +59,7 @@ static void look_at_running(struct supervisor *s, struct task *task, const struc
         task->told[0] = '\0';
     }
     if (seen->left && seen->incarnation > task->incarnation)
-        late_begin(&task->main); /* also one that came and left between two looks */
+        late_begin(&task->main); /* also a task that came and left between two reports */
     if (!late && !(seen->silent && (heard || age > s->timeout)))
         return;
     snprintf(task->life.why, sizeof task->life.why, "silent for %.1f s", time_now() - since);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a task has said, on its stderr: why it ended, and what the user is to hear at once.
+ * The stderr of a task: why it ended, and lines to show the user at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 
 #include "supervise/supervise_private.h"
 
-#define TAIL_BYTES 4096 /* that are looked at */
+#define TAIL_BYTES 4096 /* examined at the end */
 
-/* Reads from a place of the file on. Returns how many bytes there are. */
+/* Reads from an offset of the file on. Returns the number of bytes. */
 static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYTES + 1])
 {
     size_t n = task->errors ? file_read_part(task->errors, at, bytes, TAIL_BYTES) : 0;
@@ -18,7 +18,7 @@ static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYT
     return n;
 }
 
-/* The last that the task's last process has written: what others wrote is no cause of its end. */
+/* Reads the last output of the task's last process: other output is no cause of its end. */
 static size_t read_last(const struct task *task, char bytes[TAIL_BYTES + 1])
 {
     struct stat file;
@@ -29,7 +29,7 @@ static size_t read_last(const struct task *task, char bytes[TAIL_BYTES + 1])
     return read_errors(task, at > task->began ? at : task->began, bytes);
 }
 
-/* The last line, but rather one of a tool than what a shell says of those that ended with it. */
+/* Gets the last line, preferring one of a tool to a shell's remark about processes that ended. */
 void task_last_words(const struct task *task, char text[TEXT_BYTES])
 {
     char tail[TAIL_BYTES + 1], *rest = tail, *line;
@@ -45,7 +45,7 @@ void task_last_words(const struct task *task, char text[TEXT_BYTES])
     snprintf(text, TEXT_BYTES, "%s", tool ? tool : last);
 }
 
-/* Prints the lines of a job that ends, as they are. */
+/* Prints the last lines of a task unchanged when the job ends. */
 void task_last_lines(struct supervisor *s, const struct task *task)
 {
     char tail[TAIL_BYTES + 1];
@@ -58,7 +58,7 @@ void task_last_lines(struct supervisor *s, const struct task *task)
         s->options.say(s->options.context, tail + n);
 }
 
-/* "killed by signal 9", or the last thing that it said. */
+/* Gets "killed by signal 9", or the last line of its output. */
 void task_cause(const struct task *task, char text[TEXT_BYTES])
 {
     const struct life *life = &task->life;
@@ -71,7 +71,7 @@ void task_cause(const struct task *task, char text[TEXT_BYTES])
                  *life->fed ? ", fed by a command that ended with " : "", life->fed);
 }
 
-/* Whole lines that have been written since, and hold a text of `repeats`. */
+/* Shows new whole lines that contain a text of `repeats`. */
 void task_repeat(struct supervisor *s, struct task *task)
 {
     char bytes[TAIL_BYTES + 1], *line = bytes, *end;
@@ -81,7 +81,7 @@ void task_repeat(struct supervisor *s, struct task *task)
     size_t n = read_errors(task, task->repeated, bytes);
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        /* The text begins at the first of the lines in `repeats` that it holds. */
+        /* The shown text begins at the first line of `repeats` that is found. */
         const char *repeated = NULL;
         for (const char *text = task->repeats; text && !repeated; text = strchr(text, '\n')) {
             text += *text == '\n';

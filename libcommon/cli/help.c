@@ -18,7 +18,7 @@ void option_synopsis(const struct option_row *row, char *text, size_t n)
                  row->argument ? row->argument : "");
 }
 
-/* The rows of a table that are shown: those that a verb takes (NULL: all). */
+/* The rows of a table to be shown: those that a verb takes (NULL: all). */
 struct help_view {
     const struct option_table *table;
     const struct option_verb *verb;
@@ -41,7 +41,7 @@ static int widest(const struct help_view *view, const struct option_row *rows, i
     return width;
 }
 
-/* Two columns: lines of the second are aligned. */
+/* Prints two columns; further lines of the second are aligned. */
 static void print_columns(const char *text, const char *help, int width, FILE *out)
 {
     fprintf(out, "  %-*s", width, text);
@@ -139,9 +139,9 @@ void options_help(const struct option_table *table, const char *name, FILE *out)
         fputc('\n', out);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
-/* The words of a list, behind those that are there. */
+/* Prints the words of a list, after those that are already printed. */
 static void print_words(const char *list, bool is_first, FILE *out)
 {
     int n;

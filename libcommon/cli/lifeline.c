@@ -28,7 +28,7 @@ static void *watch_lifeline(void *argument)
     (void)argument;
     do {
         struct pollfd wait = {.fd = lifeline, .events = POLLIN};
-        poll(&wait, 1, -1); /* it may not block for reading */
+        poll(&wait, 1, -1); /* the descriptor may be non-blocking */
         n = read(lifeline, bytes, sizeof bytes);
     } while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
     atomic_store(&has_ended, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lifeline: a pipe whose other end a parent holds as long as it wants its children to live. When
- * the parent ends, however it does, the pipe does, too.
+ * A parent-death pipe: a parent holds its other end as long as its children shall live. When the
+ * parent ends, for whatever reason, the pipe is closed.
  */
 #ifndef TF_CLI_LIFELINE_H
 #define TF_CLI_LIFELINE_H
@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 
-/* At the end of the descriptor the process gets a SIGTERM, and a SIGKILL if it still lives `grace`
- * seconds later. Bytes written to it mean nothing. ERR_USAGE: no open descriptor; ERR_OS. */
+/* At the descriptor's end the process gets SIGTERM, and SIGKILL if it still lives `grace` seconds
+ * later. Bytes written to the pipe are ignored. ERR_USAGE: not an open descriptor; ERR_OS. */
 int lifeline_hold(int fd, double grace, struct error *err);
 
-/* Returns whether it has ended: then all who hold it are ending, not this process alone.
- * Thread-safe. */
+/* Returns whether the pipe was closed: then all processes that hold it are ending, not only this
+ * one. Thread-safe. */
 bool lifeline_has_ended(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manual pages in roff's man macros. Text is escaped: a backslash, a hyphen that must stay one, and
- * a dot or quote that would start a request at the beginning of a line.
+ * Manual pages in roff's man macros. Text is escaped: backslashes, hyphens that must stay hyphens,
+ * and dots or quotes that would start a request at the beginning of a line.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ static int wrong(const char *name, const char *value, const char *wanted, struct
     return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
 }
 
-/* The text is a number, perhaps with one of `units` behind it, that is only too large. */
+/* Reports a bad value, and whether it is a number, maybe with one of `units`, but too large. */
 static int wrong_number(const char *name, const char *value, const char *units, const char *wanted,
                         struct error *err)
 {
@@ -60,9 +60,8 @@ int option_set(const struct option_row *row, const char *name, const char *value
         *(const char **)row->target = value ? value : "";
         return 0;
     case OPTION_LIST:
-        /* Empty items are refused: "a,,b" is a slip, and an empty name would fail later and less
-         * clearly.
-         */
+        /* Empty items are refused: "a,,b" is probably a mistake, and an empty name would fail later
+         * and less clearly. */
         for (const char *start = value;;) {
             const char *end = strchrnul(start, ',');
             if (end == start)
@@ -91,7 +90,7 @@ static int set_from_variable(const struct option_row *row, const char *variable,
                              struct error *err)
 {
     if (row->type == OPTION_FLAG) {
-        /* These are the words for false and true that people write in environment variables. */
+        /* The words for false and true that are usual in environment variables. */
         static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
         int truth = -1;
         for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)

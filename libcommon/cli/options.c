@@ -21,20 +21,20 @@ const struct option_row options_builtin[] = {
 
 struct option_parser {
     const struct option_table *table;
-    int argc, next; /* next: the argument after the one in work */
+    int argc, next; /* next: index after the current argument */
     char **argv;
-    enum option_source *given; /* per row of the table */
+    enum option_source *given; /* by row of the table */
     struct error *err;
 };
 
-/* The row that a name on the command line stands for. */
+/* The row that a name on the command line matches. */
 struct match {
     const struct option_row *row;   /* NULL: nothing */
-    const struct option_row *other; /* a second row that a prefix fits, or NULL */
+    const struct option_row *other; /* a second row with this prefix, or NULL */
     bool off;                       /* "--no-name" */
 };
 
-/* 2: the whole name, 1: a prefix of it, 0: neither. */
+/* Returns 2 for the whole name, 1 for a prefix of it, 0 otherwise. */
 static int compare(const char *name, const char *text, size_t n)
 {
     if (strncmp(name, text, n) != 0)
@@ -42,8 +42,8 @@ static int compare(const char *name, const char *text, size_t n)
     return name[n] ? 1 : 2;
 }
 
-/* Takes row into the match if text[0..n) names it. True for the whole name, which ends the search.
- */
+/* Adds row to the match if text[0..n) names it. Returns true for a whole name, which ends the
+ * search. */
 static bool consider(struct match *match, const struct option_row *row, const char *text, size_t n)
 {
     bool off = false;
@@ -73,7 +73,7 @@ static struct match find_long(const struct option_table *table, const char *text
     return match;
 }
 
-/* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
+/* Sets a row, taking the value from the next argument if `value` is NULL and one is needed. */
 static int set_option(struct option_parser *parse, const struct option_row *row, const char *shown,
                       const char *value, bool on)
 {
@@ -155,7 +155,7 @@ static bool is_operand(const char *text)
     return isdigit((unsigned char)text[1]) || (text[1] == '.' && isdigit((unsigned char)text[2]));
 }
 
-/* Answers --help and its like as soon as it is met: it must work beside whatever else is wrong. */
+/* Handles --help and the like as soon as it is found: it must work whatever else is wrong. */
 static bool answer(const struct option_parser *parse, const char *verb)
 {
     const struct option_table *table = parse->table;

@@ -14,7 +14,7 @@ struct output {
 
 static struct output outputs[OUTPUTS_MAX];
 
-/* SIGABRT is what assertions and libraries end with; SIGPIPE may come from another output. */
+/* SIGABRT is raised by assertions and libraries; SIGPIPE may come from another output. */
 static const int ending_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                      SIGPIPE, SIGABRT, SIGXCPU, SIGALRM};
 
@@ -36,7 +36,7 @@ int output_open(const char *path, struct output **opened, int *fd, struct error 
     struct output *output = outputs;
     while (output->is_open)
         BUG_ON(++output == outputs + OUTPUTS_MAX);
-    /* Leaves alone what is ignored (nohup) and what the tool has taken for itself. */
+    /* Leave alone signals that are ignored (nohup) or that the tool handles itself. */
     static bool caught;
     if (!caught && !atexit(output_unlink_all)) /* libraries may call exit, too */
         caught = true;

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #define DRAW_EVERY_SECONDS 0.1
-#define RATE_AFTER_SECONDS 0.001 /* before that, a rate says nothing */
+#define RATE_AFTER_SECONDS 0.001 /* earlier, a rate is meaningless */
 #define WIDTH_UNKNOWN 80
 
-/* The terminal that holds an unfinished line. One process draws one. */
+/* The terminal with an unfinished line. A process draws one line at a time. */
 static FILE *line_on;
 
 void progress_start(struct progress *progress, bool shown, FILE *out, const char *unit,

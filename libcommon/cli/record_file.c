@@ -47,7 +47,7 @@ int record_file_probe(const char *path, struct error *err)
     struct output *output;
     struct stat old;
     int fd;
-    /* opened and closed, a named pipe would have ended for its reader */
+    /* opening and closing a named pipe would end it for its reader */
     if (!stat(path, &old) && S_ISFIFO(old.st_mode))
         return 0;
     int code = tool_check_stream_path(path, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file of records that a tool writes beside its output: whole, or not at all.
+ * A file of records that a tool writes beside its output: it appears whole or not at all.
  */
 #ifndef TF_CLI_RECORD_FILE_H
 #define TF_CLI_RECORD_FILE_H
@@ -14,22 +14,22 @@ struct record_file {
     char *path; /* of a file in a folder */
 };
 
-/* The path must stay as long as the file. Errors as of output_open. */
+/* The path must outlive the file. Errors as of output_open. */
 int record_file_open(struct record_file *file, const struct tool *tool, const char *path,
                      struct error *err);
 
-/* Opens like record_file_open; in a folder each process writes a file of its own, and "name/" makes
- * the folder. */
+/* Like record_file_open; if the path is a folder each process writes a file of its own in it, and
+ * "name/" creates the folder. */
 int record_file_open_in(struct record_file *file, const struct tool *tool, const char *path,
                         struct error *err);
 
-/* A path that cannot be written is better known now than after an hour of training. */
+/* Checks that a path can be written, now rather than after an hour of training. */
 int record_file_probe(const char *path, struct error *err);
 
-/* Ends the stream and gives it its name. */
+/* Ends the stream and gives the file its name. */
 int record_file_commit(struct record_file *file, struct error *err);
 
-/* Leaves no trace of it. */
+/* Removes the file. */
 void record_file_discard(struct record_file *file);
 
 #endif

@@ -21,22 +21,22 @@
 
 #define LINE_BYTES (ERROR_TEXT_BYTES + 256)
 #define PROVENANCE_BYTES 1024
-#define LAST_WORDS_MS 200 /* that a line of a tool which was asked to end waits for a reader */
+#define LAST_WORDS_MS 200 /* how long a line of a tool that was asked to end waits for a reader */
 
 bool tool_quiet;
 int tool_verbose;
 const char *tool_output;
 
-static const char *tool_name = "tf-tools"; /* for handlers, which get no context */
+static const char *tool_name = "tf-tools"; /* for signal handlers, which get no context */
 
 const char *tool_own_name(void)
 {
     return tool_name;
 }
 
-static int reported; /* the status that the error line stands for; 0: there was none */
+static int reported; /* the status that the error line was printed for; 0: none was */
 
-/* Writes the line at once, so that lines of several stages do not mix. */
+/* Writes the line with one call, so that lines of several stages do not mix. */
 static void write_line(const char *line, size_t n)
 {
     char stamp[TIME_STAMP_BYTES] = "";
@@ -47,7 +47,7 @@ static void write_line(const char *line, size_t n)
         return;
     progress_clear();
     if (writev(STDERR_FILENO, parts, 2) < 0)
-        return; /* there is nobody left to tell */
+        return; /* nobody is left to tell */
 }
 
 void tool_stamp(char text[TIME_STAMP_BYTES])
@@ -71,7 +71,7 @@ static void out_of_memory(size_t bytes)
     _exit(ERR_OS);
 }
 
-/* Called when a page of a mapped file is lost; LMDB maps its files. */
+/* Called when a page of a mapped file cannot be read; LMDB maps its files. */
 static void on_lost_page(int number)
 {
     char line[256];
@@ -87,7 +87,7 @@ static void report(const struct tool *tool, const struct error *err)
 {
     const char *text = err->text, *stopped = tool_stopped_text();
     char line[LINE_BYTES];
-    if (err->reason == ERROR_STOPPED && stopped) /* it has told its cause: say only that */
+    if (err->reason == ERROR_STOPPED && stopped) /* it has reported the cause: say only that */
         text = stopped;
     if (!*text)
         return;
@@ -101,14 +101,14 @@ static void report(const struct tool *tool, const struct error *err)
     reported = err->code;
 }
 
-/* A negative answer is an answer: its output is finished like that of a success. */
+/* ERR_NEGATIVE is a valid result: its output is finished as for success. */
 int tool_finish(struct tool *tool, int code, struct error *err)
 {
     struct error late = ERROR_INIT;
     if (code && code != ERR_NEGATIVE) {
         if (tool_output_failure())
             *err = *tool_output_failure();
-        report(tool, err); /* before the next stage hears of it, so that the cause stands first */
+        report(tool, err); /* before the next stage's report, so that the cause comes first */
         tool_abandon_output(tool, err);
     } else {
         if (tool_finish_output(tool, &late)) {
@@ -153,15 +153,15 @@ int tool_main(const struct option_table *table,
               int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
               int argc, char **argv)
 {
-    /* A missing standard descriptor would be taken by the next file that is opened, and get what
-     * was meant for the terminal. Each is filled in the direction in which it cannot be used. */
+    /* The next file that is opened would get the number of a missing standard descriptor, and with
+     * it output meant for the terminal. Fill each with a descriptor of the wrong direction. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             _exit(ERR_OS);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGBUS, on_lost_page);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write, as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit is a write error, as a full disk is */
     tool_name = table->tool;
     mem_set_handler(out_of_memory);
     log_set_sink(print_log, NULL);
@@ -182,7 +182,7 @@ int tool_main(const struct option_table *table,
     return code;
 }
 
-/* The arguments as a shell would need them, on one line. */
+/* Formats the arguments on one line, quoted as for a shell. */
 const char *tool_provenance(const struct tool *tool)
 {
     static char text[PROVENANCE_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file that stdout is, begun anew when it is large. A reader that follows it by name finds the
+ * Begins the file that is stdout anew when it is large. A reader that follows it by name finds the
  * new file before the end of the old one's stream, and so knows that there is more.
  */
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "base/str.h"
 #include "cli/tool_private.h"
 
-static char path[PATH_MAX]; /* of the file when it was seen first; "": not looked yet */
+static char path[PATH_MAX]; /* of the file when first looked at; "": not yet */
 
 int tool_limit_check(struct error *err)
 {
     if (tool_output)
         return error_set(err, ERR_USAGE, "a limit is for stdout, not for -o");
-    /* The name under which the system has the open file. */
+    /* The name that the system reports for the open file. */
     struct stat status;
     ssize_t n = -1;
     if (!fstat(STDOUT_FILENO, &status) && S_ISREG(status.st_mode) && status.st_nlink)
@@ -31,7 +31,7 @@ int tool_limit_check(struct error *err)
     return 0;
 }
 
-/* run/worker-0.rec: run/worker-0.WORD.rec */
+/* Inserts a word: run/worker-0.rec becomes run/worker-0.WORD.rec. */
 static void name_aside(const char *name, const char *word, struct str *aside)
 {
     const char *dot = strrchr(name, '.');
@@ -41,7 +41,7 @@ static void name_aside(const char *name, const char *word, struct str *aside)
     str_printf(aside, ".%s%s", word, dot);
 }
 
-/* Somebody may have taken it away, as logrotate does, which leaves room for a new one. */
+/* Another program may have moved the file, as logrotate does; then its name is free. */
 static bool has_place(const struct stat *own)
 {
     struct stat there;
@@ -62,8 +62,8 @@ int tool_limit_output(struct tool *tool, int64_t limit, struct error *err)
         name_aside(path, "old", &old);
         int fd = open(str_text(&made), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         int code = fd < 0 ? error_set_errno(err, ERR_IO, "%s", str_text(&made)) : 0;
-        /* Puts the new file in the old one's place, where possible without a moment in which there
-         * is none. */
+        /* Replace the old file by the new one, if possible without a moment in which the name is
+         * missing. */
         if (!code)
             unlink(str_text(&old));
         if (!code && link(path, str_text(&old)) && rename(path, str_text(&old)) && errno != ENOENT)

@@ -11,26 +11,26 @@
 #include "base/vec.h"
 #include "cli/tool_private.h"
 
-#define LOOK_MILLISECONDS 50    /* between two questions whether a wait is over */
-#define IDLE_MILLISECONDS 1000  /* after which somebody else has a turn */
-#define FOLLOW_MILLISECONDS 100 /* between two looks whether a file has grown */
-#define STILL_LOOKS 10          /* and it grows no more if there is another one by then */
+#define LOOK_MILLISECONDS 50    /* between two checks whether a wait is over */
+#define IDLE_MILLISECONDS 1000  /* after which `idle` is called */
+#define FOLLOW_MILLISECONDS 100 /* between two checks whether a file has grown */
+#define STILL_LOOKS 10          /* checks after which a replaced file is taken to grow no more */
 
 struct tool_input {
     struct stream_reader *reader;
     struct tool *tool;
     int fd;
-    char *path;                  /* of a file that is followed */
-    void (*idle)(void *context); /* while it does not grow */
+    char *path;                  /* of a followed file */
+    void (*idle)(void *context); /* called while it does not grow */
     void *idle_context;
-    int still; /* looks in turn at which it had not grown, and had another file in its place */
+    int still; /* consecutive checks without growth while another file had its name */
 };
 
 /* The open readers; a tool has one to three. */
 static VEC(struct tool_input *) inputs;
 static char stopped_text[512];
 
-static struct error output_failure; /* of a flush while waiting for input */
+static struct error output_failure; /* of a flush before a wait for input */
 
 const struct error *tool_output_failure(void)
 {
@@ -88,7 +88,7 @@ static int flush_output(struct tool *tool, struct error *err)
     return err->code;
 }
 
-/* A signal that tool_catch_signals asked for ends the wait. */
+/* Waits for input; a signal caught by tool_catch_signals ends the wait. */
 static int until_readable(int fd, struct error *err)
 {
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = tool_signal_fd, .events = POLLIN}};
@@ -114,7 +114,7 @@ int tool_await_input(struct tool *tool, int fd, struct error *err)
     return flush_output(tool, err) ? err->code : until_readable(fd, err);
 }
 
-/* Flushes, before a wait for input, what the next stage could work on. */
+/* Before a wait for input, flushes output for the next stage. */
 static int before_wait(void *context, struct error *err)
 {
     struct tool_input *input = context;
@@ -140,7 +140,7 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
     return 0;
 }
 
-/* Another file has its name. */
+/* Returns whether another file has taken the name. */
 static bool is_begun_anew(const struct tool_input *input)
 {
     struct stat own, there;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A watchdog: a thread that sleeps for so much of the process' computing time. Whoever is first,
- * it or the end of what it watches, decides how the tool goes on.
+ * A watchdog: a thread that sleeps until the process has used its computing time. Whichever is
+ * first, the watchdog or the end of the watched work, decides how the tool continues.
  */
 #include <pthread.h>
 #include <time.h>
@@ -45,12 +45,12 @@ int tool_limit_time(struct tool *tool, double seconds, const struct error *reaso
     atomic_store(&watch.state, WATCHING);
     bool failed = thread_start(&thread, watch_thread, NULL);
     if (!failed)
-        pthread_detach(thread); /* it may sleep on: it has nothing to say any more */
+        pthread_detach(thread); /* it may sleep on, without effect */
     return failed ? error_set(err, ERR_OS, "cannot start a thread") : 0;
 }
 
 void tool_end_limit(void)
 {
-    while (!set_outcome(ENDED)) /* the other one ends the process */
+    while (!set_outcome(ENDED)) /* the watchdog is ending the process */
         pause();
 }

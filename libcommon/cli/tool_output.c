@@ -18,7 +18,7 @@ static bool to_file(void)
     return tool_output && strcmp(tool_output, "-") != 0;
 }
 
-/* Lines for people go where stdout goes. The reader of a pipe is unknown. */
+/* Returns whether messages go to the same file as stdout. The reader of a pipe is unknown. */
 static bool stdout_is_log(void)
 {
     struct stat out, err;
@@ -45,7 +45,7 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
             return err->code;
     } else if (isatty(STDOUT_FILENO)) {
         const char *words = tool_provenance(tool);
-        /* the version stands between the name and the arguments */
+        /* the version is between the name and the arguments */
         const char *arguments = strchr(words + strlen(tool->table->tool) + 1, ' ');
         return error_set(err, ERR_USAGE,
                          "will not write a binary stream to a terminal; try: %s%s | tf-show",
@@ -67,7 +67,7 @@ int tool_open_text(struct tool *tool, FILE **out, struct error *err)
         int fd;
         if (output_open(tool_output, &output, &fd, err))
             return err->code;
-        /* a descriptor of its own: output_commit closes the other after fsync */
+        /* a duplicate, as output_commit closes the other after fsync */
         int copy = dup(fd);
         text_out = copy < 0 ? NULL : fdopen(copy, "w");
         if (!text_out)
@@ -88,8 +88,8 @@ int tool_flush_output(struct tool *tool, struct error *err)
     return 0;
 }
 
-/* Closes a standard I/O stream and finds out whether everything ever written to it arrived. A
- * signal ends a write that waits for a reader. */
+/* Closes a standard I/O stream and checks that everything ever written to it arrived. A signal ends
+ * a write that waits for a reader. */
 static int close_stream(FILE *stream, const char *name, struct error *err)
 {
     bool failed = ferror(stream);
@@ -119,7 +119,7 @@ int tool_finish_output(struct tool *tool, struct error *err)
     return err->code;
 }
 
-/* A pipe or a socket: something that a next stage may be reading. */
+/* Returns whether stdout is a pipe or a socket, which a next stage may be reading. */
 static bool stdout_is_pipe(void)
 {
     struct stat status;

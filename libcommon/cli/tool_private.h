@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind tool.h share; nobody else includes it.
+ * Shared by the files behind tool.h, and private to them.
  */
 #ifndef TF_CLI_TOOL_PRIVATE_H
 #define TF_CLI_TOOL_PRIVATE_H
 
 #include "cli/tool.h"
 
-/* Ends the tool after run() has returned: the error line, the output. The exit status. */
+/* Finishes the tool after run() has returned: error line, output. Returns the exit status. */
 int tool_finish(struct tool *tool, int code, struct error *err);
 
-/* Returns the program's name, for handlers of signals. */
+/* Returns the program's name, for signal handlers. */
 const char *tool_own_name(void);
 
-/* Set by tool_catch_signals: readable once a signal came. -1 before. */
+/* Set by tool_catch_signals: readable after a signal. -1 before. */
 extern int tool_signal_fd;
 
-/* Returns whether a wait for input is to end because of a signal; if not, but one came, it is to
- * look again every so often. */
+/* Returns whether a signal ends a wait for input. If a signal came but this returns false, the wait
+ * must check again regularly. */
 bool tool_ends_wait(void);
 bool tool_has_idle(void);
 int tool_idle(struct error *err);
 
-/* Returns whether what was asked to end is cancelled: it has not ended in its time
+/* Returns whether the work was cancelled because it has not ended in time after a signal
  * (tool_cancel_after). */
 bool tool_is_cancelled(void);
 
-/* "stdin: stopped by tf-graph" of an input whose stage before has failed; NULL: of none. */
+/* Returns "stdin: stopped by tf-graph" for an input whose previous stage has failed; NULL: none. */
 const char *tool_stopped_text(void);
 
-/* Why output could not be flushed before a wait for input, or NULL: the reader, which passes the
- * error on, puts its own name before it. */
+/* Returns why output could not be flushed before a wait for input, or NULL. The reader, which
+ * passes the error on, would prefix it with its own name. */
 const struct error *tool_output_failure(void);
 
 /* Frees the readers that are still open. */
 void tool_close_readers(void);
 
-/* Ends what tool_open_writer and tool_open_text have opened: trailer, flush, rename. */
+/* Finishes what tool_open_writer and tool_open_text have opened: trailer, flush, rename. */
 int tool_finish_output(struct tool *tool, struct error *err);
 
-/* Tells the next stage why this one failed, and removes an unfinished -o FILE. */
+/* Tells the next stage why this one has failed, and removes an unfinished -o FILE. */
 void tool_abandon_output(struct tool *tool, const struct error *cause);
 
-/* Flushes what is waiting, before the tool waits itself. */
+/* Flushes buffered output before the tool itself waits. */
 int tool_flush_output(struct tool *tool, struct error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first SIGINT, SIGTERM or SIGHUP asks, the second ends. A pipe carries the news to whoever
- * waits in poll(), so that a signal just before the wait is not missed. A timer that the first one
- * starts cancels what does not end by itself and then, where nothing can be lost by it, ends it.
+ * The first SIGINT, SIGTERM or SIGHUP asks the tool to end, the second ends it. A pipe wakes
+ * threads in poll(), so that a signal just before the wait is not missed. The first signal starts a
+ * timer, which cancels work that does not end and later, if nothing can be lost, ends the process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "cli/tool_private.h"
 
 #define SAME_SENDER_SECONDS 1 /* timeout(1) sends to the process and to its group */
-#define LATE_SECONDS 10       /* after which what was cancelled is ended */
+#define LATE_SECONDS 10       /* from cancelling to ending */
 
 int tool_signal_fd = -1;
 
@@ -25,8 +25,8 @@ static pid_t caught_from; /* 0: the terminal */
 static time_t caught_at;
 static timer_t grace_timer;
 static struct itimerspec grace;
-static atomic_bool *grace_flag;          /* NULL: nothing is cancelled */
-static bool (*ends_wait)(void *context); /* NULL: a signal does */
+static atomic_bool *grace_flag;          /* NULL: no cancellation */
+static bool (*ends_wait)(void *context); /* NULL: any signal ends the wait */
 static void *ends_wait_context;
 static int (*when_idle)(void *context, struct error *err);
 static void *when_idle_context;
@@ -58,10 +58,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
     caught = number;
     caught_from = from;
     caught_at = seconds_now();
-    int kept = errno; /* of whatever was interrupted */
+    int kept = errno; /* of the interrupted code */
     if (grace_flag)
         timer_settime(grace_timer, 0, &grace, NULL);
-    /* a full pipe wakes as well, so the result does not matter */
+    /* a full pipe also wakes, so the result does not matter */
     if (write(wake_fd, "", 1) < 0)
         errno = kept;
 }
@@ -75,14 +75,14 @@ void tool_catch_signals(void)
     wake_fd = fds[1];
     struct sigaction before,
         action = {.sa_sigaction = on_signal, .sa_flags = SA_ONSTACK | SA_SIGINFO};
-    sigfillset(&action.sa_mask); /* one of another kind finds what this one has noted */
+    sigfillset(&action.sa_mask); /* a handler of another signal must see this one complete */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) */
         sigaction(SIGHUP, &action, NULL);
 }
 
-/* The first time it cancels, and then it looks whether that has helped. */
+/* The first time cancels; the next time ends the process if that had no effect. */
 static void on_alarm(int number)
 {
     static const char line[] = ": was cancelled, and did not end: killed\n";
@@ -92,7 +92,7 @@ static void on_alarm(int number)
         return;
     ssize_t told = write(STDERR_FILENO, name, strlen(name));
     if (told < 0 || write(STDERR_FILENO, line, sizeof line - 1) < 0)
-        told = 0; /* there is nobody left to tell */
+        told = 0; /* nobody is left to tell */
     end_by(caught);
 }
 

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "cli/options_private.h"
 
-#define TAKERS_MOST 3 /* an option of more verbs is no special one */
+#define TAKERS_MOST 3 /* options of more verbs are listed without them */
 
 const char *option_word(const char **list, int *n)
 {
@@ -24,7 +24,7 @@ bool option_lists(const char *list, const char *name)
     return false;
 }
 
-/* ---- which verb ---- */
+/* ---- choosing the verb ---- */
 
 static int count_verbs(const struct option_table *table)
 {
@@ -45,7 +45,7 @@ const struct option_verb *option_verb_find(const struct option_table *table, con
     return without;
 }
 
-/* Returns whether a verb takes n operands: as many as its usage has words. */
+/* Returns whether a verb takes n operands, one per word of its usage. */
 static bool takes(const char *usage, int n)
 {
     int least = 0, most = 0, length;
@@ -88,10 +88,10 @@ int options_verb(const struct option_table *table, int n_operands, char **operan
     return -1;
 }
 
-/* ---- what it reads ---- */
+/* ---- options of verbs ---- */
 
-/* "list, show and diff": the verbs that are asked for an option; empty: all take it, or what takes
- * it has no name. Their number. */
+/* Appends the named verbs that list an option, "list, show and diff"; none if it is for all.
+ * Returns their number. */
 static int list_takers(struct str *out, const struct option_table *table, const char *option,
                        const char *and)
 {
@@ -160,7 +160,7 @@ static int check_needs(const struct option_table *table, const enum option_sourc
             is_given |= given[i] && option_lists(need->one_of, table->rows[i].name);
         if (!option_lists(need->options, option) || is_given)
             continue;
-        /* "--a, --b or --c" of "a b c". */
+        /* Turn "a b c" into "--a, --b or --c". */
         int n;
         const char *word, *list = need->one_of;
         while ((word = option_word(&list, &n)))
@@ -172,7 +172,7 @@ static int check_needs(const struct option_table *table, const enum option_sourc
     return 0;
 }
 
-/* A flag that was switched off is beside nothing. */
+/* Returns whether an option is set; a flag that was switched off is not. */
 static bool is_said(const struct option_row *row, enum option_source given)
 {
     return given && (row->type != OPTION_FLAG || *(const bool *)row->target);

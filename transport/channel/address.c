@@ -32,7 +32,7 @@ static int parse_tcp(struct address *address, struct error *err)
     char host[256];
     int64_t number;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
-    /* Cuts HOST:PORT or [HOST]:PORT into host and port. */
+    /* Split HOST:PORT or [HOST]:PORT into host and port. */
     const char *text = address->text;
     const char *colon = strrchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : 0;
@@ -40,7 +40,7 @@ static int parse_tcp(struct address *address, struct error *err)
         text++;
         length -= 2;
     } else if (colon && memchr(text, ':', length)) {
-        length = 0; /* IPv6 wants its brackets */
+        length = 0; /* IPv6 requires brackets */
     }
     if (!length || length >= sizeof host)
         return error_set(err, ERR_CONFIG, "'%s' is no address: HOST:PORT or unix:NAME",

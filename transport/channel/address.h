@@ -15,15 +15,15 @@
 struct address {
     socklen_t length;
     struct sockaddr_storage socket; /* AF_INET, AF_INET6 or AF_UNIX */
-    char text[300];                 /* as it was written, for messages; with the real port */
+    char text[300];                 /* as written, for messages; with the real port */
 };
 
-/* `folder` is what unix:NAME is relative to; NULL: the working directory. A host that is no number
- * is looked up, which may take as long as the system's resolver takes. ERR_CONFIG: malformed, a
+/* Parses an address; unix:NAME is relative to `folder`, NULL: the working directory. Host names are
+ * looked up, which may take as long as the system's resolver takes. ERR_CONFIG: malformed, or a
  * path that is too long; ERR_UNAVAILABLE: no such host. */
 int address_parse(struct address *address, const char *text, const char *folder, struct error *err);
 
-/* The address of a socket: of the one it listens at or, `peer`, of the other side. */
+/* Gets the address that a socket listens at or, if `peer`, that of the other side. */
 void address_of_socket(struct address *address, int fd, bool peer);
 
 bool address_is_unix(const struct address *address);

@@ -37,7 +37,7 @@ static ssize_t rights_read(struct channel *channel, const struct iovec *vectors,
         return got;
     for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
         if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS) {
-            /* More than was agreed on is not kept. */
+            /* Surplus descriptors are closed. */
             size_t n_fds = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
             for (size_t i = 0; i < n_fds; i++) {
                 int fd;

@@ -17,7 +17,7 @@ const char *errno_text(int number)
     return text;
 }
 
-/* One vector, as small records are, without a list of them: the system need not copy that. */
+/* A single vector, as for small records, is read without a list, which the system need not copy. */
 static ssize_t socket_read(struct channel *channel, const struct iovec *vectors, int n)
 {
     if (n == 1)

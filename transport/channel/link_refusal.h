@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a connection never became a link, for the counters of peers_refused.
+ * Reasons why a connection did not become a link, for the counters of peers_refused.
  */
 #ifndef TF_TRANSPORT_LINK_REFUSAL_H
 #define TF_TRANSPORT_LINK_REFUSAL_H
@@ -22,8 +22,8 @@ enum link_refusal {
     REFUSAL_OLD,
 };
 
-/* Guesses what is at the other end from its first bytes, when they are no hello; the error says it.
- * */
+/* Guesses the kind of the peer from its first bytes if they are no hello; sets the error
+ * accordingly. */
 enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err);
 
 #endif

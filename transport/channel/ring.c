@@ -8,16 +8,16 @@
 
 #include "base/time.h"
 
-#define PUBLISH_BYTES ((size_t)128 << 10) /* the other side starts while this one copies on */
-#define KEPT_BYTES PUBLISH_BYTES          /* whose pages stay */
-#define RELEASE_SECONDS 1.0               /* pages are not given back more often */
+#define PUBLISH_BYTES ((size_t)128 << 10) /* the reader starts while the writer copies on */
+#define KEPT_BYTES PUBLISH_BYTES          /* whose pages are kept */
+#define RELEASE_SECONDS 1.0               /* pages are released at most this often */
 
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* Returns the bytes between the positions; more than fits is not possible. */
+/* Returns the bytes between the positions; size + 1 if these are impossible. */
 static size_t used(const struct ring *ring, uint64_t head, uint64_t tail)
 {
     uint64_t n = head - tail;
@@ -30,23 +30,23 @@ static ssize_t impossible(void)
     return -1;
 }
 
-/* Returns whether the flag was set: it is taken back. One side publishes and looks at the flag, the
- * other sets the flag and looks at what was published; all four are sequentially consistent, so
- * that one of the two sees what the other did. */
+/* Clears the flag and returns whether it was set. One side publishes and then checks the flag; the
+ * other sets the flag and then checks what was published. All four operations are sequentially
+ * consistent, so that at least one side sees what the other did. */
 static bool take_flag(atomic_uint *flag)
 {
     return atomic_load(flag) && atomic_exchange(flag, 0);
 }
 
-/* Where the next byte lies. The origin that a reader sees belongs to the head that it has seen
- * before: the writer sets it when all was read, and before it publishes more. */
+/* Returns where the next byte lies. The writer changes the origin only when everything was read,
+ * and before it publishes more; so the reader's origin always fits the head that it has read. */
 static size_t offset(const struct ring *ring)
 {
     uint64_t origin = atomic_load_explicit(&ring->shared->origin, memory_order_relaxed);
     return (size_t)((ring->position - origin) & (ring->size - 1));
 }
 
-/* All was read. */
+/* Restarts at the first byte after everything was read. */
 static void begin_again(struct ring *ring)
 {
     atomic_store_explicit(&ring->shared->origin, ring->position, memory_order_relaxed);
@@ -54,7 +54,7 @@ static void begin_again(struct ring *ring)
     if (now < ring->released + RELEASE_SECONDS)
         return;
     ring->released = now;
-    /* Whole pages, which only shared memory gives back. */
+    /* Only whole pages of shared memory can be released. */
     uintptr_t page = (uintptr_t)getpagesize(), data = (uintptr_t)ring->shared->data;
     uintptr_t from = (data + KEPT_BYTES + page - 1) & ~(page - 1);
     uintptr_t to = (data + ring->reached) & ~(page - 1);
@@ -83,7 +83,7 @@ ssize_t ring_write(struct ring *ring, const struct iovec *vectors, int n, bool *
                 goto full;
             if (!taken)
                 begin_again(ring);
-            /* in two parts where the ring's end comes between, here and in ring_read */
+            /* in two parts if it wraps around, here and in ring_read */
             const char *bytes = (const char *)vectors[i].iov_base + done;
             size_t at = offset(ring), first = least(part, ring->size - at);
             memcpy(ring->shared->data + at, bytes, first);
@@ -148,7 +148,7 @@ bool ring_has_data(const struct ring *ring)
     return atomic_load_explicit(&ring->shared->head, memory_order_acquire) != ring->position;
 }
 
-/* By what was published: the loop asks while another thread may be writing. */
+/* Uses the published position, as the loop may ask while another thread writes. */
 bool ring_has_room(const struct ring *ring)
 {
     uint64_t head = atomic_load(&ring->shared->head);

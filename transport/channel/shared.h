@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared memory between two processes of one host: a ring each way, in memory without a name that
- * is passed over their Unix socket together with an event for each side to be woken by. The socket
- * stays, to notice when the other side ends.
+ * Shared memory between two processes of one host: a ring each way, in anonymous memory that is
+ * passed over their Unix socket together with an event per side to wake it. The socket stays open,
+ * to notice when the other side ends.
  */
 #ifndef TF_TRANSPORT_SHARED_H
 #define TF_TRANSPORT_SHARED_H
@@ -21,24 +21,24 @@
 struct channel *channel_rights_new(int fd);
 bool channel_has_rights(const struct channel *channel);
 
-/* The descriptors go out with the next bytes, and are closed here. */
+/* Passes the descriptors with the next bytes, and closes them here. */
 void rights_give(struct channel *channel, const int fds[SHARED_FDS]);
 
-/* Those that came in; false unless there are all. They are the caller's. */
+/* Takes the received descriptors, which the caller then owns; false unless all have arrived. */
 bool rights_take(struct channel *channel, int fds[SHARED_FDS]);
 
 /* ---- rings ---- */
 
 struct link;
 
-/* The side that accepted makes the memory, and what to give to the other. `bytes` is a power of two
+/* The accepting side creates the memory and the descriptors to pass. `bytes` is a power of two
  * between the limits. ERR_OS. */
 struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], struct error *err);
 
-/* The side that dialed maps it; takes the descriptors over, in any case. ERR_OS, ERR_PROTOCOL. */
+/* The dialing side maps it; always takes ownership of the descriptors. ERR_OS, ERR_PROTOCOL. */
 struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], struct error *err);
 
-/* Attaches the channel: from here on the link's loop looks after it, until channel->type->stop. */
+/* Attaches the channel: from here on the link's loop polls it, until channel->type->stop. */
 void shared_attach(struct channel *channel, struct link *link);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The key, and the module that knows TLS.
+ * The key, and loading of the module that implements TLS.
  */
 #include "transport/channel/tls.h"
 
@@ -19,7 +19,7 @@
 #include "wire/encoder.h"
 
 struct tls {
-    unsigned char *key; /* a page of its own, which core files leave out */
+    unsigned char *key; /* in a page of its own, excluded from core files */
     char *name;
     void *context; /* NULL: OpenSSL is not loaded yet */
 };
@@ -27,7 +27,7 @@ struct tls {
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static const struct tls_module *module;
 
-/* The module lies beside this library. */
+/* Loads the module, which lies beside this library. */
 static int load_module(struct error *err)
 {
     Dl_info info;
@@ -81,7 +81,7 @@ static bool parse_key(const char *text, size_t n, unsigned char key[TLS_KEY_BYTE
     return true;
 }
 
-/* At most n bytes, from a pipe too. */
+/* Reads at most n bytes, also from a pipe. */
 static ssize_t read_up_to(int fd, char *text, size_t n)
 {
     size_t got = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TLS by OpenSSL, a module of its own. Bytes go to and from the socket here and not in OpenSSL,
+ * TLS by OpenSSL, in a module of its own. The socket is read and written here and not by OpenSSL,
  * which would raise SIGPIPE and write each record of 16 KiB by itself.
  */
 #include <errno.h>
@@ -18,11 +18,11 @@
 #define IDENTITY "tf-tools"
 #define READ_BYTES ((size_t)64 << 10)
 #define WRITE_BYTES ((size_t)256 << 10)
-#define OUT_BYTES (WRITE_BYTES + ((size_t)32 << 10)) /* with what TLS adds */
-#define PLAIN_BYTES ((size_t)16 << 10)               /* in a record of TLS */
+#define OUT_BYTES (WRITE_BYTES + ((size_t)32 << 10)) /* including what TLS adds */
+#define PLAIN_BYTES ((size_t)16 << 10)               /* in a TLS record */
 
-/* A key encrypts no more than this before it is replaced: far below what AES-GCM can bear (RFC
- * 8446, section 5.5: 2^24.5 records). */
+/* A key encrypts at most this much before it is replaced: far below the limit of AES-GCM (RFC 8446,
+ * section 5.5: 2^24.5 records). */
 #ifndef REKEY_BYTES
 #define REKEY_BYTES ((uint64_t)16 << 30)
 #endif
@@ -30,7 +30,7 @@
 struct tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
-    const unsigned char *key; /* TLS_KEY_BYTES, the caller's */
+    const unsigned char *key; /* TLS_KEY_BYTES, owned by the caller */
     char *name;
 };
 
@@ -38,18 +38,18 @@ struct tls_channel {
     struct channel channel;
     struct tls_context *context;
     SSL *ssl;
-    pthread_mutex_t lock; /* OpenSSL wants one thread at a time */
+    pthread_mutex_t lock; /* OpenSSL allows one thread at a time */
     bool server, looked;
     unsigned char out[OUT_BYTES]; /* encrypted, not yet sent: [sent, ready) */
     size_t sent, ready;
     uint64_t encrypted; /* with this key */
-    size_t owed; /* bytes that were encrypted, and are reported as written when they are sent */
+    size_t owed; /* encrypted bytes that are not yet reported as written, as they are unsent */
 };
 
-/* The last failure in this thread: one may read while another writes. */
+/* The last failure in this thread: reading and writing may be concurrent. */
 static _Thread_local char failure_text[256];
 
-/* Sends what is encrypted. False: not all of it; errno says why. */
+/* Sends encrypted bytes. Returns false if some are left; errno says why. */
 static bool send_ready(struct tls_channel *tls)
 {
     while (tls->sent < tls->ready) {
@@ -88,7 +88,7 @@ static int bio_read(BIO *bio, char *bytes, int n)
     return (int)got;
 }
 
-/* Flushing is the channel's business, which knows when room is announced. */
+/* Flushing is left to the channel, which knows when the socket has room. */
 static long bio_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio, (void)number, (void)pointer;
@@ -124,7 +124,7 @@ static int find_key(SSL *ssl, const unsigned char *identity, size_t n, SSL_SESSI
     *session = NULL;
     if (n == sizeof IDENTITY - 1 && !memcmp(identity, IDENTITY, n))
         *session = make_session(ssl);
-    return 1; /* without a session the handshake finds no other way, and fails */
+    return 1; /* without a session the handshake has no alternative, and fails */
 }
 
 static void context_free(void *argument)
@@ -171,7 +171,8 @@ static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *nam
     return NULL;
 }
 
-/* Looks at what a peer that does not start TLS sent instead. 0: it does, or nothing came yet. */
+/* Examines what a peer sent instead of starting TLS. Returns 0 if it did start, or nothing came
+ * yet. */
 static int check_start(struct tls_channel *tls, struct error *err)
 {
     unsigned char start[8];
@@ -200,19 +201,19 @@ static int handshake(struct channel *channel, struct error *err)
     int status = SSL_do_handshake(tls->ssl);
     int what = status == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, status);
     if (status == 1) {
-        /* A link goes on with secrets that the handshake has made of the key. */
+        /* The link now uses secrets derived from the key: erase the key. */
         static const unsigned char nothing[TLS_KEY_BYTES];
         SSL_SESSION *session = SSL_get_session(tls->ssl);
         if (session)
             SSL_SESSION_set1_master_key(session, nothing, TLS_KEY_BYTES);
     }
-    bool sent = send_ready(tls) || errno == EAGAIN; /* an alert too */
+    bool sent = send_ready(tls) || errno == EAGAIN; /* sends an alert, too */
     pthread_mutex_unlock(&tls->lock);
     if (what == SSL_ERROR_NONE && sent)
         return 0;
     if (sent && (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE))
         return CHANNEL_AGAIN;
-    /* Why the handshake failed, in terms of keys. */
+    /* Report why the handshake failed, in terms of keys. */
     unsigned long code = ERR_peek_error();
     const char *reason = ERR_reason_error_string(code);
     int number = ERR_GET_REASON(code);
@@ -229,7 +230,7 @@ static int handshake(struct channel *channel, struct error *err)
     return error_set(err, ERR_DENIED, "%s is not the key of this cluster", tls->context->name);
 }
 
-/* Returns the result of SSL_read or SSL_write in the form of a system call. */
+/* Converts the result of SSL_read or SSL_write to that of a system call. */
 static ssize_t ssl_result(struct tls_channel *tls, int status)
 {
     int what = SSL_get_error(tls->ssl, status);
@@ -270,7 +271,7 @@ static ssize_t tls_read(struct channel *channel, const struct iovec *vectors, in
     return result;
 }
 
-/* Encrypts until there is enough for a call of the system. */
+/* Encrypts until there is enough for one system call. */
 static size_t encrypt(struct tls_channel *tls, const struct iovec *vectors, int n, int *status)
 {
     size_t total = 0, written = 0;
@@ -289,8 +290,7 @@ static size_t encrypt(struct tls_channel *tls, const struct iovec *vectors, int 
     return total;
 }
 
-/* Nothing is reported as written before it was sent: after EAGAIN the same bytes are offered again.
- */
+/* Bytes are reported as written only once sent: after EAGAIN the same bytes are offered again. */
 static ssize_t tls_write(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct tls_channel *tls = (struct tls_channel *)channel;

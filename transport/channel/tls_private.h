@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the module with OpenSSL provides: a symbol tls_module, a struct tls_module.
+ * The interface of the OpenSSL module: a symbol tls_module, a struct tls_module.
  */
 #ifndef TF_TRANSPORT_TLS_PRIVATE_H
 #define TF_TRANSPORT_TLS_PRIVATE_H
@@ -10,8 +10,8 @@
 #define TLS_KEY_BYTES 32
 
 struct tls_module {
-    /* The key stays where it is. `name` of it is for messages. NULL: OpenSSL refused; the error is
-     * set. */
+    /* Borrows the key. `name` is the key's, for messages. NULL: OpenSSL refused; the error is set.
+     */
     void *(*context_new)(const unsigned char key[TLS_KEY_BYTES], const char *name,
                          struct error *err);
     void (*context_free)(void *context);
@@ -20,7 +20,7 @@ struct tls_module {
 
 extern const struct tls_module tls_module;
 
-/* Tells a peer that speaks plain records that a key is wanted here. */
+/* Tells a peer that speaks plain records that a key is required here. */
 void tls_tell_plain(int fd);
 
 #endif

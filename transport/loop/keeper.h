@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loop's second thread: does small things at intervals whether or not the loop runs.
+ * A loop's heartbeat thread: calls short tasks at intervals whether or not the loop runs.
  */
 #ifndef TF_TRANSPORT_KEEPER_H
 #define TF_TRANSPORT_KEEPER_H
@@ -9,15 +9,15 @@ struct keeper;
 struct loop;
 
 struct keeper_task {
-    void (*call)(void *context); /* in the keeper's thread; short, and it never blocks */
+    void (*call)(void *context); /* in the heartbeat thread; short, and must not block */
     void *context;
     struct keeper_task *next;
 };
 
-/* Calls the task every `period` seconds (the smallest period of all tasks holds for all). */
+/* Calls the task every `period` seconds (all tasks use the shortest period of any). */
 void keeper_add(struct loop *loop, struct keeper_task *task, double period);
 
-/* When it returns the task is not called any more. Not from within its call. */
+/* When it returns the task is no longer called. Must not be called by the task. */
 void keeper_remove(struct loop *loop, struct keeper_task *task);
 
 void keeper_free(struct keeper *keeper);

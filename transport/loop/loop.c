@@ -12,7 +12,7 @@
 #include "transport/loop/keeper.h"
 
 #define LOOKS_WITHOUT_ASKING 8
-#define SOCKETS_POLLED 4 /* with more it is cheaper to ask which of them can be read */
+#define SOCKETS_POLLED 4 /* with more it is cheaper to ask the system which are readable */
 
 struct loop_timer {
     struct event *event;
@@ -28,7 +28,7 @@ struct loop_watch {
     void *context;
 };
 
-/* Its address tells threads apart. */
+/* Its address identifies the thread. */
 static _Thread_local char this_thread;
 
 static void woken(evutil_socket_t fd, short what, void *context)
@@ -37,7 +37,7 @@ static void woken(evutil_socket_t fd, short what, void *context)
     (void)what;
     loop_worked(context);
     if (read(fd, &count, sizeof count) < 0)
-        return; /* somebody else's wake-up */
+        return; /* another reason woke it */
 }
 
 static int open_wake(struct loop *loop, struct error *err)
@@ -118,7 +118,7 @@ static void wake(struct loop *loop)
 {
     uint64_t one = 1;
     if (atomic_load(&loop->asleep) && write(loop->wake_fd, &one, sizeof one) < 0)
-        BUG_ON(errno != EAGAIN); /* full: it wakes anyway */
+        BUG_ON(errno != EAGAIN); /* full: the loop wakes anyway */
 }
 
 void loop_post(struct loop *loop, void (*call)(void *argument), void *argument)
@@ -126,7 +126,7 @@ void loop_post(struct loop *loop, void (*call)(void *argument), void *argument)
     pthread_mutex_lock(&loop->lock);
     vec_push(&loop->calls, ((struct loop_call){call, argument}));
     atomic_store(&loop->has_calls, true);
-    wake(loop); /* with the lock: the call may be what the loop's end waits for */
+    wake(loop); /* with the lock, as the call may end the loop's lifetime */
     pthread_mutex_unlock(&loop->lock);
 }
 
@@ -147,7 +147,7 @@ bool loop_is_elsewhere(const struct loop *loop)
     return runner && runner != &this_thread;
 }
 
-/* Those that were posted before; what they post is for the next round. */
+/* Runs the calls posted so far; calls that these post run in the next round. */
 static bool run_calls(struct loop *loop)
 {
     if (!atomic_load_explicit(&loop->has_calls, memory_order_relaxed))
@@ -178,17 +178,17 @@ static bool arm_pollers(struct loop *loop, bool sleeping)
     return found;
 }
 
-/* One look without sleeping: whether something was there. Links are read directly: that costs less
- * than to ask whether they can be, in shared memory not even a system call. So all descriptors are
- * asked only every so often. EVLOOP_ONCE, or libevent would go on for as long as a descriptor stays
- * ready. */
+/* Polls once without sleeping; returns whether there was an event. Links are read directly: that
+ * costs less than asking whether they are readable, and in shared memory not even a system call. So
+ * all descriptors are asked only now and then. EVLOOP_ONCE, or libevent would continue as long as a
+ * descriptor is ready. */
 static bool poll_now(struct loop *loop, int *failed)
 {
     loop->worked = false;
     *failed = 0;
     loop_begin_round(loop);
     bool called = run_calls(loop), polled = false, sockets = loop->n_sockets <= SOCKETS_POLLED;
-    /* Each may remove itself, and others. */
+    /* A poller may remove itself and others. */
     loop->cursor = loop->pollers;
     while (loop->cursor) {
         struct loop_poller *poller = loop->cursor;
@@ -196,8 +196,7 @@ static bool poll_now(struct loop *loop, int *failed)
         if (!poller->is_socket || sockets)
             polled |= poller->poll(poller->context);
     }
-    /* Returns whether the pollers see all that may come over open links, as far as a short wait
-     * goes. */
+    /* The pollers see everything that open links may receive, so for a short wait they suffice. */
     if (loop->pollers && loop->n_sockets <= SOCKETS_POLLED && !called &&
         ++loop->unasked < LOOKS_WITHOUT_ASKING)
         return polled;
@@ -240,7 +239,8 @@ static void enter(struct loop *loop)
 
 static void leave_loop(struct loop *loop)
 {
-    run_calls(loop); /* what the last round posted, as what links have to write, does not wait */
+    run_calls(loop); /* run calls posted by the last round, such as writes of links, without delay
+                      */
     loop_end_round(loop);
     atomic_store(&loop->runner, NULL);
 }

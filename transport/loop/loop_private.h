@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop as the files of this folder see it.
+ * The loop's private interface for the files of this folder.
  */
 #ifndef TF_TRANSPORT_LOOP_PRIVATE_H
 #define TF_TRANSPORT_LOOP_PRIVATE_H
@@ -21,25 +21,25 @@ struct loop_calls {
     size_t n, capacity;
 };
 
-/* Asked while the loop polls: whether something came, which it has dealt with. */
+/* Called while the loop polls: returns whether there was something, which it has handled. */
 struct loop_poller {
     bool (*poll)(void *context);
-    /* Before the loop sleeps: a peer must wake it from here on. True: something came meanwhile.
-     * May be NULL. */
+    /* Called before the loop sleeps: from here on the peer must wake it. Returns true if something
+     * came meanwhile. May be NULL. */
     bool (*arm)(void *context, bool sleeping);
     void *context;
-    bool is_socket; /* a system call asks it; an event tells of it as well */
+    bool is_socket; /* polled by a system call; events report it as well */
     struct loop_poller *next;
 };
 
-/* When asking for events before sleeping is worth it. */
+/* Decides whether polling before sleeping is worthwhile. */
 struct loop_spin {
     double limit; /* seconds */
     long n_cores;
-    double checked; /* when it was last known whether cores are free */
+    double checked; /* when it was last checked whether cores are free */
     bool busy;
     int loadavg;            /* open file, or -1 */
-    unsigned skip, penalty; /* sleeps without polling that are left, and how many next time */
+    unsigned skip, penalty; /* sleeps left without polling, and how many next time */
 };
 
 struct loop {
@@ -50,22 +50,22 @@ struct loop {
     int wake_fd;
     struct event *wake;
     atomic_bool stopped;
-    _Atomic(const void *) runner; /* identifies the thread that runs it; NULL: none */
-    bool worked;                  /* an event was dealt with in this round */
-    atomic_int_least64_t round;   /* when it began, in ns; 0: the loop waits for events */
-    atomic_int_least64_t longest; /* ns that a round took */
-    int unasked;                  /* looks since all descriptors were asked */
+    _Atomic(const void *) runner; /* identifies the running thread; NULL: none */
+    bool worked;                  /* this round has handled an event */
+    atomic_int_least64_t round;   /* its start, in ns; 0: the loop waits for events */
+    atomic_int_least64_t longest; /* longest round in ns */
+    int unasked;                  /* polls since all descriptors were asked */
     struct loop_spin spin;
-    struct loop_poller *pollers, *cursor; /* cursor: whose turn is next */
-    int n_sockets;                        /* of the pollers */
+    struct loop_poller *pollers, *cursor; /* cursor: the next one to poll */
+    int n_sockets;                        /* number of pollers with a socket */
     struct keeper *keeper;
 };
 
-/* Called in the loop's thread when a round ends and the next one begins, or when the loop waits. */
+/* Called in the loop's thread when a round begins, and when it ends or the loop waits. */
 void loop_begin_round(struct loop *loop);
 void loop_end_round(struct loop *loop);
 
-/* Called first by whoever deals with an event: the round was not for nothing. */
+/* Every handler of an event calls this first: the round has handled something. */
 static inline void loop_worked(struct loop *loop)
 {
     loop->worked = true;
@@ -73,13 +73,13 @@ static inline void loop_worked(struct loop *loop)
         loop_begin_round(loop);
 }
 
-/* Runs what was posted, in the calling thread, while nobody runs the loop or from within it. */
+/* Runs the posted calls in the calling thread, while no thread runs the loop or from within it. */
 void loop_run_posted(struct loop *loop);
 
 void loop_add_poller(struct loop *loop, struct loop_poller *poller);
 void loop_remove_poller(struct loop *loop, struct loop_poller *poller);
 
-/* Returns whether to poll before this sleep; and what came of it. */
+/* Whether to poll before this sleep; and the outcome. */
 void spin_init(struct loop_spin *spin);
 void spin_release(struct loop_spin *spin);
 bool spin_is_worth(struct loop_spin *spin, double now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a loop takes for a round: as long as that it stands still for all others.
+ * The duration of a loop's rounds: during one the loop serves nothing else.
  */
 #include "base/time.h"
 #include "transport/loop/loop_private.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether asking for events before sleeping is worth it. It is not when another process wants the
- * core, for the peer may be that process; and not when it found nothing the last times.
+ * Decides whether polling before sleeping is worthwhile: not if another process needs the core, as
+ * that may be the peer, and not if polling found nothing the last times.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -12,12 +12,12 @@
 #include "transport/loop/loop_private.h"
 
 #define DEFAULT_SECONDS 50e-6
-#define CHECK_SECONDS 2e-3 /* how long it is taken for granted that cores are free */
+#define CHECK_SECONDS 2e-3 /* for which cores are assumed to stay free */
 #define PENALTY_MAX 64u
 
 void spin_init(struct loop_spin *spin)
 {
-    spin->n_cores = sysconf(_SC_NPROCESSORS_ONLN); /* what /proc/loadavg is about */
+    spin->n_cores = sysconf(_SC_NPROCESSORS_ONLN); /* the cores that /proc/loadavg counts */
     spin->limit = cores_usable() > 1 ? DEFAULT_SECONDS : 0;
     spin->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 }
@@ -28,7 +28,7 @@ void spin_release(struct loop_spin *spin)
         close(spin->loadavg);
 }
 
-/* The fourth field of /proc/loadavg, RUNNING/ALL, counts the threads that run or want to. */
+/* The fourth field of /proc/loadavg, RUNNING/ALL, counts runnable threads. */
 static bool cores_are_busy(const struct loop_spin *spin)
 {
     char text[128], *p = text;

@@ -41,7 +41,7 @@ static int add_tasks(struct str *text, const char *job, const json_t *addresses,
     return 0;
 }
 
-/* Returns how many workers come before those of that job: the chiefs do. */
+/* Returns the number of workers before those of the job: chiefs come first. */
 static size_t first_of(const json_t *jobs, const char *job)
 {
     return strcmp(job, "worker") ? 0 : json_array_size(json_object_get(jobs, "chief"));
@@ -63,7 +63,7 @@ static int add_cluster(struct str *text, json_t *jobs, struct error *err)
 
 /* ---- the task ---- */
 
-/* A number, or a text that is one. */
+/* Parses a number, or a text that is one. */
 static bool index_of(const json_t *value, int64_t *index)
 {
     *index = json_integer_value(value);
@@ -86,7 +86,7 @@ static int take_task(const json_t *task, const json_t *jobs, char text[TASK_TEXT
     return 0;
 }
 
-/* ---- both ---- */
+/* ---- cluster and task ---- */
 
 int cluster_config_text(struct str *text, const char *json, char task[TASK_TEXT_BYTES],
                         struct error *err)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cluster as TensorFlow's jobs are told it, by the environment variable TF_CONFIG:
+ * The cluster as the environment variable TF_CONFIG describes it to TensorFlow's jobs:
  *
  *     {"cluster": {"chief": ["a:7000"], "ps": ["a:7001"], "worker": ["b:7010", "c:7010"]},
  *      "task": {"type": "worker", "index": 1}}
  *
- * A chief is a worker that does more: here the first workers, worker:0 and so on.
+ * A chief is a worker with extra duties; here chiefs are the first workers, worker:0 and up.
  */
 #ifndef TF_TRANSPORT_CLUSTER_CONFIG_H
 #define TF_TRANSPORT_CLUSTER_CONFIG_H
@@ -14,12 +14,12 @@
 #include "graph/cluster.h"
 #include "graph/task.h"
 
-/* Appends the cluster as its file would say it (graph/cluster.h). `task` becomes "worker:2", or ""
- * when the JSON says none; what else is in it is passed over. ERR_CONFIG: "TF_CONFIG: what". */
+/* Appends the cluster in the syntax of its file (graph/cluster.h). `task` becomes "worker:2", or ""
+ * if the JSON names none; other contents are ignored. ERR_CONFIG: "TF_CONFIG: what". */
 int cluster_config_text(struct str *text, const char *json, char task[TASK_TEXT_BYTES],
                         struct error *err);
 
-/* The cluster itself, which is zero-initialised before. */
+/* Parses the cluster itself, which must be zero-initialised. */
 int cluster_from_config(struct cluster *cluster, const char *json, char task[TASK_TEXT_BYTES],
                         struct error *err);
 

@@ -61,7 +61,7 @@ int job_open(struct job *job, const char *folder, struct error *err)
     return code;
 }
 
-/* ---- what is left of others ---- */
+/* ---- leftovers of earlier processes ---- */
 
 static const char *const temporary_endings[] = {".pid",     ".sock",   ".starts",
                                                 ".journal", ".claims", NULL};
@@ -86,7 +86,7 @@ static int check_is_over(const struct job *job, const char *name, struct error *
     return err->code;
 }
 
-/* Calls `each` with every name in the folder but "." and "..", until one fails. */
+/* Calls `each` for every name in the folder except "." and "..", until one fails. */
 static int for_each(const struct job *job, const char *folder,
                     int (*each)(const struct job *, const char *, struct error *),
                     struct error *err)
@@ -102,7 +102,7 @@ static int for_each(const struct job *job, const char *folder,
     return code;
 }
 
-/* Finds the socket of a process that was killed: one that ends well removes its own. */
+/* Returns whether it is the socket of a killed process: one that ends well removes its own. */
 static bool is_socket(const struct job *job, const char *name)
 {
     struct stat status;
@@ -170,7 +170,7 @@ static int read_text(const char *path, struct str *text, struct error *err)
     return failed ? err->code : 0;
 }
 
-/* A process binds both: a path that is too long is known before anything is made. */
+/* Checks both sockets of each process, to report a path that is too long before any is created. */
 static int check_sockets(const struct cluster *cluster, const char *folder, struct error *err)
 {
     for (size_t i = 0; i < cluster->tasks.n; i++) {
@@ -261,7 +261,7 @@ static void edit_line(struct edit *edit, const char *line, size_t n)
 int job_publish(struct job *job, const char *task, const char *address, struct error *err)
 {
     struct edit edit = {.task = task, .address = address};
-    if (patience_lock(job->fd, job->folder, err)) /* tasks publish at once */
+    if (patience_lock(job->fd, job->folder, err)) /* tasks publish concurrently */
         return error_prefix(err, "job directory ");
     char *text = job_read(job, "cluster", err);
     for (const char *line = text, *end; line; line = end ? end + 1 : NULL) {

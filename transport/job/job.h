@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directory of a running job (docs/job.md): by it a shell, a cron line and the job's own
- * processes find each other. It is guarded by its mode, 0700. What is in it:
+ * The directory of a running job (docs/job.md), through which shells, cron and the job's own
+ * processes find each other. Its mode, 0700, guards it. Contents:
  *
  *     cluster          the cluster file, with the ports that the system chose
  *     key              64 hexadecimal digits, 0600
  *     ps-0.pid         of each long-lived process: its pid, locked as long as it lives
- *     ps-0.starts      how often the task was started: the incarnation of the one that lives
+ *     ps-0.starts      number of starts of the task: the incarnation of the running process
  *     ps-0.claims      what it has claimed of the store that it saves to, since its first start
  *     ps-0.sock        its control socket
  *     ps-0.err         its stderr
- *     holders          who has the variables: a word
- *     worker-0.rec     what a worker fetches
+ *     holders          which tasks hold the variables: a word
+ *     worker-0.rec     the fetches of a worker
  *
- * A process that was killed leaves its pid file behind, but not the lock on it: what is stale is
- * known without guessing whether a number was given to another process since. Every file appears
- * under its name whole.
+ * A killed process leaves its pid file behind, but not the lock on it: so stale files are
+ * recognised without guessing whether a process ID was reused. Every file appears under its name
+ * complete.
  *
- * A struct job may be used by one thread at a time, the directory by any number of processes.
+ * One thread at a time may use a struct job, any number of processes the directory.
  */
 #ifndef TF_TRANSPORT_JOB_H
 #define TF_TRANSPORT_JOB_H
@@ -28,29 +28,29 @@
 
 struct job {
     char *folder;
-    int fd; /* of the folder */
+    int fd; /* descriptor of the folder */
 };
 
-/* Makes the directory, or takes one over whose job has ended, and writes the cluster's text and a
- * new key. ERR_RETRY when a process of another job still lives in it; ERR_DENIED, ERR_IO. */
+/* Creates the directory, or takes over one whose job has ended, and writes the cluster's text and a
+ * new key. ERR_RETRY if a process of another job still runs in it; ERR_DENIED, ERR_IO. */
 int job_create(struct job *job, const char *folder, const char *cluster, struct error *err);
 
 /* The same with a cluster file, which is checked first. */
 int job_begin(const char *folder, const char *cluster_path, struct error *err);
-/* With the text of one, of that name in messages. */
+/* The same with the text of one; `name` stands for the file in messages. */
 int job_begin_text(const char *folder, const char *text, const char *name, struct error *err);
 
-/* ERR_NOINPUT when there is none or no job runs in it (it has no cluster file), ERR_DENIED when it
- * is not ours or open to others. */
+/* ERR_NOINPUT if the directory is missing or has no running job (no cluster file), ERR_DENIED if it
+ * is another user's or open to others. */
 int job_open(struct job *job, const char *folder, struct error *err);
 void job_close(struct job *job);
 
-/* The path of a file in it, as the folder was given: job_path(job, "ps:0", ".err"),
- * job_path(job, "", "key"). The caller frees it with mem_free. */
+/* Returns the path of a file in it, beginning as the folder was given: job_path(job, "ps:0",
+ * ".err"), job_path(job, "", "key"). The caller frees it with mem_free. */
 char *job_path(const struct job *job, const char *task, const char *what);
 
-/* The job is over: removes what only a running one has. Output and stderr stay. ERR_RETRY when a
- * process lives. */
+/* Ends the job: removes what only a running job has. Output and stderr stay. ERR_RETRY if a process
+ * still runs. */
 int job_end(struct job *job, struct error *err);
 
 /* ---- a process of the job ---- */
@@ -61,38 +61,38 @@ struct job_slot {
     uint64_t incarnation; /* 1, 2, ... */
 };
 
-/* Takes a task's place: writes its pid file and counts the start. ERR_RETRY naming the process that
- * has it. */
+/* Takes a task's slot: writes its pid file and counts the start. ERR_RETRY naming the process that
+ * holds the slot. */
 int job_enter(struct job *job, const char *task, struct job_slot *slot, struct error *err);
 
-/* Gives it back; pid file and socket are gone. For a process that ends well. */
+/* Releases the slot and removes pid file and socket. For a process that ends well. */
 void job_leave(struct job *job, struct job_slot *slot);
 
-/* Writes the address where a task listens into the cluster file. ERR_CONFIG when that does not have
+/* Writes the address at which a task listens into the cluster file. ERR_CONFIG if that file lacks
  * the task. */
 int job_publish(struct job *job, const char *task, const char *address, struct error *err);
 
-/* ---- looking at it ---- */
+/* ---- state of a job ---- */
 
 struct job_process {
     bool alive;
-    pid_t pid;            /* 0: it never was there, or has ended well */
+    pid_t pid;            /* 0: it never ran, or has ended well */
     uint64_t incarnation; /* 0: not started yet */
-    bool listens;         /* it lives and has its control socket: its loop is about to answer */
+    bool listens;         /* it runs and has its control socket: its loop will soon reply */
 };
 
 int job_look(const struct job *job, const char *task, struct job_process *process,
              struct error *err);
 
-/* As it stands now; the cluster is zero-initialised before. */
+/* Reads the present cluster file into a zero-initialised cluster. */
 int job_cluster(const struct job *job, struct cluster *cluster, struct error *err);
 
-/* Returns whether it is the shards that have the job's variables, as who began it has found in its
- * graphs (graph/holders.h); ERR_CONFIG: it is workers. Where nobody has said it they may. */
+/* Returns 0 if the shards hold the job's variables, as determined from its graphs when the job
+ * began (graph/holders.h), or if that is not recorded; ERR_CONFIG if workers hold them. */
 int job_check_shards_keep(const struct job *job, struct error *err);
 
-/* Why a task of the cluster cannot be reached yet, in a few words; NULL when nothing is known
- * against it: its address is complete, and its process lives or is of another host. */
+/* Returns briefly why a task of the cluster cannot be reached yet; NULL if nothing is known against
+ * it: its address is complete, and its process runs or is on another host. */
 const char *job_lacks(const struct job *job, const struct cluster_task *task);
 
 #endif

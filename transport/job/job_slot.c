@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "transport/job/job_private.h"
 
-/* A number that stands alone in a small file; 0: there is none. */
+/* Reads the only number in a small file; 0: there is none. */
 static int64_t read_number(const struct job *job, const char *task, const char *what)
 {
     struct error none = ERROR_INIT;
@@ -42,7 +42,7 @@ static bool is_at(const struct job *job, const char *name, int fd)
            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
-/* The lock is taken on the file that stands there under its name: one that ends well removes it. */
+/* Locks the file that has the name now: a process that ends well removes its file. */
 static int lock_file(struct job *job, const char *name, struct job_slot *slot, struct error *err)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -79,8 +79,8 @@ int job_enter(struct job *job, const char *task, struct job_slot *slot, struct e
     snprintf(slot->task, sizeof slot->task, "%s", task);
     int code = lock_file(job, name, slot, err);
     if (!code) {
-        remove_file(job, task, ".sock"); /* of one that was killed */
-        if (ftruncate(slot->fd, 0))      /* first: its number is not that of the next incarnation */
+        remove_file(job, task, ".sock"); /* left by a killed process */
+        if (ftruncate(slot->fd, 0))      /* the old process ID comes off first */
             code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
         if (!code)
             code = count_start(job, slot, err);
@@ -98,10 +98,10 @@ void job_leave(struct job *job, struct job_slot *slot)
 {
     remove_file(job, slot->task, ".sock");
     remove_file(job, slot->task, ".pid");
-    close(slot->fd); /* the lock last: until then the task is taken */
+    close(slot->fd); /* last, as it releases the lock: until then the task is taken */
 }
 
-/* ---- looking ---- */
+/* ---- state of a task's process ---- */
 
 static bool has_socket(const struct job *job, const char *name)
 {
@@ -119,7 +119,7 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
     *process = (struct job_process){.alive = fd >= 0 && job_is_locked(fd),
                                     .pid = (pid_t)read_number(job, task, ".pid"),
                                     .incarnation = (uint64_t)read_number(job, task, ".starts")};
-    process->alive = process->alive && process->pid; /* else it is about to take its place */
+    process->alive = process->alive && process->pid; /* else it is about to take the slot */
     if (fd >= 0)
         close(fd);
     mem_free(name);

@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "transport/job/cluster_config.h"
 
-/* The first of them that is named: a file, a job's directory, TF_CONFIG, which names the task, too.
+/* Reads the first that is given: a file, a job's directory, TF_CONFIG, which also names the task.
  */
 static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
 {
@@ -83,7 +83,7 @@ int member_open(struct member *member, const struct member_options *options, str
         return err->code;
     const struct cluster_task *self =
         cluster_find(&member->cluster, member->job_name, member->index);
-    if (self && self->memory_bytes) /* memory= of a task is of each of its devices */
+    if (self && self->memory_bytes) /* memory= of a task applies to each of its devices */
         mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
     struct hub_options hub = {
         .peers = {.task = member->task,
@@ -131,7 +131,7 @@ int member_listen(struct member *member, struct address *bound, struct error *er
                : job_publish(&member->job, member->task, bound->text, err);
 }
 
-/* ---- a job that starts ---- */
+/* ---- waiting for a job's tasks ---- */
 
 /* Returns what is known against one of the other tasks; NULL: nothing. */
 static const char *lacks(const struct member *member, const char *const *tasks, size_t n,

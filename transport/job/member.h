@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process as a task of a cluster: what its options name, found and opened. The cluster comes from
- * a file, or from the directory of a running job, where the process then takes its task's slot.
+ * A process as a task of a cluster: finds and opens what its options name. The cluster comes from a
+ * file, or from the directory of a running job, where the process then takes its task's slot.
  */
 #ifndef TF_TRANSPORT_MEMBER_H
 #define TF_TRANSPORT_MEMBER_H
@@ -12,7 +12,7 @@
 #include "transport/value/hub.h"
 
 struct member_options {
-    const char *cluster_path; /* NULL: the job's, */
+    const char *cluster_path; /* NULL: the job's */
     const char *job_folder;   /* NULL: none */
     const char *task;         /* "worker:0"; NULL: TF_CONFIG's */
     const char *key_file;     /* NULL: the job's */
@@ -20,12 +20,12 @@ struct member_options {
     bool no_key;
     double lease, timeout; /* seconds; 0: 3 and 30 */
 
-    /* "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left", once a second; may be
-     * NULL. */
+    /* Receives "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left", once a second;
+     * may be NULL. */
     void (*waiting)(void *context, const char *text);
     /* As of struct peers_handler; may be NULL. */
     void (*tell)(void *context, const char *text);
-    /* Asked now and then while it waits: whether to give up. May be NULL. */
+    /* Called now and then while waiting: returns whether to give up. May be NULL. */
     bool (*given_up)(void *context);
     void *context;
 };
@@ -35,27 +35,26 @@ struct member {
     struct cluster cluster;
     char task[TASK_TEXT_BYTES], job_name[DEVICE_WORD_BYTES]; /* "worker:0", "worker" */
     int index;
-    struct job job; /* with a folder if there is one */
+    struct job job; /* its folder is set if there is one */
     struct job_slot slot;
     bool has_slot;
     char *key_path; /* in the job's folder */
     struct hub *hub;
 };
 
-/* member_close in any case. ERR_USAGE: no cluster or no task is named; ERR_CONFIG: the task is not
- * in the cluster, TCP without a key; ERR_RETRY: the task runs already. */
+/* Call member_close in any case. ERR_USAGE: no cluster or no task is named; ERR_CONFIG: the cluster
+ * lacks the task, or TCP without a key; ERR_RETRY: the task is already running. */
 int member_open(struct member *member, const struct member_options *options, struct error *err);
 void member_close(struct member *member);
 
-/* The file of what the task claims, in the job's directory; NULL without one. The caller frees it.
- */
+/* Returns the path of the task's claims in the job's directory; NULL: no job. Caller frees it. */
 char *member_claims(const struct member *member);
 
-/* Listens at the task's address, and publishes the real one in the job's directory. */
+/* Listens at the task's address, and publishes the real address in the job's directory. */
 int member_listen(struct member *member, struct address *bound, struct error *err);
 
-/* With a job: reads the cluster again until these tasks are known to be there, at most for the
- * timeout. ERR_UNAVAILABLE naming one that is not; ERR_CANCELLED: given up. */
+/* In a job: re-reads the cluster until these tasks are known to run, for at most the timeout.
+ * ERR_UNAVAILABLE naming one that is not; ERR_CANCELLED: given up. */
 int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err);
 
 #endif

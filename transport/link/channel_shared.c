@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link's bytes through two rings.
+ * A channel of two rings in shared memory.
  */
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -25,9 +25,9 @@ struct shared_channel {
     struct link *link;
     struct event *event;
     struct loop_poller poller;
-    atomic_bool waits; /* there was no room; the loop is to look */
-    bool look;         /* something happened to the socket */
-    bool ended;        /* the other side has closed it */
+    atomic_bool waits; /* writing found no room; the loop is to check */
+    bool look;         /* the socket has an event */
+    bool ended;        /* the other side has closed the socket */
 };
 
 static struct shared_channel *shared_of(struct channel *channel)
@@ -38,14 +38,14 @@ static struct shared_channel *shared_of(struct channel *channel)
 static void wake(const struct shared_channel *shared)
 {
     uint64_t one = 1;
-    (void)!write(shared->peer_event, &one, sizeof one); /* full: it is awake */
+    (void)!write(shared->peer_event, &one, sizeof one); /* if full, the peer is awake */
 }
 
 static ssize_t shared_read(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct shared_channel *shared = shared_of(channel);
     bool wanted = false;
-    if (shared->look) { /* the socket carries nothing any more but its end */
+    if (shared->look) { /* the socket now only reports its end */
         char byte;
         shared->look = false;
         ssize_t received = recv(shared->channel.fd, &byte, 1, MSG_DONTWAIT);
@@ -67,7 +67,7 @@ static ssize_t shared_write(struct channel *channel, const struct iovec *vectors
     do {
         put = ring_write(&shared->out, vectors, n, &wanted);
         full = put < 0 && errno == EAGAIN;
-        if (full) /* before the reader is told: it may wake the loop, in another thread, at once */
+        if (full) /* before waking the reader, which may at once wake the loop in another thread */
             atomic_store(&shared->waits, true);
     } while (full && ring_writer_waits(&shared->out));
     if (wanted)
@@ -86,7 +86,7 @@ static void shared_ready(struct channel *channel)
     shared_of(channel)->look = true;
 }
 
-/* The loop's questions. */
+/* Polled by the loop. */
 static bool poll_rings(void *context)
 {
     struct shared_channel *shared = context;
@@ -119,7 +119,7 @@ static void woken(evutil_socket_t fd, short what, void *context)
     struct shared_channel *shared = context;
     uint64_t count;
     (void)what;
-    loop_worked(shared->link->loop); /* which looks at the rings next */
+    loop_worked(shared->link->loop); /* the loop then polls the rings */
     (void)!read(fd, &count, sizeof count);
 }
 
@@ -161,7 +161,7 @@ static struct shared_channel *shared_new(int socket)
     return shared;
 }
 
-/* The rings lie behind each other: what the side that accepted writes, then what it reads. */
+/* Maps the rings, one after the other: first that which the accepting side writes. */
 static int map_rings(struct shared_channel *shared, int fd, size_t bytes, bool accepted,
                      struct error *err)
 {
@@ -204,7 +204,7 @@ struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], 
     struct shared_channel *shared = shared_new(socket);
     shared->peer_event = fds[1];
     shared->own_event = fds[2];
-    /* the flag is of the open file, which both sides have */
+    /* seals belong to the open file, which both sides share */
     size_t there;
     if (!memfd_is_sealed(fds[0], &there) || there != 2 * ring_bytes(bytes))
         error_set(err, ERR_PROTOCOL, "shared memory of another size, or not sealed");

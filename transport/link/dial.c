@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connecting to a task until it is there: attempts with growing pauses between them.
+ * Connecting to a task until it is reachable: attempts with growing pauses between them.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,7 +22,7 @@ struct dial {
     double started, deadline, pause, said;
     int fd; /* being connected, or -1 */
     struct event *event;
-    struct link *link; /* whose hello is awaited, or NULL */
+    struct link *link; /* whose hello is awaited; or NULL */
     struct loop_timer *timer;
     struct error last; /* why the last attempt failed */
     struct dial *next;
@@ -64,12 +64,12 @@ static void give_up(struct dial *dial, const struct error *why)
     mem_free(task);
 }
 
-/* Later, or not at all. `why` starts with the task and the address. */
+/* Retries later, or gives up. `why` starts with the task and the address. */
 static void retry_later(struct dial *dial, const struct error *why)
 {
     double now = time_now();
     dial->last = *why;
-    /* Trying again could not help. */
+    /* Retrying could not help. */
     if (why->code != ERR_UNAVAILABLE && why->code != ERR_OS && why->code != ERR_RETRY) {
         give_up(dial, &dial->last);
     } else if (now >= dial->deadline) {
@@ -105,7 +105,7 @@ static void connected(struct dial *dial)
     int fd = dial->fd;
     dial->fd = -1;
     stop_connecting(dial);
-    loop_timer_set(dial->timer, -1); /* the link has its own */
+    loop_timer_set(dial->timer, -1); /* the link has its own timeout */
     dial->link = peers_add(dial->peers, fd, &dial->address, dial->text, dial->task, &err);
     if (!dial->link)
         retry_later(dial, &err);
@@ -128,7 +128,7 @@ static void connect_ready(evutil_socket_t fd, short what, void *context)
     failed_errno(dial, number);
 }
 
-/* The pause is over, or the deadline has come while the system connected. */
+/* The pause is over, or the deadline has passed while the system was connecting. */
 static void timed(void *context)
 {
     struct dial *dial = context;

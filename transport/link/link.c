@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a link: from a connected socket to `closed`.
+ * The life cycle of a link: from a connected socket to `closed`.
  */
 #include "transport/link/link.h"
 
@@ -12,13 +12,12 @@
 #include "transport/link/link_private.h"
 
 #define BUFFER_BYTES ((size_t)64 << 10)
-#define LEASE_CHECKS 8 /* in a lease; it is over one check early, so that nobody waits longer */
-#define PINGS 3        /* in a lease */
+#define LEASE_CHECKS 8 /* per lease; it expires one check early, so that no wait exceeds it */
+#define PINGS 3        /* per lease */
 
-/* Bins of large values, each of which may keep what is more urgent waiting, besides what the system
- * holds: 20 ms at 100 Mbit/s, and 2 ms over Unix sockets and rings. TCP on this host has them as
- * large as can be, also some 20 ms: behind a bin's tag the system copies half as fast (measured).
- */
+/* Bins of large values. Each bin may delay more urgent records, in addition to what the system
+ * buffers: 20 ms at 100 Mbit/s, and 2 ms over Unix sockets and rings. TCP on this host uses the
+ * largest, also some 20 ms: after a bin's tag the system copies at half the speed (measured). */
 #define BIN_BYTES ((size_t)256 << 10)
 #define LOCAL_BIN_BYTES ((size_t)4 << 20)
 
@@ -60,11 +59,11 @@ static void finish(struct link *link)
     if (link->channel->type->stop)
         link->channel->type->stop(link->channel);
     link->config->closed(link->config->context, link, &link->why);
-    shutdown(link->fd, SHUT_RDWR); /* a thread that writes notices; the last holder closes */
+    shutdown(link->fd, SHUT_RDWR); /* wakes a writing thread; the last holder closes the socket */
     link_release(link);
 }
 
-/* The reason, with the peer's name in front, unless there is one already. */
+/* Sets the reason, prefixed with the peer's name, unless one is set. */
 static void set_reason(struct link *link, const struct error *why)
 {
     pthread_mutex_lock(&link->out.lock);
@@ -125,8 +124,8 @@ static void close_posted(void *argument)
 {
     struct link *link = argument;
     if (link->state != LINK_CLOSED && !link->why.code && link->state == LINK_OPEN) {
-        /* The rest of an orderly end: everything is written, and the peer shows that it has it by
-         * closing its side. */
+        /* Finish an orderly end: everything is written, and the peer confirms receipt by closing
+         * its side. */
         link->state = LINK_DRAINING;
         loop_timer_set(link->timer, link->config->lease);
         send_end(link);
@@ -159,7 +158,7 @@ void link_close(struct link *link, const struct error *why)
     loop_post(link->loop, close_posted, link);
 }
 
-/* With as many bytes as have come. */
+/* Returns the time of silence, given the bytes received so far. */
 static double silence_of(const struct link *link, uint64_t bytes)
 {
     double passed = time_now() - link->checked, most = 2 * link->config->lease / LEASE_CHECKS;
@@ -193,13 +192,13 @@ static void timed(void *context)
         return;
     case LINK_OPEN:
         loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
-        /* One late look counts little: this process slept. */
+        /* A single late check counts little, as this process may have slept. */
         bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
         link->silence = silence_of(link, bytes);
         link->heard = bytes;
         link->checked = time_now();
         if (link->silence >= link->config->lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3) {
-            /* A peer that was stuck before may have been killed for it. */
+            /* A peer that was stalled before may have been killed for it. */
             if (link->peer_still > 0)
                 error_set(&err, ERR_UNAVAILABLE,
                           "silent for %.3g s; its loop had stood still for %.3g s",
@@ -209,7 +208,7 @@ static void timed(void *context)
             link_fail(link, &err);
         }
         return;
-    case LINK_DRAINING: /* as long as something is written, it goes on */
+    case LINK_DRAINING: /* continues as long as something gets written */
         if (link->drained == atomic_load(&link->bytes_out)) {
             link_ended(link);
         } else {
@@ -287,7 +286,7 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     return link;
 }
 
-/* The loop's question, without an event: for what is found here none may come later. */
+/* Polled by the loop without an event: what is found here may never be reported by one. */
 static bool poll_socket(void *context)
 {
     struct link *link = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hellos: who is at the other end, and what both can do.
+ * Hellos: the identity of the other end, and the features of both.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link's inside, for the files of this folder.
+ * A link's private parts, for the files of this folder.
  */
 #ifndef TF_TRANSPORT_LINK_PRIVATE_H
 #define TF_TRANSPORT_LINK_PRIVATE_H
@@ -22,14 +22,14 @@ struct link_config {
     const char *producer;
     double lease, handshake; /* seconds */
     size_t record_bytes;
-    size_t shared_bytes; /* of a ring in shared memory; 0: none */
-    bool sums;           /* wanted on this host as well */
+    size_t shared_bytes; /* per ring in shared memory; 0: none */
+    bool sums;           /* also wanted on this host */
     struct recycle *recycle;
     void *context;
-    /* The peer's hello came: whether it may be a link. ERR_... refuses it, and the peer is told. */
+    /* The peer's hello came: returns 0, or ERR_... to refuse the link and tell the peer. */
     int (*hello)(void *context, struct link *link, struct error *err);
     void (*opened)(void *context, struct link *link);
-    /* Exactly once, opened or not; the link is dropped behind it. */
+    /* Called exactly once, opened or not; the link is released afterwards. */
     void (*closed)(void *context, struct link *link, const struct error *why);
     void (*record)(void *user, struct link *link, struct record *record);
     bool (*place)(void *user, struct link *link, const struct record *record,
@@ -39,14 +39,14 @@ struct link_config {
 
 enum link_state {
     LINK_HANDSHAKE, /* of the channel */
-    LINK_HELLO,     /* ours is sent, theirs is awaited */
-    LINK_WELCOME,   /* theirs was taken, and answered by a ping; theirs is awaited */
+    LINK_HELLO,     /* ours is sent, the peer's is awaited */
+    LINK_WELCOME,   /* the peer's was accepted, confirmed by a ping; its ping is awaited */
     LINK_OPEN,
-    LINK_DRAINING, /* closed in an orderly way: what waits is written, then the peer ends it */
+    LINK_DRAINING, /* orderly end: waiting bytes are written, then the peer ends it */
     LINK_CLOSED,   /* `closed` was called */
 };
 
-/* A record that is being read, between whose bins that above it came. */
+/* A record being read; the record above it came between its bins. */
 struct link_reader {
     struct decoder decoder;
     struct record record;
@@ -55,67 +55,66 @@ struct link_reader {
 
 struct link {
     atomic_int holders;
-    const struct link_config *config; /* lives as long as links are open */
+    const struct link_config *config; /* must live as long as any link */
     struct loop *loop;
     struct channel *channel;
-    struct channel *offered; /* in shared memory, until the peer answers */
-    size_t shared_bytes;     /* that both sides want */
+    struct channel *offered; /* in shared memory, until the peer confirms it */
+    size_t shared_bytes;     /* agreed by both sides */
     int fd;
     struct event *event;
-    enum link_state state;       /* the loop's thread's own, as all that follows up to `out` */
-    bool dialed, was_open, safe; /* safe: bytes cannot be damaged on the way */
-    bool told;                   /* the peer gave the reason */
-    bool ending;                 /* the peer sends no more: the end is to be read */
+    enum link_state state;       /* this and all members up to `out` belong to the loop's thread */
+    bool dialed, was_open, safe; /* safe: the transport detects damage */
+    bool told;                   /* the reason came from the peer */
+    bool ending;                 /* the peer sends nothing more: read up to the end */
     struct link_hello peer;
     double peer_lease;
-    double peer_still;               /* for how long its loop had stood still, as it said last */
+    double peer_still;               /* how long its loop had been stalled, by its last ping */
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
     enum link_refusal refusal;
     double came;               /* when it was accepted */
-    struct error unwanted;     /* with a code: why it is refused when its hello is there */
-    struct loop_poller poller; /* of a socket that is open */
-    struct loop_timer *timer;  /* of the handshake, then of the lease */
-    double checked, silence; /* when the lease was checked last, and for how long there was nothing
-                              */
-    uint64_t heard;          /* bytes_in then */
-    uint64_t drained;        /* bytes_out when it was last looked whether draining gets on */
+    struct error unwanted;     /* with a code: the reason to refuse it once its hello came */
+    struct loop_poller poller; /* of an open socket */
+    struct loop_timer *timer;  /* first for the handshake, then for the lease */
+    double checked, silence;   /* time of the last check of the lease; silence at that time */
+    uint64_t heard;            /* bytes_in then */
+    uint64_t drained;          /* bytes_out at the last check of draining progress */
 
-    struct link_reader outer;    /* of records that are within no other */
+    struct link_reader outer;    /* of records that are in no other */
     struct link_reader *reading; /* the innermost */
-    struct link_reader *spare;   /* one that was used before, or NULL */
-    int depth;                   /* of those within `outer` */
+    struct link_reader *spare;   /* one to reuse, or NULL */
+    int depth;                   /* number of readers within `outer` */
     uint8_t *buffer;
-    size_t start, end; /* of what is buffered */
+    size_t start, end; /* of the buffered bytes */
 
     struct outbox out;
     struct error why;         /* out.lock: why it is being closed */
-    bool closing;             /* out.lock: by whoever was first */
-    struct error write_error; /* the writer's */
+    bool closing;             /* out.lock: link_close was called */
+    struct error write_error; /* set by the writer */
     struct keeper_task keeper;
     double ping_seconds;
-    uint64_t kept_out; /* the keeper's: bytes_out at its last look */
+    uint64_t kept_out; /* for the heartbeat: bytes_out at its last look */
     double kept_at;    /* and when that changed */
     atomic_uint_least64_t bytes_in, bytes_out, records_in, records_out, shared_in, shared_out;
     atomic_uint_least64_t nested_in, tensors_in, tensors_out;
 };
 
-/* The distance of the peer. */
+/* How far away the peer is. */
 enum link_path {
-    LINK_PLAIN, /* over a network, as it is */
+    LINK_PLAIN, /* over a network, unencrypted */
     LINK_TLS,
     LINK_LOOPBACK, /* TCP on this host, with TLS or without */
     LINK_LOCAL,    /* a Unix socket, or a ring */
 };
 
-/* Takes the connected, non-blocking socket with the channel over it. The link belongs to itself: it
- * goes when it was closed. `address` is for messages, `expected` the task that was dialed, or NULL.
- * Calls nothing of config's yet. */
+/* Takes ownership of the connected, non-blocking socket and its channel. The link owns itself: it
+ * is freed after it was closed. `address` is for messages; `expected` is the task that was dialed,
+ * or NULL. Does not call config's functions yet. */
 struct link *link_new(struct loop *loop, const struct link_config *config, struct channel *channel,
                       const char *address, const char *expected, enum link_path path);
 
-/* In the loop's thread. Each puts link_name in front of the reason, calls `closed`, and ends the
- * link; only the first reason counts. */
+/* In the loop's thread. Each prefixes the reason with link_name, calls `closed`, and ends the link;
+ * only the first reason counts. */
 void link_fail(struct link *link, const struct error *why);
 void link_refuse(struct link *link, const struct error *why); /* and tells the peer */
 void link_ended(struct link *link);                           /* in an orderly way */
@@ -123,36 +122,36 @@ void link_ended(struct link *link);                           /* in an orderly w
 /* Ends it in an orderly way without waiting for the peer. */
 void link_end_now(struct link *link);
 
-/* Both hellos are through. */
+/* Both hellos were exchanged. */
 void link_is_open(struct link *link);
 
-/* link_name for the peer as it is known now. */
+/* Makes link_name from what is known of the peer now. */
 void link_make_name(struct link *link);
 
 /* ---- writing (link_write.c) ---- */
 
-/* As link_begin and link_send, for the link's own records: also while it is not open. */
+/* As link_begin and link_send, for the link's own records: also before the link is open. */
 msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_fields);
 void link_send_own(struct link *link);
 
-/* Adds the bytes of the tensors of a record. */
+/* Adds the bytes of a record's tensors to the counter. */
 void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tensor *tensors, int n);
 
-void link_can_write(struct link *link); /* the loop: room was announced */
+void link_can_write(struct link *link); /* called by the loop when there is room */
 bool link_has_written(struct link *link);
-void link_keep_alive(void *link); /* the keeper's call */
+void link_keep_alive(void *link); /* called by the heartbeat */
 
 /* ---- reading (link_read.c) ---- */
 
 void link_start_reading(struct link *link);
-void link_stop_reading(struct link *link); /* for good */
+void link_stop_reading(struct link *link); /* permanently */
 void link_can_read(struct link *link);
 
 /* ---- shared memory (link_shared.c) ---- */
 
 bool link_asks_shared(const struct link *link);
-void link_agree_shared(struct link *link, int64_t theirs); /* bytes, as the hello says; 0: none */
-void link_welcome(struct link *link);                      /* the hello was taken */
+void link_agree_shared(struct link *link, int64_t theirs); /* bytes in the peer's hello; 0: none */
+void link_welcome(struct link *link);                      /* the hello was accepted */
 void link_take_welcome(struct link *link, const struct record *record);
 
 /* ---- hellos (link_hello.c) ---- */

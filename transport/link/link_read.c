@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reading half of a link: bytes to records, in the loop's thread. Between the bins of a record
- * others may come: they form a stack, of which the innermost is being read.
+ * The reading half of a link: bytes to records, in the loop's thread. Other records may come
+ * between the bins of a record: they form a stack, of which the innermost is being read.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 
 #define BUFFER_BYTES ((size_t)64 << 10)
 #define HELLO_BYTES ((size_t)4096)
-#define DIRECT_BYTES ((size_t)8 << 10) /* of a tensor: read to where they belong */
-#define LOOP_BYTES ((size_t)4 << 20)   /* read before the loop looks at other links */
-#define AHEAD_BYTES ((size_t)4 << 10)  /* what comes behind a bin, if that is probably another */
+#define DIRECT_BYTES ((size_t)8 << 10) /* tensors of this size and more are read in place */
+#define LOOP_BYTES ((size_t)4 << 20)   /* read before the loop serves other links */
+#define AHEAD_BYTES ((size_t)4 << 10)  /* read after a bin, where another one probably comes */
 
 static int check_header(void *context, const struct record *record, struct error *err)
 {
@@ -37,8 +37,8 @@ static int check_header(void *context, const struct record *record, struct error
     return 0;
 }
 
-/* The value of a `reduce` record is read to where others look as soon as it is there: no other may
- * come while it is half there, which could say that it is. */
+/* The value of a `reduce` record is read directly to where others use it once it is complete: no
+ * other record may come between its bins, as it could claim completion. */
 static int check_nesting(const struct link *link, struct error *err)
 {
     if (link->depth == LIMIT_NESTED)
@@ -111,7 +111,7 @@ static void take_record(struct link *link)
         }
     } break;
     case RECORD_ERROR: {
-        /* The peer says why it ends the link. */
+        /* The peer states why it ends the link. */
         struct error err = ERROR_INIT;
         const char *text = record_text(&link->reading->record.header, "text");
         int64_t code;
@@ -128,7 +128,7 @@ static void take_record(struct link *link)
         break;
     case RECORD_PING:
         if (link->state == LINK_WELCOME) {
-            /* Both hellos were taken. */
+            /* Both hellos were accepted. */
             link->outer.decoder.options.header_bytes = 0;
             link_take_welcome(link, &link->outer.record);
         } else {
@@ -145,25 +145,25 @@ static void take_record(struct link *link)
     }
 }
 
-/* n bytes are where the decoder wanted them. */
+/* Handles n bytes that were read to where the decoder wanted them. */
 static void took(struct link *link, size_t n)
 {
     struct error err = ERROR_INIT;
     struct link_reader *reading = link->reading;
     if (decoder_took(&reading->decoder, n, &err) ||
         (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
-        /* The bytes are damaged, or no peer of ours sends them. */
+        /* The bytes are damaged, or are not from our protocol. */
         enum link_refusal guess = REFUSAL_NONE;
         if (link->state == LINK_HELLO && !link->outer.record.offset)
             guess = link_guess(link->buffer, link->end, &err);
         if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
             link->refusal = guess ? guess : REFUSAL_GARBAGE;
         if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
-            link_fail(link, &err); /* it would not understand us */
+            link_fail(link, &err); /* such a peer would not understand us */
         else
             link_refuse(link, &err);
     } else if (decoder_interrupted(&reading->decoder)) {
-        /* A record begins within the one that is being read. */
+        /* A record begins between the bins of the current one. */
         struct link_reader *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
         link->spare = NULL;
         decoder_nest(&inner->decoder, &link->reading->decoder, &inner->record);
@@ -176,12 +176,12 @@ static void took(struct link *link, size_t n)
         if (link->state == LINK_CLOSED)
             return;
         if (reading->below) {
-            /* It is there, and was taken. */
+            /* The inner record is complete and was handled. */
             struct link_reader *inner = link->reading;
             link->reading = inner->below;
             link->depth--;
             decoder_resume(&link->reading->decoder, &inner->decoder);
-            decoder_start(&inner->decoder, &inner->record); /* lets go of its tensors */
+            decoder_start(&inner->decoder, &inner->record); /* releases its tensors */
             free_reading(link->spare);
             link->spare = inner;
         } else {
@@ -190,7 +190,7 @@ static void took(struct link *link, size_t n)
     }
 }
 
-/* Reads to where the bytes belong, and what follows them to the buffer. */
+/* Reads to where the decoder wants the bytes, and what follows into the buffer. */
 static ssize_t read_more(struct link *link, size_t *direct, size_t *asked)
 {
     struct iovec vectors[2];
@@ -261,10 +261,10 @@ void link_can_read(struct link *link)
             took(link, wanted);
         }
         if ((size_t)n < asked && link->channel->drains && !link->ending)
-            return; /* more would be news */
+            return; /* readiness for more will be reported */
     }
     if (link->state == LINK_CLOSED)
         return;
-    link_retain(link); /* others first */
+    link_retain(link); /* serve others first */
     loop_post(link->loop, can_read_posted, link);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How two ends of a Unix socket agree on shared memory. Both hellos ask for it; the side that
- * accepted makes it and passes it on with its ping, the other answers by a ping that says whether
- * it has it. From the pings on all bytes go through it.
+ * How both ends of a Unix socket agree on shared memory. Both hellos ask for it; the accepting side
+ * creates it and passes it with its ping, the dialing side replies with a ping that says whether it
+ * has mapped it. After the pings all bytes go through it.
  */
 #include "transport/channel/shared.h"
 #include "transport/link/link_private.h"
@@ -17,7 +17,7 @@ bool link_shares_memory(const struct link *link)
     return link->shared_bytes && !channel_has_rights(link->channel);
 }
 
-/* The largest ring that both sides want. */
+/* Chooses the largest ring size that both sides accept. */
 void link_agree_shared(struct link *link, int64_t theirs)
 {
     size_t bytes = SHARED_MAX, wanted = link->config->shared_bytes;
@@ -36,13 +36,13 @@ static void send_ping(struct link *link, size_t shared)
     link_send_own(link);
 }
 
-/* The hello was taken. */
+/* The peer's hello was accepted: sends a ping. */
 void link_welcome(struct link *link)
 {
     if (!link->shared_bytes) {
         send_ping(link, 0);
     } else if (!link->dialed) {
-        struct error ignored = ERROR_INIT; /* the socket does as well */
+        struct error ignored = ERROR_INIT; /* the socket can be used instead */
         int fds[SHARED_FDS];
         link->offered = shared_create(link->fd, link->shared_bytes, fds, &ignored);
         if (link->offered)
@@ -65,7 +65,7 @@ void link_take_welcome(struct link *link, const struct record *record)
     bool shared =
         record_get_int(&record->header, "shared", &bytes) && bytes == (int64_t)link->shared_bytes;
     if (link->shared_bytes && link->dialed) {
-        /* As the side that dialed: maps what was passed on, and says whether it could. */
+        /* The dialing side maps the memory that was passed, and says whether it could. */
         struct error ignored = ERROR_INIT;
         int fds[SHARED_FDS];
         struct channel *channel = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The writing half of a link. Whoever sends tries to write at once; who finds another thread
- * writing leaves his record to it. The loop goes on where the system had no room.
+ * The writing half of a link. A sender tries to write at once; if another thread is writing, it
+ * leaves the record to that thread. The loop continues when the system had no room.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -10,9 +10,9 @@
 #include "base/time.h"
 #include "transport/link/link_private.h"
 
-#define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
-#define LOOP_BYTES ((size_t)4 << 20)  /* that the loop writes before it looks at other links */
-#define SMALL_BYTES ((size_t)4 << 10) /* a value that waits for others of the round */
+#define BODY_BYTES ((size_t)64 << 10) /* in one write, after which more is likely to follow */
+#define LOOP_BYTES ((size_t)4 << 20)  /* written before the loop serves other links */
+#define SMALL_BYTES ((size_t)4 << 10) /* below this, values wait for others of the round */
 
 static void can_write_posted(void *argument)
 {
@@ -22,7 +22,7 @@ static void can_write_posted(void *argument)
     link_release(link);
 }
 
-/* The peer may have said why before it went: that is read first. */
+/* The peer may have sent its reason before it closed: read that first. */
 static void write_failed_posted(void *argument)
 {
     struct link *link = argument;
@@ -35,7 +35,7 @@ static void write_failed_posted(void *argument)
     link_release(link);
 }
 
-/* Gives up the right to write. False: there is something to write after all. */
+/* Stops being the writer. Returns false if there is something to write after all. */
 static bool stop_writing(struct link *link, enum outbox_state state)
 {
     struct outbox *out = &link->out;
@@ -46,24 +46,24 @@ static bool stop_writing(struct link *link, enum outbox_state state)
     if (!stay)
         out->state = state;
     pthread_mutex_unlock(&out->lock);
-    if (drained && !loop_is_current(link->loop)) { /* the loop waits for it, to end the link */
+    if (drained && !loop_is_current(link->loop)) { /* the loop waits for this to end the link */
         link_retain(link);
         loop_post(link->loop, can_write_posted, link);
     }
     return !stay;
 }
 
-/* Lets the loop serve others and come back; with the lock, which is released. */
+/* Lets the loop serve others and come back; called with the lock held, and releases it. */
 static void write_later(struct link *link)
 {
-    link->out.state = OUTBOX_FULL; /* whoever comes by may go on */
+    link->out.state = OUTBOX_FULL; /* any other thread may continue */
     link->out.again = false;
     pthread_mutex_unlock(&link->out.lock);
     link_retain(link);
     loop_post(link->loop, can_write_posted, link);
 }
 
-/* As the writer; `some`: as much as may keep others waiting. */
+/* Writes records, as the writer; `some`: only as much as may delay others. */
 static void write_records(struct link *link, bool some)
 {
     struct iovec vectors[OUTBOX_WINDOW];
@@ -90,7 +90,7 @@ static void write_records(struct link *link, bool some)
         if (errno == EINTR || (errno == EAGAIN && !stop_writing(link, OUTBOX_FULL)))
             continue;
         if (errno != EAGAIN) {
-            /* Nobody else writes any more. */
+            /* No thread writes any more. */
             int number = errno;
             error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
                       link->channel->type->error_text(link->channel, number));
@@ -148,8 +148,8 @@ void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tenso
         atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
 }
 
-/* The record that is begun goes out; the lock is held, and released. Small values that a round of
- * the loop makes go out at its end: each by itself would cost a system call, and wake the peer. */
+/* Sends the record that was begun; called with the lock held, and releases it. Small values from a
+ * round of the loop are sent at its end: each alone would cost a system call and wake the peer. */
 static int put(struct link *link, int32_t priority, const struct named_tensor *tensors,
                int n_tensors, struct error *err)
 {
@@ -214,9 +214,9 @@ int link_send_value(struct link *link, int32_t priority, const struct named_tens
     return err->code;
 }
 
-#define STILL_SECONDS 0.1 /* less is nothing that a peer has to know */
+#define STILL_SECONDS 0.1 /* shorter stalls are not told to the peer */
 
-/* Where the system had no room the loop goes on, unless it stands still. */
+/* When the system had no room, the loop continues writing; if the loop is stalled, this does. */
 void link_keep_alive(void *context)
 {
     struct link *link = context;
@@ -237,7 +237,7 @@ void link_keep_alive(void *context)
         pack_key_float(packer, "still", still);
     }
     if (link->closing || link->out.state != OUTBOX_IDLE)
-        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
+        pthread_mutex_unlock(&link->out.lock); /* waiting bytes serve as a ping */
     else
         link_send_own(link);
 }

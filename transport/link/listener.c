@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sockets that others connect to. A connection is no link before its hello, and may be anybody's:
- * there are only so many of these at a time, as the process may have descriptors, and the last ones
- * are kept for its own files. The one that has waited longest is let go when another one comes,
- * after a while. Where links alone take all descriptors, one is kept back for who comes: it is told
- * why it cannot have a link.
+ * Listening sockets. Before its hello a connection is no link yet and may be anybody's: their
+ * number is limited by the process's descriptors, of which the last ones are kept for its own
+ * files. When another connection comes, the one that has waited longest is closed, after a grace
+ * time. If links alone use all descriptors, one is kept in reserve to tell new connections why they
+ * are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,23 +20,23 @@
 
 #define BACKLOG 512
 #define WAITING_MAX 256
-#define RESERVED_MAX 32   /* descriptors: a store and its shards are open while they are saved */
-#define PAUSE_SECONDS 0.1 /* when there are no descriptors left */
-#define TELL_SECONDS 10.0 /* between two lines that say so */
-#define HEAR_SECONDS 1.0  /* that who is turned away has for its hello */
-#define GRACE_SHARE 0.1   /* of the time for a handshake: that others have before they make room */
+#define RESERVED_MAX 32   /* descriptors: a store and its shards are open while saving */
+#define PAUSE_SECONDS 0.1 /* after descriptors ran out */
+#define TELL_SECONDS 10.0 /* between two reports of that */
+#define HEAR_SECONDS 1.0  /* for the hello of a connection that is turned away */
+#define GRACE_SHARE 0.1   /* of the handshake's time: after it a waiting connection may be closed */
 
 struct listener {
     struct peers *peers;
-    int fd, spare; /* spare: -1 while somebody is turned away */
-    double told;   /* when it was said last that no descriptor is left */
+    int fd, spare; /* spare: -1 while a connection is turned away */
+    double told;   /* last time that lack of descriptors was reported */
     struct address address;
     struct event *event;
     struct loop_timer *timer;
     struct listener *next;
 };
 
-/* A socket file that nobody listens at is left over from a process that was killed. */
+/* A socket file that nobody listens at was left by a killed process. */
 static bool is_stale(const struct address *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -91,17 +91,17 @@ static void count_too_many(struct peers *peers)
     pthread_mutex_unlock(&peers->lock);
 }
 
-/* Descriptors that the process may have, and those for connections that are no link yet. */
+/* The limit of descriptors, and of connections that are no link yet. */
 struct room {
     int descriptors, waiting;
 };
 
-/* NULL: it was closed. */
+/* Returns NULL if the connection was closed. */
 static struct link *accept_link(struct listener *listener, int fd)
 {
     struct peers *peers = listener->peers;
     struct address from;
-    struct error ignored = ERROR_INIT; /* no memory for TLS: the peer will try again */
+    struct error ignored = ERROR_INIT; /* no memory for TLS: the peer will retry */
     socket_tune(fd, &listener->address);
     address_of_socket(&from, fd, true);
     bool local = address_is_unix(&listener->address); /* the peer's end has no name */
@@ -113,7 +113,7 @@ static struct link *accept_link(struct listener *listener, int fd)
     return link;
 }
 
-/* ---- without descriptors ---- */
+/* ---- out of descriptors ---- */
 
 static int keep_spare(void)
 {
@@ -146,7 +146,7 @@ static struct error tell_full(struct listener *listener, int number)
     return why;
 }
 
-/* Its link is refused when its hello is there. */
+/* Accepts a connection to refuse it once its hello is there. */
 static void turn_away(struct listener *listener, int number)
 {
     struct error why = tell_full(listener, number);
@@ -171,19 +171,18 @@ static void pause_accepting(struct listener *listener)
 
 static bool has_room(const struct listener *listener, const struct room *room)
 {
-    /* The number that the next one gets is the lowest that is free: by it one knows how many there
-     * are. */
+    /* The next descriptor gets the lowest free number, which tells how many are open. */
     int next = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
     if (next >= 0)
         close(next);
     return next >= 0 && next < room->descriptors && listener->peers->n_waiting < room->waiting;
 }
 
-/* For one that has come. A connection that has had its time for a hello makes room; if there is
- * none, the next ones wait in the backlog. */
+/* Makes room for a new connection. One that has had its time for a hello is closed; without one,
+ * further connections wait in the backlog. */
 static bool make_room(struct listener *listener, const struct room *room)
 {
-    /* who has waited longest to become a link: links are in the order in which they came */
+    /* the longest waiting connection: links are in order of arrival */
     const struct peers *peers = listener->peers;
     struct link *oldest = NULL;
     for (size_t i = 0; i < peers->links.n && !oldest; i++)
@@ -200,7 +199,7 @@ static bool make_room(struct listener *listener, const struct room *room)
         return has_room(listener, room);
     }
     if (!oldest)
-        turn_away(listener, EMFILE); /* all are links */
+        turn_away(listener, EMFILE); /* all descriptors are links */
     return false;
 }
 
@@ -230,12 +229,11 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
             return;
         } else if (errno == EAGAIN) {
             return;
-        } /* else: a connection that was given up before it was taken */
+        } /* else: the connection was aborted before it was accepted */
     } while (has_room(listener, &room));
 }
 
-/* Connections that are turned away are told so one at a time, on the descriptor that is kept back.
- * */
+/* Connections are turned away one at a time, using the reserved descriptor. */
 static void resume_accepting(void *context)
 {
     struct listener *listener = context;

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 
 #define FLAT_BYTES ((size_t)16 << 10)    /* smaller bodies are copied: cheaper than sharing */
-#define GATHER_BYTES ((size_t)128 << 10) /* of small records in a packet */
-#define SPARE_BYTES ((size_t)256 << 10)  /* packets that grew larger are not kept */
+#define GATHER_BYTES ((size_t)128 << 10) /* of small records per packet */
+#define SPARE_BYTES ((size_t)256 << 10)  /* larger packets are not reused */
 
 void outbox_init(struct outbox *out, bool sums, size_t bin_bytes)
 {
@@ -48,7 +48,7 @@ void outbox_release(struct outbox *out)
     pthread_mutex_destroy(&out->lock);
 }
 
-/* ---- what waits: a heap; with the lock ---- */
+/* ---- waiting packets: a heap; with the lock held ---- */
 
 static bool goes_before(const struct packet *a, const struct packet *b)
 {
@@ -92,9 +92,9 @@ static struct packet *take_waiting(struct outbox *out)
     return first;
 }
 
-/* ---- putting in ---- */
+/* ---- adding records ---- */
 
-/* The packet for a small record. One that is as urgent and was put in earlier goes first. */
+/* Returns the packet for a small record: an earlier one of equal priority goes first. */
 static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
 {
     struct packet *packet = out->gathering;
@@ -135,7 +135,7 @@ int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *
         }
         str_append_bytes(&packet->bytes, header->data, header->n);
         if (out->gathering && out->gathering->priority == priority)
-            out->gathering = NULL; /* what follows comes behind this one */
+            out->gathering = NULL; /* later records come after this one */
         add_waiting(out, packet);
     } else {
         struct packet *packet = gathering(out, priority, header->n + bytes);
@@ -153,7 +153,7 @@ int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *
 
 /* ---- the stack ---- */
 
-/* With the lock. */
+/* Begins the next packet. Call it with the lock held. */
 static void begin_next(struct outbox *out)
 {
     while (out->written) {
@@ -177,8 +177,8 @@ bool outbox_take(struct outbox *out)
     return out->current;
 }
 
-/* Returns whether what waits comes next. The last place on the stack is for the most urgent
- * records. */
+/* Returns whether the next waiting packet comes now. The last place on the stack is for the most
+ * urgent records. */
 static bool is_turn(const struct outbox *out)
 {
     const struct packet *packet = out->current;
@@ -189,7 +189,7 @@ static bool is_turn(const struct outbox *out)
            encoder_at_bin(&packet->bodies) && out->depth <= LIMIT_NESTED - (priority != LINK_FIRST);
 }
 
-/* The next piece of the current packet; false when there is none left. */
+/* Gets the next piece of the current packet; false: none is left. */
 static bool next_piece(struct outbox *out, struct packet *packet, size_t limit,
                        struct encoder_piece *piece)
 {
@@ -203,7 +203,7 @@ static bool next_piece(struct outbox *out, struct packet *packet, size_t limit,
     return encoder_next(&packet->bodies, limit, piece);
 }
 
-/* Empty packets of an ordinary size are kept. */
+/* Empty packets of ordinary size are kept for reuse. */
 static void packet_written(struct outbox *out, struct packet *packet)
 {
     if (packet->n_tensors || packet->bytes.capacity > SPARE_BYTES) {
@@ -230,12 +230,12 @@ static void fill(struct outbox *out, size_t limit)
         if (!out->current)
             return;
         if (!next_piece(out, out->current, limit, &slot->piece)) {
-            /* The current packet has no more pieces: it goes with the last one, or now if that was
-             * written. */
+            /* The current packet has no more pieces: it is finished with its last piece, or now if
+             * that was written. */
             struct packet *packet = out->current;
             out->current = packet->next;
             out->depth--;
-            packet->next = NULL; /* those below are not its own any more */
+            packet->next = NULL; /* the packets below are no longer linked from it */
             if (out->n)
                 out->window[out->n - 1].last_of = packet;
             else

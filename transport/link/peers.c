@@ -14,12 +14,12 @@
 #define LEASE_SECONDS 3.0
 #define HELLO_SECONDS 5.0
 #define RECORD_BYTES ((size_t)16 << 30)
-#define KEPT_BYTES ((size_t)256 << 20) /* of memory for the next tensors */
+#define KEPT_BYTES ((size_t)256 << 20) /* of buffers kept for received tensors */
 #define SHARED_BYTES ((size_t)1 << 20)
 #define TRIM_SECONDS 5.0
-#define NEWEST_MAX 4096 /* tasks whose incarnations are remembered */
+#define NEWEST_MAX 4096 /* tasks whose latest incarnations are remembered */
 
-/* Milliseconds since 1970, and 22 random bits: larger for a later start, and no two are equal. */
+/* Milliseconds since 1970, and 22 random bits: unique, and larger for a later start. */
 static uint64_t make_incarnation(void)
 {
     struct timespec now;
@@ -57,11 +57,11 @@ static struct link *linked(struct peers *peers, const char *task)
     return found ? (struct link *)(intptr_t)value : NULL;
 }
 
-/* If two links cross, both ends keep the same one. */
+/* Returns whether the link is the surplus one of two that crossed; both ends choose the same. */
 static bool is_surplus(const struct peers *peers, const struct link *link, const struct link *old)
 {
     if (!old || old->peer.incarnation != link->peer.incarnation || link->dialed == old->dialed)
-        return false; /* of one dialer the other end has given up the older one */
+        return false; /* the same side dialed twice: the other end has dropped the older */
     return (strcmp(peers->task, link->peer.task) < 0) != link->dialed;
 }
 
@@ -70,7 +70,7 @@ static int refuse_surplus(struct error *err)
     return error_set(err, ERR_UNAVAILABLE, "there is another connection");
 }
 
-/* Returns whether the peer may be a link. */
+/* Decides whether the peer may have a link. */
 static int take_hello(void *context, struct link *link, struct error *err)
 {
     struct peers *peers = context;
@@ -129,7 +129,7 @@ static void link_opened(void *context, struct link *link)
 static void closed(void *context, struct link *link, const struct error *why)
 {
     struct peers *peers = context;
-    /* The others stay in the order in which they came. */
+    /* The remaining links stay in order of arrival. */
     size_t n = 0;
     for (size_t i = 0; i < peers->links.n; i++)
         if (peers->links.items[i] != link)
@@ -217,10 +217,10 @@ void peers_free(struct peers *peers)
         next = listener_next(listener);
         listener_free(listener);
     }
-    loop_run_posted(peers->loop); /* what links have left to do */
+    loop_run_posted(peers->loop); /* remaining work of links */
     while (peers->links.n)
         link_end_now(peers->links.items[0]);
-    loop_run_posted(peers->loop); /* what held them until now */
+    loop_run_posted(peers->loop); /* work that held links until now */
     loop_timer_free(peers->timer);
     recycle_free(peers->config.recycle);
     tls_free(peers->tls);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set of peers inside: what its files share.
+ * A set of peers: the private parts that its files share.
  */
 #ifndef TF_TRANSPORT_PEERS_PRIVATE_H
 #define TF_TRANSPORT_PEERS_PRIVATE_H
@@ -21,20 +21,20 @@ struct peers {
     struct link_config config;
     char *job, *task, *producer, *folder;
     struct tls *tls;          /* NULL: no key */
-    VEC(struct link *) links; /* all, open or not; the loop's thread's */
+    VEC(struct link *) links; /* all, open or not; for the loop's thread */
     struct dial *dials;
     struct listener *listeners;
-    int n_waiting; /* accepted, and not yet open */
+    int n_waiting; /* accepted, but not yet open */
     pthread_mutex_t lock;
-    struct map by_task;           /* lock: open links to tasks, by link->peer.task */
-    struct map newest;            /* of a task's incarnations; the keys are its own */
-    struct peer_refusals refused; /* lock */
-    struct error failed;          /* the first dial that failed since peers_wait told */
-    struct loop_timer *timer;     /* trims the memory that is kept */
+    struct map by_task;           /* under the lock: open links to tasks, by link->peer.task */
+    struct map newest;            /* latest incarnation by task; the map owns its keys */
+    struct peer_refusals refused; /* under the lock */
+    struct error failed;          /* the first dial that failed since the last peers_wait */
+    struct loop_timer *timer;     /* trims the buffer pool */
 };
 
-/* A connected socket becomes a link: the peer at `address`, which messages call `text`; `expected`
- * is the task that was dialed, NULL when it was accepted. NULL: it was closed instead. */
+/* Makes a connected socket a link: the peer is at `address`, which messages call `text`; `expected`
+ * is the dialed task, NULL if accepted. Returns NULL if the socket was closed instead. */
 struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
                        const char *expected, struct error *err);
 
@@ -44,7 +44,7 @@ bool peers_has(struct peers *peers, const char *task);
 void listener_free(struct listener *listener);
 struct listener *listener_next(const struct listener *listener);
 
-/* dial.c: what becomes of a dial when a link to its task is open, or the link it made is not. */
+/* dial.c: handles an open link to the dialed task, and a lost link that the dial made. */
 void dial_reached(struct peers *peers, const char *task);
 void dial_lost(struct peers *peers, const struct link *link, const struct error *why);
 void dial_free(struct dial *dial);

@@ -8,12 +8,12 @@
 #include "exec/device/pinned.h"
 #include "transport/loop/loop.h"
 
-#define LEAST_BYTES ((size_t)64 << 10) /* below, the allocator itself reuses memory */
+#define LEAST_BYTES ((size_t)64 << 10) /* smaller blocks are reused by the allocator itself */
 
 struct recycled_block {
     struct buffer buffer;
     size_t capacity;
-    double freed; /* when it came back */
+    double freed; /* when it was returned */
     struct recycled_block *next;
 };
 
@@ -22,10 +22,10 @@ struct recycle {
     pthread_mutex_t lock;
     struct recycled_block *kept; /* the newest first */
     size_t bytes, limit;
-    size_t holders; /* the owner, and every block that is in use */
+    size_t holders; /* the owner, and every block in use */
 };
 
-/* Cuts the list where `keep` says so for the first time; what is behind is older still. */
+/* Cuts the list at the first block that exceeds a limit; later blocks are older still. */
 static struct recycled_block *cut(struct recycle *recycle, size_t limit, double oldest)
 {
     size_t bytes = 0;
@@ -67,7 +67,7 @@ struct recycle *recycle_new(size_t limit)
     return recycle;
 }
 
-/* Ends with the lock released. */
+/* Drops a holder, and releases the lock. */
 static void drop(struct recycle *recycle)
 {
     bool last = !--recycle->holders;
@@ -106,7 +106,7 @@ static void return_block(struct buffer *buffer)
     free_blocks(rest);
 }
 
-/* A block that is not much larger than asked for. */
+/* Finds a block that is not much larger than requested. */
 static struct recycled_block *take_block(struct recycle *recycle, size_t bytes)
 {
     for (struct recycled_block **at = &recycle->kept; *at; at = &(*at)->next) {

@@ -7,13 +7,13 @@
 
 #define BUFFER_BYTES (4 << 20) /* measured: less halves the throughput of large tensors */
 
-/* The most that the system holds unsent, as nothing more urgent gets past that; bytes on their way
- * may have all of the buffer. At 100 Mbit/s these are 10 ms, where the buffer alone took 0.35 s. */
+/* Limit of unsent bytes in the system, as urgent records cannot pass these; sent bytes in flight
+ * may use the whole buffer. At 100 Mbit/s this is 10 ms, where the buffer alone took 0.35 s. */
 #define UNSENT_BYTES (128 << 10)
 
-/* The congestion control of loopback. Nothing is lost there, but what the system uses elsewhere may
- * pace (BBR does), with a timer for each segment: measured, 100 MB in 40 ms instead of 16. */
-#define LOOPBACK_CONGESTION "reno" /* the one that every Linux has and lets anybody use */
+/* Congestion control of loopback. Nothing is lost there, but the system's usual algorithm may pace
+ * (BBR does), with a timer per segment: measured, 100 MB in 40 ms instead of 16. */
+#define LOOPBACK_CONGESTION "reno" /* every Linux has it, for any user */
 
 void socket_tune(int fd, const struct address *address)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nodes cost: what was measured, and estimates of how long what an op declares takes. Rates
- * are those of one ordinary machine: an estimate is for comparing devices and links, and what was
- * measured takes its place, or scales it.
+ * Costs of nodes: measured times, and estimates from what ops declare. Rates are those of one
+ * ordinary machine: an estimate serves to compare devices and links; measured times replace or
+ * scale it.
  */
 #include "pass/place/cost.h"
 
@@ -39,7 +39,7 @@ static int take_device(struct costs *costs, struct words *words, struct error *e
     return 0;
 }
 
-/* "NAME", or "NAME TYPE", with the type as devices have it. */
+/* Returns "NAME", or "NAME TYPE" with the type as devices spell it. */
 static const char *key_of(struct costs *costs, const struct words *words, struct error *err)
 {
     struct device_name name;
@@ -107,7 +107,7 @@ static bool find(const struct map *map, const char *name, const char *type, int6
     return found;
 }
 
-/* The same of the node itself, on that very type, or where no type was said if those count. */
+/* The same for the node itself, on exactly that type, or without a type if such times count. */
 static bool find_own(const struct costs *costs, const struct node *node, const char *type,
                      bool has_untyped, double *ns)
 {
@@ -170,9 +170,9 @@ double cost_estimate_ns(const struct cost_query *query, const struct cost_rates 
     return cost.is_free ? 0 : rates->overhead + 1e9 * (compute > move ? compute : move);
 }
 
-/* ---- estimates, scaled by what was measured ---- */
+/* ---- scaled estimates ---- */
 
-#define LOOP_STEPS 10.0 /* iterations of a loop, when they were not measured */
+#define LOOP_STEPS 10.0 /* iterations of a loop, unless measured */
 
 int cost_weights(const struct graph *graph, double *weights, struct error *err)
 {
@@ -225,7 +225,7 @@ void cost_scale_cores(struct cluster *cluster, const struct graph *graph,
         only_cpus &= !strcmp(cluster->devices.items[i].type, "CPU");
     const struct cost_sample sample = {graph, measured, weights, assume, only_cpus};
     const struct cost_rates rates = cost_rates_of("CPU", NULL);
-    struct error ignored = ERROR_INIT; /* whoever uses the graph finds what is wrong with it */
+    struct error ignored = ERROR_INIT; /* the graph's user will find what is wrong with it */
     if (!cost_weights(graph, weights, &ignored))
         cluster->core_time = find_scale(&sample, "CPU", &rates);
     mem_free(weights);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node costs: nanoseconds that it computes, and bytes that its results have. Measured where
- * a file of costs (docs/costs.md) has the node or its op, else estimated from what the op declares
+ * The cost of a node: its computing time in nanoseconds, and the bytes of its results. Measured, if
+ * a file of costs (docs/costs.md) has the node or its op; else estimated from what the op declares
  * (graph/op_cost.h):
  *
  *     time = overhead + max(operations / rate, bytes read and written / bandwidth)
@@ -24,127 +24,126 @@ struct costs {
     struct arena arena;
 };
 
-/* Reads a file of costs into what is zero-initialised. ERR_NOINPUT, or ERR_DATA "FILE:LINE: what".
- */
+/* Reads a file of costs into a zeroed struct. ERR_NOINPUT, or ERR_DATA "FILE:LINE: what". */
 int costs_read(struct costs *costs, const char *path, struct error *err);
 int costs_parse(struct costs *costs, const char *text, const char *name, struct error *err);
 void costs_release(struct costs *costs);
 
-/* The measured time of a node in a step, the mean of its op if it was not seen itself: on that type
- * of device, or else where no type was said. False: neither was. `costs` NULL: nothing was. */
+/* Gets the measured time of a node in a step, or the mean of its op if the node was not measured:
+ * on that type of device, else without a type. False: neither was measured. `costs` may be NULL. */
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns);
 
-/* What is known of a device: as the cluster says, and where it says nothing as the costs do of its
+/* Returns the facts of a device: from the cluster and, where that has none, from the costs of its
  * type. Either may be NULL. */
 struct device_facts cost_facts(const struct device_name *device, const struct cluster *cluster,
                                const struct costs *costs);
 
-/* The rates of a device of speed 1. */
+/* The rates of a device with speed 1. */
 struct cost_rates {
-    double operations; /* a second */
-    double bandwidth;  /* bytes a second, between a kernel and memory */
-    double overhead;   /* nanoseconds a call */
+    double operations; /* per second */
+    double bandwidth;  /* bytes per second between a kernel and memory */
+    double overhead;   /* nanoseconds per call */
 };
 
-/* The rates of a type of device ("CPU"), as far as the facts do not say (NULL: there are none). */
+/* Returns the rates of a type of device ("CPU"), for what the facts (NULL: none) leave open. */
 struct cost_rates cost_rates_of(const char *type, const struct device_facts *facts);
 
-/* An estimate. Nodes that are not run (Const, Variable, Placeholder, NoOp) cost nothing. */
+/* Returns an estimate. Nodes that do not run (Const, Variable, Placeholder, NoOp) cost nothing. */
 double cost_estimate_ns(const struct cost_query *query, const struct cost_rates *rates);
 
-/* The results are memory of the inputs, or a few numbers. */
+/* Returns whether the results share the inputs' memory or are a few numbers. */
 bool cost_is_view(const struct cost_query *query);
 
-/* The way from one device to another: nanoseconds, and nanoseconds a byte. */
+/* The route from one device to another: nanoseconds, and nanoseconds per byte. */
 struct cost_way {
     double latency, per_byte;
 };
 
-/* Between two full names. Of devices of different tasks the cluster's link; without one (NULL), or
- * without the tasks, the link that is assumed where a cluster says nothing. To and from an
- * accelerator of the same task its bus, as the cluster or the costs (NULL: none) say. */
+/* Returns the route between two devices with full names. Between tasks it is the cluster's link;
+ * without a cluster (NULL), or without the tasks in it, the default link. To and from an
+ * accelerator of the same task it is its bus, by the facts of cluster and costs (NULL: none). */
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster, const struct costs *costs);
 
-/* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
- * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
- * them sends to all others together. In this and all that follow cores that tasks share, if the
- * cluster says how many, are counted in. */
+/* The route of an exchange: each of the tasks 0 to n - 1 of a job sends every other one equally
+ * many bytes, all at once, over the links and through the hosts' adapters. Bytes are what one task
+ * sends to all others together. Here and in the functions below, cores that tasks share count, if
+ * the cluster states their number. */
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
-/* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together
- * those bytes, evenly, all at once. And the way back, of what each worker reads of all shards. */
+/* The route of pushes: each of the tasks 0 to n - 1 of the job `worker` sends the bytes to all
+ * shards together, evenly, all at once. And the route back, for what each worker reads from all
+ * shards. */
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
 struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
 
-/* The share of the workers that may push while others read. Where all wait for adapters of shards,
- * these send and get at the same time: all workers but the last, (n - 1) / n. 0 where something
- * else is slower. */
+/* Returns the share of workers that may push while others read. If everything waits for the shards'
+ * adapters, which send and receive at the same time, this is all workers but the last: (n - 1) / n.
+ * Otherwise 0. */
 double cost_pushers_beside(int n, int shards, const struct cluster *cluster);
-/* With that share, how much of pushes is over by the time at which the last worker has read, of
- * what both would take by themselves. If shards send to one worker after the other, the first has
- * read after an n-th of the time; if to all at once, in the end. Which it is, the network's queues
- * decide: in the middle (n - 1) / 2 n of the time are left. */
+/* With that share, returns how much of the pushes is over when the last worker has read, given what
+ * both would take alone. If shards send to one worker after the other, the first has read after an
+ * n-th of the time; if to all at once, only in the end. Queues of the network decide between these:
+ * on average (n - 1) / 2n of the time is left. */
 double cost_beside_reads(double share, double pushes, double reads);
 
-/* The same of what workers send shards that send each worker something back at once, `back` bytes
- * for each: sums, and rows of all others. As long as the busier direction takes, of links and of
- * adapters. */
+/* The same when shards reply at once to what workers send, with `back` bytes per byte: sums, and
+ * rows of all others. Takes as long as the busier direction, of links and of adapters. */
 struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster);
 
-/* A sum by a schedule, among the tasks 0 to n - 1 of a job. */
+/* A sum by a collective schedule among the tasks 0 to n - 1 of a job. */
 struct cost_sum_query {
     enum schedule_kind kind;
     const char *job;
     int n;
-    const struct cluster *cluster; /* NULL: links are those that are assumed */
+    const struct cluster *cluster; /* NULL: default links */
 };
 
 struct cost_sum {
-    double bytes; /* that the task sends that sends most */
+    double bytes; /* sent by the task that sends most */
     double ns;
 };
 
-/* The time of a schedule for so many bytes together. ERR_DATA: the tasks have no such one. */
+/* Computes the time of a schedule for that many bytes. ERR_DATA: the tasks cannot use it. */
 int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
                   struct error *err);
 
 /* ---- cores ----
  *
- * What the cores of a machine take for what its tasks do, where the cluster says how many it has
- * (graph/cluster.h): tasks on one host, and on hosts within one, share them. Where it does not say,
- * each task has cores of its own and nothing here takes time. */
+ * CPU time of a machine for the work of its tasks, if the cluster states the number of cores
+ * (graph/cluster.h): tasks on one host, and on hosts that run on it, share them. Otherwise each
+ * task has cores of its own, and nothing here takes time. */
 
-/* The part of a core that a CPU of the host has while all of its kind on the machine compute:
- * shards, or all others. These wait for each other, and do not compute at the same time. */
+/* Returns the fraction of a core for each CPU of the host while all of its kind on the machine
+ * compute: shards, or all others. These wait for each other and do not compute at the same time. */
 double cost_core_share(const struct cluster *cluster, int host, bool of_shards);
-/* The least of the tasks 0 to n - 1 of a job; 1 without a cluster (NULL). */
+/* Returns the least share of the tasks 0 to n - 1 of a job; 1 without a cluster (NULL). */
 double cost_least_share(const char *job, int n, const struct cluster *cluster);
 
-/* ---- what was measured ----
+/* ---- measurements ----
  *
- * What measured times of some nodes say of all that was not measured: it takes as much longer than
- * its estimate as these together took longer than theirs. */
+ * Scales the estimates of nodes that were not measured by the ratio of measured to estimated time,
+ * summed over the nodes that were. */
 
-/* Estimates how often each node runs in a step, as far as the graph tells: once, in a loop ten
- * times, in a loop within a loop a hundred times. */
+/* Estimates how often each node runs per step, as far as the graph shows: once, ten times in a
+ * loop, a hundred times in a loop within a loop. */
 int cost_weights(const struct graph *graph, double *weights, struct error *err);
 
-/* A graph, and what was measured of it. */
+/* A graph, and measurements of it. */
 struct cost_sample {
     const struct graph *graph;
-    const struct costs *measured; /* NULL: nothing */
+    const struct costs *measured; /* NULL: none */
     const double *weights;        /* by node */
     int64_t assume;
-    bool has_untyped; /* times without a type are of devices of the type that is asked for, too */
+    bool has_untyped; /* times without a type also count for the requested type */
 };
 
-/* The rates of a type of device; what its facts (NULL: there are none) say stays as it is. */
+/* Returns the rates of a type of device; what its facts (NULL: none) state stays as it is. */
 struct cost_rates cost_scaled_rates(const struct cost_sample *sample, const char *type,
                                     const struct device_facts *facts);
 
-/* Sets by how much the cores of a cluster's hosts take longer for exchanges. Times without a type
- * count where all of the cluster's devices are CPUs. */
+/* Sets how much longer the cores of a cluster's hosts take for exchanges. Times without a type
+ * count if all devices of the cluster are CPUs. */
 void cost_scale_cores(struct cluster *cluster, const struct graph *graph,
                       const struct costs *measured, int64_t assume);
 

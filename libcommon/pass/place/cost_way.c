@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long what crosses between devices and tasks takes: links, adapters, the cores that send it.
+ * Times of transfers between devices and tasks: links, adapters, and the cores that send.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,13 +9,13 @@
 #include "base/memory.h"
 #include "pass/place/cost.h"
 
-/* Of a core, for each byte and each message that a task sends, and as much for each that it gets:
- * the system's copies, packets and wake-ups, checksums, and the adding of what came. Measured
+/* CPU time per byte and per message that a task sends, and the same for receiving: the system's
+ * copies, packets and wake-ups, checksums, and the adding of received values. Measured
  * (docs/costs.md). */
 #define BYTE_NS 1.5
 #define MESSAGE_NS 60e3
 
-/* ---- what computes ---- */
+/* ---- computing cores ---- */
 
 static bool is_shard(const struct cluster_task *task)
 {
@@ -45,22 +45,23 @@ double cost_least_share(const char *job, int n, const struct cluster *cluster)
     return least;
 }
 
-/* ---- what sends ---- */
+/* ---- traffic ---- */
 
-/* The traffic of each of the tasks 0 to n - 1 of a job, sent and received: messages, or bytes. */
+/* Traffic of each of the tasks 0 to n - 1 of a job, sent plus received: messages, or bytes. */
 struct cost_traffic {
     const char *job;
     int n;
     double each;
-    const double *by_task; /* instead of `each`; NULL: all have as much */
+    const double *by_task; /* in place of `each`; NULL: equal for all */
 };
 
-/* The load of a machine by its tasks: of all, and of the one that has most. */
+/* The load of a machine: of all its tasks, and of the busiest one. */
 struct machine_load {
     double all, most;
 };
 
-/* Traffic for each core of the machine where that is most. A task's is for one of its threads. */
+/* Returns the traffic per core on the most loaded machine. A task's traffic is handled by one
+ * thread. */
 static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
                               const struct cluster *cluster)
 {
@@ -84,10 +85,10 @@ static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
     return most;
 }
 
-/* A way that is as long with cores of their own, of a message (latency) and of its bytes, if tasks
- * have so much traffic by it for one message, or byte, of one to one. Cores work on a part of what
- * crosses while others are on the way: with w and c for what links and cores would take by
- * themselves, bytes take sqrt(w^2 + c^2) (docs/costs.md). Messages wait for both. */
+/* Extends a route by the time of shared cores, for its latency (per message) and its bytes, given
+ * the tasks' traffic per message or byte of one to one. Cores work on a part of the data while
+ * other parts are being sent: if links and cores alone would take w and c, bytes take sqrt(w^2 +
+ * c^2) (docs/costs.md). Messages wait for both. */
 static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *traffic,
                                 int n_traffic, const struct cluster *cluster)
 {
@@ -97,19 +98,18 @@ static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *
     return (struct cost_way){way.latency + MESSAGE_NS * each, hypot(way.per_byte, BYTE_NS * each)};
 }
 
-/* ---- one way ---- */
+/* ---- one route ---- */
 
 #define NS 1e9
 
-/* Between devices of one task: threads wake each other; memory of an accelerator is behind a bus.
- */
+/* Between devices of one task: threads wake each other; an accelerator's memory is behind a bus. */
 #define NEAR_LATENCY 2e3
 #define BUS_LATENCY 10e3
 #define BUS_BYTES 12e9 /* a second */
 
-/* How much longer flows take that come to an adapter from several hosts than one alone of as many
- * bytes: what does not fit in the queue before it is sent again. Measured by make bench-techniques
- * (docs/costs.md). */
+/* How much longer flows from several hosts to one adapter take than a single flow of as many bytes:
+ * data that does not fit in the queue before the adapter is sent again. Measured by make
+ * bench-techniques (docs/costs.md). */
 #define MEETING_LOSS 1.3
 
 static const struct cluster_task *task_of(const struct cluster *cluster,
@@ -118,7 +118,7 @@ static const struct cluster_task *task_of(const struct cluster *cluster,
     return cluster ? cluster_find(cluster, name->job, name->task) : NULL;
 }
 
-/* Nanoseconds a byte over the bus that the device is behind; a CPU is behind none. */
+/* Returns nanoseconds per byte over the device's bus; 0 for a CPU. */
 static double bus_ns(const struct device_name *device, const struct cluster *cluster,
                      const struct costs *costs)
 {
@@ -140,7 +140,7 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
     return (struct cost_way){NS * link.latency, NS / link.bandwidth};
 }
 
-/* The way between the CPUs of two tasks. */
+/* Returns the route between the CPUs of two tasks. */
 static struct cost_way task_way(const char *job, int task, const char *to_job, int to_task,
                                 const struct cluster *cluster)
 {
@@ -152,7 +152,7 @@ static struct cost_way task_way(const char *job, int task, const char *to_job, i
 
 /* ---- exchanges ---- */
 
-/* Counts those of the tasks 0 to n - 1 of a job that the cluster has: on a host, or (-1) on all. */
+/* Counts the tasks 0 to n - 1 of a job that are in the cluster: on one host, or (-1) on all. */
 static int count_tasks(const char *job, int n, const struct cluster *cluster, int host)
 {
     int count = 0;
@@ -163,8 +163,8 @@ static int count_tasks(const char *job, int n, const struct cluster *cluster, in
     return count;
 }
 
-/* The time of flows of as many bytes each that come to an adapter of `bandwidth` bytes a second at
- * once: of several it is more than the bytes', as some is lost where they meet. */
+/* Time for `flows` simultaneous flows of `bytes` each to pass an adapter. Concurrent flows lose
+ * packets, so they take longer than their bytes alone. */
 static double adapter_ns(double flows, double bytes, double bandwidth)
 {
     return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
@@ -174,7 +174,7 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
 {
     struct cost_way slowest = {0};
     for (int i = 0; i < n; i++) {
-        /* The adapter of the task's host: what all the host's tasks send goes by it. */
+        /* The adapter of the task's host carries what all tasks of the host send. */
         const struct cluster_task *own = cluster ? cluster_find(cluster, job, i) : NULL;
         double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
         int here = bandwidth > 0 ? count_tasks(job, n, cluster, own->host) : 0;
@@ -199,8 +199,8 @@ struct tasks {
     int n;
 };
 
-/* Counts the pairs of one of these tasks and one of the others, on different hosts, whose first is
- * on the host. */
+/* Counts the pairs of one of these tasks and one of the others on different hosts where the first
+ * is on `host`. */
 static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
                              int host)
 {
@@ -209,9 +209,8 @@ static double crossing_pairs(struct tasks these, struct tasks others, const stru
     return count_tasks(these.job, these.n, cluster, host) * away;
 }
 
-/* The time of an adapter that sends so many bytes, and gets some by each of several flows. It does
- * both at the same time, and its own flows, which wait for each other in its host, do not get lost
- * in front of it. */
+/* Time for an adapter to send bytes, and to receive several flows. Both happen at the same time.
+ * Its own flows, which wait for each other in its host, lose nothing before it. */
 static double both_ways_ns(double sent, double flows, double got, double bandwidth)
 {
     if (bandwidth <= 0)
@@ -220,15 +219,15 @@ static double both_ways_ns(double sent, double flows, double got, double bandwid
     return fmax(NS * sent / bandwidth, in);
 }
 
-/* Returns whether the two are workers and shards, in either order. */
+/* Returns whether workers are on the host; one of `from` and `to` is workers, the other shards. */
 static bool has_workers(struct tasks from, struct tasks to, const struct cluster *cluster, int host)
 {
     struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
     return count_tasks(workers.job, workers.n, cluster, host) > 0;
 }
 
-/* The time for a byte from each to each. Bytes that workers push to a host of shards alone, and
- * that are lost in front of it, cost no time: meanwhile others keep the adapter busy. */
+/* Returns the time per byte from each to each. Bytes that workers push to a host with only shards,
+ * and that are lost before it, cost no time: other flows keep the adapter busy meanwhile. */
 static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
                           int host)
 {
@@ -238,7 +237,7 @@ static double crossing_ns(struct tasks from, struct tasks to, const struct clust
                         cluster->hosts.items[host].bandwidth);
 }
 
-/* The slowest link in one direction. */
+/* Returns the slowest link in one direction. */
 static struct cost_way slowest_link(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
 {
@@ -252,8 +251,8 @@ static struct cost_way slowest_link(struct tasks from, struct tasks to,
     return slowest;
 }
 
-/* With cores that are shared, where each has a byte for each of the others, and gets so many back.
- */
+/* Adds the time of shared cores, where each sends a byte to each of the others and gets `back`
+ * bytes. */
 static struct cost_way with_cores(struct cost_way way, struct tasks these, struct tasks others,
                                   double back, const struct cluster *cluster)
 {
@@ -263,7 +262,7 @@ static struct cost_way with_cores(struct cost_way way, struct tasks these, struc
     return on_cores(way, traffic, 2, cluster);
 }
 
-/* The way of a byte that each of `from` has for all of `to`, or gets from all of them. */
+/* Returns the route of a byte that each of `from` sends to all of `to`. */
 static struct cost_way each_to_each(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
 {
@@ -289,7 +288,7 @@ struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
     return way;
 }
 
-/* Returns whether hosts of shards alone are what this direction waits for. */
+/* Returns whether hosts with only shards are the bottleneck of this direction. */
 static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
 {
     double others = slowest_link(from, to, cluster).per_byte, shards = 0;
@@ -313,8 +312,8 @@ double cost_beside_reads(double share, double pushes, double reads)
     return share * fmin(pushes, reads / 2);
 }
 
-/* A host that has workers and shards sends what its workers do and what its shards answer, and gets
- * what is for both. */
+/* A host with workers and shards sends its workers' requests and its shards' replies, and receives
+ * both. */
 struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster)
 {
     struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
@@ -335,11 +334,11 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
 
 /* ---- sums by a schedule ----
  *
- * The time of a sum by a schedule: of each round the longest of its flows, and of what goes by one
- * adapter; and the latency of as many rounds as one piece takes, since those behind it overlap.
- * With what cores that are shared take for all of it. */
+ * The time of a sum by a schedule: per round, the longest of its flows and of the traffic of one
+ * adapter; plus the latency of the rounds of one piece, as those of later pieces overlap. The time
+ * of shared cores for all of it is included. */
 
-#define PIECE_BYTES (64 << 10) /* that goes by itself */
+#define PIECE_BYTES (64 << 10) /* smallest separately sent piece */
 #define PIECES_MAX 96
 
 struct schedule_cost {
@@ -349,10 +348,10 @@ struct schedule_cost {
     double piece_bytes;
     struct cost_way *ways; /* [from * n + to] */
     int *hosts;            /* by task; -1: unknown */
-    double *out, *in;      /* by host, in a round: flows to others, and from them */
-    double *sent;          /* by task, of all */
-    double *passed;        /* what it sends and gets, */
-    double *messages;      /* and in how many messages one piece for each */
+    double *out, *in;      /* by host, in a round: flows to others; flows from them */
+    double *sent;          /* by task, bytes in all */
+    double *passed;        /* sent and received bytes, */
+    double *messages;      /* and messages, for one piece each */
 };
 
 static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)
@@ -373,7 +372,7 @@ static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *sche
             s->out[from]++;
             s->in[to]++;
         }
-        /* A round takes as long as its slowest adapter; the counts begin anew. */
+        /* A round takes as long as its slowest adapter; the counts then restart. */
         for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
             double bandwidth = s->cluster->hosts.items[h].bandwidth;
             if (bandwidth > 0)
@@ -431,7 +430,7 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
     request.hosts = query->cluster ? s.hosts : NULL;
     int code = schedule_make(&request, &least, err);
     if (!code) {
-        /* More pieces than the least overlap, if these are large. */
+        /* More pieces than the minimum overlap, if they are large. */
         double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
         int each = (int)(most / least.n_pieces);
         request.n_pieces = least.n_pieces * (each > 1 ? each : 1);

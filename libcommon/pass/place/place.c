@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The placer: groups by union-find, what each group may have, and the choice.
+ * The placer: groups by union-find, the devices possible for each, and the choice.
  */
 #include "pass/place/place.h"
 
@@ -13,12 +13,12 @@
 #include "pass/place/place_private.h"
 #include "resource/policy.h"
 
-/* ---- what belongs beside a variable although nothing in the graph says so ----
+/* ---- implicit colocation with a variable ----
  *
- * Looking up rows of it, its initial value, and what is computed from it for itself alone. Were it
- * elsewhere, it would travel. */
+ * Row lookups in it, its initial value, and values computed only for it. Elsewhere, they would have
+ * to be transferred. */
 
-/* Nodes that only initial values need are computed once, before the steps. */
+/* Finds nodes needed only for initial values, which are computed once, before the steps. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
     struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);
@@ -35,8 +35,8 @@ bool *place_find_initial(const struct graph *graph, struct arena *arena)
 struct nearby {
     struct placer *p;
     bool *initial;
-    char *has_variable; /* by root, of the groups before */
-    int *user;          /* by node: the group of all that need it; -1: nobody, -2: several */
+    char *has_variable; /* by root of earlier groups */
+    int *user;          /* by node: the group of all its users; -1: none, -2: several */
 };
 
 enum { NOBODY = -1, SEVERAL = -2 };
@@ -47,7 +47,7 @@ static void count_user(struct nearby *near, int node, int group)
     *user = *user == NOBODY || *user == group ? group : SEVERAL;
 }
 
-/* Returns whether all that it needs is there, and something is. */
+/* Returns whether the node has inputs and all come from the group. */
 static bool comes_from(struct nearby *near, const struct node *node, int group)
 {
     bool found = false;
@@ -70,7 +70,7 @@ static bool may_be_with(struct nearby *near, const struct node *node, int group)
            !node_has(node, OP_CONTROL_FLOW | OP_SOURCE) && !node_is(node, "Variable");
 }
 
-/* On a cluster, puts near a variable what would otherwise travel for it. */
+/* On a cluster, joins nodes to a variable if their values would otherwise be transferred for it. */
 static int join_near(struct placer *p)
 {
     size_t n = p->graph->nodes.n;
@@ -78,7 +78,7 @@ static int join_near(struct placer *p)
     if (!p->placement->cluster)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        /* Only the rows that are wanted of a table on a shard travel, unless those are more. */
+        /* Of a table on a shard only the requested rows are sent, unless those are more. */
         const struct node *node = graph_node(p->graph, (int)i);
         if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
             continue;
@@ -107,7 +107,7 @@ static int join_near(struct placer *p)
         for (int k = 0; k < entry->n_edges; k++)
             near.user[entry->edges[k].node] = SEVERAL;
     }
-    /* From the end: a node whose users all are in one group may join it, and so what it needs. */
+    /* Backwards: a node whose users are all in one group may join it, then its inputs may. */
     for (size_t i = p->graph->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(p->graph, order[i]);
         int group = near.user[node->id];
@@ -126,10 +126,10 @@ static int join_near(struct placer *p)
     return 0;
 }
 
-/* ---- requests that give way ----
+/* ---- soft placement ----
  *
- * A node that asked for a type of device which has no kernel for it, or for a device that there is
- * not, may go to another one of its task: TensorFlow's allow_soft_placement. */
+ * A node that asked for a type of device without a kernel for it, or for a device that does not
+ * exist, may go to another device of its task: TensorFlow's allow_soft_placement. */
 
 static void give_way(struct device_name *name)
 {
@@ -146,7 +146,7 @@ static bool has_kernel(const struct placer *p, int node)
     return false;
 }
 
-/* Returns whether the node is elsewhere than it asked for, with the reason. */
+/* Returns whether the node is not on the device that it asked for, with the reason. */
 static bool why_soft(const struct placer *p, const struct node *node, char reason[static 512])
 {
     const struct place_device *device =
@@ -200,7 +200,7 @@ void place_join(struct placer *p, int a, int b)
     p->parent[a > b ? a : b] = a > b ? b : a;
 }
 
-/* ---- what nodes and groups may have ---- */
+/* ---- possible devices of nodes and groups ---- */
 
 static int read_request(struct placer *p, const struct node *node)
 {
@@ -239,7 +239,7 @@ bool place_is_feasible(const struct placer *p, int root, const struct place_devi
            device_name_specialises(&device->name, &p->merged[root]);
 }
 
-/* Accelerators before CPUs; the first of equals; -1: the group can have none. */
+/* Prefers accelerators to CPUs, then the first device; -1: the group can have none. */
 static int find_device(const struct placer *p, int root)
 {
     int best = -1;
@@ -306,10 +306,10 @@ static void explain(struct placer *p, const struct node *node, const char *befor
         snprintf(reason, 512, "first device with a kernel");
 }
 
-/* A clock is told how many workers the cluster has, unless the graph says it. */
+/* Tells each clock the cluster's number of workers, unless the graph states it. */
 static int tell_clocks(struct placer *p, struct graph *graph)
 {
-    /* The tasks of the job that has a node in each; 0: none has. */
+    /* The number of tasks of a job with a node in each of them; 0: there is none. */
     int workers = 0;
     for (size_t i = 0; i < p->graph->nodes.n; i++) {
         int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
@@ -330,7 +330,7 @@ static int tell_clocks(struct placer *p, struct graph *graph)
     return 0;
 }
 
-/* Groups and what each may have; afterwards each has a device. */
+/* Forms groups and finds the devices possible for each; afterwards each has one. */
 static int prepare(struct placer *p)
 {
     int n_nodes = (int)p->graph->nodes.n;
@@ -362,7 +362,7 @@ static int prepare(struct placer *p)
         for (int j = 0; j < node->n_inputs; j++)
             if (node_takes_ref(node, j))
                 place_join(p, node->inputs[j].node, node->id);
-        /* A resource is memory of a task, which no other can use. */
+        /* A resource is memory of one task, which no other task can use. */
         for (int j = 0; j < node->n_inputs; j++) {
             const struct node *from = graph_node(p->graph, node->inputs[j].node);
             if (from->outputs[node->inputs[j].slot].type == RESOURCE)
@@ -377,14 +377,14 @@ static int prepare(struct placer *p)
     }
     if (join_near(p))
         return p->err->code;
-    for (int i = 0; i < n_nodes; i++) /* the root has the smallest id, and comes first */
+    for (int i = 0; i < n_nodes; i++) /* the root has the smallest id, and so comes first */
         if (merge_into_group(p, i))
             return p->err->code;
     for (int i = 0; i < n_nodes; i++)
         if (place_root(p, i) == i && choose(p, i))
             return p->err->code;
     for (int i = 0; i < n_nodes; i++) {
-        /* A group stays where its first node with a feasible device was. */
+        /* A group keeps the device of its first node that had a feasible one. */
         const struct node *node = graph_node(p->graph, i);
         int root = place_root(p, node->id);
         for (size_t j = 0; *node->assigned && !p->settled[root] && j < p->placement->devices.n;
@@ -443,7 +443,7 @@ int place_estimate(const struct graph *graph, const struct place_options *option
     struct placer p = {
         .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
     int code = prepare(&p);
-    /* The nodes of each group are where they were found. */
+    /* All nodes of a group keep their assigned device. */
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         size_t k = 0, n = p.placement->devices.n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a graph cannot be placed: the two nodes that do not go together, with the shortest chain of
- * nodes that must share a device between them, or the one that fits nowhere.
+ * Explains why a graph cannot be placed: two nodes that conflict, with the shortest chain of nodes
+ * that must share a device between them, or one node that fits nowhere.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "pass/place/place_private.h"
 
-/* "'W' on /job:ps/task:0 (m.lua:3)". */
+/* Prints "'W' on /job:ps/task:0 (m.lua:3)". */
 static void print_node(struct str *out, const struct node *node, const char *where)
 {
     str_printf(out, "'%s'%s%s", node->name, *where ? " on " : "", where);
@@ -20,13 +20,13 @@ static void print_node(struct str *out, const struct node *node, const char *whe
 /* ---- chains ---- */
 
 struct chain_search {
-    int *from; /* by node: the one it was reached from; -1: not reached */
+    int *from; /* by node: its predecessor in the search; -1: not reached */
     int *queue;
-    int *first, *next; /* links of a node: list heads, and links by 2 * link + end */
+    int *first, *next; /* links of a node: list heads; next links by 2 * link + end */
 };
 
-/* The nearest node to `start` in its group for which the predicate holds; -1: there is none.
- * s->from leads back to `start`. */
+/* Returns the nearest node to `start` in its group for which the predicate holds; -1: none. s->from
+ * then leads back to `start`. */
 static int find_nearest(const struct placer *p, struct chain_search *s, int start,
                         bool (*conflicts)(const struct placer *p, int a, int b))
 {
@@ -66,7 +66,7 @@ static void search_init(struct placer *p, struct chain_search *s)
     }
 }
 
-/* ---- two that do not go together ---- */
+/* ---- conflicts of two nodes ---- */
 
 static bool ask_for_others(const struct placer *p, int a, int b)
 {
@@ -88,7 +88,7 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
     str_append(&text, " and ");
     print_node(&text, graph_node(p->graph, start), start_on);
     str_append(&text, " must share a device: ");
-    /* "W -> W/slot -> m", cut in the middle when it is very long. */
+    /* Print "W -> W/slot -> m", cut in the middle if it is very long. */
     int length = 1;
     for (int i = near; s->from[i] != i; i = s->from[i])
         length++;
@@ -109,7 +109,7 @@ static bool none(const struct placer *p, int a, int b)
     return false;
 }
 
-/* Rather the first of the group, which others were put with and ask for the device of, than one of
+/* Prefers to name the first node of the group, whose device the others share, to naming one of
  * these. */
 int place_fail_shared(struct placer *p, int node)
 {
@@ -119,8 +119,8 @@ int place_fail_shared(struct placer *p, int node)
     if (!ask_for_others(p, node, first))
         other = find_nearest(p, &s, node, ask_for_others);
     else
-        find_nearest(p, &s, node, none); /* the ways to all of the group */
-    BUG_ON(other < 0);                   /* parts of names conflict one by one: some pair does */
+        find_nearest(p, &s, node, none); /* paths to the whole group */
+    BUG_ON(other < 0);                   /* names conflict by parts, so some pair conflicts */
     return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
                        graph_node(p->graph, node)->device);
 }
@@ -146,7 +146,7 @@ static int report_no_kernel(struct placer *p, const struct node *node, uint32_t 
     str_printf(&text, "%s: no kernel for %s on ", node_text(node), op);
     print_types(&text, p, types);
     if (exists) {
-        /* "with T=int8, Tidx=int32". */
+        /* Print "with T=int8, Tidx=int32". */
         const char *separator = " with ";
         for (int i = 0; i < node->n_attrs; i++) {
             const struct attr *attr = &node->attrs[i];
@@ -183,7 +183,7 @@ int place_fail_kernels(struct placer *p, int node)
     return code;
 }
 
-/* ---- none that fits ---- */
+/* ---- groups without a device ---- */
 
 static bool exists(const struct placer *p, const struct device_name *pattern)
 {
@@ -210,7 +210,7 @@ static int report_unknown(struct placer *p, const struct node *node, const char 
 int place_fail_group(struct placer *p, int root)
 {
     int n = (int)p->graph->nodes.n;
-    /* The types of the devices that the group may have by name. */
+    /* The types of the devices that match the group's names. */
     uint32_t types = 0;
     for (size_t i = 0; i < p->placement->devices.n; i++)
         if (device_name_specialises(&p->placement->devices.items[i].name, &p->merged[root]))
@@ -225,7 +225,7 @@ int place_fail_group(struct placer *p, int root)
         if (types && !(p->kernel_types[i] & types))
             return report_no_kernel(p, node, types);
     }
-    /* Each could have its wish, or has a kernel, but not with the others. */
+    /* Each node's request or kernels could be satisfied alone, but not together. */
     struct str name = STR_INIT;
     device_name_print(&name, &p->merged[root]);
     int code = report_unknown(p, graph_node(p->graph, root), str_text(&name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the simulation knows before it runs: times, bytes, links, the order of nodes.
+ * The simulation's fixed inputs: times, bytes, links, the order of nodes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 /* ---- links ---- */
 
-/* False: they are of one task, whose devices share nothing on the way. */
+/* Returns false if both devices belong to one task, whose devices share no link. */
 static bool set_link(const struct place_model *m, struct place_wire *wire, int from, int to)
 {
     const struct placement *placement = m->placer->placement;
@@ -24,7 +24,7 @@ static bool set_link(const struct place_model *m, struct place_wire *wire, int f
     const struct device_name *y = &placement->devices.items[b->host].name;
     struct device_name other = *y;
     bool same_task = device_name_same_task(x, y);
-    /* From many tasks to a single one of the same job, most are elsewhere. */
+    /* From many tasks to a single one of the same job, most transfers cross tasks. */
     if (same_task && a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1))
         other.task++;
     else if (same_task && a->host == b->host)
@@ -37,7 +37,7 @@ static bool set_link(const struct place_model *m, struct place_wire *wire, int f
 
 /* ---- adapters ---- */
 
-/* The i-th task that a device stands for. */
+/* Returns the i-th task that a device stands for. */
 static const struct cluster_task *task_of(const struct cluster *cluster,
                                           const struct place_device *device, int i)
 {
@@ -51,14 +51,14 @@ static int task_count(const struct place_device *device)
     return device->tasks ? device->tasks : 1;
 }
 
-/* The side of a transfer whose adapter is looked at. */
+/* Returns the host at the sending or the receiving side of a transfer. */
 static int host_of(const struct cluster_task *from, const struct cluster_task *to, bool out)
 {
     return out ? from->host : to->host;
 }
 
-/* Counts, of the tensors that go from one device to the other at once, those that leave the host of
- * the first sender, or reach that of the first receiver. */
+/* Of the tensors sent at once from one device to the other, counts those that leave the host of the
+ * first sender, or arrive at that of the first receiver. */
 static int crossings(const struct cluster *cluster, const struct place_device *from,
                      const struct place_device *to, bool out)
 {
@@ -96,7 +96,7 @@ static bool is_behind_bus(const struct place_device *device)
     return strcmp(device->name.type, "CPU") != 0;
 }
 
-/* ---- all ---- */
+/* ---- all wires ---- */
 
 static void find_wires(struct place_model *m)
 {
@@ -123,8 +123,8 @@ static void find_wires(struct place_model *m)
             wire->channels[2] = adapter(m, from, to, false);
             for (int i = 1; i < PLACE_CHANNELS; i++)
                 wire->per_byte = fmax(wire->per_byte, wire->channels[i].per_byte);
-            /* Devices of one task: by the bus of the first, and by that of the second, one tensor
-             * after the other in each direction. */
+            /* Between devices of one task: through the bus of the first, and that of the second,
+             * one tensor after the other in each direction. */
             int first = m->n_channels - 2 * d, x = from->host, y = to->host;
             if (!is_link && x != y && is_behind_bus(&devices[x]))
                 wire->channels[1] = (struct place_channel){first + 2 * x, wire->per_byte};
@@ -139,7 +139,7 @@ static void find_wires(struct place_model *m)
 struct device_rates {
     struct device_facts facts;
     struct cost_rates rates;
-    int like; /* the first device of the same type with the same facts */
+    int like; /* first device of the same type and facts */
 };
 
 /* ---- order ---- */
@@ -151,9 +151,9 @@ struct rank {
     int node;
 };
 
-/* Costs are never negative, so that a node ranks at least as what needs it, and is on a lower
- * level: the order keeps dependencies. Names, not numbers, decide what is left: the order of the
- * nodes in the graph is of no account. */
+/* Costs are not negative, so a node ranks at least as high as its users, and is on a lower level:
+ * the order respects dependencies. Ties are broken by names, so that the order of the nodes in the
+ * graph does not matter. */
 static int by_rank(const void *a, const void *b)
 {
     const struct rank *x = a, *y = b;
@@ -167,7 +167,7 @@ static int by_rank(const void *a, const void *b)
 static int find_order(struct place_model *m)
 {
     const struct graph *graph = m->placer->graph;
-    /* Means are over links between different devices. */
+    /* Mean over the links between different devices. */
     struct place_wire wire = {0};
     int n = m->n_devices * (m->n_devices - 1);
     for (int i = 0; i < m->n_devices * m->n_devices; i++) {
@@ -247,7 +247,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     m->initial = place_find_initial(p->graph, &m->arena);
     struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
     int n_outputs = 0;
-    /* A device's rates that are not told are as those measured on its type. */
+    /* Unknown rates of a device are taken from measurements of its type. */
     const struct cost_sample sample = {
         .graph = p->graph, .measured = m->measured, .weights = m->weight, .assume = m->assume};
     const struct placement *placement = m->placer->placement;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice of devices by simulation: variables over shards first, then the best of some ways to
- * place the rest.
+ * The choice of devices by simulation: first variables over shards, then the best of several
+ * strategies for the rest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@ struct place_gap {
     double from, to;
 };
 
-/* A tensor that was sent somewhere. */
+/* A tensor that was sent to a device. */
 struct place_copy {
     int node, slot; /* slot may be CONTROL_SLOT */
-    int device;     /* where it went */
+    int device;     /* its destination */
     double time;    /* of arrival */
     double bytes;
-    int next; /* of the same node; -1: last */
+    int next; /* next copy of the node; -1: last */
 };
 
 struct place_undo {
@@ -34,22 +34,22 @@ struct place_run {
     const struct place_model *model;
     int *device; /* by node */
     double *start, *finish;
-    double *free_from;            /* by device: nothing runs there later */
+    double *free_from;            /* by device: it is idle from then on */
     VEC(struct place_gap) * gaps; /* by device */
     double *channel_free;         /* by channel */
     int *first_copy;              /* by node: index into copies; -1: none */
     VEC(struct place_copy) copies;
     VEC(struct place_undo) undo;
     int *uses_left;
-    double *held;        /* by device: bytes that stay */
+    double *held;        /* by device: bytes kept */
     double *live, *peak; /* by device: bytes of tensors, now and at most */
-    double incoming;     /* bytes that the node on trial brings to its device */
+    double incoming;     /* bytes that the node on trial transfers to its device */
     double makespan;
     struct place_result total; /* of transfers */
     struct arena arena;
 };
 
-#define GAPS_MAX 32 /* of a device that are remembered */
+#define GAPS_MAX 32 /* remembered per device */
 
 static void run_init(struct place_run *run, const struct place_model *model)
 {
@@ -79,8 +79,8 @@ static const struct place_device *run_device(const struct place_run *run, int de
 
 /* ---- transfers ---- */
 
-/* When the tensor is there; sends it if it has not been sent. A source without a place yet will
- * come to where it is wanted first. */
+/* Returns when the tensor is there, sending it if necessary. A source without a device will get the
+ * first one that needs it. */
 static double send(struct place_run *run, struct edge edge, int to)
 {
     const struct place_model *m = run->model;
@@ -94,7 +94,7 @@ static double send(struct place_run *run, struct edge edge, int to)
     const struct place_wire *wire = &m->wires[from * m->n_devices + to];
     double weight = m->weight[edge.node];
     double bytes = edge.slot < 0 ? 0 : m->bytes[m->first_output[edge.node] + edge.slot];
-    /* When the transfer may begin; until it is over what it shares is taken. */
+    /* Find when the transfer may begin; until its end it occupies its channels. */
     for (int i = 0; i < PLACE_CHANNELS; i++)
         if (wire->channels[i].index >= 0)
             ready = fmax(ready, run->channel_free[wire->channels[i].index]);
@@ -135,8 +135,8 @@ static double duration(const struct place_run *run, int node, int device)
     return m->ns[node * m->n_devices + device] / run_device(run, device)->speed;
 }
 
-/* The first time from `ready` on when the device is free for so long, and the gap that it is in;
- * -1: after everything. */
+/* Returns the first time from `ready` on at which the device is idle for `length`, and the gap
+ * used; -1: after everything. */
 static double find_time(const struct place_run *run, int host, double ready, double length,
                         int *gap)
 {
@@ -171,7 +171,7 @@ static void add_gap(struct place_run *run, int host, struct place_gap gap)
 
 /* ---- memory ---- */
 
-/* Bytes of memory that are free; infinite without a limit. */
+/* Returns the free bytes of memory; infinite without a limit. */
 static double run_room(const struct place_run *run, int device)
 {
     const struct place_device *d = run_device(run, device);
@@ -179,7 +179,7 @@ static double run_room(const struct place_run *run, int device)
                            : INFINITY;
 }
 
-/* Returns whether the device suffices with more that stays and more that is live now. */
+/* Returns whether the device's memory suffices for more kept and more live bytes. */
 static bool has_room(const struct place_run *run, int device, double stays, double live)
 {
     const struct place_device *d = run_device(run, device);
@@ -187,7 +187,7 @@ static bool has_room(const struct place_run *run, int device, double stays, doub
     return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
 }
 
-/* Drops a value that nobody needs any more, where it was made and where it was sent. */
+/* Drops a value without further users, where it was made and where it was sent. */
 static void drop(struct place_run *run, int node)
 {
     run->live[run_device(run, run->device[node])->host] -= run->model->made[node];
@@ -200,9 +200,8 @@ static void drop(struct place_run *run, int node)
 
 /* ---- nodes ---- */
 
-/* When the node would finish on the device, if it started as soon as it could; nodes that it needs
- * are placed already, or are sources. Infinite when the device has no memory for it and `extra`
- * bytes. */
+/* Returns when the node would finish on the device, started as early as possible; its inputs are
+ * placed already, or are sources. Infinite if the device has no memory for it and `extra` bytes. */
 static double run_try(struct place_run *run, int node, int device, double extra)
 {
     size_t n_copies = run->copies.n;
@@ -223,7 +222,7 @@ static double run_try(struct place_run *run, int node, int device, double extra)
     return has_room(run, device, extra, live) ? start + length : INFINITY;
 }
 
-/* Places it. */
+/* Places the node. */
 static void run_put(struct place_run *run, int node, int device)
 {
     const struct node *n = graph_node(run->model->placer->graph, node);
@@ -263,13 +262,13 @@ static void run_put(struct place_run *run, int node, int device)
     }
 }
 
-/* Memory that stays taken on the device, of the nodes of a group. */
+/* Counts the kept memory of a group's nodes on the device. */
 static void run_hold(struct place_run *run, int device, double bytes)
 {
     run->held[run_device(run, device)->host] += bytes;
 }
 
-/* A device whose memory did not suffice; -1: it did everywhere. */
+/* Returns a device whose memory does not suffice; -1: none. */
 static int run_overfull(const struct place_run *run)
 {
     for (int i = 0; i < run->model->n_devices; i++)
@@ -278,7 +277,7 @@ static int run_overfull(const struct place_run *run)
     return -1;
 }
 
-/* The end of the last node; infinite when a device had too little memory. */
+/* Returns the end of the last node; infinite if a device has too little memory. */
 static double run_makespan(const struct place_run *run)
 {
     return run_overfull(run) < 0 ? run->makespan : INFINITY;
@@ -286,9 +285,9 @@ static double run_makespan(const struct place_run *run)
 
 enum strategy {
     FIRST_FINISH, /* where the node finishes first */
-    MOST_ROOM,    /* where most memory is left */
-    IN_TURN,      /* the devices one after the other */
-    ALL_ON,       /* from here on: everything that may on one device, ALL_ON + i */
+    MOST_ROOM,    /* the device with most free memory */
+    IN_TURN,      /* the devices in turn */
+    ALL_ON,       /* this and above: everything possible on device i, ALL_ON + i */
 };
 
 struct place_search {
@@ -296,10 +295,10 @@ struct place_search {
     struct placer *p;
     struct place_model *model;
     char *may;     /* by root * n_devices + device */
-    double *held;  /* by root: bytes that stay, of the whole group */
-    int *best;     /* by root: the device of the best placement */
-    int *group;    /* by root: the device in this run; -1: not yet */
-    char *is_held; /* by root: in this run */
+    double *held;  /* by root: kept bytes of the whole group */
+    int *best;     /* by root: device in the best placement */
+    int *group;    /* by root: device in this run; -1: none yet */
+    char *is_held; /* by root: counted in this run */
     double shortest;
 };
 
@@ -313,7 +312,7 @@ static bool may(const struct place_search *s, int root, int device)
     return s->may[root * s->model->n_devices + device];
 }
 
-/* ---- what each group may have ---- */
+/* ---- possible devices of groups ---- */
 
 static bool is_shard(const struct place_search *s, int device)
 {
@@ -337,7 +336,7 @@ static void find_feasible(struct place_search *s)
                                                       : place_is_feasible(s->p, i, device_at(s, k));
         if (!has_shards(s) || s->p->settled[i] || *s->p->merged[i].job)
             continue;
-        /* Keeps only shards, or only what is none, if that leaves anything. */
+        /* Allow only shards, or only other devices, if any are left then. */
         bool shards = s->has_variable[i];
         int left = 0, d = s->model->n_devices;
         for (int j = 0; j < d; j++)
@@ -364,7 +363,7 @@ static int by_load(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* The least loaded shard that has the memory; the first of equals. */
+/* Returns the least loaded shard with enough memory; the first of equals. */
 static int put_variable(struct place_search *s, const struct load *load, double *taken)
 {
     int best = -1;
@@ -393,7 +392,7 @@ static int put_variable(struct place_search *s, const struct load *load, double 
     return 0;
 }
 
-/* The largest first, each to the shard with least; those that are settled count. */
+/* Assigns variables by decreasing size, each to the least loaded shard; settled ones count. */
 static int spread_variables(struct place_search *s)
 {
     struct arena *arena = &s->model->arena;
@@ -402,7 +401,7 @@ static int spread_variables(struct place_search *s)
     const char **names = arena_array(arena, (size_t)s->model->n, sizeof *names);
     size_t n = 0;
     int code = 0;
-    /* The smallest name in a group: which node is its root depends on the order of the graph. */
+    /* Use the smallest name in a group: which node is its root depends on the graph's order. */
     for (int i = 0; i < s->model->n; i++) {
         const char **name = &names[place_root(s->p, i)];
         if (!*name || strcmp(graph_node(s->p->graph, i)->name, *name) < 0)
@@ -423,7 +422,7 @@ static int spread_variables(struct place_search *s)
     return code;
 }
 
-/* ---- ways to place the rest ---- */
+/* ---- strategies for the rest ---- */
 
 static int first_finish(const struct place_search *s, struct place_run *run, int root, int node)
 {
@@ -450,7 +449,7 @@ static int most_room(const struct place_search *s, const struct place_run *run, 
     return best;
 }
 
-/* The next one from `device` on. */
+/* Returns the next feasible device from `device` on. */
 static int next_feasible(const struct place_search *s, int root, int device)
 {
     int n = s->model->n_devices;
@@ -473,7 +472,7 @@ static void put(struct place_search *s, struct place_run *run, int node, int dev
 
 static void simulate(struct place_search *s, struct place_run *run, int strategy)
 {
-    /* Some strategies decide without a simulation. */
+    /* Some strategies need no simulation to choose. */
     int turn = 0;
     for (int i = 0; i < s->model->n; i++) {
         if (s->p->settled[i])
@@ -493,7 +492,7 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
     for (int i = 0; i < s->model->n; i++) {
         int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
         const struct node *node = graph_node(s->p->graph, id);
-        /* A node that needs nothing, and no time, follows the first node that wants it. */
+        /* A node without inputs and without cost follows the first node that needs it. */
         if (!node->n_inputs && !node->n_controls && s->model->ns[id * s->model->n_devices] == 0 &&
             s->p->members[root] == 1)
             continue;
@@ -507,7 +506,7 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
         }
         put(s, run, id, device);
     }
-    for (int i = 0; i < s->model->n; i++) /* sources that nobody wants */
+    for (int i = 0; i < s->model->n; i++) /* sources without users */
         if (run->device[i] < 0)
             put(s, run, i, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices that there are.
+ * The available devices.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which nodes are computed in 16 bits; and the new graph: what is painted gets other types, and
- * casts stand where types meet.
+ * Decides which nodes are computed in 16 bits, and makes the new graph: painted nodes change their
+ * types, and casts are inserted where types meet.
  */
 #include "pass/half/half.h"
 
@@ -18,13 +18,13 @@
 
 enum half_fact {
     HALF_FACT_PAINTED = 1 << 0, /* computed in 16 bits */
-    HALF_FACT_REFUSED = 1 << 1, /* follows of what is denied */
-    HALF_FACT_ABOVE = 1 << 2,   /* clear, and what is inferred or denied depends on it */
-    HALF_FACT_BEHIND = 1 << 3,  /* depends on what is allowed */
-    HALF_FACT_BETWEEN = 1 << 4, /* and what is allowed depends on it */
+    HALF_FACT_REFUSED = 1 << 1, /* inferred from a denied node */
+    HALF_FACT_ABOVE = 1 << 2,   /* clear, and an inferred or denied node depends on it */
+    HALF_FACT_BEHIND = 1 << 3,  /* depends on an allowed node */
+    HALF_FACT_BETWEEN = 1 << 4, /* and an allowed node depends on it */
     HALF_FACT_TRAINS = 1 << 5,  /* an entry other than init and ready needs it */
     HALF_FACT_INITIAL = 1 << 6, /* init needs it */
-    HALF_FACT_UPDATE = 1 << 7,  /* made of gradients that were handed over */
+    HALF_FACT_UPDATE = 1 << 7,  /* computed from gradients that were handed over */
 };
 
 struct halver {
@@ -33,10 +33,10 @@ struct halver {
     struct error *err;
     unsigned char *kind; /* by node: enum op_half */
     unsigned *facts;     /* by node */
-    int *next;           /* by node: another one that must have the same type; a ring */
-    int *unit;           /* by node: which ring */
-    int *first_user;     /* by node: place in `users`; n + 1 of them */
-    int *users;          /* nodes that take a float32 of it */
+    int *next;           /* by node: next one with the same type; a ring */
+    int *unit;           /* by node: its ring */
+    int *first_user;     /* by node: offset in `users`; n + 1 of them */
+    int *users;          /* nodes with a float32 input from it */
     VEC(int) todo;
     struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
 };
@@ -51,26 +51,26 @@ static bool is_painted(const struct halver *h, int node)
     return has(h, node, HALF_FACT_PAINTED);
 }
 
-/* Returns whether an edge of the source is a float32 that is no variable. */
+/* Returns whether an edge of the source is a float32 value, not a variable's reference. */
 static bool is_float(const struct graph *graph, struct edge edge)
 {
     const struct node_output *output = &graph_node(graph, edge.node)->outputs[edge.slot];
     return output->type == FLOAT32 && !output->is_ref;
 }
 
-/* ---- what is asked of each node ----
+/* ---- the kind of each node ----
  *
- * What its op says of 16 bits, unless the node itself must stay as it is; and which nodes have one
- * type or the other together: those of a loop's variable, and of a stack. */
+ * What its op declares about 16 bits, unless the node itself must stay as it is; and which nodes
+ * must share one type: those of a loop variable, and those of a stack. */
 
 static bool is_any_type(const struct op_arg *arg)
 {
     return arg->type_attr >= 0 && !arg->is_ref;
 }
 
-/* ---- numbers that 16 bits do not hold ---- */
+/* ---- numbers outside the range of 16 bits ---- */
 
-/* A constant that would be infinite, or one number that would be 0; a count, which may be. */
+/* Returns whether 16 bits may not hold a value: as infinite, a single number as 0, or a count. */
 static bool is_beyond(const struct halver *h, struct edge edge)
 {
     const struct graph *from = h->r.from;
@@ -80,7 +80,7 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     if (!is_float(from, edge))
         return false;
     if (!value) {
-        /* A count: floats made of integers, element by element. */
+        /* A count: floats converted from integers, element by element. */
         const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
         if (!edge_exists(in) || source->op->def->rows != ROWS_ALIKE)
             return false;
@@ -121,7 +121,7 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_any_type(arg)))
             return HALF_KEPT;
     }
-    /* Some type attribute must be float32, and each that is must allow 16 bits. */
+    /* Some type attribute must be float32, and each such attribute must allow 16 bits. */
     found = false;
     for (int i = 0; i < node->op->n_attrs; i++) {
         const struct op_attr *declared = &node->op->attrs[i];
@@ -137,8 +137,8 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
     }
     if (!found)
         return HALF_KEPT;
-    /* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
-     * entry names if a Cast cannot have its name. */
+    /* Initial values, and inputs of updates, stay float32. So does what may be fed, and what an
+     * entry names unless a Cast can take over its name. */
     unsigned char flags = h->r.flags[node->id];
     bool initial = has(h, node->id, HALF_FACT_INITIAL) && !has(h, node->id, HALF_FACT_TRAINS);
     if (initial || has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
@@ -150,7 +150,7 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
     return kind;
 }
 
-/* ---- what belongs together ---- */
+/* ---- nodes that share a type ---- */
 
 static void join(struct halver *h, int a, int b)
 {
@@ -170,7 +170,7 @@ static bool hands_on(const struct node *node)
     return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
 }
 
-/* ---- who takes what ---- */
+/* ---- users of float32 values ---- */
 
 static void find_users(struct halver *h)
 {
@@ -233,16 +233,16 @@ static int classify(struct halver *h)
     }
     frames_free(frames);
     for (size_t i = 0; i < from->nodes.n; i++) {
-        /* Values that are pushed onto a stack belong with those that are popped. A stack that is
-         * itself pushed onto one, as those of loops in loops are, is not followed: all that has to
-         * do with it stays. */
+        /* Values pushed onto a stack share the type of those popped. A stack that is itself pushed
+         * onto a stack, as in nested loops, is not followed: all that is connected to it keeps its
+         * type. */
         const struct node *node = graph_node(from, (int)i);
 
         for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {
             struct edge edge = node->inputs[j];
             if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
                 continue;
-            /* The node that makes the resource, through what hands it on. */
+            /* Find the node that makes the resource, through nodes that pass it on. */
             const struct node *maker = graph_node(from, edge.node);
             for (size_t k = 0; k < from->nodes.n && hands_on(maker); k++)
                 maker = graph_node(from, maker->inputs[0].node);
@@ -255,7 +255,7 @@ static int classify(struct halver *h)
         }
     }
     for (size_t i = 0; i < from->nodes.n; i++) {
-        /* A ring stays if one of it does. A loop's variable has its name, too. */
+        /* A ring keeps its type if one of its nodes does, or if its name is in use. */
         int node = (int)i;
         bool stays = false;
         int j = node;
@@ -275,13 +275,13 @@ static int classify(struct halver *h)
     return 0;
 }
 
-#define UNKNOWN_SIZE 32 /* what a dimension counts as that is not known */
+#define UNKNOWN_SIZE 32 /* assumed size of an unknown dimension */
 
 /* ---- the colouring of the graph ----
  *
- * As in TensorFlow's automatic mixed precision: what is allowed is painted; what is denied refuses
- * what is inferred from it; what is clear or inferred and lies between painted nodes is painted;
- * and what is clear beside them, where casts then have less to do, or as much. */
+ * As in TensorFlow's automatic mixed precision: HALF_ALLOWED nodes are painted; HALF_DENIED nodes
+ * block nodes inferred from them; clear or inferred nodes between painted ones are painted; and so
+ * are clear nodes beside them, where that saves casts or costs none. */
 
 typedef bool (*enters)(const struct halver *h, int node);
 
@@ -318,7 +318,7 @@ static void spread_up(struct halver *h, unsigned fact, enters enter)
     }
 }
 
-/* The nodes that facts spread from. */
+/* Starts with the nodes that a fact spreads from. */
 static void start(struct halver *h, enters is_root)
 {
     for (size_t i = 0; i < h->r.from->nodes.n; i++)
@@ -326,7 +326,7 @@ static void start(struct halver *h, enters is_root)
             vec_push_in(&h->r.arena, &h->todo, (int)i);
 }
 
-/* ---- what is denied ---- */
+/* ---- denied nodes ---- */
 
 static bool is_clear(const struct halver *h, int node)
 {
@@ -338,7 +338,7 @@ static bool judges(const struct halver *h, int node)
     return h->kind[node] == HALF_DENIED || h->kind[node] == HALF_INFERRED;
 }
 
-/* The gradient of a loss is what the loss is: float32, up to the first product. */
+/* The loss's gradient is float32 like the loss, up to the first product. */
 static bool is_denied(const struct halver *h, int node)
 {
     return h->kind[node] == HALF_DENIED || node_attr(graph_node(h->r.from, node), "_loss");
@@ -349,7 +349,7 @@ static bool is_refused(const struct halver *h, int node)
     return h->kind[node] == HALF_INFERRED || (is_clear(h, node) && has(h, node, HALF_FACT_ABOVE));
 }
 
-/* ---- what lies between ---- */
+/* ---- nodes between painted ones ---- */
 
 static bool is_allowed(const struct halver *h, int node)
 {
@@ -368,7 +368,7 @@ static bool is_behind(const struct halver *h, int node)
     return has(h, node, HALF_FACT_BEHIND);
 }
 
-/* ---- what is clear beside it ---- */
+/* ---- clear nodes beside painted ones ---- */
 
 static double size_of(const struct shape *shape)
 {
@@ -381,9 +381,9 @@ static double size_of(const struct shape *shape)
 static bool joins(const struct halver *h, int node)
 {
     const struct graph *from = h->r.from;
-    double in = 0, out = 0;                   /* elements of float32 */
-    int n_users = 0, n_painted = 0;           /* that take its result */
-    bool by_painted = false, foreign = false; /* it takes what is neither painted nor a constant */
+    double in = 0, out = 0;                   /* float32 elements */
+    int n_users = 0, n_painted = 0;           /* nodes that use its result */
+    bool by_painted = false, foreign = false; /* an input is neither painted nor a constant */
     int i = node;
     do {
         const struct node *member = graph_node(from, i);
@@ -482,14 +482,14 @@ int half_parse(struct half_options *options, const char *type, const char *scale
 
 /* ---- casts ---- */
 
-/* The place of an output among all of the source. */
+/* Returns the index of an output among all outputs of the source. */
 static int output_number(const struct halver *h, struct edge edge)
 {
     return h->r.first[edge.node] + edge.slot;
 }
 
-/* Returns whether a Cast has the node's name: it is to be found under it in float32. In a loop
- * nobody looks for it. */
+/* Returns whether a Cast takes over the node's name, under which others expect float32. Nobody
+ * looks up names within loops. */
 static bool is_known(const struct halver *h, const struct node *node)
 {
     return is_painted(h, node->id) && node->n_outputs == 1 &&
@@ -519,7 +519,7 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
 }
 
-/* An edge of the source in 16 bits, once for all who take it. */
+/* Returns a 16-bit version of an edge of the source, made once for all users. */
 static struct edge narrow(struct halver *h, struct edge edge)
 {
     struct edge *made = &h->narrow[output_number(h, edge)];
@@ -548,7 +548,7 @@ static struct edge wide(struct halver *h, struct edge edge)
 
 /* ---- nodes ---- */
 
-/* Widens an entry or an alias. A value that goes round in a loop has no place for casts. */
+/* Widens the edge of an entry or an alias. A value in a loop's cycle has no place for casts. */
 static void widen_end(struct halver *h, struct edge edge)
 {
     if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node && is_float(h->r.from, edge))
@@ -574,7 +574,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
             h.narrow[i] = h.wide[i] = EDGE_NONE;
         graph_each_ordered(node, from, h.r.order) {
             struct node view = rewrite_view(&h.r, node), named = *node;
-            /* A value that comes over a back edge has the type of its ring. */
+            /* A value from a back edge has the type of its ring. */
             for (int j = 0; j < node->n_inputs; j++) {
                 if (!edge_exists(view.inputs[j]) || !is_float(h.r.from, node->inputs[j]))
                     continue;
@@ -624,7 +624,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
     return rewrite_close(&h.r, code, to, n);
 }
 
-/* ---- one after the other ---- */
+/* ---- all rewrites in order ---- */
 
 static void take_result(struct half_result *result, struct graph *made)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mixed precision: products are computed in floats of 16 bits, and so is what lies between them if
- * that is good enough; variables, updates, losses and sums stay float32. Which op is what is in its
- * declaration (enum op_half). Casts are made once for all who need them. What an entry or an alias
- * names, what is fed, and gradients that minimize() hands over have the types that they had.
+ * Mixed precision: products, and ops between them where 16 bits are precise enough, are computed in
+ * 16-bit floats; variables, updates, losses and sums stay float32. Each op's declaration says how
+ * it is treated (enum op_half). A cast is made once for all its users. What entries and aliases
+ * name, what is fed, and gradients that minimize() hands over keep their types.
  */
 #ifndef TF_PASS_HALF_H
 #define TF_PASS_HALF_H
@@ -27,33 +27,33 @@ struct half_options {
     const struct pass_options *pass;
 };
 
-/* "bf16" or "fp16"; `scale`: "dynamic", "none", a number, or NULL: dynamic for fp16 only.
+/* Parses "bf16" or "fp16"; `scale` is "dynamic", "none", a number, or NULL: dynamic for fp16 only.
  * ERR_USAGE. */
 int half_parse(struct half_options *options, const char *type, const char *scale,
                struct error *err);
 
 struct half_result {
-    struct graph *graph;        /* the last of what follows, or the source: nothing changed */
+    struct graph *graph;        /* the last graph made, or the source if nothing changed */
     struct pass_result pruned;  /* of the source */
-    VEC(struct graph *) graphs; /* each borrows from the one before */
-    int n_halved, n_scaled;     /* nodes that are computed in 16 bits; gradients that are divided */
+    VEC(struct graph *) graphs; /* each borrows from the previous one */
+    int n_halved, n_scaled;     /* nodes computed in 16 bits; gradients that are divided */
 };
 
-/* Leaves out what no entry needs, then half_graph, then half_scale. The source must outlive the
- * result; half_result_release frees all but the source. */
+/* Removes what no entry needs, then applies half_graph, then half_scale. The source must outlive
+ * the result; half_result_release frees everything but the source. */
 int half_rewrite(struct graph *source, const struct half_options *options,
                  struct half_result *result, struct error *err);
 void half_result_release(struct half_result *result);
 
-/* The graph with 16 bits in it, which borrows from `from`; NULL when there is nothing to compute
- * so. n: nodes that are computed in 16 bits. */
+/* Makes a graph with 16-bit nodes, which borrows from `from`; NULL if no node can be computed so.
+ * *n: the number of nodes computed in 16 bits. */
 int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
                int *n, struct error *err);
 
-/* The graph whose loss is scaled before its gradient is taken: the gradient of the loss, which
- * minimize() marks with _loss, is multiplied, and what it hands over divided. Dynamic: a step
- * whose gradients are not all finite changes no variable but those of the scale. ERR_DATA where
- * that cannot be done. NULL when nothing is trained. n: gradients that are divided. */
+/* Makes a graph whose loss is scaled before its gradient is taken: the gradient of the loss, which
+ * minimize() marks with _loss, is multiplied, and the gradients handed over are divided. Dynamic: a
+ * step with a gradient that is not finite changes no variable except those of the scale. ERR_DATA
+ * if that cannot be done. NULL if nothing is trained. *n: the number of divided gradients. */
 int half_scale(const struct graph *from, const struct half_options *options, struct graph **to,
                int *n, struct error *err);
 

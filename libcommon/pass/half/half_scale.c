@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loss scaling: the gradient of the loss is multiplied, gradients are divided before they are
- * handed over. A dynamic scale is a variable, with counters beside it. Whether all gradients are
- * finite is one bool; a Switch of it leaves dead what all updates wait for, where it is false. What
- * waits for updates waits for a ControlTrigger behind them instead, which is never dead.
+ * Loss scaling: the gradient of the loss is multiplied, and gradients are divided before they are
+ * handed over. A dynamic scale is a variable, with counters beside it. One bool says whether all
+ * gradients are finite; if not, a Switch of it makes dead what all updates wait for. Nodes that
+ * wait for updates instead wait for a ControlTrigger after them, which is never dead.
  */
 #include <math.h>
 #include <string.h>
@@ -14,17 +14,17 @@
 #include "pass/part/part.h"
 #include "pass/rewrite.h"
 
-/* ---- what is known of the graph, and the nodes that are new in it ---- */
+/* ---- facts about the source, and new nodes ---- */
 
 enum half_scale_fact {
-    SCALE_GRADIENT = 1 << 0,     /* minimize() hands it over */
+    SCALE_GRADIENT = 1 << 0,     /* handed over by minimize() */
     SCALE_BEFORE = 1 << 1,       /* such gradients need it */
-    SCALE_OF_GRADIENTS = 1 << 2, /* made of them */
-    SCALE_AFTER = 1 << 3,        /* made of them, or waits for them */
-    SCALE_TRAINS = 1 << 4,       /* what comes after them needs it */
+    SCALE_OF_GRADIENTS = 1 << 2, /* computed from them */
+    SCALE_AFTER = 1 << 3,        /* computed from them, or waits for them */
+    SCALE_TRAINS = 1 << 4,       /* something after them needs it */
     SCALE_GATED = 1 << 5,        /* runs if all gradients are finite */
-    SCALE_LATE = 1 << 6,         /* comes after what is gated */
-    SCALE_INSIDE = 1 << 7,       /* what is gated needs it */
+    SCALE_LATE = 1 << 6,         /* comes after a gated node */
+    SCALE_INSIDE = 1 << 7,       /* a gated node needs it */
 };
 
 struct half_scaler {
@@ -36,14 +36,14 @@ struct half_scaler {
     const struct node *gradient; /* one of them */
     int n_gradients, n_losses;
 
-    /* Of the result. */
+    /* In the result: */
     struct edge scale;                 /* its value in this step */
     struct edge good, skipped;         /* counters, likewise */
     int scale_var, good_var, skip_var; /* variables */
     int initial[3];                    /* their assignments */
-    VEC(struct edge) gradients;        /* that are handed over */
-    int go, done;                      /* what is gated runs after; what is over when it is */
-    VEC(int) waits;                    /* what is gated */
+    VEC(struct edge) gradients;        /* those handed over */
+    int go, done;                      /* gated nodes run after `go`; `done` runs after them */
+    VEC(int) waits;                    /* gated nodes */
 };
 
 /* ---- the scale itself: variables ---- */
@@ -71,7 +71,7 @@ static struct edge add_variable(struct half_scaler *s, const char *suffix, doubl
     return read;
 }
 
-/* ---- a step ---- */
+/* ---- the update of the scale ---- */
 
 static struct edge choose(struct half_scaler *s, struct edge condition, struct edge yes,
                           struct edge no)
@@ -85,11 +85,11 @@ static int assign(struct half_scaler *s, int variable, struct edge value)
     return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
 }
 
-/* Gated nodes run after the scale has been changed: a step that runs an update runs that, too. */
+/* Gated nodes run after the scale was changed: a step that runs an update runs that, too. */
 static void add_decision(struct half_scaler *s)
 {
     int assigned[3];
-    /* The sum of squares is infinite or no number if an element is. */
+    /* The sum of squares is infinite or NaN if any element is. */
     struct build *b = &s->b;
     struct edge *sums = arena_array(&s->r.arena, s->gradients.n, sizeof *sums);
     for (size_t i = 0; i < s->gradients.n && !b->failed; i++)
@@ -138,7 +138,7 @@ static void redirect_ends(struct half_scaler *s)
             if (edge.slot == CONTROL_SLOT)
                 s->r.after[node->id][0] = s->done;
             else if (written) {
-                /* A variable as it is when all is over. */
+                /* Read the variable as it is after all updates. */
                 s->b.controls = &s->done;
                 s->b.n_controls = 1;
                 struct edge read =
@@ -175,9 +175,9 @@ static int extend_entries(struct half_scaler *s, struct graph *to)
     return s->b.failed ? s->err->code : 0;
 }
 
-/* ---- what is what ---- */
+/* ---- finding the facts ---- */
 
-/* All that the nodes with `root` need gets the fact, and they themselves. */
+/* Marks the nodes with `root`, and everything that they need, with the fact. */
 static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
 {
     const struct graph *from = s->r.from;
@@ -204,7 +204,7 @@ static struct edge scale_as(struct half_scaler *s, enum dtype type)
     return build_cast(&s->b, s->scale, type);
 }
 
-/* ---- what waits ---- */
+/* ---- gated nodes and their successors ---- */
 
 static void add_control(struct half_scaler *s, struct node *view, int control)
 {
@@ -221,7 +221,7 @@ static void add_control(struct half_scaler *s, struct node *view, int control)
     view->n_controls++;
 }
 
-/* The value for a gated node's: a variable, read when all is over, or a checked value. */
+/* Returns a gated output's substitute: a variable, read after all updates, or a checked value. */
 static struct edge instead_of(struct half_scaler *s, struct edge edge)
 {
     const struct node *node = graph_node(s->r.from, edge.node);
@@ -232,16 +232,16 @@ static struct edge instead_of(struct half_scaler *s, struct edge edge)
                     : rewrite_edge(&s->r, node->inputs[0]);
 }
 
-/* Returns whether a node goes with the updates, and is dead when they are. */
+/* Returns whether a node belongs to the updates, and is dead when they are. */
 static bool is_late(const struct half_scaler *s, int node)
 {
     return s->facts[node] & SCALE_GATED ||
            (s->facts[node] & SCALE_LATE && s->facts[node] & SCALE_INSIDE);
 }
 
-/* ---- the order in which nodes are made ---- */
+/* ---- the order of making nodes ---- */
 
-/* First all that no update is waited for by, then updates, then what waits for them. */
+/* Visits first nodes that do not wait for updates, then updates, then nodes that wait for them. */
 static int visit_all(struct half_scaler *s)
 {
     const struct graph *from = s->r.from;
@@ -281,7 +281,7 @@ static int visit_all(struct half_scaler *s)
         } else if (is_late(s, node->id))
             rewrite_copy(&s->r, node);
     }
-    /* What waits for updates waits for this. */
+    /* Nodes that wait for updates wait for this node. */
     const struct node_spec spec = {.op = "ControlTrigger",
                                    .name = rewrite_name_near(&s->r, s->b.scope, "done"),
                                    .controls = s->waits.items,
@@ -317,7 +317,7 @@ static int visit_all(struct half_scaler *s)
 
 /* ---- names ---- */
 
-/* A name of the scale's own: checkpoints know it by it. */
+/* Chooses a name for the scale that is not in use: checkpoints identify it by this name. */
 static const char *choose_scope(struct half_scaler *s)
 {
     const char *name = "loss_scale";
@@ -359,8 +359,8 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         spread_facts(from, s.r.order, s.facts, data);
         spread_facts(from, s.r.order, s.facts, after);
         mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
-        /* Updates wait, and so do checks of what was handed over; what gradients themselves need
-         * cannot. */
+        /* Updates are gated, and so are checks of gradients that were handed over; but nothing that
+         * the gradients themselves need. */
         graph_each(node, from) {
             bool waits = part_written(from, node) ||
                          (node_has(node, OP_CHECKS) && s.facts[node->id] & SCALE_OF_GRADIENTS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The partitioner: nodes are copied to their parts first and connected then.
+ * The partitioner: first copies nodes to their parts, then connects them.
  */
 #include "pass/part/part.h"
 
@@ -17,7 +17,7 @@ static int connect_names(struct cutter *c)
 {
     const struct graph *from = c->from;
     vec_each(entry, &from->entries) {
-        /* Where the fetches of an entry are on several parts. */
+        /* Does the entry have fetches on several parts? */
         int first = -1;
         bool spread = false;
         for (int k = 0; k < entry->n_edges; k++) {
@@ -29,8 +29,8 @@ static int connect_names(struct cutter *c)
         for (int k = 0; spread && k < entry->n_edges; k++) {
             if (entry->edges[k].slot == CONTROL_SLOT)
                 continue;
-            /* Tells a node that it is fetched by an entry, and where in its order: the parts are
-             * joined to the same. */
+            /* Note at the node that an entry fetches it, and at which position: joining the parts
+             * restores the order. */
             struct edge edge = entry->edges[k];
             struct graph *graph = part_at(c, c->part[edge.node]);
             struct node *node = graph_node(graph, c->copy[edge.node]);
@@ -83,7 +83,7 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
 
 /* ---- crossings ---- */
 
-/* A read of a variable where it is, when everything else that the reader needs is there. */
+/* Reads a variable on its own part once everything else that the reader needs is there. */
 static struct edge add_read(struct cutter *c, int part, const struct part_crossing *crossing)
 {
     const struct node *node = graph_node(c->from, crossing->reader);
@@ -107,13 +107,13 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
     return c->err->code ? EDGE_NONE : (struct edge){part_add(c, part, node, &spec), 0};
 }
 
-/* The value that is sent, on the part that has it. */
+/* Returns the value to send, on the part that has it. */
 static struct edge sent_value(struct cutter *c, const struct part_crossing *crossing)
 {
     const struct node *node = graph_node(c->from, crossing->edge.node);
     struct edge value = {c->copy[node->id], crossing->edge.slot};
     if (value.slot == CONTROL_SLOT) {
-        /* An empty tensor that is there when the nodes are over. */
+        /* An empty tensor that exists once the nodes have run. */
         int *after = arena_array(&c->arena, (size_t)crossing->n_also + 1, sizeof *after);
         after[0] = c->copy[node->id];
         for (int i = 0; i < crossing->n_also; i++)
@@ -133,7 +133,7 @@ static struct edge sent_value(struct cutter *c, const struct part_crossing *cros
     return value;
 }
 
-/* The Merge of the control loop, which comes once in each iteration; -1 outside of loops. */
+/* Returns the Merge of the control loop, which runs once per iteration; -1 outside of loops. */
 static int pace(const struct cutter *c, int frame, int part)
 {
     return frame == FRAME_ROOT ? -1 : part_loop(c, frame, part)->merge;
@@ -253,9 +253,9 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
 
     int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
     bool variable = part_is_variable(c->from, edge);
-    /* Nobody else can use what the reader is sent of a variable: in a loop it is read in each
-     * iteration; after writes that others do not follow, or where a branch may leave the reader
-     * out, when that could run. */
+    /* A variable's value must be sent to this reader alone in three cases: in a loop, where it is
+     * read in each iteration; after writes that not all readers follow; and where a branch may skip
+     * the reader. It is then read when the reader could run. */
     const int *condition = c->frames->condition;
     bool alone = (variable && frame != FRAME_ROOT) ||
                  (part_variable(c, edge) >= 0 &&
@@ -290,7 +290,7 @@ static int connect_node(struct cutter *c, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(c->from, node->inputs[i].node);
         if (c->part[from->id] != part) {
-            /* A resource or a reference is of use only in the task that made it. */
+            /* A resource or a reference is usable only in the task that made it. */
             const struct node_output *output = &from->outputs[node->inputs[i].slot];
             if (output->type == RESOURCE || (output->is_ref && node_takes_ref(node, i)))
                 return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",

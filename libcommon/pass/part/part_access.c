@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which nodes have a variable itself, rather than its value, and which change it; and reads of
- * variables by nodes that follow other writes than what they have the variable from. In which order
- * all reads and writes come is found when it is known what is run (exec/run/uncut.h).
+ * Finds the nodes that have a variable's reference, and those that write it; and reads of variables
+ * by nodes that follow other writes than the node that they have the variable from. The order of
+ * all reads and writes is found once it is known what runs (exec/run/uncut.h).
  */
 #include "base/memory.h"
 #include "graph/access_nodes.h"
@@ -31,8 +31,7 @@ int part_variable(const struct cutter *c, struct edge edge)
     return access_variable_at(c->from, c->variable, edge);
 }
 
-/* A node has a variable from another one: their accesses, in which the second counts as a read,
- * too. */
+/* A node and the one it has a variable from: their accesses; the second counts as a read, too. */
 struct read_source {
     int reader, from;
 };
@@ -66,8 +65,7 @@ void part_find_late(struct cutter *c)
             vec_push_in(&c->arena, &takings, taking);
         }
     }
-    /* A reader is late if what it has the variable from does not follow all the writes that it
-     * does. */
+    /* A reader is late if it follows other writes than the node that it has the variable from. */
     int *counts = access_count_writes(&graph);
     vec_each(taking, &takings) {
         int from = graph.accesses.items[taking->from].node;

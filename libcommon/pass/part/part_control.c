@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What crosses less, or not at all: constants that every part has for itself, control edges, and
- * what is of many tasks.
+ * Reduces crossings: constants that every part makes itself, control edges, and nodes that stand
+ * for many tasks.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool is_in_loop(const struct cutter *c, int node)
            frames_output(c->frames, graph_node(c->from, node)) != FRAME_ROOT;
 }
 
-/* A wait of the node for a node of another part. */
+/* The node waits for a node of another part. */
 struct wait {
     int part, index, node;
 };
@@ -47,7 +47,7 @@ static int by_part(const void *a, const void *b)
     return x->part != y->part ? x->part - y->part : x->index - y->index;
 }
 
-/* All that the node waits for of one part crosses as one. */
+/* Connects a node to all that it waits for; the waits for one part cross as one. */
 static int connect_waits(struct cutter *c, const struct node *node, struct wait *waits, int n)
 {
     int to = c->part[node->id];
@@ -90,10 +90,10 @@ int part_connect_controls(struct cutter *c, const struct node *node)
         code = c->err->code;
     }
     if (n) {
-        /* Marks as `implied` what the node comes after in any case: by way of nodes with state,
-         * which nobody feeds and no plan leaves out. What is in order before all its controls is
-         * not looked at, so that of a long chain only the piece between the node and its controls
-         * is walked. */
+        /* Mark as `implied` all nodes that the node comes after in any case: through stateful
+         * nodes, which nobody feeds and no plan leaves out. Nodes ordered before all its controls
+         * are skipped, so that of a long chain only the piece between the node and its controls is
+         * walked. */
         int stamp = node->id + 1, earliest = INT_MAX;
         for (int i = 0; i < node->n_controls; i++)
             if (c->position[node->controls[i]] < earliest)
@@ -141,11 +141,11 @@ int part_check_tasks(const struct cutter *c, const struct part_crossing *crossin
 
 /* ---- loops over several devices ----
  *
- * Each has a control loop on each of them,
+ * Such a loop has a control loop on each of them,
  *
  *     Enter -> Merge -> Switch(LoopCond) -> NextIteration -> Merge
  *
- * whose Merge, alive once in every iteration, starts what is received and sent there. */
+ * whose Merge, alive once per iteration, starts the transfers there. */
 
 static void mark_loop(struct cutter *c, int frame, int part)
 {
@@ -157,8 +157,8 @@ int part_find_loops(struct cutter *c)
 {
     int n_frames = (int)c->frames->frames.n;
     c->loops = arena_array(&c->arena, (size_t)(n_frames * c->n) + 1, sizeof *c->loops);
-    /* The Enter of a variable in a loop's first iteration and its value in later ones must be where
-     * they meet: nothing could be received in an iteration where nothing is sent. */
+    /* A loop variable's Enter and NextIteration must be on the device of its Merge: a Recv could
+     * receive nothing in an iteration in which nothing is sent. */
     vec_each(v, &c->frames->variables) {
         if (v->merge >= 0 && v->enter >= 0)
             c->part[v->enter] = c->part[v->merge];
@@ -183,7 +183,7 @@ int part_find_loops(struct cutter *c)
                              c->frames->frames.items[f].name);
         for (int part = 0; part < c->n; part++) {
             struct part_loop *loop = part_loop(c, f, part);
-            if (several && loop->here) /* a loop in a loop: the outer one goes round there, too */
+            if (several && loop->here) /* a nested loop: the outer one iterates there, too */
                 mark_loop(c, c->frames->frames.items[f].parent, part);
             loop->here = loop->here && several;
         }
@@ -205,7 +205,7 @@ static int find_condition(struct cutter *c, int frame, int part)
     loop->condition = (struct edge){c->copy[condition->id], 0};
     if (c->part[condition->id] == part)
         return 0;
-    loop->condition = EDGE_NONE; /* while the original's value is asked for */
+    loop->condition = EDGE_NONE; /* while the original condition is requested */
     struct edge value = part_edge(c, (struct edge){condition->id, 0}, part, condition);
     struct node_spec spec = {.op = "LoopCond", .inputs = &value, .n_inputs = 1};
     if (edge_exists(value))
@@ -226,7 +226,7 @@ int part_make_loops(struct cutter *c)
         struct tensor zero = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &(float){0});
         struct attr anything[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&zero)}};
         struct node_spec start = {.op = "Const", .attrs = anything, .n_attrs = 2};
-        /* Anything at all enters an outermost control loop. */
+        /* An outermost control loop may be entered by any value. */
         struct edge data = {f->parent == FRAME_ROOT
                                 ? part_add(c, part, condition_of(c, frame), &start)
                                 : part_loop(c, f->parent, part)->merge,

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Receiving late (the 2015 white paper, section 5.2). A Recv needs nothing, so all would begin with
- * the step, and what they received would lie in memory until it is used. Here a step is simulated,
- * each device and each link doing one thing at a time; from when a value is needed follows when it
- * has to be on its way, and its Recv comes `_after` a node of its own part that is over by then.
+ * Receiving late (the 2015 white paper, section 5.2). A Recv has no inputs, so all would start with
+ * the step, and received values would occupy memory until used. Here a step is simulated, in which
+ * each device and link does one thing at a time. It shows when a value is needed, so when it must
+ * be sent, and the Recv is made to run `_after` a node of its own part that is over by then.
  *
- * What a plan without that node does is the same as ever. A node that comes after a write is not
- * waited for: what reads the variable after the Recv would read it after the write, too. As time is
- * kept, the new edges close no cycle.
+ * A plan without that node behaves as before. A Recv never waits for a node that comes after a
+ * write: readers of the variable after the Recv would then read it after the write, too. As the
+ * simulated times are respected, the new edges close no cycle.
  *
- * And small values that cross together: those of a few KiB that go from one task to another, and
- * are there at nearly the same time, have one group, as a message costs its ends some microseconds
- * whatever it carries. A group waits for its last member. So that no two values wait for each
- * other, a node has a level, by how many crossings come before it at most, and all members are of
- * one: what needs one of them is of a higher level. What may wait for more than edges say has no
- * group: what comes after a write, which waits for reads, and after control flow.
+ * Grouping small values: values of a few KiB from one task to another that exist at nearly the same
+ * time share a group, as a message costs its ends some microseconds whatever its size. A group
+ * waits for its last member. So that no two values wait for each other, each node has a level, the
+ * largest number of crossings before it, and members of a group are of one level: nodes that need a
+ * member are of a higher one. Nodes that may wait for more than their edges say have no group:
+ * those after a write, which waits for reads, and after control flow.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,20 +23,20 @@
 #include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 
-#define SMALL_BYTES 65536 /* goes along with its announcement */
+#define SMALL_BYTES 65536 /* sent along with its announcement */
 #define ASSUMED_DIM 32
-#define AHEAD 0.05 /* of the step: what estimates are wrong by */
+#define AHEAD 0.05 /* of the step: allowed error of the estimates */
 
 #define MEMBER_BYTES_MAX 4096
 #define GROUP_MAX 1024
-#define MEMBER_WAIT_NS 1e5 /* that a value may wait for others of its group, */
-#define MEMBER_WAIT 0.125  /* or of the step */
+#define MEMBER_WAIT_NS 1e5 /* longest wait of a value for others of its group, */
+#define MEMBER_WAIT 0.125  /* or this part of the step */
 
-/* A value on its way. */
+/* A transfer of a value. */
 struct way {
     int crossing;
-    double ns;   /* that it takes */
-    double need; /* when the first node starts that has it */
+    double ns;   /* its duration */
+    double need; /* start of the first node that needs it */
 };
 
 /* The device that a part runs on. */
@@ -51,10 +51,10 @@ struct delayer {
     struct delay_device *devices; /* by part */
     char *after_write;            /* by node of the source */
     char *apart;                  /* by node: after a write or control flow */
-    int *level;                   /* by node: crossings before it, at most */
-    bool is_grouped;              /* something crosses with others */
+    int *level;                   /* by node: largest number of crossings before it */
+    bool is_grouped;              /* some values cross in a group */
     double *start, *finish;
-    double *arrival; /* by crossing; < 0: not yet */
+    double *arrival; /* by crossing; < 0: not known yet */
     double *need;    /* by crossing */
     double *free_part, *free_link;
     double end;
@@ -79,7 +79,7 @@ static double way_ns(const struct delayer *d, const struct part_crossing *crossi
     return way.latency + bytes_of(d, crossing) * way.per_byte;
 }
 
-/* ---- a step ---- */
+/* ---- simulating a step ---- */
 
 static int find_way(const struct delayer *d, struct edge edge, int to)
 {
@@ -89,7 +89,7 @@ static int find_way(const struct delayer *d, struct edge edge, int to)
     return -1;
 }
 
-/* When the value is there. */
+/* Returns when the value is available. */
 static double arrive(struct delayer *d, struct edge edge, const struct node *node)
 {
     const struct cutter *c = d->c;
@@ -105,7 +105,7 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
     return d->arrival[way];
 }
 
-/* ---- from the end ---- */
+/* ---- from the last transfer to the first ---- */
 
 static int by_link_and_need(const void *a, const void *b, void *context)
 {
@@ -150,7 +150,7 @@ static int by_way_and_time(const void *a, const void *b, void *context)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Tells both ends of each: the name is that of the first Send, and more. */
+/* Sets the group's name at both ends of each: the name of the first Send, extended. */
 static int name_group(struct delayer *d, const int *members, size_t n)
 {
     struct cutter *c = d->c;
@@ -193,10 +193,9 @@ static int find_groups(struct delayer *d)
     return d->c->err->code;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole pass ---- */
 
-/* The attribute names a node of the Recv's part. The plan does not follow it where it closes a
- * cycle. */
+/* The attribute names a node of the Recv's part. The plan ignores it if it closes a cycle. */
 static int wait_after(struct cutter *c, const struct part_crossing *crossing, int node)
 {
     const char **name = arena_alloc(&c->arena, sizeof *name);
@@ -234,7 +233,7 @@ int part_delay(struct cutter *c)
         device->speed = facts.speed > 0 ? facts.speed : 1;
     }
 
-    /* Where a loop writes, what comes after that is not looked for: nothing is delayed. */
+    /* If a loop writes, the nodes after that write are not known: delay nothing. */
     graph_each_ordered(node, c->from, c->order) {
         bool after = false;
         for (int k = 0; k < node->n_inputs; k++)
@@ -282,8 +281,8 @@ int part_delay(struct cutter *c)
     if (find_groups(&d))
         return c->err->code;
 
-    /* The last on a link is needed first to be looked at: what has to be before it has to leave the
-     * link to it. */
+    /* The value needed last on a link is considered first: earlier ones must leave the link free
+     * for it. */
     VEC(struct way) ways = VEC_INIT;
     for (int i = 0; i < (int)c->parts->crossings.n; i++)
         if (d.arrival[i] >= 0 && d.need[i] <= d.end)
@@ -302,8 +301,8 @@ int part_delay(struct cutter *c)
         double margin = ways.items[i].ns > d.end * AHEAD ? ways.items[i].ns : d.end * AHEAD;
         if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
             bytes_of(&d, crossing) > SMALL_BYTES) {
-            /* The node of the part that is over last before a time, and where values wait for
-             * others comes after none that do: such are of a higher level. */
+            /* Find the node of the part that is over last before that time; with groups, one that
+             * comes after no grouped value of a higher level. */
             int best = -1, level = d.level[crossing->edge.node] + 1;
             for (int j = 0; j < (int)c->from->nodes.n; j++)
                 if (c->part[j] == crossing->to && !d.after_write[j] &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the partitioner share. Private to libcommon/pass.
+ * Shared by the files of the partitioner; private to libcommon/pass.
  */
 #ifndef TF_PASS_PART_PRIVATE_H
 #define TF_PASS_PART_PRIVATE_H
@@ -11,7 +11,7 @@
 
 typedef VEC(int) part_node_vec;
 
-/* A loop on a device, when it is on several. */
+/* A loop on one of the several devices that it is on. */
 struct part_loop {
     bool here;
     int enter, merge;      /* of the control loop: nodes of the part */
@@ -26,13 +26,13 @@ struct cutter {
     int n;                   /* parts */
     int *part, *copy, *head; /* by node: its part, its copy there, its first crossing or -1 */
     struct part_loop *loops; /* by frame and part */
-    int **constants;         /* by node and part: its copy, less 1; NULL: there is none */
-    int *order, *position;   /* of nodes, after what they need; by node: its place there */
-    int *implied, *seen;     /* by node: less 1, for which node its controls were looked at last */
-    part_node_vec todo;      /* of such a look */
-    const int *variable;     /* by node: the variable that it is, or hands on; -1 */
+    int **constants;         /* by node and part: its copy plus 1; NULL: none yet */
+    int *order, *position;   /* nodes in topological order; by node: its index there */
+    int *implied, *seen;     /* by node: id + 1 of the node whose controls last marked it */
+    part_node_vec todo;      /* stack of that search */
+    const int *variable;     /* by node: the variable that it is or passes on; -1 */
     char *late;              /* by node: it reads a variable after a write that not all do */
-    int n_made;              /* nodes that were added, for names */
+    int n_made;              /* number of added nodes, for names */
     struct arena arena;
     struct error *err;
 };
@@ -47,37 +47,36 @@ static inline struct graph *part_at(const struct cutter *c, int part)
     return c->parts->parts.items[part].graph;
 }
 
-/* A node on a part, named after one of the source and what it is for; -1 on failure. Attributes
- * that are inferred are left out. */
+/* Adds a node to a part, named after `near` of the source and its purpose; -1 on failure. Inferred
+ * attributes may be left out. */
 int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec);
 
-/* Where the value of an edge of the source that `reader` needs is in a part; CONTROL_SLOT: a node
- * to wait for. EDGE_NONE on failure. */
+/* Returns the value, in a part, of an edge of the source that `reader` needs; for CONTROL_SLOT, a
+ * node to wait for. EDGE_NONE on failure. */
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader);
 
-/* The edge that stands for the end of another part's nodes: one crossing for all of them. */
+/* Returns an edge for the completion of another part's nodes: one crossing for all of them. */
 struct edge part_receive_over(struct cutter *c, const struct part_crossing *over);
 
-/* part_control.c: constants that each part has, and control edges. */
+/* part_control.c: constants made by each part, and control edges. */
 struct edge part_constant(struct cutter *c, const struct node *node, int part);
 int part_connect_controls(struct cutter *c, const struct node *node);
 
-/* ERR_DATA if one end is in each task of a job and the other in a single one of them: a worker that
- * drives its own steps has no part in another's. */
+/* ERR_DATA if one end is in each task of a job and the other in one of them only: a worker that
+ * drives its own steps takes no part in another's. */
 int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing);
 
 /* Finds loops that are on several devices; makes the control loops. */
 int part_find_loops(struct cutter *c);
 int part_make_loops(struct cutter *c);
 
-/* part_delay.c: chooses, and tells each Recv, what it waits for, and which small values cross as
- * one. */
+/* part_delay.c: sets what each Recv waits for, and which small values cross in a group. */
 int part_delay(struct cutter *c);
 
-/* part_access.c: finds variables, and what reads them late, before anything is cut. */
+/* part_access.c: finds variables and late reads of them, before partitioning. */
 void part_find_late(struct cutter *c);
 
-/* The variable, by its first node, that an edge is or hands on; -1: none. */
+/* Returns the variable, by its first node, that an edge is or passes on; -1: none. */
 int part_variable(const struct cutter *c, struct edge edge);
 
 #endif

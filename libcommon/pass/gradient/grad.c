@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gradients_add: finds the nodes between xs and ys, goes through them backward, and says where a
- * path ended if nothing came through. Only nodes that ys depend on are touched.
+ * gradients_add: finds the nodes between xs and ys, processes them backward, and reports where a
+ * path ended if no gradient came through. It touches only nodes that ys depend on.
  */
 #include <string.h>
 
@@ -47,9 +47,9 @@ static const char *edge_text(struct grad_engine *e, struct edge edge)
     return copy;
 }
 
-/* ---- what lies between ---- */
+/* ---- nodes between xs and ys ---- */
 
-/* A path does not go through the back edges of the loop that ys and xs are in themselves. */
+/* Returns whether a node ends paths: they do not follow back edges of the loop around ys and xs. */
 static bool is_barrier(const struct grad_engine *e, int id)
 {
     return e->frames && e->frames->variable[id] >= 0 && e->frames->frame[id] == e->base &&
@@ -75,7 +75,7 @@ static void find_ancestors(struct grad_engine *e, const struct gradient_request 
 
 /* Consumers among the ancestors: list heads by producer, links by edge. */
 struct consumers {
-    int *first; /* by node id, -1: none; by position among the ancestors would need a map */
+    int *first; /* by node id, -1: none; indexing by ancestor would need a map */
     VEC(int) node;
     VEC(int) next;
 };
@@ -97,8 +97,8 @@ static int analyse_frames(struct grad_engine *e, const struct gradient_request *
     for (size_t i = 0; i < e->ancestors.n; i++) {
         const struct node *node = graph_node(e->graph, e->ancestors.items[i]);
         needed = needed || node_has(node, OP_CONTROL_FLOW);
-        /* A node with a stack as its only input pops in the gradient of a loop; a push has a second
-         * input. */
+        /* A node with a stack as its only input is a pop in the gradient of a loop; a push has a
+         * second input. */
         struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
         if (edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE)
             return error_set(e->err, ERR_DATA,
@@ -117,7 +117,7 @@ static int analyse_frames(struct grad_engine *e, const struct gradient_request *
         return e->err->code;
     if (e->base == FRAME_ROOT)
         return 0;
-    for (size_t i = 0; i < e->ancestors.n; i++) /* again, now that barriers are known */
+    for (size_t i = 0; i < e->ancestors.n; i++) /* repeated, as barriers are now known */
         e->marks[e->ancestors.items[i]] = 0;
     e->ancestors.n = 0;
     find_ancestors(e, r);
@@ -141,7 +141,7 @@ static int check_types(struct grad_engine *e, const struct edge *edges, int n, c
     return 0;
 }
 
-/* Returns whether `id` depends on x, along nodes between. */
+/* Returns whether `id` depends on x, through nodes between. */
 static bool depends_on(struct grad_engine *e, int id, int x)
 {
     struct graph_walk walk = graph_walk_new(&e->arena, e->graph);
@@ -227,15 +227,15 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
         return e->err->code;
     int code = collect(e, r, result);
     if (!code) {
-        /* Nodes added to the forward graph, which controls may wait for, are not meant. */
+        /* Skip nodes added to the forward graph, which the controls may wait for. */
         const struct gradients_options *options = e->options;
         bool *waits = arena_array(&e->arena, e->graph->nodes.n, sizeof *waits);
         for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
             struct node *node = graph_node(e->graph, e->n_forward + (int)i);
             if (e->made.items[i].forward_frame >= 0)
                 continue;
-            /* A node runs after the controls if an input does; a Merge if all do, but for those
-             * that come later, which go round a loop. */
+            /* A node runs after the controls if one input does; a Merge only if all do, except
+             * later ones, which are back edges. */
             bool any = false, all = true;
             for (int j = 0; j < node->n_inputs; j++) {
                 int from = node->inputs[j].node;

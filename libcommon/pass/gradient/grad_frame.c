@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Going backward through the nodes of one frame. Nodes of the frame are units of their own, a loop
- * within it is one unit: a unit is processed when all its consumers have been, so that all
- * contributions to its outputs are there.
+ * Processes the nodes of one frame backward. Each node of the frame is a unit, and so is each loop
+ * within it. A unit is processed after all its consumers, when all contributions to its outputs are
+ * there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 
 /* ---- conditionals ----
  *
- * Where the forward graph splits the backward one merges, and the other way round, with the same
+ * Where the forward graph splits, the backward graph merges, and vice versa, with the same
  * predicate. */
 
-/* The condition that leads from the Merge's own to one of its inputs'. */
+/* Returns the condition that leads from the Merge's own to that of one of its inputs. */
 static const struct condition *branch_of(const struct grad_engine *e, struct edge input, int outer)
 {
     int inner = frames_edge_condition(e->frames, e->graph, input);
@@ -44,11 +44,11 @@ static int merge_gradient(struct grad_engine *e, struct grad *g)
 
 /* ---- loops ----
  *
- * The gradient of a loop is a loop that runs as often. Exit becomes Enter with the gradient, Switch
- * and Merge change places, NextIteration becomes the start of the body, Enter an Exit; what entered
- * as a constant gets an accumulator. A counter added to the forward loop says how often that is. */
+ * The gradient of a loop is a loop that runs as often. An Exit becomes an Enter of the gradient,
+ * Switch and Merge swap places, NextIteration becomes the start of the body, Enter an Exit;
+ * constant Enters get an accumulator. A counter in the forward loop counts the iterations. */
 
-/* A loop variable in the making: Merge(Enter(start), open) -> Switch -> body, Exit. */
+/* A loop variable under construction: Merge(Enter(start), open) -> Switch -> body, Exit. */
 struct cycle {
     struct edge merge, body, exit;
 };
@@ -75,7 +75,7 @@ static struct edge open_merge(struct build *b, struct edge entered)
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
-/* Adds the op after the node; -1: at once. */
+/* Adds an op after the node `control`; -1: without control. */
 static struct edge op_after(struct build *b, int control, const char *op, const struct edge *inputs,
                             int n)
 {
@@ -104,7 +104,7 @@ static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
     c->exit = build_unary(b, "Exit", both);
 }
 
-/* merge <- NextIteration(next), after `sync` (-1: nothing). */
+/* Adds merge <- NextIteration(next), after `sync` (-1: without). */
 static void close_cycle(struct build *b, const struct cycle *c, struct edge next, int sync)
 {
     struct edge edge = op_after(b, sync, "NextIteration", &next, 1);
@@ -116,7 +116,7 @@ static void close_cycle(struct build *b, const struct cycle *c, struct edge next
 
 /* ---- counters ---- */
 
-/* Counts the iterations of the forward loop; the count, in the frame around it. */
+/* Counts the iterations of the forward loop; returns the count, in the frame around it. */
 static struct edge count_forward(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
     const struct graph_frame frame = e->frames->frames.items[space->frame];
@@ -134,7 +134,7 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
     space->forward_sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
     close_cycle(b, &c, next, space->forward_sync);
     grad_note(e, NULL, space->frame);
-    if (!b->failed) /* what Exit gives belongs to the frame around the loop */
+    if (!b->failed) /* the Exit's output belongs to the frame around the loop */
         e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
     return c.exit;
 }
@@ -161,7 +161,7 @@ static void count_backward(struct grad_engine *e, struct build *b, struct grad_s
     grad_note(e, space, -1);
 }
 
-/* "SCOPE/LOOP_suffix" without the scope, of the loop's name where that can be one of nodes. */
+/* Returns "LOOP_suffix", for use in the scope; the loop's name is used if it is valid for nodes. */
 static const char *loop_scope(struct grad_engine *e, int frame, const char *suffix)
 {
     const struct graph_frame *f = &e->frames->frames.items[frame];
@@ -170,7 +170,7 @@ static const char *loop_scope(struct grad_engine *e, int frame, const char *suff
     return arena_printf(&e->arena, "%s_%s", name, suffix);
 }
 
-/* The space of a loop's gradient; made at the first call. */
+/* Returns the space of a loop's gradient, created at the first call. */
 static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space *parent, int frame)
 {
     if (e->spaces[frame])
@@ -186,7 +186,7 @@ static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space
     struct build backward = grad_build(e, loop_scope(e, frame, "grad"), NULL);
     space->frame = frame;
     space->parent = parent;
-    /* No loop has the name yet: another with the same parent would be taken for this one. */
+    /* Choose a name that no loop has: a loop of that name and parent would be the same. */
     const char *name = backward.scope;
     for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
         name = arena_printf(&e->arena, "%s_%d", backward.scope, k);
@@ -205,7 +205,7 @@ static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space
 
 /* ---- variables and constants ---- */
 
-/* Opens the backward loop's variable for a forward one, starting with `start` of the parent. */
+/* Opens the backward loop's variable for a forward one, starting with the parent's `start`. */
 static struct cycle open_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
                                   struct edge start)
 {
@@ -214,7 +214,7 @@ static struct cycle open_variable(struct grad_engine *e, struct build *b, struct
     c.merge = open_merge(b, grad_add_enter(b, start, space->frame_name, parallel, false));
     make_cycle(b, &c, space->loop_cond);
     grad_note(e, space, -1);
-    if (!b->failed) /* what Exit gives belongs to the parent */
+    if (!b->failed) /* the Exit's output belongs to the parent */
         e->made.items[c.exit.node - e->n_forward].space = space->parent;
     return c;
 }
@@ -242,8 +242,8 @@ static bool is_wanted(const struct grad_engine *e, const struct loop_variable *v
            grad_differentiable(graph_node(e->graph, v->merge)->outputs[0].type);
 }
 
-/* The gradient with which a variable's backward loop starts. An Exit that leads to no y gives
- * zeros: the variable may still act on others. */
+/* Returns the gradient with which a variable's backward loop starts. An Exit that leads to no y has
+ * zeros: the variable may still affect others. */
 static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_space *parent,
                             const struct loop_variable *v)
 {
@@ -322,11 +322,11 @@ static int open_variables(struct grad_engine *e, struct build *b, struct grad_sp
     return 0;
 }
 
-/* From the gradients of its Exits to those of its Enters. */
+/* Processes a loop, from the gradients of its Exits to those of its Enters. */
 static int process_loop(struct grad_engine *e, struct grad_space *parent, int frame)
 {
     int n = e->frames->frames.items[frame].n_enters;
-    bool has_gradient = false; /* anything flows back into the loop at all */
+    bool has_gradient = false; /* some gradient flows back into the loop */
     for (int i = 0; i < n && !has_gradient; i++) {
         const struct loop_variable *v = grad_variable(e, frame, i);
         has_gradient = is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
@@ -356,13 +356,13 @@ struct frame_walk {
     struct grad_engine *e;
     struct grad_space *space;
     int frame;
-    const int *nodes; /* that run in the frame, or in a loop within it */
+    const int *nodes; /* nodes in the frame, or in a loop within it */
     int n_nodes;
-    int *pending; /* of the engine: a unit is of one frame */
+    int *pending; /* shared with the engine: a unit belongs to one frame */
     int *queue, first, last;
 };
 
-/* Units are node ids, or n_forward + the frame of a loop; -1: not in this frame. */
+/* Returns the unit of a node: its id, or n_forward + the frame of a loop; -1: not in this frame. */
 static int unit_of(const struct frame_walk *w, int id)
 {
     const struct grad_engine *e = w->e;
@@ -388,13 +388,13 @@ void grad_sort_ancestors(struct grad_engine *e)
     e->end = arena_array(&e->arena, n_frames, sizeof *e->end);
     e->pending = arena_array(&e->arena, (size_t)e->n_forward + n_frames, sizeof *e->pending);
     for (size_t i = 0; i < n; i++)
-        at[grad_frame(e, e->ancestors.items[i])]++; /* nodes of its own */
-    for (size_t f = n_frames; f-- > 0;) {           /* those of loops within it as well */
+        at[grad_frame(e, e->ancestors.items[i])]++; /* the frame's own nodes */
+    for (size_t f = n_frames; f-- > 0;) {           /* and those of loops within it */
         e->end[f] += at[f];
         if (f)
             e->end[e->frames->frames.items[f].parent] += e->end[f];
     }
-    for (size_t f = 0; f < n_frames; f++) { /* at: where the next loop within it begins */
+    for (size_t f = 0; f < n_frames; f++) { /* at: start of the next loop within it */
         int *parent = f ? &at[e->frames->frames.items[f].parent] : NULL;
         e->begin[f] = parent ? *parent : 0;
         if (parent)
@@ -424,7 +424,7 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
     struct grad_engine *e = w->e;
     const struct op_def *def = g->node->op->def;
     if (node_is(g->node, "Switch")) {
-        /* Zeros that are alive when that branch is taken. */
+        /* Zeros that are alive if that branch is taken. */
         struct edge branches[2];
         for (int k = 0; k < 2; k++)
             branches[k] = grad_out_or_zeros(g, k);
@@ -447,7 +447,7 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
     return 0;
 }
 
-/* Hands what the gradient function set on to the inputs. */
+/* Contributes the gradients that the gradient function has set to the inputs. */
 static int pass_on(struct frame_walk *w, const struct grad *g)
 {
     struct grad_engine *e = w->e;
@@ -482,7 +482,7 @@ static int process_node(struct frame_walk *w, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++)
         is_wanted |= e->marks[node->inputs[i].node] & MARK_BETWEEN;
     if (is_wanted && node_is(node, "Identity")) {
-        /* Rows pass through a read of a variable as rows. */
+        /* Rows pass through the read of a variable as rows. */
         struct gradient total = grad_total(e, w->space, (struct edge){node->id, 0});
         if (edge_exists(total.values))
             grad_contribute(e, node->inputs[0], total);
@@ -521,7 +521,7 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
                            .n_nodes = e->end[frame] - e->begin[frame],
                            .pending = e->pending};
     w.queue = arena_array(&e->arena, (size_t)w.n_nodes + 1,
-                          sizeof *w.queue); /* a unit has a node at least */
+                          sizeof *w.queue); /* a unit has at least one node */
     for (int i = 0; i < w.n_nodes; i++) {
         int id = w.nodes[i], unit = unit_of(&w, id);
         const struct node *node = graph_node(e->graph, id);
@@ -535,7 +535,7 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
         int unit = unit_of(&w, w.nodes[i]);
         if (unit < 0 || w.pending[unit])
             continue;
-        w.pending[unit] = -1; /* queued: a loop's unit is met once for each of its nodes */
+        w.pending[unit] = -1; /* queued: a loop's unit is found once per node */
         w.queue[w.last++] = unit;
     }
     while (w.first < w.last && !e->err->code) {

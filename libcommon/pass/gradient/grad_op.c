@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What gradient functions of ops call.
+ * Functions that gradient functions of ops call.
  */
 #include "pass/gradient/grad.h"
 #include "pass/gradient/grad_engine.h"
@@ -12,8 +12,8 @@ struct edge grad_out_or_zeros(struct grad *g, int k)
     return build_unary(&g->b, "ZerosLike", grad_output(g, k));
 }
 
-/* Axes of the broadcast result over which `part`, seen beside `other`, must be summed; -1 if that
- * depends on dimensions that are not known. An axis of length 1 in `part` may always be summed. */
+/* Sets the axes of the broadcast result over which `part`, broadcast with `other`, must be summed;
+ * -1 if that depends on unknown dimensions. An axis of length 1 in `part` may always be summed. */
 static int repeated_axes(const struct shape *part, const struct shape *other,
                          int64_t axes[SHAPE_RANK_MAX])
 {
@@ -103,7 +103,7 @@ struct edge gradient_dense(struct build *b, const struct gradient *gradient, str
     return build_op(b, "UnsortedSegmentSum", inputs, 3, NULL, 0);
 }
 
-/* Rows can be put one after the other if all are rows and their numbers of one type. */
+/* Returns whether the contributions can be concatenated: all are rows, with indices of one type. */
 static bool stay_rows(const struct build *b, const struct contribution *list)
 {
     enum dtype type = build_type(b, list->gradient.indices);
@@ -126,7 +126,7 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
     const struct contribution *c = first;
     struct edge *values = arena_array(&e->arena, (size_t)n + 1, sizeof *values);
-    if (stay_rows(&b, first)) { /* their values and indices one after the other */
+    if (stay_rows(&b, first)) { /* concatenate values and indices */
         struct edge *indices = arena_array(&e->arena, (size_t)n + 1, sizeof *indices);
         for (int i = 1; i <= n; i++, c = c->next) {
             values[i] = c->gradient.values;

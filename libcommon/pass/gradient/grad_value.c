@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a backward loop has of forward values. A value of the forward loop's body is pushed onto a
- * stack in each iteration and popped in the backward loop's, which runs through the iterations in
- * reverse; what is the same in every iteration enters the backward loop once; constants are copied.
+ * Forward values in backward loops. A value of the forward loop's body is pushed onto a stack in
+ * each iteration and popped in the backward loop, which runs through the iterations in reverse; a
+ * value that is the same in every iteration enters the backward loop once; constants are copied.
  *
  * Pushes happen in the order of the iterations because the count of the next iteration waits for
- * them (forward_sync), pops likewise (sync). A stack is made in each run of the loop, and so
- * belongs to one iteration of an outer loop; the outer backward loop gets its handle as it gets any
- * other value. In a conditional inside the loop a value is pushed only if it is alive, and popped
- * under the recorded predicates.
+ * them (forward_sync), and likewise pops (sync). A stack is made in each run of the loop, and so
+ * belongs to one iteration of an outer loop; the outer backward loop gets its handle like any other
+ * value. Within a conditional in the loop, a value is pushed only if it is alive, and popped under
+ * the recorded predicates.
  */
 #include <stdio.h>
 
@@ -39,9 +39,9 @@ void grad_note_beside(struct grad_engine *e, int loop)
     note(e, grad_made_beside(e, loop));
 }
 
-/* ---- building in a given place ---- */
+/* ---- building under a control input ---- */
 
-/* The control input of the nodes built next; none for -1. `control` must live as long. */
+/* Sets the control input of nodes built next; none for -1. `control` must stay valid meanwhile. */
 static void set_control(struct build *b, const int *control)
 {
     b->controls = control;
@@ -75,7 +75,7 @@ int grad_anchor(const struct grad_engine *e, int frame)
     return graph_node(e->graph, grad_variable(e, frame, 0)->enter)->inputs[0].node;
 }
 
-/* The handle, alive only where the value was: through a Switch for each condition in the loop. */
+/* Returns the handle, alive only where the value was: by a Switch per condition in the loop. */
 static struct edge guard(struct grad_engine *e, struct build *b, struct grad_space *space,
                          struct edge handle, int condition)
 {
@@ -99,7 +99,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     struct build b = grad_build_beside(e, node->name, node);
     int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
                                               : e->made.items[value.node - e->n_forward].condition;
-    /* A new stack in the frame around the loop. */
+    /* Make a new stack in the frame around the loop. */
     struct attr stack_attrs[] = {{"elem_type", attr_type(build_type(&b, value))}};
     int anchor = grad_anchor(e, space->frame);
     set_control(&b, &anchor);
@@ -135,8 +135,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
 
 /* ---- values ---- */
 
-/* The space that a backward node made before belongs to; `forward` if it is of the forward graph.
- */
+/* Returns the space of a backward node made before; sets `forward` if of the forward graph. */
 static struct grad_space *space_of_node(const struct grad_engine *e, int id, bool *forward,
                                         int *frame)
 {
@@ -195,7 +194,7 @@ int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark)
     for (int id = mark; space && id < end; id++) {
         struct node *node = graph_node(e->graph, id);
         if (e->made.items[id - e->n_forward].space != space)
-            continue; /* made for a value on the way, and in its place already */
+            continue; /* made for such a value, and placed already */
         for (int i = 0; i < node->n_inputs; i++) {
             node->inputs[i] = grad_value(e, space, node->inputs[i]);
             if (!edge_exists(node->inputs[i]))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic simplification: nodes whose result is one of their inputs, bit for bit, go; chains of
- * the same rearrangement become one. x + 0 is no identity of floats (-0 + 0 is 0), but x - 0,
- * x + -0, x * 1 and x / 1 are. Constants count only where they have no conditions.
+ * Arithmetic simplification: removes nodes whose result is one of their inputs, bit for bit, and
+ * joins chains of the same rearrangement. x + 0 is no identity of floats (-0 + 0 is 0), but x - 0,
+ * x + -0, x * 1 and x / 1 are. Only constants without conditions count.
  */
 #include <math.h>
 #include <string.h>
@@ -10,12 +10,11 @@
 #include "pass/rewrite.h"
 #include "pass/simplify/simplify.h"
 
-/* ---- what only rearranges: Reshape and its kin, Transpose ----
+/* ---- rearrangements: Reshape and similar ops, Transpose ----
  *
- * Each rule is given a node and its view; it returns true after it has put something into the
- * node's place. */
+ * Each rule gets a node and its view, and returns true if it has replaced the node. */
 
-/* The producer of input 0 if it is such an op and may be looked through. */
+/* Returns the producer of input 0 if it has this op and may be bypassed; else NULL. */
 static const struct node *inner_of(const struct rewrite *r, const struct node *view,
                                    const struct op *op)
 {
@@ -26,8 +25,8 @@ static const struct node *inner_of(const struct rewrite *r, const struct node *v
                : NULL;
 }
 
-/* Returns whether two shapes of the same number of elements must be equal: at most one dimension is
- * unknown, at the same place, and the others fix it. */
+/* Returns whether two shapes with equal element counts must be equal: at most one dimension is
+ * unknown, at the same place, and the others determine it. */
 static bool must_equal(const struct shape *a, const struct shape *b)
 {
     int unknown = 0;
@@ -49,7 +48,7 @@ static bool reshapes(const struct node *node)
     return node_has(node, OP_VIEW) && !node_has(node, OP_PASSES);
 }
 
-/* The tensor whose elements, in the same order, a chain of reshapes shows. */
+/* Returns the tensor whose elements, in the same order, a chain of reshapes outputs. */
 static struct edge reshaped(const struct rewrite *r, struct edge edge)
 {
     for (;;) {
@@ -57,7 +56,7 @@ static struct edge reshaped(const struct rewrite *r, struct edge edge)
         if (!reshapes(node) || node->n_controls || rewrite_is_opaque(r, node) ||
             rewrite_reads(r, node->inputs[0]))
             return edge;
-        /* A shape that is computed may be subject to conditions that the elements are not. */
+        /* A computed shape may be subject to conditions that the elements are not. */
         if (node->n_inputs > 1 && r->has_control_flow && !rewrite_value(r, node->inputs[1]))
             return edge;
         edge = node->inputs[0];
@@ -110,7 +109,7 @@ static bool simplify_transpose(struct rewrite *r, const struct node *node, const
     struct tensor both;
     if (!first)
         return false;
-    /* perm of the input's perm. */
+    /* Compose both permutations. */
     struct error err = ERROR_INIT;
     int64_t n = tensor_count(perm);
     if (tensor_count(first) != n || tensor_alloc(&both, perm->type, &perm->shape, &err))
@@ -137,10 +136,9 @@ static bool simplify_transpose(struct rewrite *r, const struct node *node, const
     return true;
 }
 
-/* ---- what a constant operand is ---- */
+/* ---- neutral operands ---- */
 
-/* Returns whether all elements of a constant are `value`, and of a float's zeros all have its sign.
- * */
+/* Returns whether all elements of a constant equal `value`; zeros of floats must have its sign. */
 static bool all_are(const struct tensor *t, double value)
 {
     int64_t n = tensor_count(t);
@@ -152,7 +150,7 @@ static bool all_are(const struct tensor *t, double value)
     return n > 0;
 }
 
-/* Returns whether broadcasting x against a constant leaves x's shape. */
+/* Returns whether broadcasting x with a constant keeps x's shape. */
 static bool keeps_shape(const struct shape *x, const struct shape *c)
 {
     if (c->rank == 0)
@@ -170,7 +168,7 @@ static const struct node_output *output(const struct rewrite *r, struct edge edg
     return &graph_node(r->to, edge.node)->outputs[edge.slot];
 }
 
-/* Operand `i` if the other one is a constant of elements `value` that does not widen it. */
+/* Returns whether operand `i`'s counterpart is a constant of `value`s that does not widen it. */
 static bool neutral(struct rewrite *r, const struct node *view, int i, double value)
 {
     const struct tensor *c = rewrite_value(r, view->inputs[1 - i]);
@@ -186,7 +184,7 @@ static bool replace(struct rewrite *r, const struct node *node, struct edge by, 
     return true;
 }
 
-/* ---- what the op says of itself ---- */
+/* ---- declared identities ---- */
 
 static bool says_nothing(struct rewrite *r, const struct node *view, const double *neutral)
 {
@@ -194,7 +192,7 @@ static bool says_nothing(struct rewrite *r, const struct node *view, const doubl
     return c && (tensor_count(c) == 0 || (neutral && all_are(c, *neutral)));
 }
 
-/* The input that is output 0, bit for bit, or -1. */
+/* Returns the input that equals output 0, bit for bit, or -1. */
 static int same_input(struct rewrite *r, const struct node *node, const struct node *view)
 {
     const struct op_identity *identity = &node->op->def->identity;
@@ -205,8 +203,8 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     case SAME_NEVER:
         return -1;
     case SAME_ALWAYS:
-        /* Behind a Switch it is dead where the branch is not taken, which the Switch itself is not:
-         * who waits for it waits for the branch. */
+        /* After a Switch, the node is dead where the branch is not taken, but the Switch itself is
+         * not: nodes that wait for this node wait for the branch. */
         return node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) ? -1 : 0;
     case SAME_TYPE:
         return output(r, view->inputs[0])->type == type ? 0 : -1;
@@ -248,7 +246,7 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     const struct tensor *c = mul ? rewrite_value(r, view->inputs[1]) : NULL;
     if (!c)
         return false;
-    /* Dividing by t is multiplying by 1/t exactly for powers of two away from the ends. */
+    /* Division by t equals multiplication by 1/t for powers of two away from the limits. */
     int exponent, range = c->type == FLOAT32 ? 125 : 1021;
     if (c->type != FLOAT32 && c->type != FLOAT64)
         return false;

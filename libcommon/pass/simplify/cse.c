@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Common subexpressions: of nodes that compute the same of the same, the first stays. Equal inputs
- * and controls imply the same loop and the same conditions. Not merged: what has state or reads a
- * variable, control flow, what is fed, and constants with a name of their own, which are settings
- * that someone may want to change one by one.
+ * Common subexpressions: of nodes that compute the same from the same inputs, the first stays.
+ * Equal inputs and controls imply the same loop and the same conditions. Not merged: nodes with
+ * state or reads of variables, control flow, nodes that are fed, and constants with names of their
+ * own, which are settings that users may want to change separately.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ static bool is_same(const struct node *a, const struct node *b)
     return true;
 }
 
-/* An earlier node of `to` that computes the same; else the place in the table for this one. */
+/* Finds an earlier node of `to` that computes the same; else sets the slot for this one. */
 static const struct node *find_same(const struct cse_table *t, const struct node *view,
                                     size_t *place, uint64_t *hash)
 {

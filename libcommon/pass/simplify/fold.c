@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant folding: a node whose inputs are all constants becomes one, computed by the kernels that
- * would compute it in each step; Shape, Size and Rank need no value but only what is known of a
- * shape. Constants without control edges are the start. Left alone: what has state, steers, may be
- * fed or fails; what is larger than FOLD_BYTES_MAX, or would make the graph much larger than the
- * inputs that it replaces (a large Fill).
+ * Constant folding: a node whose inputs are all constants becomes a constant, computed by the
+ * kernels that would compute it in each step; for Shape, Size and Rank it suffices to know the
+ * shape. Constants without control edges are the start. Not folded: nodes that have state, steer,
+ * may be fed or fail; results larger than FOLD_BYTES_MAX, or that would make the graph much larger
+ * than the inputs that they replace (a large Fill).
  */
 #include <string.h>
 
@@ -19,12 +19,12 @@ struct folder {
     struct rewrite r;
     const struct graph *from;
     char *constant;        /* by node: its outputs can be computed now */
-    struct tensor *values; /* by output (rewrite.first): what was computed; zeroed: nothing */
-    struct graph *part;    /* the constant nodes that must be evaluated */
+    struct tensor *values; /* by output (rewrite.first): computed values; zeroed: none */
+    struct graph *part;    /* the constant nodes to evaluate */
     VEC(struct edge) wanted;
 };
 
-/* ---- which nodes ---- */
+/* ---- foldable nodes ---- */
 
 static int64_t output_bytes(const struct node *node, int slot)
 {
@@ -42,7 +42,7 @@ static bool is_worth(const struct graph *graph, const struct node *node, int64_t
     return bytes <= SMALL_BYTES || (bytes <= FOLD_BYTES_MAX && bytes <= 2 * input_bytes);
 }
 
-/* A Const counts as itself; an Identity is left to arithmetic simplification, which drops it. */
+/* A Const counts as folded; an Identity is left to arithmetic simplification, which removes it. */
 static bool may_fold(const struct folder *f, const struct node *node)
 {
     if (f->r.flags[node->id] &
@@ -60,7 +60,7 @@ static bool may_fold(const struct folder *f, const struct node *node)
     return node->n_inputs > 0 || node_is(node, "Const");
 }
 
-/* ---- what is known of shapes ---- */
+/* ---- known shapes ---- */
 
 static bool fits(const struct shape *dims, enum dtype type)
 {
@@ -70,7 +70,7 @@ static bool fits(const struct shape *dims, enum dtype type)
     return type == INT32 || type == INT64;
 }
 
-/* Shape, Size or Rank of a known shape, where nothing depends on whether the node runs. */
+/* Folds Shape, Size or Rank of a known shape, unless something depends on whether the node runs. */
 static void fold_shape(struct folder *f, const struct frames *frames, const struct node *node)
 {
     bool asks = node_has(node, OP_SHAPE_ONLY) && node->op->def->value;
@@ -94,7 +94,7 @@ static void fold_shape(struct folder *f, const struct frames *frames, const stru
 
 /* ---- evaluation ---- */
 
-/* Outputs of folded nodes that a node which is not folded, or a name, needs. */
+/* Collects an output of a folded node that a node that is not folded, or a name, needs. */
 static void want(struct folder *f, char *wanted, struct edge edge)
 {
     const struct node *node = graph_node(f->from, edge.node);
@@ -107,7 +107,7 @@ static void want(struct folder *f, char *wanted, struct edge edge)
     }
 }
 
-/* All at once; if that fails, one by one, to find those that do not. */
+/* Evaluates all at once; if that fails, one by one, to find those that fail. */
 static void evaluate(struct folder *f)
 {
     const struct fold_evaluator *e = f->r.options->evaluator;
@@ -116,8 +116,7 @@ static void evaluate(struct folder *f)
     if (!e || !n)
         return;
     int *copy = arena_array(&f->r.arena, f->from->nodes.n, sizeof *copy);
-    /* The constant nodes that the wanted edges need, so that each evaluation is as small as it can
-     * be. */
+    /* Copy only the constant nodes that the wanted edges need, so that evaluations are small. */
     f->part = graph_new(f->from->registry);
     graph_each_ordered(node, f->from, f->r.order) {
         if (!f->constant[node->id])
@@ -203,7 +202,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
                 rewrite_add(&f.r, node, &constant);
                 rewrite_note(&f.r, node->name, node->op->def->name);
             } else {
-                /* Each of several outputs gets a constant; nobody then needs the node itself. */
+                /* Each of several outputs becomes a constant; the node itself is then unused. */
                 rewrite_copy(&f.r, node);
                 for (int j = 0; j < node->n_outputs; j++) {
                     struct tensor *value = &f.values[f.r.first[node->id] + j];
@@ -218,8 +217,8 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
     for (size_t i = 0; i < n_outputs; i++)
         tensor_release(&f.values[i]);
     code = rewrite_close(&f.r, code, to, n_changes);
-    /* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
-     * graph stays as it was. */
+    /* Constants tell more about shapes. A contradiction found so is left for the step to report:
+     * the graph stays as it was. */
     struct error ignored = ERROR_INIT;
     if (!code && *to && graph_infer(*to, &ignored)) {
         graph_free(*to);

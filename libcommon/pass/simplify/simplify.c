@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list of passes, and the first of them, prune: what no entry, no alias and no kept node needs
- * goes. A graph without an entry of its own stays whole, since anything in it may be fetched;
- * `init` and `ready`, which every graph with variables has, do not count.
+ * The list of passes, and the first of them, prune, which removes nodes that no entry, alias or
+ * kept node needs. A graph without an entry of its own stays whole, since anything in it may be
+ * fetched; `init` and `ready`, which every graph with variables has, do not count.
  */
 #include "pass/simplify/simplify.h"
 
@@ -35,8 +35,7 @@ int pass_prune(const struct graph *from, const struct pass_options *options, str
     while (walk.n) {
         const struct node *node = graph_walk_next(&walk, from);
         graph_walk_needs(&walk, node);
-        /* The nodes that lead the groups a node is to be with: they may carry the group's
-         * device. */
+        /* Also keep leaders of a node's colocation groups: they may have the group's device. */
         const struct attr_value *groups = node_attr(node, "_class");
         for (int i = 0; groups && i < groups->n; i++) {
             const struct node *leader = group_leader(from, groups->strings[i]);

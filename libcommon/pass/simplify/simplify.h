@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The passes of tf-opt: a graph with fewer nodes that computes the same.
+ * The passes of tf-opt: make a graph with fewer nodes that computes the same.
  */
 #ifndef TF_PASS_SIMPLIFY_H
 #define TF_PASS_SIMPLIFY_H
 
 #include "pass/pass.h"
 
-/* prune, arith, fold, cse: in the order in which they run. */
+/* prune, arith, fold, cse, in the order in which they run. */
 extern const struct pass pass_list[];
 extern const int pass_count;
 const struct pass *pass_find(const char *name); /* NULL: none */

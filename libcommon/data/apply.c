@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From rows as they were read to what is fed: what is missing, arithmetic, one-hot, flags, shape.
+ * Turns rows as read into rows as fed: missing values, arithmetic, one-hot, flags, shape.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,22 +11,22 @@
 #include "data/convert.h"
 #include "data/fit.h"
 
-#define BLOCK 1024 /* elements that are converted at once, about */
+#define BLOCK 1024 /* approximate number of elements converted at once */
 
-/* One column on its way. */
+/* A column being converted. */
 struct passage {
     const struct data_column *column;
     const struct tensor *raw;
     const struct data_gaps *gaps; /* NULL: none */
-    size_t next_gap;              /* gaps before this one are passed */
-    int64_t width;                /* elements of a row as it was read, ... */
-    int64_t fed_width;            /* ... and as it is fed */
-    double *values;               /* of some rows, which are computed with in place */
-    double *fed;                  /* the same rows as they are fed */
+    size_t next_gap;              /* index of the next gap */
+    int64_t width;                /* elements of a row as read, ... */
+    int64_t fed_width;            /* ... and as fed */
+    double *values;               /* of some rows; computed with in place */
+    double *fed;                  /* the same rows as fed */
     bool *missing;                /* of `values` */
 };
 
-/* Fits the column to the rows at hand. */
+/* Fits the column to these rows. */
 static int fit(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
                struct error *err)
 {
@@ -44,7 +44,7 @@ static int fit(const struct data_column *column, struct tensor *raw, const struc
     return code;
 }
 
-/* Puts what was found in place of what is missing. */
+/* Replaces missing elements by the fitted value. */
 static void impute(const struct data_column *column, struct tensor *raw,
                    const struct data_gaps *gaps)
 {
@@ -55,7 +55,7 @@ static void impute(const struct data_column *column, struct tensor *raw,
     }
 }
 
-/* Returns how many zeros and ones an id becomes, for field k of a row. */
+/* Returns the width of the one-hot of an id in field k of a row. */
 static int64_t ids_of(const struct data_column *column, int64_t k)
 {
     return column->reading == READ_HASH ? column->buckets
@@ -76,7 +76,7 @@ static int compute(const struct passage *p, int64_t first, int64_t rows, struct 
 {
     const struct data_column *column = p->column;
     int64_t n = rows * p->width;
-    if (column->balance) { /* a category that was not seen weighs 1 */
+    if (column->balance) { /* an unseen category has weight 1 */
         const struct fit *f = column->fitted;
         for (int64_t i = 0; i < n; i++)
             p->values[i] = p->values[i] < (double)f->categories[0].texts.n
@@ -128,8 +128,7 @@ static int convert_block(struct passage *p, int64_t first, int64_t rows, struct 
     if (compute(p, first, rows, err))
         return err->code;
     for (int64_t r = 0; spreads && r < rows; r++) {
-        /* The elements of a row as they are fed: values, or zeros with a one among them, and then
-         * flags. */
+        /* Set a row's elements as fed: values, or zeros with a one among them; then flags. */
         const double *values = p->values + r * p->width;
         double *to = p->fed + r * p->fed_width;
         const struct data_column *column = p->column;
@@ -184,7 +183,7 @@ static int convert(const struct data_column *column, struct tensor *raw,
     return err->code;
 }
 
-/* [rows, ...] of whole numbers to [rows, ..., onehot]. */
+/* Converts [rows, ...] of whole numbers to [rows, ..., onehot]. */
 static int one_hot(const struct data_column *column, const struct tensor *raw, enum dtype type,
                    struct tensor *fed, struct error *err)
 {

@@ -21,7 +21,7 @@ void batches_free(struct batches *batches)
         batches->free(batches);
 }
 
-/* Rows of the table as a batch: `indices`, or those from `first` on if it is NULL. */
+/* Makes a batch of a table's rows: those of `indices` or, if NULL, n rows from `first` on. */
 static int fill(struct batch *batch, const struct table *table, const int64_t *indices,
                 int64_t first, int64_t n, struct error *err)
 {
@@ -47,8 +47,8 @@ static int too_few(const char *source, int64_t rows, const struct batch_options 
                      rows, f->n_shards > 1 ? " of this shard" : "", f->batch);
 }
 
-/* Behind the last of all batches there is nothing, which is no error; further on, nobody knows what
- * was meant. */
+/* To start after the last of all batches gives nothing, which is no error; any later start is a
+ * mistake. */
 static int check_after(const char *source, int64_t total, const struct batch_options *f,
                        struct error *err)
 {
@@ -73,12 +73,12 @@ struct table_batches {
     struct batches batches;
     const struct table *table;
     struct batch_options feeding;
-    int64_t rows;      /* of this shard in an epoch */
+    int64_t rows;      /* of this shard per epoch */
     int64_t per_epoch; /* batches */
-    int64_t total;     /* batches; -1: without end */
+    int64_t total;     /* batches; -1: unlimited */
     int64_t step;      /* done */
     int64_t *order, order_epoch;
-    int64_t *indices; /* of a batch */
+    int64_t *indices; /* of one batch */
 };
 
 static int table_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
@@ -158,9 +158,9 @@ struct row_batches {
     struct batches batches;
     struct csv_columns *source;
     struct batch_options feeding;
-    int64_t window;     /* rows read before the first of them goes out: a multiple of the batch */
-    struct table table; /* the window at hand; its rows are those that were collected */
-    int64_t done;       /* of its rows */
+    int64_t window;     /* rows read before the first of them is fed: a multiple of the batch */
+    struct table table; /* the current window; its rows are the ones collected */
+    int64_t done;       /* rows of it already fed */
     int64_t n_windows;
     int64_t *order;
     bool ended;
@@ -193,7 +193,7 @@ static int next_window(struct row_batches *b, struct error *err)
     return code;
 }
 
-/* The rows have ended, or as many batches as were asked for. */
+/* The rows, or the requested batches, have ended. */
 static int end_of_rows(const struct row_batches *b, struct error *err)
 {
     const char *source = row_source_name(csv_columns_source(b->source));

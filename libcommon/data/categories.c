@@ -16,7 +16,7 @@ void categories_release(struct categories *categories)
     str_release(&categories->wanted);
 }
 
-/* One text for all ways to write a number: whole ones exactly, so that long ids stay apart. False
+/* Normalizes all spellings of a number: whole ones exactly, so that long ids stay distinct. False
  * for a word. */
 static bool normalize(const char *text, size_t n, struct str *normal)
 {

@@ -10,7 +10,7 @@
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
-/* ---- what a field says ---- */
+/* ---- kinds of fields ---- */
 
 static bool is_blank(char c)
 {
@@ -105,7 +105,7 @@ static int complain(const struct cells *cells, enum number_status status, const 
     return error_set(err, ERR_DATA, "'%s' is not a number", shown);
 }
 
-/* "5", also as "5.0" or "5e0", which programs write that know floats only. */
+/* Parses "5", also written as "5.0" or "5e0" by programs that have only floats. */
 static enum number_status parse_whole(const char *text, size_t n, int64_t *value)
 {
     enum number_status status = number_int64(text, n, value);

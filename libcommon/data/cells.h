@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements that come one by one as text, of one type, in memory that grows; and what a field of a
- * table says at all.
+ * Elements of one type that arrive one by one as text, collected in growing memory; and the kind of
+ * value that a field of a table has.
  */
 #ifndef TF_DATA_CELLS_H
 #define TF_DATA_CELLS_H
@@ -12,37 +12,37 @@
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
-/* Blanks and tabs around the text never count. true and false, in any case, are 1 and 0 of every
- * type but STRING. */
+/* Blanks and tabs around the text are ignored. true and false, in any case, are 1 and 0 for every
+ * type except STRING. */
 enum cell_kind {
-    CELL_MISSING, /* nothing, NA, N/A, ? or, in any case, null */
-    CELL_NUMBER,  /* as number.h has it, in the range of a type or not */
+    CELL_MISSING, /* empty, NA, N/A, ? or, in any case, null */
+    CELL_NUMBER,  /* as number.h defines it, in range or not */
     CELL_BOOL,
     CELL_TEXT,
 };
 
 void cell_trim(const char **text, size_t *n);
 enum cell_kind cell_kind(const char *text, size_t n);
-bool cell_is_missing(const char *text, size_t n); /* quicker */
-/* nan in any case, which is a number, but says nothing where that can be told. */
+bool cell_is_missing(const char *text, size_t n); /* faster than cell_kind */
+/* Returns whether the text is nan in any case: a number, but missing where that is possible. */
 bool cell_is_nan(const char *text, size_t n);
 
 struct cells {
     enum dtype type;
     char *data;
     size_t bytes, capacity;
-    VEC(size_t) ends; /* STRING: where each text ends in `data` */
+    VEC(size_t) ends; /* STRING: end of each text in `data` */
 };
 
 void cells_release(struct cells *cells);
 
-/* Parses a text. The error's text is the cause alone: "'abc' is not a number". */
+/* Parses a text. The error has only the cause: "'abc' is not a number". */
 int cells_add(struct cells *cells, const char *text, size_t n, struct error *err);
 
-/* An element that is known already, of the cells' type. */
+/* Adds an element in binary form, of the cells' type. */
 int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct error *err);
 
-/* Makes a tensor of all of them; the cells are empty afterwards. */
+/* Makes a tensor of all cells, which are empty afterwards. */
 int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,
                struct error *err);
 

@@ -17,7 +17,7 @@ static bool set_shape(struct data_column *column, const char *text)
     for (;; text++) {
         size_t n = strcspn(text, "x");
         int64_t dim;
-        /* One dimension is left for the rows. */
+        /* One dimension must be left for the rows. */
         if (number_int64(text, n, &dim) || dim < 1 || shape->rank == SHAPE_RANK_MAX - 1)
             return false;
         shape->dims[shape->rank++] = dim;
@@ -126,7 +126,7 @@ static bool set_text(struct data_column *column, const char *value)
     return true;
 }
 
-/* Each group may be given once. */
+/* Parts of one group exclude each other. */
 enum column_part {
     GROUP_TYPE,
     GROUP_READING,
@@ -144,7 +144,7 @@ static const struct part {
     const char *name, *usage;
     enum column_part group;
     bool (*set)(struct data_column *column, const char *value);
-    bool with_value, without_value; /* how it may be written */
+    bool with_value, without_value; /* allowed forms */
 } parts[] = {
     {"text", "text", GROUP_TYPE, set_text, false, true},
     {"category", "category[=A,B]", GROUP_READING, set_category, true, true},
@@ -176,7 +176,7 @@ static const struct part *find_part(const char *text, const char **value)
     return NULL;
 }
 
-/* *said has a bit of each group that was said. */
+/* *said collects a bit for each group given. */
 static enum part_status parse_part(struct data_column *column, const char *text, unsigned *said)
 {
     enum dtype type;
@@ -195,7 +195,7 @@ static enum part_status parse_part(struct data_column *column, const char *text,
     return type != RESOURCE && type != COMPLEX64 ? PART_OK : PART_BAD;
 }
 
-/* It is another part, or one that is written otherwise. */
+/* Reports an unknown part, or one in the wrong form. */
 static int refuse_part(const char *text, struct error *err)
 {
     const char *names[sizeof parts / sizeof *parts + 1] = {0};
@@ -209,7 +209,7 @@ static int refuse_part(const char *text, struct error *err)
                      str_hint(text, names));
 }
 
-/* The last part of `where` goes, if it is one; *more tells. */
+/* Cuts the last part off `where` and parses it; *more: there was one. */
 static int take_last_part(struct data_column *column, char *where, bool where_is_path,
                           unsigned *said, bool *more, struct error *err)
 {
@@ -230,7 +230,7 @@ static int take_last_part(struct data_column *column, char *where, bool where_is
     return 0;
 }
 
-/* ---- which of them go together ---- */
+/* ---- parts that exclude each other ---- */
 
 static bool is_mean_or_median(const char *impute)
 {
@@ -306,7 +306,7 @@ int data_columns_parse(struct data_column *columns, const char *const *texts, in
     return 0;
 }
 
-/* ---- what follows of them ---- */
+/* ---- derived properties ---- */
 
 bool data_column_computes(const struct data_column *column)
 {
@@ -340,6 +340,6 @@ enum dtype data_column_type(const struct data_column *column, enum dtype source)
     if (reads_ids(column) || (column->reading == READ_DATE && column->date_part != DATE_SECONDS))
         return INT32;
     if (column->reading == READ_DATE)
-        return FLOAT64; /* a float32 is 128 seconds off */
+        return FLOAT64; /* a float32 would be up to 128 seconds off */
     return data_column_computes(column) && !dtype_is_floating(source) ? FLOAT32 : source;
 }

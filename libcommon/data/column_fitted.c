@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns and what was fitted to them before: whether that is what they need.
+ * Checks whether what was fitted before is what the columns need.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "data/column.h"
 
-/* Returns a part of the column that was not fitted, or was fitted otherwise. */
+/* Returns a part of the column that was not fitted, or was fitted differently. */
 static const char *find_misfit(const struct data_column *column, const struct fit *fitted)
 {
     static const struct {
@@ -30,8 +30,7 @@ static const char *find_misfit(const struct data_column *column, const struct fi
     return NULL;
 }
 
-/* Returns the changes that are made to the values of the file before anything is fitted to them:
- * "date=hour:log1p"; NULL: nothing. */
+/* Returns the changes made to the file's values before fitting: "date=hour:log1p"; NULL: none. */
 static const char *fitted_of(const struct data_column *column, struct arena *arena)
 {
     struct str of = STR_INIT;

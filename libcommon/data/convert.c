@@ -35,7 +35,7 @@ static int check_whole(enum dtype type, int64_t n, const double *values, int64_t
                        struct error *err)
 {
     double least, beyond;
-    /* The least value of an integer type and the first one beyond it: both exact in float64. */
+    /* The least value of an integer type, and the first one beyond it: both exact in float64. */
     int bits = type == BOOL ? 1 : 8 * (int)dtype_bytes(type);
     bool is_signed = type == INT8 || type == INT16 || type == INT32 || type == INT64;
     beyond = __builtin_ldexp(1, bits - is_signed);

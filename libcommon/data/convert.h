@@ -11,7 +11,7 @@
 /* Loads elements [first, first + n) as float64. STRING is not allowed. */
 void convert_load(const struct tensor *from, int64_t first, int64_t n, double *values);
 
-/* The reverse. ERR_DATA when an integer type does not have a value: a fraction, NaN or too large;
+/* The reverse. ERR_DATA if an integer type cannot represent a value (a fraction, NaN, too large);
  * *bad is its index. */
 int convert_store(struct tensor *to, int64_t first, int64_t n, const double *values, int64_t *bad,
                   struct error *err);

@@ -12,7 +12,7 @@
 #include "data/csv_where.h"
 #include "data/fields.h"
 
-#define SAID_BYTES 200 /* of a header, about */
+#define SAID_BYTES 200 /* of a header in messages, approximately */
 
 struct field_column {
     struct column_fields fields;
@@ -28,12 +28,12 @@ struct csv_columns {
     size_t n_fields; /* of every row */
     uint64_t first_line;
     int64_t row;      /* rows seen, selected or not */
-    int64_t selected; /* of them */
+    int64_t selected; /* selected rows */
     int64_t collected;
     struct split *split; /* NULL: none */
-    int64_t split_field; /* that it looks at; -1: none */
+    int64_t split_field; /* field that it examines; -1: none */
     struct csv_header header;
-    VEC(size_t) texts; /* fields of the first row that are words, if it was taken for data */
+    VEC(size_t) texts; /* fields of the first row that are words, if it was taken as data */
 };
 
 int csv_columns_open(const char *path, const struct data_column *columns, int n_columns,
@@ -101,7 +101,7 @@ static const char *where(const struct csv_columns *columns, int i)
     return columns->columns[i].fields.column.where;
 }
 
-/* The column whose values a split looks at; NULL: none. */
+/* Returns the column whose values a split uses; NULL: none. */
 static const char *split_where(const struct csv_columns *columns)
 {
     return columns->split ? columns->format.rows.split->where : NULL;
@@ -121,7 +121,7 @@ static int bind_column(struct csv_columns *columns, int i, struct error *err)
                : 0;
 }
 
-/* Returns whether all columns that are asked for by name are in the header. */
+/* Returns whether the header has all columns requested by name. */
 static bool has_names(const struct csv_columns *columns)
 {
     const struct prep *prep = columns->format.prep;
@@ -142,7 +142,7 @@ static void warn(const struct csv_columns *columns, const char *text)
         columns->format.say(columns->format.say_context, text);
 }
 
-/* The names of the row have been taken. */
+/* Returns whether the row, whose names were stored, is a header. */
 static bool is_header(struct csv_columns *columns, const struct csv_row *row)
 {
     const struct prep *prep = columns->format.prep;
@@ -152,7 +152,7 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
     for (int i = 0; i < columns->n && !by_name; i++)
         by_name = csv_where_has_names(where(columns, i));
     if (!by_name) {
-        /* The row's look decides; its names have been taken. */
+        /* The appearance of the row decides. */
         if (csv_row_is_header(row)) {
             struct str line = STR_INIT;
             str_printf(&line,
@@ -186,7 +186,7 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
     csv_header_take(&columns->header, row);
     *header = is_header(columns, row);
     if (!*header) {
-        /* Rows without a header may be of a file whose header is known. */
+        /* Rows without a header may be from a file whose header is known. */
         const struct prep *prep = columns->format.prep;
         bool is_known = prep && prep->header;
         csv_header_share(&columns->header, NULL, 0);
@@ -219,9 +219,9 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
     return err->code;
 }
 
-/* ---- the others ---- */
+/* ---- further rows ---- */
 
-/* The next row that holds data. */
+/* Reads the next row of data. */
 static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more, struct error *err)
 {
     bool header;
@@ -242,7 +242,7 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
             row_source_set_header(columns->source);
     } while (!code && header);
     if (!code && columns->texts.n && columns->first_line != row->line) {
-        /* A word in the first row where the second has a number is a name, more often than not. */
+        /* A word in the first row above a number in the second is usually a name. */
         for (size_t i = 0; i < columns->texts.n; i++) {
             size_t at = columns->texts.items[i];
             enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
@@ -263,7 +263,7 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
     return code;
 }
 
-/* Asked of every row, as a split counts those that are not taken, too. */
+/* Called for every row, as a split also counts the rows that it leaves out. */
 static bool is_chosen(struct csv_columns *columns, const struct csv_row *row)
 {
     const char *value = "";

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "data/cells.h"
 
-/* ---- whether a row is one ---- */
+/* ---- detecting a header ---- */
 
 bool csv_row_is_header(const struct csv_row *row)
 {
@@ -15,7 +15,7 @@ bool csv_row_is_header(const struct csv_row *row)
         has_text |= kind == CELL_TEXT;
         has_value |= kind == CELL_NUMBER || kind == CELL_BOOL;
     }
-    /* Or the columns are counted, from 0 behind one without a name. */
+    /* Or the columns are numbered, from 0 after one without a name. */
     const struct csv_field *fields = row->fields;
     bool counts = row->n_fields > 1 && cell_kind(fields[0].text, fields[0].n) == CELL_MISSING;
     for (size_t i = 1; i < row->n_fields && counts; i++) {

@@ -24,7 +24,7 @@ int csv_labels_bind(const struct data_column *column, const struct csv_places *p
         return 0;
     struct arena *arena = &f->prep->arena;
     size_t n = places->at.n;
-    /* A name, unless there is none, or only positions are known of what was fitted. */
+    /* The name, or the position if there is no header now or there was none when fitting. */
     const char **labels = arena_array(arena, places->at.n, sizeof *labels);
     for (size_t i = 0; i < places->at.n; i++)
         labels[i] = (column->is_known && !f->prep->header) || !header->names

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a table's columns are those that something was fitted to: by name, or by position where
+ * Checks that a table's columns are those that something was fitted to: by name, or by position if
  * there was no header.
  */
 #ifndef TF_DATA_CSV_LABELS_H
@@ -9,12 +9,12 @@
 #include "data/column.h"
 #include "data/csv_where.h"
 
-/* Keeps in column->fitted which columns these are, or checks it if that is known. ERR_DATA names
- * the columns. Nothing happens to a column that is not fitted. */
+/* Stores in column->fitted which columns these are, or, if known, checks them. ERR_DATA names the
+ * columns. Does nothing for a column that is not fitted. */
 int csv_labels_bind(const struct data_column *column, const struct csv_places *places,
                     const struct csv_header *header, struct error *err);
 
-/* Keeps the names of all columns; nothing happens if there is no header. */
+/* Stores the names of all columns; does nothing without a header. */
 void csv_labels_keep(struct prep *prep, const struct csv_header *header);
 
 #endif

@@ -12,12 +12,12 @@ enum item_kind { ITEM_RANGE, ITEM_NAME, ITEM_PATTERN };
 
 struct csv_item {
     enum item_kind kind;
-    bool is_without; /* those are left out */
+    bool is_without; /* excludes these columns */
     struct range range;
-    char *name; /* or pattern; mem_free */
+    char *name; /* or pattern; free with mem_free */
 };
 
-/* The next item at *at, which moves on to the one behind it, or to NULL. */
+/* Parses the item at *at, which advances to the next one, or to NULL. */
 static struct csv_item next_item(const char **at, const struct csv_header *header)
 {
     struct csv_item item = {.kind = ITEM_RANGE};

@@ -41,7 +41,7 @@ static int days_before_month(int year, int month)
     return days;
 }
 
-/* Days from 0001-01-01 to the first day of a year. */
+/* Returns the days from 0001-01-01 to the first day of a year. */
 static int64_t days_before_year(int year)
 {
     int64_t y = year - 1;
@@ -56,7 +56,7 @@ struct text {
     const char *at, *end;
 };
 
-/* Exactly n digits. */
+/* Parses exactly n digits. */
 static bool take_digits(struct text *text, int n, int *value)
 {
     *value = 0;
@@ -88,7 +88,7 @@ static bool take_date(struct text *text, int *year, int *month, int *day)
            (!mark || take(text, mark)) && take_digits(text, 2, day);
 }
 
-/* Reads the digits behind the point of the seconds. */
+/* Parses the fraction of the seconds. */
 static bool take_fraction(struct text *text, double *seconds)
 {
     double unit = 1;
@@ -151,7 +151,7 @@ double date_part(double seconds, enum date_part part)
 {
     int64_t whole = (int64_t)floor(seconds), days = whole / DAY - (whole % DAY < 0);
     int64_t of_day = whole - days * DAY, since = days + EPOCH;
-    int year = (int)(since / 365.2425) + 1; /* at most one off */
+    int year = (int)(since / 365.2425) + 1; /* at most one too many or too few */
     year -= days_before_year(year) > since;
     year += days_before_year(year + 1) <= since;
     int year_day = (int)(since - days_before_year(year)) + 1, month = 12;

@@ -3,9 +3,9 @@
  * Dates and times in text, as seconds since 1970-01-01 00:00 UTC in the proleptic Gregorian
  * calendar, without leap seconds.
  *
- * A date is 2024-02-29, 2024/02/29, 20240229 or 29.02.2024. A time may follow behind a blank or T:
- * 13:45, 13:45:30 or 13:45:30.25; and a zone behind that: Z, +02:00, +0200 or +02. Without a zone
- * it is UTC. 02/03/2024 is refused: it is another day on each side of the Atlantic.
+ * A date is 2024-02-29, 2024/02/29, 20240229 or 29.02.2024. A time may follow after a blank or T:
+ * 13:45, 13:45:30 or 13:45:30.25; and then a zone: Z, +02:00, +0200 or +02. Without a zone it is
+ * UTC. 02/03/2024 is refused, as its meaning differs between Europe and America.
  */
 #ifndef TF_DATA_DATES_H
 #define TF_DATA_DATES_H
@@ -14,21 +14,21 @@
 #include <stddef.h>
 
 enum date_part {
-    DATE_SECONDS, /* all of it */
+    DATE_SECONDS, /* the whole time stamp */
     DATE_YEAR,
     DATE_MONTH, /* 1 to 12 */
     DATE_DAY,   /* 1 to 31 */
     DATE_HOUR,
     DATE_MINUTE,
-    DATE_SECOND,  /* whole */
+    DATE_SECOND,  /* without its fraction */
     DATE_WEEKDAY, /* 0: Monday, as pandas counts */
     DATE_YEARDAY, /* 1 to 366 */
 };
 
-/* The whole text, years 1 to 9999; false if it is no date, or no such day exists. */
+/* Parses the whole text, years 1 to 9999; false if it is no date or the day does not exist. */
 bool date_parse(const char *text, size_t n, double *seconds);
 
-/* "year", "weekday"; false for any other word. "seconds" is a word, too. */
+/* Parses "year", "weekday", "seconds" and so on; false for any other word. */
 bool date_part_parse(const char *name, enum date_part *part);
 
 const char *date_part_name(enum date_part part);

@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "data/csv_header.h"
 
-#define CLASSES_MAX 20 /* of whole numbers that are taken for classes */
-#define ONEHOT_MAX 50  /* values of a text that are taken for categories */
+#define CLASSES_MAX 20 /* most different whole numbers taken as classes */
+#define ONEHOT_MAX 50  /* most different texts taken as categories */
 
 const char *column_type_name(enum column_type type)
 {
@@ -107,7 +107,7 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
     }
     for (size_t i = 0; i < d->columns.n; i++) {
         struct column_summary *column = &d->columns.items[i];
-        /* The narrowest that all of its fields are of. */
+        /* Choose the narrowest type that all of its fields have. */
         enum column_type type = COLUMN_EMPTY;
         while (column->kinds[COLUMN_TEXT] && column->kinds[type] != column->kinds[COLUMN_TEXT])
             type++;
@@ -121,9 +121,9 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
     return err->code;
 }
 
-/* ---- how it may be fed ---- */
+/* ---- suggested feeds ---- */
 
-/* A column as tf-data is asked for it: by position, if its name is none that can be written so. */
+/* Appends the column as tf-data takes it: by position if its name cannot be used. */
 static void append_where(const struct table_description *d, size_t i, struct str *out)
 {
     const char *name = d->columns.items[i].name;
@@ -147,7 +147,7 @@ static bool is_number(const struct column_summary *column)
            column->type == COLUMN_BOOL;
 }
 
-/* Says no more of a row than which one it is. */
+/* Returns whether the column only identifies rows. */
 static bool is_key(const struct table_description *d, const struct column_summary *column)
 {
     bool all_differ = column->has_more || (int64_t)column->distinct.n == d->rows;
@@ -187,7 +187,7 @@ void description_suggest(const struct table_description *d, struct str *operands
         if (i == last)
             str_append(&word, "y");
         else if (column->type == COLUMN_DATE || (is_text && !is_key(d, column))) {
-            /* A name that a script can write. */
+            /* Make a name that a script can use. */
             const char *name = column->name;
             size_t begin = word.n;
             for (; *name; name++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in the columns of a table of text: types, ranges, what is missing, the commonest values;
- * and how such a table may be fed. Not thread-safe.
+ * Describes the columns of a text table: types, ranges, missing values, the commonest values; and
+ * suggests how to feed it. Not thread-safe.
  */
 #ifndef TF_DATA_DESCRIBE_H
 #define TF_DATA_DESCRIBE_H
 
 #include "data/csv_columns.h"
 
-#define DESCRIBE_DISTINCT_MAX 100000 /* values of a column that are told apart */
+#define DESCRIBE_DISTINCT_MAX 100000 /* limit of distinct values per column */
 
 enum column_type {
     COLUMN_EMPTY,
@@ -28,11 +28,11 @@ struct column_summary {
     const char *name; /* or the position, as text */
     enum column_type type;
     int64_t missing;
-    double min, max, mean;            /* of numbers; NaN where there are none */
-    VEC(struct value_count) distinct; /* the commonest first, once all is read; no more than ... */
-    bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were others */
-    int64_t kinds[COLUMN_TEXT + 1];   /* fields that may be of each type */
-    struct map places;                /* of the values */
+    double min, max, mean;            /* of numbers; NaN if there are none */
+    VEC(struct value_count) distinct; /* commonest first, after all rows were read; at most ... */
+    bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were more */
+    int64_t kinds[COLUMN_TEXT + 1];   /* number of fields that could be of each type */
+    struct map places;                /* indices of the values */
 };
 
 struct table_description {
@@ -49,9 +49,9 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
                   struct table_description *description, struct error *err);
 void description_release(struct table_description *description);
 
-/* NAME=COLUMNS[:PART]..., a word each: the numbers as x, a text of few values as zeros and ones, a
- * date in seconds, the last column as y; what has another value in each row, like a number of the
- * row, is left out. */
+/* Appends words NAME=COLUMNS[:PART]...: numbers as x, texts with few values as one-hots, dates in
+ * seconds, the last column as y. Columns with another value in each row, such as a row number, are
+ * left out. */
 void description_suggest(const struct table_description *description, struct str *operands);
 
 #endif

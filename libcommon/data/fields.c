@@ -67,7 +67,7 @@ int fields_start(struct column_fields *fields, int64_t width, struct error *err)
     if (column->is_known) {
         if (!column->categories)
             return 0;
-        /* A list that is given again must be the one that was fitted with. */
+        /* A list that is given again must equal the fitted one. */
         struct categories listed = {0};
         const struct categories *fitted = column->fitted->categories;
         int code = list_categories(column, &listed, err);
@@ -133,8 +133,8 @@ static int add_field(struct column_fields *fields, int64_t k, const char *text, 
     }
 }
 
-/* Most fields are plain numbers. A number says something, whatever a column does with what is
- * missing, unless it is NaN. */
+/* Fast path for plain numbers, as most fields are. A number other than NaN has a value, whatever
+ * the column does with missing ones. */
 static bool add_number(struct column_fields *fields, const char *text, size_t n)
 {
     struct cells *cells = &fields->cells;
@@ -166,7 +166,7 @@ int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t
                        (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));
     if (!is_missing)
         return add_field(fields, k, text, n, err);
-    /* A part of the column, or an option, fills a field that says nothing. */
+    /* A part of the column, or an option, gives the value of a missing field. */
     static const double nothing; /* of any type */
     const struct data_column *column = &fields->column;
     bool is_found = column->fitted && column->fitted->impute;

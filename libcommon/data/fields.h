@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is fed under one name, collected field by field from text: what a field is read as, what is
- * missing, and which ids categories have.
+ * Collects what is fed under one name, field by field, from text: parses fields, replaces missing
+ * ones, and looks up ids of categories.
  */
 #ifndef TF_DATA_FIELDS_H
 #define TF_DATA_FIELDS_H
@@ -11,31 +11,31 @@
 
 struct column_fields {
     struct data_column column;
-    const char *missing; /* stands for fields that say nothing, or FIELD_MEAN; NULL: an error */
-    int64_t width;       /* fields of a row; 0: fields_start was not called yet */
-    struct cells cells;  /* as they are read */
+    const char *missing; /* substitute for missing fields, or FIELD_MEAN; NULL: an error */
+    int64_t width;       /* fields per row; 0: before fields_start */
+    struct cells cells;  /* as read */
     bool are_floats;     /* float32 or float64, read as numbers */
     struct data_gaps gaps;
 };
 
-/* As `missing`: the mean of the column, which must be standardized: such a field becomes 0. */
+/* For `missing`: the column's mean; the column must be standardized, so the field becomes 0. */
 #define FIELD_MEAN "mean"
 
-/* The column is copied, what it points to is borrowed; its type is set. */
+/* Copies the column, whose type is set, but borrows what it points to. */
 void fields_init(struct column_fields *fields, const struct data_column *column,
                  const char *missing);
 void fields_release(struct column_fields *fields);
 
-/* Starts before the first field, when the number of fields of a row is known. ERR_DATA if another
- * number was fitted to, or other categories. */
+/* Called before the first field, once the number of fields per row is known. ERR_DATA if it, or the
+ * categories, differ from what was fitted. */
 int fields_start(struct column_fields *fields, int64_t width, struct error *err);
 
-/* The next field, which is field k of a row. ERR_DATA; the error's text is the cause alone. */
+/* Adds the next field, which is field k of a row. ERR_DATA; the error has only the cause. */
 int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t n,
                struct error *err);
 
-/* Takes all that was added, in rows of `shape`, as data_column_apply made it; they are gone
- * then. */
+/* Takes everything that was added, in rows of `shape`, as data_column_apply makes it; empty
+ * afterwards. */
 int fields_take(struct column_fields *fields, const struct shape *shape, struct tensor *tensor,
                 struct error *err);
 

@@ -21,16 +21,16 @@ bool fit_needs_rows(const struct data_column *column)
            (finds_ids || column->norm || column->fitted->impute);
 }
 
-/* Rows as they were read, and which of their elements were not. */
+/* Rows as read, and which of their elements are missing. */
 struct fit_rows {
     const struct data_column *column;
     struct fit *fitted;
     const struct tensor *raw;
     const bool *missing; /* NULL: none */
-    int64_t *counts;     /* of the values of each element of a row */
+    int64_t *counts;     /* number of values of each element of a row */
 };
 
-/* ---- moments, a row after the other ---- */
+/* ---- moments, row by row ---- */
 
 static double *add_figure(struct fit *f, enum figure figure, double initial)
 {
@@ -59,7 +59,7 @@ static int add_value(struct fit_rows *fit, int64_t i, double value, struct error
     return 0;
 }
 
-/* `row` is room for one. */
+/* `row` is a buffer for one row. */
 static int fit_row(struct fit_rows *fit, bool is_second, double *row, struct error *err)
 {
     const struct fit *f = fit->fitted;
@@ -80,8 +80,8 @@ static int fit_row(struct fit_rows *fit, bool is_second, double *row, struct err
     return 0;
 }
 
-/* Two passes, so that a large mean does not eat the deviation. A constant column keeps deviation 1:
- * it becomes 0. */
+/* Two passes, so that a large mean does not swamp the deviation. A constant column keeps deviation
+ * 1, so that it becomes 0. */
 static int find_moments(struct fit_rows *fit, struct error *err)
 {
     struct fit *f = fit->fitted;
@@ -107,7 +107,7 @@ static int find_moments(struct fit_rows *fit, struct error *err)
     return code;
 }
 
-/* ---- median and commonest value, a column after the other ---- */
+/* ---- median and commonest value, column by column ---- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -115,7 +115,7 @@ static int ascending(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* The commonest value; of several, the least. */
+/* Returns the commonest value; the smallest of several. */
 static double commonest(const double *sorted, int64_t n)
 {
     double best = sorted[0];
@@ -154,7 +154,7 @@ static int find_fill(struct fit_rows *fit, struct error *err)
 
 /* ---- categories ---- */
 
-/* Finds the weights of the ascending ids. */
+/* Finds the weights of the sorted ids. */
 static void balance(struct fit *f, const struct tensor *raw, const bool *missing)
 {
     size_t n = f->categories[0].texts.n;

@@ -15,13 +15,13 @@ struct jsonl_reader {
     struct jsonl_columns *columns;
     char *buffer;
     size_t capacity, n, line_at,
-        seen; /* the line at hand begins at line_at, has no end before seen */
+        seen; /* the current line begins at line_at, has no end before seen */
     uint64_t line;
     bool ended;
-    json_t *first; /* the object whose keys have just been handed out */
+    json_t *first; /* the object whose keys were just returned */
     struct str path, text;
     VEC(struct csv_field) fields;
-    VEC(size_t) begins; /* of the fields, in `text` */
+    VEC(size_t) begins; /* starts of the fields in `text` */
 };
 
 void jsonl_columns_release(struct jsonl_columns *columns)
@@ -54,7 +54,7 @@ void jsonl_reader_free(struct jsonl_reader *reader)
 
 /* ---- lines ---- */
 
-/* The next line; *more is false at the end. */
+/* Gets the next line; *more is false at the end. */
 static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, bool *more,
                      struct error *err)
 {
@@ -73,7 +73,7 @@ static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, 
         reader->seen = reader->n;
         if (reader->ended)
             return 0;
-        /* More bytes behind those that are there; the line at hand moves to the front. */
+        /* Read more bytes after the present ones; the current line moves to the front. */
         size_t kept = reader->n - reader->line_at, got = 0;
         if (kept > CSV_ROW_BYTES_MAX)
             return error_set(err, ERR_DATA, "%s:%" PRIu64 ": line of more than %zu MiB",
@@ -107,7 +107,7 @@ static int bad(const struct jsonl_reader *reader, const char *what, struct error
                      what);
 }
 
-/* Reads all that is in a value: its columns, if `names`, or its fields. */
+/* Reads all members of a value: as column names, if `names`, else as fields. */
 static int read_members(struct jsonl_reader *reader, const json_t *value, bool names,
                         struct error *err)
 {

@@ -31,7 +31,7 @@ bool data_format_has_path(enum data_format format)
     return data_format_has_rows(format) || format == DATA_NPZ;
 }
 
-/* ---- a table that lives as long as its batches ---- */
+/* ---- a table owned by its batches ---- */
 
 struct loaded_table {
     struct batches batches;
@@ -104,7 +104,7 @@ static int open_live(const struct data_request *r, struct batches **batches, str
     int code = open_csv(r, &columns, err);
     if (code)
         return code;
-    if (r->wait && r->prefetch == 0) /* with a thread, its consumer calls it */
+    if (r->wait && r->prefetch == 0) /* with a prefetch thread, its consumer calls it */
         row_source_on_wait(csv_columns_source(columns), r->wait, r->wait_context);
     *batches = batches_of_rows(columns, r->n_columns, &r->feeding);
     return 0;
@@ -118,8 +118,8 @@ static bool needs_all(const struct data_request *r)
     return fits || r->feeding.shuffle || r->feeding.epochs != 1;
 }
 
-/* Returns whether rows are fed while they are read: of stdin, and of what may not fit into memory.
- * A small file is checked and its records are counted before the first one goes out. */
+/* Returns whether rows are fed as they are read: from stdin, and if they might not fit into memory.
+ * A small file is checked and its records are counted before the first one is fed. */
 static bool arrives(const char *path)
 {
     struct stat status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A ring of batches between the thread that makes them and the one that writes them. The lock
- * guards the ring's counters and `stop`; a batch in the ring belongs to the ring, one that is being
- * made to the producer. The first error travels behind the batches made before it.
+ * guards the ring's counters and `stop`; a batch in the ring belongs to the ring, one being made to
+ * the producer. The first error follows the batches made before it.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct prefetch {
     struct batch *ring;
     int depth, first, n;
     bool ended, stop;
-    int stop_pipe[2]; /* readable once the producer shall not wait for input any more */
+    int stop_pipe[2]; /* readable once the producer must stop waiting for input */
     struct error failure;
 };
 
@@ -99,7 +99,7 @@ static void prefetch_free(struct batches *batches)
     pthread_mutex_lock(&p->lock);
     p->stop = true;
     if (write(p->stop_pipe[1], "", 1) < 0)
-        p->ended = true; /* an empty pipe takes a byte: this does not happen */
+        p->ended = true; /* cannot happen, as an empty pipe takes a byte */
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);

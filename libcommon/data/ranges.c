@@ -65,7 +65,7 @@ void ranges_release(struct ranges *ranges)
 
 bool ranges_contain(const struct ranges *ranges, int64_t position)
 {
-    size_t first = 0, end = ranges->n; /* the last range that begins at the position or before */
+    size_t first = 0, end = ranges->n; /* the last range that begins at or before it */
     while (end - first > 1) {
         size_t middle = first + (end - first) / 2;
         if (ranges->items[middle].first <= position)

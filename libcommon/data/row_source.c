@@ -17,18 +17,18 @@ struct row_source {
     enum row_format format;
     char separator, comment;
     VEC(char *) paths;
-    size_t next;         /* path that is opened next */
-    struct gzfile *file; /* NULL: between two */
+    size_t next;         /* index of the path to open next */
+    struct gzfile *file; /* NULL: no file is open */
     struct csv_reader *csv;
     struct jsonl_reader *jsonl;
     struct jsonl_columns columns;
-    uint64_t rows; /* of this file, its header counted */
+    uint64_t rows; /* of this file, including its header */
     struct csv_row last;
-    VEC(char *) names; /* of the columns; empty: there are none */
+    VEC(char *) names; /* of the columns; empty: none */
     int (*wait)(void *context, struct error *err);
     void *wait_context;
     int stop_fd;
-    struct row_source *left, *right; /* joined: nothing but the name is set above */
+    struct row_source *left, *right; /* set if joined: then of the members above only the name is */
     VEC(struct csv_field) fields;    /* of both */
 };
 
@@ -170,7 +170,7 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
         if (is_header && check_names(source, row, err))
             return err->code;
         if (!*more && source->next == source->paths.n)
-            return 0; /* the last one's name is still asked for */
+            return 0; /* the last file's name is still needed */
         if (!*more)
             close_file(source);
         *more = *more && !is_header;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of text, wherever they come from: CSV or JSON lines, a file, several one behind the other,
- * or two sources side by side. Not thread-safe.
+ * Rows of text from any source: CSV or JSON lines, a file, several consecutive ones, or two sources
+ * side by side. Not thread-safe.
  */
 #ifndef TF_DATA_ROW_SOURCE_H
 #define TF_DATA_ROW_SOURCE_H
@@ -12,29 +12,29 @@ enum row_format { ROWS_CSV, ROWS_JSONL };
 
 struct row_source;
 
-/* `path` is "-" for stdin, a file, or, where there is no such file, a list of files and patterns
- * between commas: "jan.csv,feb*.csv". A pattern's files are in the order of their names.
- * `separator` and `comment` are csv_reader_new's. JSON lines begin with the names of their columns.
- * ERR_NOINPUT for a file that is missing, or a pattern that has none. */
+/* `path` is "-" for stdin, a file, or, if no such file exists, a comma-separated list of files and
+ * patterns: "jan.csv,feb*.csv". Files of a pattern are sorted by name. `separator` and `comment`
+ * are as for csv_reader_new. JSON lines begin with a row of their columns' names. ERR_NOINPUT for a
+ * missing file, or a pattern without files. */
 int row_source_open(const char *path, enum row_format format, char separator, char comment,
                     struct row_source **source, struct error *err);
-/* Joins each row of `left` with the same row of `right`, whose fields come behind; takes both. */
+/* Joins each row of `left` with the same row of `right`, whose fields are appended; owns both. */
 struct row_source *row_source_join(struct row_source *left, struct row_source *right);
 void row_source_free(struct row_source *source); /* NULL is harmless */
 
-/* The next row, valid until the next call; *more is false at the end. ERR_DATA, also where one of
- * two joined ones has fewer rows. */
+/* Reads the next row, valid until the next call; *more is false at the end. ERR_DATA, also if one
+ * of two joined sources has fewer rows. */
 int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err);
 
-/* The row that was read last names the columns. So does then the first one of each further file,
- * which is passed over; reading is ERR_DATA if its names are others. */
+/* Declares that the row read last is the header. The first row of each further file is then skipped
+ * as a header, too; reading fails with ERR_DATA if its names differ. */
 void row_source_set_header(struct row_source *source);
 
-/* The name of all, "stdin" for "-", and that of the file that is read. Borrowed. */
+/* The name of the whole source, "stdin" for "-"; that of the file being read. Borrowed. */
 const char *row_source_name(const struct row_source *source);
 const char *row_source_file(const struct row_source *source);
 
-/* Waits as the function of gzfile.h does. */
+/* Sets a wait function as gzfile.h does. */
 void row_source_on_wait(struct row_source *source, int (*wait)(void *context, struct error *err),
                         void *context);
 void row_source_stop_on(struct row_source *source, int fd);

@@ -11,7 +11,7 @@ static size_t row_bytes(const struct tensor *t)
     return dtype_bytes(t->type) * (size_t)shape_count_of(&t->shape, 1, t->shape.rank);
 }
 
-/* `indices` NULL: the rows from `first` on. */
+/* `indices` NULL: takes n rows from `first` on. */
 static int gather_strings(const struct tensor *from, const int64_t *indices, int64_t first,
                           int64_t n, struct tensor *to, struct error *err)
 {

@@ -25,7 +25,7 @@ static bool parse_shares(struct split_rule *rule, const char *text, size_t n)
             share > SPLIT_BLOCK_MAX)
             return false;
         rule->shares[rule->n] = share;
-        for (int64_t a = share, rest; a; a = rest) { /* the common one, by Euclid */
+        for (int64_t a = share, rest; a; a = rest) { /* common divisor, by Euclid */
             rest = divisor % a;
             divisor = a;
         }
@@ -37,7 +37,7 @@ static bool parse_shares(struct split_rule *rule, const char *text, size_t n)
     return rule->n > 1 && sum <= SPLIT_BLOCK_MAX;
 }
 
-/* Cuts off the part before the name, and sets the name's place. */
+/* Returns the length of the part before the name, and sets the name. */
 static size_t cut_name(struct split_rule *rule, const char *text)
 {
     size_t n = strcspn(text, ":");
@@ -88,16 +88,16 @@ int split_rule_parse_fold(struct split_rule *rule, const char *text, const char 
 
 /* ---- rows ---- */
 
-/* Rows that are dealt together: all, or those of one value. */
+/* Rows dealt together: all, or those with one value. */
 struct stratum {
     uint64_t seed;
     int64_t rows;   /* so far */
-    int64_t *order; /* of the block at hand */
+    int64_t *order; /* of the current block */
 };
 
 struct split {
     const struct split_rule *rule;
-    struct map places; /* of the strata, by their values */
+    struct map places; /* indices of strata by value */
     VEC(struct stratum) strata;
     struct arena arena;
     struct str value;
@@ -138,7 +138,7 @@ static struct stratum *find_stratum(struct split *split, const char *value, size
     return &split->strata.items[place];
 }
 
-/* A group is drawn whole; other rows are dealt, each stratum by itself. */
+/* A group is assigned as a whole; other rows are dealt, within each stratum. */
 bool split_takes(struct split *split, const char *value, size_t n)
 {
     const struct split_rule *rule = split->rule;
@@ -156,7 +156,7 @@ bool split_takes(struct split *split, const char *value, size_t n)
         stratum->rows++;
         place = stratum->order ? stratum->order[place] : place;
     }
-    int part = 0; /* of a block in the order of the parts */
+    int part = 0; /* find the part: a block lists the parts in order */
     while (place >= rule->shares[part])
         place -= rule->shares[part++];
     return (part == rule->wanted) != rule->others;

@@ -46,7 +46,7 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
     return code;
 }
 
-/* Leaves only the rows asked for. */
+/* Keeps only the selected rows. */
 static int select_rows(struct tensor *raw, const struct row_choice *rows, struct error *err)
 {
     if (!rows->ranges->n && !rows->split)
@@ -70,14 +70,14 @@ static int select_rows(struct tensor *raw, const struct row_choice *rows, struct
     return code;
 }
 
-/* Takes `raw`. */
+/* Takes ownership of `raw`. */
 static int apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
                  struct error *err)
 {
     if (!data_column_takes_gaps(column))
         return data_column_apply(column, raw, NULL, fed, err);
-    /* As if the array's elements stood in a file of text: what is no number to compute with is read
-     * there. */
+    /* Process the array's elements as if they were text in a file: that code handles elements that
+     * are no numbers. */
     int64_t count = tensor_count(raw), rows = raw->shape.dims[0];
     struct data_column typed = *column;
     struct column_fields fields;
@@ -104,7 +104,7 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
     return code;
 }
 
-/* Makes the values that were read column i. Takes `raw`. */
+/* Makes the values that were read column i. Takes ownership of `raw`. */
 static int set_column(struct table *table, int i, const struct data_column *column,
                       struct tensor *raw, const struct row_choice *rows, struct error *err)
 {
@@ -159,7 +159,7 @@ int table_from_files(enum table_format format, const struct data_column *columns
     return code;
 }
 
-/* Array `where` of the file as column i. */
+/* Reads array `where` of the file as column i. */
 static int set_array(struct table *table, int i, const struct data_column *column, struct npz *npz,
                      const struct row_choice *rows, struct error *err)
 {

@@ -12,22 +12,22 @@ struct table {
     struct named_tensor *columns;
     int n;
     int64_t rows;
-    int64_t last_row;   /* that was looked at in the files, selected or not */
-    struct arena arena; /* names that came out of a file */
+    int64_t last_row;   /* the last row of the files that was seen, selected or not */
+    struct arena arena; /* for names that came from a file */
 };
 
 void table_release(struct table *table);
 
-/* Reads all that is left of the rows. */
+/* Reads all remaining rows. */
 int table_from_csv(struct csv_columns *from, int n_columns, struct table *table, struct error *err);
 
 enum table_format { TABLE_IDX, TABLE_NPY };
 
-/* One file per column. */
+/* Reads one file per column. */
 int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
                      const struct row_choice *rows, struct table *table, struct error *err);
 
-/* Arrays of an .npz; without columns all of them, under their own names. */
+/* Reads arrays of an .npz; without columns all arrays, under their own names. */
 int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
                    const struct row_choice *rows, struct table *table, struct error *err);
 

@@ -53,8 +53,8 @@ static int by_predicate(const void *a, const void *b)
     return x->branch - y->branch;
 }
 
-/* Returns whether any two of the accesses exclude each other. They are sorted by condition within
- * the reads and within the writes. `met` is by condition. */
+/* Returns whether any two of the accesses exclude each other. They are sorted by condition, reads
+ * and writes together. `met` is by condition. */
 static bool has_branches(const struct finder *f, int from, int to, int *met)
 {
     const struct access_condition *all = f->graph->conditions.items;

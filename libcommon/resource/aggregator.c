@@ -152,7 +152,7 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
 /* ---- snapshots ---- */
 
 struct aggregator_mark {
-    struct kept_push *pushes; /* shares of the values */
+    struct kept_push *pushes; /* which share the values' buffers */
     size_t n;
 };
 

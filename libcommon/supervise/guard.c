@@ -156,7 +156,7 @@ void guard_run(const struct guard_options *guard)
     sigset_t all;
     int owner = pidfd_of(guard->owner);
     setsid();
-    /* Readers of a pipe that the guard has inherited must not wait for its end. */
+    /* Readers of a pipe that the guard has inherited must not have to wait for the guard's end. */
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);

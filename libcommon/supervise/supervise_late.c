@@ -68,7 +68,7 @@ static void end_process(struct supervisor *s, struct process *process, const cha
     say(s, "%s (pid %ld) has not ended in %.0f s: killed", name, (long)process->pid,
         time_now() - late->since);
     if (process == &s->hook)
-        s->hook_tries = HOOK_TRIES; /* it would be no faster */
+        s->hook_tries = HOOK_TRIES; /* another try would be no faster */
     process_signal(process, SIGTERM);
     process_signal(process, SIGCONT);
     late->kill_at = time_now() + KILL_SECONDS;

@@ -15,7 +15,7 @@
 
 enum grad_mark {
     MARK_ANCESTOR = 1, /* some y depends on it */
-    MARK_BETWEEN = 2,  /* also it depends on some x */
+    MARK_BETWEEN = 2,  /* and it depends on some x */
 };
 
 struct contribution {

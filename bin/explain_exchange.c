@@ -26,12 +26,11 @@ void explain_gradient(void *context, const struct replicate_choice *choice)
                 "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
     explained->has_begun = true;
     fprintf(stderr, "%-24s %-14s", choice->variable, shape_text(&choice->shape));
-    print_way(&choice->dense, true);
-    print_way(&choice->factors, !choice->no_factors);
-    print_way(&choice->code, !choice->no_code);
+    for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++)
+        print_way(&choice->ways[i], !choice->why_not[i]);
     fprintf(stderr, "  %s", choice->sent);
-    if (choice->no_factors && choice->no_code)
-        fprintf(stderr, ": %s", choice->no_factors);
+    if (choice->why_not[CROSSES_BY_FACTORS] && choice->why_not[CROSSES_IN_CODE])
+        fprintf(stderr, ": %s", choice->why_not[CROSSES_BY_FACTORS]);
     fputc('\n', stderr);
 }
 

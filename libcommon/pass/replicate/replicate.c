@@ -97,11 +97,64 @@ static int copy_entries(struct replicator *r)
     return 0;
 }
 
+/* ---- the graph: planned, then built ---- */
+
+/* Finds what it shall be, in that mode of several, or NULL. Whatever fails, it is to be closed. */
+static int open_replicator(struct replicator *r, const struct graph *from,
+                           const struct replicate_options *options, const char *mode,
+                           struct error *err)
+{
+    size_t n = from->nodes.n;
+    *r = (struct replicator){.from = from, .options = options, .mode = mode, .err = err};
+    r->round = -1;
+    r->steps = 1;
+    r->fetches = r->fires = r->rank = r->coding = EDGE_NONE;
+    r->order = arena_array(&r->arena, n + 1, sizeof *r->order);
+    r->facts = arena_array(&r->arena, n + 1, sizeof *r->facts);
+    r->copy = arena_array(&r->arena, n + 1, sizeof *r->copy);
+    r->updated = arena_array(&r->arena, n + 1, sizeof *r->updated);
+    r->interval = arena_array(&r->arena, n + 1, sizeof *r->interval);
+    r->variable_of = arena_array(&r->arena, n + 1, sizeof *r->variable_of);
+    r->update_names = arena_array(&r->arena, n + 1, sizeof *r->update_names);
+    memset(r->copy, -1, n * sizeof *r->copy);
+    memset(r->updated, -1, n * sizeof *r->updated);
+    r->to = graph_new(from->registry);
+    if (graph_order(from, r->order, err) || replicate_find_rates(r))
+        return err->code;
+    return options->towers ? 0 : replicate_plan(r);
+}
+
+static int build(struct replicator *r)
+{
+    bool failed = r->options->towers ? replicate_towers(r)
+                  : !replicate_pushes(r)
+                      ? replicate_allreduce(r)
+                      : replicate_add_local(r) || replicate_copy_before(r) ||
+                            replicate_add_pushes(r) || replicate_add_update(r) ||
+                            replicate_copy_update(r) || replicate_end_update(r) ||
+                            replicate_copy_after(r) || find_members(r);
+    return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
+}
+
+/* Hands the graph over, if nothing has failed. */
+static struct graph *close_replicator(struct replicator *r, int code)
+{
+    if (code)
+        graph_free(r->to);
+    map_release(&r->push_at);
+    edge_map_release(&r->exchange_at);
+    edge_map_release(&r->initial_at);
+    if (r->towers)
+        frames_free(r->towers->frames);
+    arena_release(&r->arena);
+    return code ? NULL : r->to;
+}
+
 /* ---- the mode that takes less time ----
  *
  * Among those with which every worker counts in every step: shards, all-reduce, or all-reduce by
  * shards that only add, each with the way of each gradient that the model of costs prefers. All are
- * built, and how long a step's exchange takes is added up; updates are left out of it. */
+ * planned, and how long a step's exchange takes is added up; updates are left out of it. */
 
 static const char *const modes[] = {"sync", "allreduce", "sync,update=worker"};
 enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
@@ -113,11 +166,10 @@ enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
 #define SYNC_LATENCIES 3
 #define ALLREDUCE_LATENCIES 2
 
-struct tally {
-    const struct replicate_options *asked; /* who is told of each gradient */
-    struct replicate_options options;      /* of the mode */
+struct candidate {
+    struct replicate_options options;
     char mode[MODE_MAX];
-    struct replicate_total total;
+    struct replicator r;
     double ns;
     struct error why; /* it cannot be */
 };
@@ -135,120 +187,68 @@ double replicate_total_ns(const struct replicate_total *total, enum replicate_mo
     return total->ns + total->latency * latencies;
 }
 
-static void add_up(void *context, const struct replicate_choice *choice)
+static int plan(struct candidate *c, const struct graph *from,
+                const struct replicate_options *asked, struct error *err)
 {
-    struct tally *tally = context;
-    struct replicate_choice named = *choice;
-    named.mode = tally->mode;
-    replicate_total_add(&tally->total, choice);
-    if (tally->asked->explain)
-        tally->asked->explain(tally->asked->context, &named);
+    c->options = *asked;
+    if (replicate_parse(&c->options, c->mode, err))
+        return err->code;
+    c->options.may_code = true;
+    if (c->options.mode == REPLICATE_POLICY && !cluster_count(asked->cluster, SHARD_JOB))
+        error_set(&c->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
+    else
+        open_replicator(&c->r, from, &c->options, c->mode, &c->why);
+    c->ns = replicate_total_ns(&c->r.total, c->options.mode);
+    return 0;
 }
 
-static int begin(struct tally *tally, const struct replicate_options *asked, const char *mode,
-                 struct error *err)
+static struct candidate *cheapest(struct candidate *candidates)
 {
-    const char *code = asked->policy;
-    *tally = (struct tally){.asked = asked, .options = *asked};
-    snprintf(tally->mode, sizeof tally->mode, "%s,factors=auto%s%s", mode, *code ? "," : "", code);
-    if (replicate_parse(&tally->options, tally->mode, err))
-        return err->code;
-    tally->options.may_code = true;
-    tally->options.explain = add_up;
-    tally->options.note = NULL;
-    tally->options.context = tally;
-    return 0;
+    struct candidate *best = NULL;
+    for (int i = 0; i < MODES; i++)
+        if (!candidates[i].why.code && (!best || candidates[i].ns < best->ns))
+            best = &candidates[i];
+    return best;
 }
 
 static int choose_mode(const struct graph *from, const struct replicate_options *options,
                        struct graph **to, struct error *err)
 {
-    struct tally tallies[MODES], *best = NULL;
+    struct candidate candidates[MODES] = {{.ns = 0}}, *best = NULL;
+    const char *code = options->policy;
     *to = NULL;
     if (!options->cluster)
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
-    for (int i = 0; i < MODES; i++)
-        if (begin(&tallies[i], options, modes[i], err))
-            return err->code;
+    for (int i = 0; i < MODES && !err->code; i++) {
+        snprintf(candidates[i].mode, MODE_MAX, "%s,factors=auto%s%s", modes[i], *code ? "," : "",
+                 code);
+        plan(&candidates[i], from, options, err);
+    }
+    /* What a plan does not tell shows when it is built. */
+    while (!err->code && (best = cheapest(candidates)) && build(&best->r))
+        ;
+    if (!best && !err->code)
+        error_set(err, candidates[ALLREDUCE].why.code, "%s", candidates[ALLREDUCE].why.text);
     for (int i = 0; i < MODES; i++) {
-        struct tally *tally = &tallies[i];
-        struct graph *tried = NULL;
-        if (tally->options.mode == REPLICATE_POLICY && !cluster_count(options->cluster, SHARD_JOB))
-            error_set(&tally->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
-        else
-            replicate_graph(from, &tally->options, &tried, &tally->why);
-        graph_free(tried);
-        tally->ns = replicate_total_ns(&tally->total, tally->options.mode);
-        if (!tally->why.code && (!best || tally->ns < best->ns))
-            best = tally;
+        struct candidate *c = &candidates[i];
+        const struct replicate_mode_choice choice = {c->mode, c->ns,
+                                                     c->why.code ? c->why.text : NULL, c == best};
+        if (best && options->compare)
+            options->compare(options->context, &choice);
+        struct graph *built = close_replicator(&c->r, c == best ? 0 : ERR_DATA);
+        *to = c == best ? built : *to;
     }
-    if (!best)
-        return error_set(err, tallies[ALLREDUCE].why.code, "%s", tallies[ALLREDUCE].why.text);
-    for (int i = 0; i < MODES && options->compare; i++) {
-        const struct tally *tally = &tallies[i];
-        const struct replicate_mode_choice choice = {
-            tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
-        options->compare(options->context, &choice);
-    }
-    best->options.explain = NULL;
-    best->options.explain_schedule = NULL;
-    best->options.note = options->note;
-    best->options.context = options->context;
-    return replicate_graph(from, &best->options, to, err);
-}
-
-/* ---- the graph ---- */
-
-static int by_allreduce(struct replicator *r)
-{
-    if (r->options->accumulate > 1 || r->options->wire != DTYPE_INVALID)
-        return error_set(
-            r->err, ERR_USAGE, "--%s is for what is pushed to shards; with --mode %s %s",
-            r->options->accumulate > 1 ? "accumulate" : "compress", replicate_mode_name(r->options),
-            r->options->by_servers ? "nothing is" : "there are none");
-    return replicate_allreduce(r);
+    return err->code;
 }
 
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err)
 {
+    struct replicator r;
     if (options->mode == REPLICATE_AUTO)
         return choose_mode(from, options, to, err);
-    size_t n = from->nodes.n;
-    struct replicator r = {.from = from, .options = options, .err = err, .round = -1, .steps = 1};
-    r.fetches = r.fires = r.rank = r.coding = EDGE_NONE;
-    r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
-    r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
-    r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);
-    r.updated = arena_array(&r.arena, n + 1, sizeof *r.updated);
-    r.interval = arena_array(&r.arena, n + 1, sizeof *r.interval);
-    r.variable_of = arena_array(&r.arena, n + 1, sizeof *r.variable_of);
-    r.update_names = arena_array(&r.arena, n + 1, sizeof *r.update_names);
-    memset(r.copy, -1, n * sizeof *r.copy);
-    memset(r.updated, -1, n * sizeof *r.updated);
-    r.to = graph_new(from->registry);
-    int code = graph_order(from, r.order, err);
-    if (!code)
-        code = replicate_find_rates(&r);
-    if (!code) {
-        bool failed = options->towers ? replicate_towers(&r)
-                      : !replicate_pushes(&r)
-                          ? by_allreduce(&r)
-                          : replicate_find(&r) || replicate_add_local(&r) ||
-                                replicate_copy_before(&r) || replicate_add_pushes(&r) ||
-                                replicate_add_update(&r) || replicate_copy_update(&r) ||
-                                replicate_end_update(&r) || replicate_copy_after(&r) ||
-                                find_members(&r);
-        code = failed || copy_entries(&r) ? err->code : graph_check(r.to, err);
-    }
-    if (code)
-        graph_free(r.to);
-    *to = code ? NULL : r.to;
-    map_release(&r.push_at);
-    for (int i = 0; i < N_BY_EDGE; i++)
-        edge_map_release(&r.by_edge[i]);
-    if (r.towers)
-        frames_free(r.towers->frames);
-    arena_release(&r.arena);
-    return code;
+    if (!open_replicator(&r, from, options, NULL, err))
+        build(&r);
+    *to = close_replicator(&r, err->code);
+    return err->code;
 }

@@ -78,6 +78,9 @@ enum replicate_pipeline {
     PIPELINE_GPIPE /* all: first all forward, then all back */
 };
 
+/* How a value that updates take of workers crosses; CROSSES_NOT: each worker has its own. */
+enum replicate_crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE, CROSSES_NOT };
+
 /* One way to make one gradient of the workers', as the model of costs has it. */
 struct replicate_way {
     double bytes; /* that a worker sends in a step */
@@ -87,12 +90,12 @@ struct replicate_way {
 struct replicate_choice {
     const char *variable;
     struct shape shape;
-    struct replicate_way dense, factors, code;
-    struct replicate_way taken, read; /* the one of them that is; of shards the variable's value */
-    double latency;                   /* that is in each of the three */
-    const char *no_factors, *no_code; /* why it cannot be by these; NULL: it can */
-    const char *sent;                 /* "gradient", "factors", "code"; "nothing" */
-    bool is_part;                     /* of a layer that is cut over the workers */
+    struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing, */
+    const char *why_not[CROSSES_NOT];       /* unless it cannot be by these; NULL: it can */
+    struct replicate_way taken, read;       /* the one that is; of shards the variable's value */
+    double latency;                         /* that is in each of the ways */
+    const char *sent;                       /* "gradient", "factors", "code"; "nothing" */
+    bool is_part;                           /* of a layer that is cut over the workers */
     const char *mode; /* of those that REPLICATE_AUTO compares; NULL: the only one */
 };
 

@@ -202,6 +202,15 @@ struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype t
     return replicate_op(r, "Fill", size, zero, "%s/zeros", name);
 }
 
+struct edge replicate_kept(struct replicator *r, const char *name, const char *of, enum dtype type,
+                           const struct shape *shape)
+{
+    const struct attr mark = {PER_WORKER, attr_string(of)};
+    struct edge kept = replicate_variable(r, &mark, name, type, shape);
+    replicate_assign(r, &r->inits, kept, replicate_zeros(r, name, type, shape), "%s/Assign", name);
+    return kept;
+}
+
 const char *replicate_edge_name(const struct replicator *r, struct edge edge)
 {
     return graph_node(r->from, edge.node)->name;
@@ -222,4 +231,20 @@ const struct node *replicate_variable_of(const struct replicator *r, const struc
 {
     const char *name = replicate_gradient_of(node);
     return name ? graph_find(r->from, name) : NULL;
+}
+
+const char *replicate_role(const struct node *node)
+{
+    const struct attr_value *role = node_attr(node, "_gradient_role");
+    return role ? role->s : "";
+}
+
+const char *replicate_reduction(const struct node *node, enum dtype type)
+{
+    const char *role = replicate_role(node);
+    if (!strcmp(role, ROLE_INDICES))
+        return "rows";
+    if (!strcmp(role, ROLE_VALUES))
+        return "mean_rows";
+    return dtype_is_floating(type) ? "mean" : "first";
 }

@@ -55,6 +55,9 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
                                enum dtype type, const struct shape *shape);
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
+/* One that begins with zeros in the entry init; `of`: how checkpoints have it of all workers. */
+struct edge replicate_kept(struct replicator *r, const char *name, const char *of, enum dtype type,
+                           const struct shape *shape);
 
 /* A node that only waits for those: NoOp, or ControlTrigger where they may be dead. */
 int replicate_after(struct replicator *r, const char *op, const char *device,
@@ -87,5 +90,11 @@ const char *replicate_edge_text(struct replicator *r, struct edge edge, const ch
 /* The variable whose gradient a node of the source hands over, by name; NULL: none. */
 const char *replicate_gradient_of(const struct node *node);
 const struct node *replicate_variable_of(const struct replicator *r, const struct node *node);
+/* The role that a node has in handing over a row-wise gradient; "": it hands over a whole one, or
+ * none; and how values that workers hand over become one. */
+#define ROLE_INDICES "indices"
+#define ROLE_VALUES "values"
+const char *replicate_role(const struct node *node);
+const char *replicate_reduction(const struct node *node, enum dtype type);
 
 #endif

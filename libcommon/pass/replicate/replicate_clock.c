@@ -50,14 +50,19 @@ static int add_join(struct replicator *r)
 
 static int add_push(struct replicator *r, struct push *push)
 {
-    size_t n = push->values.n;
-    struct edge *edges = arena_array(&r->arena, n, sizeof *edges);
-    for (size_t j = 0; j < n; j++)
-        edges[j] = replicate_pushed(r, push, &push->values.items[j]);
-    int priority = r->err->code ? 0 : replicate_priority(r, push->variable);
-    for (size_t j = 0; j < n && !r->err->code; j++)
-        if (!replicate_narrow(r, edges[j].node))
-            replicate_hurry(r, edges[j].node, priority);
+    vec_each(x, &push->exchanges) {
+        (*x)->first = (int)push->sent.n;
+        replicate_technique(*x)->push(r, push, *x);
+    }
+    replicate_send_dues(r, push);
+    size_t n = push->sent.n;
+    struct edge *edges = arena_array(&r->arena, n + 1, sizeof *edges);
+    const struct node *variable = graph_find(r->from, push->variable);
+    for (size_t j = 0; j < n; j++) {
+        edges[j] = push->sent.items[j].edge;
+        if (!r->err->code && !replicate_narrow(r, edges[j].node) && variable)
+            replicate_hurry(r, edges[j].node, r->priority[variable->id]);
+    }
     const struct attr aggregator = {"aggregator", attr_string(push->variable)};
     struct node_spec spec = replicate_spec("AggregatorPush", edges, (int)n, &aggregator, 1);
     push->token =
@@ -76,7 +81,7 @@ int replicate_add_pushes(struct replicator *r)
 {
     int *waits = arena_array(&r->arena, r->pushes.n + 1, sizeof *waits);
     int n = 0, n_waits = 0;
-    if (replicate_sum_rows(r) || replicate_list_pushed(r) || add_join(r) || replicate_add_dues(r))
+    if (replicate_sum_rows(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
     struct edge inputs[2] = {replicate_out(r->version)};
     vec_each(push, &r->pushes) {
@@ -97,9 +102,13 @@ int replicate_add_pushes(struct replicator *r)
     int push = add_clock(r, "clock/push", spec);
     replicate_assign(r, &r->ends, replicate_out(r->version), replicate_out(push),
                      "clock/push/version");
-    if (r->err->code || replicate_end_local(r) || replicate_end_intervals(r, push) ||
-        replicate_keep_lost_pushes(r, (struct edge){push, 1}) || replicate_write_journal(r, push) ||
-        replicate_keep_states(r, push))
+    if (r->err->code || replicate_end_local(r) || replicate_end_intervals(r, push))
+        return r->err->code;
+    vec_each(x, &r->planned) {
+        if (replicate_technique(*x)->pushed)
+            replicate_technique(*x)->pushed(r, *x, (struct edge){push, 1});
+    }
+    if (replicate_write_journal(r, push) || replicate_keep_states(r, push))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     r->done = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->ends, "clock/done");
@@ -124,26 +133,15 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 /* Adds what the shard takes of all workers' pushes, and what it makes of them. */
 static int add_take(struct replicator *r, struct push *push)
 {
-    size_t n = push->values.n;
+    size_t n = push->sent.n;
     struct arena *arena = &r->to->arena;
-    enum dtype *types = arena_array(arena, n, sizeof *types);
-    struct shape *shapes = arena_array(arena, n, sizeof *shapes);
-    const char **reductions = arena_array(arena, n, sizeof *reductions);
+    enum dtype *types = arena_array(arena, n + 1, sizeof *types);
+    struct shape *shapes = arena_array(arena, n + 1, sizeof *shapes);
+    const char **reductions = arena_array(arena, n + 1, sizeof *reductions);
     for (size_t j = 0; j < n; j++) {
-        const struct pushed_value *value = &push->values.items[j];
-        struct edge edge = value->as == PUSHED_CODE ? replicate_find_coded(r, value->edge)->own.code
-                           : value->as == PUSHED_CODING ? r->coding
-                                                        : value->edge;
-        bool is_old =
-            value->as == PUSHED_WHOLE || value->as == PUSHED_FACTOR || value->as == PUSHED_FIRST;
-        const struct node_output *output =
-            &graph_node(is_old ? r->from : r->to, edge.node)->outputs[edge.slot];
-        types[j] = output->type;
-        shapes[j] = output->shape;
-        reductions[j] = value->reduction;
-        bool varies = strstr(reductions[j], "rows") || value->as == PUSHED_FIRST;
-        if (varies && output->shape.rank > 0)
-            shapes[j].dims[0] = -1;
+        types[j] = push->sent.items[j].taken.type;
+        shapes[j] = push->sent.items[j].taken.shape;
+        reductions[j] = push->sent.items[j].reduction;
     }
     const struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
     const struct attr attrs[] = {
@@ -154,7 +152,9 @@ static int add_take(struct replicator *r, struct push *push)
     struct node_spec spec = replicate_spec("AggregatorTake", inputs, 2, attrs, 4);
     push->take =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable).node;
-    return r->err->code ? r->err->code : replicate_add_taken(r, push);
+    for (size_t k = 0; k < push->exchanges.n && !r->err->code; k++)
+        replicate_technique(push->exchanges.items[k])->take(r, push, push->exchanges.items[k]);
+    return r->err->code;
 }
 
 int replicate_add_update(struct replicator *r)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gradients that cross in few bits. Each worker codes the sum of its gradient and of what its codes
- * have lost so far, a variable of its own that starts at 0; all get the codes of all, and take
- * their mean, by rank. What was lost is kept when all that the step exchanges has come, so that a
- * step that fails, or is not counted, loses nothing.
+ * have lost so far, a variable of its own that starts at 0; all, or the shard, take the mean of
+ * what the codes of all stand for, by rank. What was lost is kept when all that the step exchanges
+ * has come, or when the push is decided, so that a step that fails, or is not counted, loses
+ * nothing.
  */
 #include "pass/replicate/replicate_code.h"
 
@@ -11,8 +12,8 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
 
 #define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
@@ -23,27 +24,25 @@
 
 /* ---- what can be ---- */
 
-static const struct node_output *output_of(const struct replicator *r, struct edge edge)
+static const struct node_output *output_of(const struct replicator *r, const struct exchange *x)
 {
-    return &graph_node(r->from, edge.node)->outputs[edge.slot];
+    return &graph_node(r->from, x->edge.node)->outputs[x->edge.slot];
 }
 
-const char *replicate_find_code(const struct replicator *r, struct edge edge)
+static const char *refuse(const struct replicator *r, struct exchange *x)
 {
-    const struct node *gradient = graph_node(r->from, edge.node);
+    const struct node_output *output = output_of(r, x);
     if (!r->options->code.name)
         return "no code was asked for";
-    if (!has(r, gradient->id, FACT_MARKED))
+    if (!has(r, x->edge.node, FACT_MARKED))
         return "it is no gradient";
-    if (*replicate_role(gradient))
+    if (*replicate_role(graph_node(r->from, x->edge.node)))
         return "it is of some rows of a table";
-    if (output_of(r, edge)->type != FLOAT32)
+    if (output->type != FLOAT32)
         return "it is not float32";
-    if (!shape_is_known(&output_of(r, edge)->shape))
+    if (!shape_is_known(&output->shape))
         return "its shape is not known";
-    if (shape_count(&output_of(r, edge)->shape) < COUNT_MIN)
-        return "it is small";
-    return NULL;
+    return shape_count(&output->shape) < COUNT_MIN ? "it is small" : NULL;
 }
 
 /* ---- groups ---- */
@@ -85,14 +84,15 @@ static double pass_ns(const struct replicator *r, double count)
     return 1e9 * count * sizeof(float) / r->rates.bandwidth;
 }
 
-struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
-                                        struct edge edge)
+static struct replicate_way price(const struct replicator *r, const struct exchange *x)
 {
-    const struct shape *shape = &output_of(r, edge)->shape;
+    const struct shape *shape = &output_of(r, x)->shape;
+    const struct replicate_code *code = &r->options->code;
+    struct cost_way way = r->ways.sent;
+    int n = r->ways.n;
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
-    double count = (double)shape_count(shape);
-    const struct replicate_code *code = &r->options->code;
+    double count = (double)shape_count(shape), pass = pass_ns(r, count);
     double bits = ceil((double)group * code->bits / 8);
     double row = !strcmp(code->name, "top")        ? 8.0 * (double)kept_of(r, group)
                  : strcmp(code->name, "threshold") ? 8 + bits
@@ -101,7 +101,7 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     if (replicate_pushes(r)) {
         /* A code once, whenever gradients are pushed; shards share in decoding what all have
          * pushed. */
-        double every = replicate_steps_of(r, edge), pass = pass_ns(r, count);
+        double every = replicate_steps_of(r, x->edge);
         double push_ns = replicate_workers_ns(r, CODE_PASSES * pass) +
                          replicate_shards_ns(r, n * DECODE_PASSES * pass);
         return (struct replicate_way){bytes / every,
@@ -109,172 +109,181 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     }
     struct replicate_way crosses =
         shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}
-               : replicate_gather_way(r, n, way, bytes);
+               : replicate_gather_way(r, bytes);
     double passes =
         shared ? CODE_PASSES * (1 + 1.0 / n) + 2 * DECODE_PASSES : CODE_PASSES + n * DECODE_PASSES;
-    double ns = replicate_workers_ns(r, passes * pass_ns(r, count));
-    return (struct replicate_way){crosses.bytes, crosses.ns + ns};
+    return (struct replicate_way){crosses.bytes,
+                                  crosses.ns + replicate_workers_ns(r, passes * pass)};
 }
 
 /* ---- nodes ---- */
 
-struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
-                             const char *suffix, const struct edge inputs[2],
-                             const struct shape *shape, const char *variable)
+/* The mean of the codes of some members, who are inputs[1], on a worker; or, where there is one,
+ * beside that variable. */
+static struct edge decode(struct replicator *r, const struct exchange *x, const char *suffix,
+                          const struct edge inputs[2], const struct shape *shape,
+                          const char *variable)
 {
     struct attr attrs[6];
-    memcpy(attrs, coded->attrs, sizeof coded->attrs);
+    memcpy(attrs, x->coded->attrs, sizeof x->coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
     struct node_spec spec = replicate_spec("DequantizeGradient", inputs, 2, attrs, 6);
     return replicate_add(r, variable ? replicate_beside(r, variable, spec) : spec, "%s/%s",
-                         replicate_edge_name(r, coded->gradient), suffix);
+                         replicate_edge_name(r, x->edge), suffix);
 }
 
-struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
-                               const char *name, const struct code_edges *coding)
+struct edge replicate_quantize(struct replicator *r, const struct exchange *x, const char *name,
+                               const struct code_edges *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
-    return replicate_node(r, "QuantizeGradient", inputs, 3, coded->attrs, 5, "%s", name);
+    return replicate_node(r, "QuantizeGradient", inputs, 3, x->coded->attrs, 5, "%s", name);
 }
 
-/* It begins with what no code has lost. */
-static struct edge add_residual(struct replicator *r, const char *name, const char *of,
-                                const struct shape *shape)
-{
-    const struct attr mark = {PER_WORKER, attr_string(of)};
-    struct edge residual = replicate_variable(r, &mark, name, FLOAT32, shape);
-    replicate_assign(r, &r->inits, residual, replicate_zeros(r, name, FLOAT32, shape), "%s/Assign",
-                     name);
-    return residual;
-}
-
-const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
-                                                struct edge *whole)
-{
-    struct edge value = replicate_exchanged(r, edge);
-    if (edge_exists(r->coding)) {
-        struct edge steered =
-            replicate_op(r, "Switch", value, r->coding, "%s/Switch", replicate_edge_name(r, edge));
-        *whole = build_slot(steered, 0);
-        value = build_slot(steered, 1);
-    }
-    struct edge residual = add_residual(r, replicate_edge_text(r, edge, "residual"), PER_WORKER_SUM,
-                                        &output_of(r, edge)->shape);
-    return replicate_code_value(r, edge, value, residual);
-}
-
-struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
-                                            struct edge value, struct edge residual)
-{
-    struct coded_gradient coded = {.gradient = gradient,
-                                   .own = {.value = value, .residual = residual},
-                                   .is_shared_out = is_shared_out(r),
-                                   .shape = output_of(r, gradient)->shape};
-    const struct replicate_code *code = &r->options->code;
-    int64_t group = group_of(r, &coded.shape);
-    coded.groups = shape_count(&coded.shape) / group;
-    coded.attrs[0] = (struct attr){"code", attr_string(code->name)};
-    coded.attrs[1] = (struct attr){"group", attr_int(group)};
-    coded.attrs[2] = (struct attr){"bits", attr_int(code->bits)};
-    coded.attrs[3] = (struct attr){"threshold", attr_float(code->threshold)};
-    coded.attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
-    coded.own.first =
-        replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, coded.gradient));
-    coded.own.code =
-        replicate_quantize(r, &coded, replicate_edge_text(r, coded.gradient, "code"), &coded.own);
-    edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
-    vec_push_in(&r->arena, &r->coded, coded);
-    return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
-}
-
-void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members)
-{
-    struct attr rows = {"rows", attr_int(coded->groups)};
-    int64_t group = coded->attrs[1].value.i;
-    const struct shape some = shape_matrix(-1, group), all = shape_matrix(coded->groups, group);
-    const struct edge codes[] = {replicate_find_reduced(r, coded->gradient, FOR_CODES, "part"),
-                                 members};
-    const struct edge ranks[] = {members, r->rank};
-    struct code_edges *mean = &coded->mean;
-    mean->value = replicate_decode(r, coded, "part/mean", codes, &some, NULL);
-    mean->residual = add_residual(r, replicate_edge_text(r, coded->gradient, "part/residual"),
-                                  PER_WORKER_ROWS, &all);
-    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first",
-                                 replicate_edge_name(r, coded->gradient));
-    mean->code =
-        replicate_quantize(r, coded, replicate_edge_text(r, coded->gradient, "part/code"), mean);
-}
-
-void replicate_take_codes(struct replicator *r, struct edge members)
-{
-    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
-        if (!r->coded.items[i].is_taken) {
-            /* The mean of what all workers' codes stand for; where it was shared out, of its parts'
-             * code. */
-            const struct coded_gradient *coded = &r->coded.items[i];
-            enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
-            const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
-                                          coded->is_shared_out ? r->rank : members};
-            struct edge mean = replicate_decode(r, coded, "mean", inputs, &coded->shape, NULL);
-            if (edge_exists(r->coding) && !r->err->code) {
-                struct edge sent = replicate_find_reduced(r, coded->gradient, FOR_WARM_UP, "mean");
-                mean = replicate_op(r, "Merge", sent, mean, "%s/Merge",
-                                    replicate_edge_name(r, coded->gradient));
-                r->merged = mean.node;
-            }
-            if (replicate_is_delayed(r, coded->gradient))
-                mean = replicate_settled(r, mean);
-            replicate_note_reduced(
-                r, (struct reduced_value){coded->gradient, mean, FOR_UPDATES, "mean", 0});
-        }
-        r->coded.items[i].is_taken = true;
-    }
-}
-
-struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
+struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                            const struct code_edges *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    return replicate_node(r, "ApplyResidual", inputs, 4, coded->attrs, 5, "%s/%s",
-                          replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "ApplyResidual", inputs, 4, x->coded->attrs, 5, "%s/%s",
+                          replicate_edge_name(r, x->edge), suffix);
 }
 
-static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
-                      const struct code_edges *coding, const char *suffix, int exchanged)
+/* The code of a value that comes of the gradient, with what it loses in `residual`. */
+static struct coded_gradient *code_value(struct replicator *r, struct exchange *x,
+                                         struct edge value, struct edge residual)
 {
-    struct edge kept = replicate_keep(r, coded, coding, suffix);
-    replicate_wait(r, kept, exchanged);
+    const struct replicate_code *code = &r->options->code;
+    const struct shape *shape = &output_of(r, x)->shape;
+    int64_t group = group_of(r, shape);
+    const struct coded_gradient coded = {.own = {.value = value, .residual = residual},
+                                         .is_shared_out = is_shared_out(r),
+                                         .groups = shape_count(shape) / group,
+                                         .attrs = {{"code", attr_string(code->name)},
+                                                   {"group", attr_int(group)},
+                                                   {"bits", attr_int(code->bits)},
+                                                   {"threshold", attr_float(code->threshold)},
+                                                   {"keep", attr_int(kept_of(r, group))}}};
+    x->coded = arena_copy(&r->arena, &coded, sizeof coded);
+    x->coded->own.first =
+        replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, x->edge));
+    x->coded->own.code =
+        replicate_quantize(r, x, replicate_edge_text(r, x->edge, "code"), &x->coded->own);
+    return x->coded;
+}
+
+/* ---- among workers ---- */
+
+static struct bucket *bucket_of_codes(const struct replicator *r, struct buckets *b)
+{
+    return edge_exists(r->coding) ? &b->codes : &b->plain;
+}
+
+static void reduce_code(struct replicator *r, struct buckets *b, struct exchange *x)
+{
+    struct edge value = replicate_exchanged(r, x), whole = EDGE_NONE;
+    if (edge_exists(r->coding)) {
+        whole = replicate_op(r, "Switch", value, r->coding, "%s/Switch",
+                             replicate_edge_name(r, x->edge));
+        value = build_slot(whole, 1);
+    }
+    /* It begins with what no code has lost. */
+    struct edge residual = replicate_kept(r, replicate_edge_text(r, x->edge, "residual"),
+                                          PER_WORKER_SUM, FLOAT32, &output_of(r, x)->shape);
+    struct coded_gradient *coded = code_value(r, x, value, residual);
+    if (edge_exists(whole))
+        replicate_put(r, &b->whole, x, (struct bucket_value){whole, "mean", &coded->whole});
+    replicate_put(r, bucket_of_codes(r, b), x,
+                  (struct bucket_value){coded->own.code, coded->is_shared_out ? "part" : "rows",
+                                        &coded->codes});
+    vec_push_in(&r->arena, &b->coded, x);
+}
+
+/* This worker's part of the mean, where that is shared out, and its code. */
+static void code_mean(struct replicator *r, struct exchange *x, struct edge members)
+{
+    struct coded_gradient *coded = x->coded;
+    struct attr rows = {"rows", attr_int(coded->groups)};
+    int64_t group = coded->attrs[1].value.i;
+    const struct shape some = shape_matrix(-1, group), all = shape_matrix(coded->groups, group);
+    const struct edge codes[] = {coded->codes, members}, ranks[] = {members, r->rank};
+    struct code_edges *mean = &coded->mean;
+    mean->value = decode(r, x, "part/mean", codes, &some, NULL);
+    mean->residual = replicate_kept(r, replicate_edge_text(r, x->edge, "part/residual"),
+                                    PER_WORKER_ROWS, FLOAT32, &all);
+    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first",
+                                 replicate_edge_name(r, x->edge));
+    mean->code = replicate_quantize(r, x, replicate_edge_text(r, x->edge, "part/code"), mean);
+}
+
+/* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
+static void take_codes(struct replicator *r, struct exchange *x, struct edge members)
+{
+    const struct coded_gradient *coded = x->coded;
+    const struct edge inputs[] = {coded->is_shared_out ? coded->means : coded->codes,
+                                  coded->is_shared_out ? r->rank : members};
+    x->got = decode(r, x, "mean", inputs, &output_of(r, x)->shape, NULL);
+    if (edge_exists(r->coding)) {
+        x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge",
+                              replicate_edge_name(r, x->edge));
+        r->merged = x->got.node;
+    }
+    replicate_settle(r, x);
+}
+
+/* With the ranks of the workers that they come from. */
+int replicate_exchange_codes(struct replicator *r, struct buckets *b)
+{
+    struct bucket *bucket = bucket_of_codes(r, b);
+    struct edge members = EDGE_NONE;
+    int priority = bucket->priority;
+    if (!edge_exists(r->rank))
+        r->rank = replicate_op(r, "CollectiveRank", EDGE_NONE, EDGE_NONE, ALLREDUCE_SCOPE "rank");
+    replicate_put(r, bucket, NULL, (struct bucket_value){r->rank, "rows", &members});
+    replicate_reduce(r, ALLREDUCE_SCOPE "gradients", bucket);
+    bucket->priority = priority;
+    /* Means that are shared out: each worker's part of them, in code, for all. */
+    vec_each(x, &b->coded) {
+        if (!(*x)->coded->is_shared_out)
+            continue;
+        code_mean(r, *x, members);
+        replicate_put(r, bucket, *x,
+                      (struct bucket_value){(*x)->coded->mean.code, "rows", &(*x)->coded->means});
+    }
+    replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket);
+    vec_each(x, &b->coded)
+        take_codes(r, *x, members);
+    b->coded.n = 0;
+    return r->err->code;
+}
+
+static void keep_lost(struct replicator *r, const struct exchange *x,
+                      const struct code_edges *coding, const char *suffix)
+{
+    struct edge kept = replicate_keep(r, x, coding, suffix);
+    replicate_wait(r, kept, r->reduced);
     replicate_also(r, &r->ends, kept);
 }
 
-void replicate_keep_lost(struct replicator *r)
+static void reduced(struct replicator *r, struct exchange *x)
 {
-    if (!r->coded.n || r->err->code)
-        return;
-    int exchanged =
-        replicate_after(r, "NoOp", WORKER_DEVICE, &r->exchanges, ALLREDUCE_SCOPE "exchanged");
-    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
-        const struct coded_gradient *coded = &r->coded.items[i];
-        keep_lost(r, coded, &coded->own, "lost", exchanged);
-        if (coded->is_shared_out)
-            keep_lost(r, coded, &coded->mean, "part/lost", exchanged);
-    }
+    if (r->reduced < 0)
+        r->reduced =
+            replicate_after(r, "NoOp", WORKER_DEVICE, &r->reducers, ALLREDUCE_SCOPE "exchanged");
+    keep_lost(r, x, &x->coded->own, "lost");
+    if (x->coded->is_shared_out)
+        keep_lost(r, x, &x->coded->mean, "part/lost");
 }
 
-/* ---- warm-up ----
- *
- * Gradients that cross whole in the first updates, when they are large and change quickly, and in
- * code after these: a count of updates, which checkpoints have, steers each of them. All workers
+/* Warm-up: gradients cross whole in the first updates, when they are large and change quickly, and
+ * in code after these: a count of updates, which checkpoints have, steers each of them. All workers
  * have the same count, so all do the one or the other. */
 
 #define COUNT ALLREDUCE_SCOPE "updates"
 
 void replicate_begin_warm_up(struct replicator *r)
 {
-    const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SAME)};
-    r->coding = EDGE_NONE;
     if (!r->options->code.name || r->options->after < 1)
         return;
+    const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SAME)};
     r->updates = replicate_variable(r, &mark, COUNT, INT64, &SHAPE_SCALAR);
     struct edge after = replicate_number(r, INT64, r->options->after, COUNT "/after");
     struct edge zero = replicate_number(r, INT64, 0, COUNT "/zero");
@@ -285,10 +294,107 @@ void replicate_begin_warm_up(struct replicator *r)
 /* After the last one has come. */
 void replicate_end_warm_up(struct replicator *r)
 {
-    if (!edge_exists(r->coding) || !r->coded.n || r->err->code)
+    if (r->merged < 0)
         return;
     struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
     struct edge counted = replicate_op(r, "AssignAdd", r->updates, one, COUNT "/AssignAdd");
     replicate_wait(r, counted, r->merged);
     replicate_also(r, &r->ends, counted);
 }
+
+/* ---- to shards ---- */
+
+/* The value where it is there, which is where `coding` is not `without`, else nothing: a tensor
+ * without rows, of the type and the other dimensions of an output. */
+static struct edge or_nothing(struct replicator *r, const char *name, struct edge value,
+                              const struct node_output *output, int without)
+{
+    struct shape none = output->shape;
+    none.dims[0] = 0;
+    struct edge nothing = replicate_zeros(r, name, output->type, &none);
+    struct edge steered = replicate_op(r, "Switch", nothing, r->coding, "%s/Switch", name);
+    return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
+}
+
+/* A gradient that is coded after some updates crosses whole before, by the version that the worker
+ * computes from: members of a round of several have the same. So two values cross, of which one is
+ * nothing, and which it is. */
+static void push_code(struct replicator *r, struct push *push, struct exchange *x)
+{
+    struct edge value = replicate_pushed(r, push, x), whole = EDGE_NONE;
+    bool warms_up = r->options->after > 0;
+    struct node_output sent = *output_of(r, x);
+    if (warms_up && !edge_exists(r->coding)) {
+        struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
+        r->coding =
+            replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
+    }
+    if (warms_up) {
+        whole = replicate_op(r, "Switch", value, r->coding, "%s/uncoded",
+                             replicate_edge_name(r, x->edge));
+        value = build_slot(whole, 1);
+    }
+    struct edge residual =
+        replicate_local(r, replicate_edge_text(r, x->edge, "residual"), FLOAT32, &sent.shape);
+    struct edge code = code_value(r, x, value, residual)->own.code;
+    if (r->err->code)
+        return;
+    const struct node_output coded = graph_node(r->to, code.node)->outputs[code.slot];
+    if (warms_up) {
+        code = or_nothing(r, replicate_edge_text(r, x->edge, "code/none"), code, &coded, 0);
+        whole = or_nothing(r, replicate_edge_text(r, x->edge, "uncoded/none"), whole, &sent, 1);
+    }
+    vec_push_in(&r->arena, &r->states, ((struct own_state){x, residual, EDGE_NONE}));
+    replicate_send(r, push, code, "rows", &coded);
+    if (!warms_up)
+        return;
+    sent.shape.dims[0] = -1;
+    replicate_send(r, push, whole, "mean", &sent);
+    replicate_send(r, push, replicate_due_to_push(r, r->coding), "first", NULL);
+}
+
+/* The first or second of the values, in rounds in which the third is `there`. */
+static struct edge take_either(struct replicator *r, const struct push *push,
+                               const struct exchange *x, const char *suffix, int there)
+{
+    struct edge value = {push->take, x->first + !there}, coding = {push->take, x->first + 2};
+    return build_slot(replicate_op_beside(r, "Switch", value, coding, push->variable, "%s/%s",
+                                          replicate_edge_name(r, x->edge), suffix),
+                      there);
+}
+
+static void take_code(struct replicator *r, const struct push *push, struct exchange *x)
+{
+    struct edge code = {push->take, x->first};
+    if (r->options->after > 0)
+        code = take_either(r, push, x, "code/taken", 1);
+    const struct edge inputs[] = {code, {r->round, 1}};
+    x->got = decode(r, x, "mean", inputs, &output_of(r, x)->shape, push->variable);
+    if (r->options->after > 0)
+        x->got =
+            replicate_op_beside(r, "Merge", take_either(r, push, x, "uncoded/taken", 0), x->got,
+                                push->variable, "%s/mean/Merge", replicate_edge_name(r, x->edge));
+}
+
+/* What its code has lost; of a push that is dropped, as late, the whole. */
+static void pushed(struct replicator *r, struct exchange *x, struct edge counts)
+{
+    struct code_edges lost = x->coded->own;
+    struct edge value = replicate_op(r, "Switch", lost.value, counts, "%s/counted",
+                                     replicate_edge_name(r, x->edge));
+    lost.value = build_slot(value, 1);
+    struct edge kept = replicate_keep(r, x, &lost, "lost");
+    struct edge back = replicate_op(r, "AssignAdd", lost.residual, value, "%s/back",
+                                    replicate_edge_name(r, x->edge));
+    replicate_also(r, &r->ends, kept);
+    replicate_also(r, &r->ends, back);
+}
+
+const struct technique replicate_code = {.name = "code",
+                                         .refuse = refuse,
+                                         .price = price,
+                                         .push = push_code,
+                                         .take = take_code,
+                                         .pushed = pushed,
+                                         .reduce = reduce_code,
+                                         .reduced = reduced};

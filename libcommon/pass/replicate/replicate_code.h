@@ -7,31 +7,32 @@
 
 #include "pass/replicate/replicate_private.h"
 
-/* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
- * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
- * that it has reduced, with the ranks of its members. */
-const char *replicate_find_code(const struct replicator *r, struct edge edge);
-struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
-                                        struct edge edge);
-const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
-                                                struct edge *whole);
-/* The code of a value that comes of the gradient, with what it loses in `residual`. */
-struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
-                                            struct edge value, struct edge residual);
-/* The mean of the codes of some members, who are inputs[1], on a worker; or, where there is one,
- * beside that variable. */
-struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
-                             const char *suffix, const struct edge inputs[2],
-                             const struct shape *shape, const char *variable);
-/* Keeps what a value has lost by its code, after the node. */
-struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
+/* A code in the result: the value, what its codes have lost, of which its own begins with group
+ * `first`, and the code. */
+struct code_edges {
+    struct edge value, residual, first, code;
+};
+
+struct coded_gradient {
+    struct code_edges own; /* the worker's gradient */
+    bool is_shared_out;    /* each worker adds its part of what all have, and codes the mean: */
+    struct code_edges mean;
+    int64_t groups;
+    struct attr attrs[5];            /* of the code */
+    struct edge codes, means, whole; /* of all workers: of `own`, of `mean`, uncoded */
+};
+
+struct edge replicate_quantize(struct replicator *r, const struct exchange *x, const char *name,
+                               const struct code_edges *coding);
+/* Keeps what a value has lost by its code. */
+struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                            const struct code_edges *coding, const char *suffix);
-/* The same for this worker's part of the mean, where that is shared out. */
-void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
-void replicate_take_codes(struct replicator *r, struct edge members);
-void replicate_keep_lost(struct replicator *r); /* when all reductions are there */
-/* Gradients cross whole at first: begins that, if asked to; and, at the end, the update counts. */
+
+/* Among workers gradients cross whole at first: begins that, if asked to; and, at the end, the
+ * update counts. */
 void replicate_begin_warm_up(struct replicator *r);
 void replicate_end_warm_up(struct replicator *r);
+/* Exchanges the codes that are in the buckets, and takes what they stand for. */
+int replicate_exchange_codes(struct replicator *r, struct buckets *buckets);
 
 #endif

@@ -31,16 +31,12 @@ static const char *leader_in_update(void *context, const struct node *leader, in
 
 /* ---- edges ---- */
 
-struct edge replicate_update_edge(struct replicator *r, struct edge edge)
+static struct edge update_edge(struct replicator *r, struct edge edge)
 {
     if (has(r, edge.node, FACT_UPDATE))
         return (struct edge){r->updated[edge.node], edge.slot};
-    /* A factor is taken for its product alone, a code for what it stands for. */
-    int push = replicate_at(r, BY_WHOLE, edge);
-    struct edge pushed =
-        push >= 0 ? (struct edge){r->pushes.items[push].take, replicate_at(r, BY_SLOT, edge)}
-                  : replicate_find_reduced(r, edge, FOR_UPDATES, "mean");
-    return edge_exists(pushed) ? pushed : (struct edge){r->copy[edge.node], edge.slot};
+    const struct exchange *x = replicate_exchange(r, edge);
+    return x ? x->got : (struct edge){r->copy[edge.node], edge.slot};
 }
 
 /* ---- copies ---- */
@@ -119,7 +115,7 @@ int replicate_copy_update(struct replicator *r)
         spec.attrs = copy_attrs(&rules, node, 0, 0, &spec.n_attrs);
         struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
         for (int j = 0; j < node->n_inputs; j++) {
-            inputs[j] = replicate_update_edge(r, node->inputs[j]);
+            inputs[j] = update_edge(r, node->inputs[j]);
             if (!edge_exists(inputs[j]))
                 return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
                                  node_text(node), node->op->def->name);

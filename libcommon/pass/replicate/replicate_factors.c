@@ -6,9 +6,8 @@
 
 #include "graph/group.h"
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate.h"
-#include "pass/replicate/replicate_private.h"
-#include "pass/rewrite.h"
+#include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
 
 /* ---- terms ----
  *
@@ -113,10 +112,11 @@ static bool can_keep(const struct replicator *r, struct edge factor)
 }
 
 /* A factor has a row for each of the batch, so that those of all workers go one after the other. */
-const char *replicate_find_product(const struct replicator *r, struct edge edge,
-                                   struct gradient_product *product)
+static const char *refuse(const struct replicator *r, struct exchange *x)
 {
-    const struct node *gradient = graph_node(r->from, edge.node);
+    const struct node *gradient = graph_node(r->from, x->edge.node);
+    if (replicate_pushes(r) && replicate_steps_of(r, x->edge) != r->steps)
+        return "it is pushed at an interval of its own";
     if (!has(r, gradient->id, FACT_MARKED))
         return "it is no gradient";
     if (*replicate_role(gradient))
@@ -128,50 +128,99 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
         return "its factors have no row for each of the batch";
     if (!can_keep(r, made->inputs[0]) || !can_keep(r, made->inputs[1]))
         return "how long its factors' rows are is not known";
-    *product = (struct gradient_product){
-        .gradient = edge, .left = made->inputs[0], .right = made->inputs[1], .node = made};
+    x->product = made;
     return NULL;
 }
 
-/* The way of factors. Among workers each sends its rows n - 1 times, and multiplies those of n.
- * Shards get the rows of all, and share in the products. */
-struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
-                                           const struct gradient_product *product)
+/* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards get the rows of
+ * all, and share in the products. */
+static struct replicate_way price(const struct replicator *r, const struct exchange *x)
 {
-    double products = n * replicate_node_ns(r, product->node);
-    if (replicate_pushes(r)) {
-        double bytes = replicate_bytes(r, product->left) + replicate_bytes(r, product->right);
-        return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
-                                                 replicate_shards_ns(r, products)};
-    }
-    struct replicate_way left = replicate_gather_way(r, n, way, replicate_bytes(r, product->left));
-    struct replicate_way right =
-        replicate_gather_way(r, n, way, replicate_bytes(r, product->right));
-    return (struct replicate_way){left.bytes + right.bytes, left.ns + right.ns - way.latency +
-                                                                replicate_workers_ns(r, products)};
+    double left = replicate_bytes(r, x->product->inputs[0]);
+    double right = replicate_bytes(r, x->product->inputs[1]);
+    double products = r->ways.n * replicate_node_ns(r, x->product);
+    struct cost_way way = r->ways.sent;
+    if (replicate_pushes(r))
+        return (struct replicate_way){left + right, way.latency + way.per_byte * (left + right) +
+                                                        replicate_shards_ns(r, products)};
+    struct replicate_way l = replicate_gather_way(r, left), q = replicate_gather_way(r, right);
+    return (struct replicate_way){l.bytes + q.bytes,
+                                  l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
 }
 
-struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
-                                  const struct edge factors[2], const char *variable)
+/* The product of all workers' factors, with the variable or, NULL, of the worker. */
+static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
+                                 const char *variable)
 {
-    const char *name = replicate_edge_text(r, product->gradient, "product");
+    const struct node *product = x->product;
+    const char *name = replicate_edge_text(r, x->edge, "product");
     if (!variable)
-        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s",
-                            graph_node(r->from, product->gradient.node)->name);
-    struct attr *attrs =
-        arena_array(&r->to->arena, (size_t)product->node->n_attrs + 1, sizeof *attrs);
+        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", replicate_edge_name(r, x->edge));
+    struct attr *attrs = arena_array(&r->to->arena, (size_t)product->n_attrs + 1, sizeof *attrs);
     struct node_spec spec = {
         .name = replicate_name(r, name),
         .attrs = attrs,
-        .device = replicate_device(r, product->node, variable ? SHARD_DEVICE : WORKER_DEVICE)};
+        .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
     /* The product's attributes, in the group of a variable, if there is one. */
-    for (int i = 0; i < product->node->n_attrs; i++)
-        if (!variable || strcmp(product->node->attrs[i].name, "_class") != 0)
-            attrs[spec.n_attrs++] = product->node->attrs[i];
+    for (int i = 0; i < product->n_attrs; i++)
+        if (!variable || strcmp(product->attrs[i].name, "_class") != 0)
+            attrs[spec.n_attrs++] = product->attrs[i];
     if (variable)
         attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable);
-    const struct node *made = replicate_add_copy(r, product->node, &spec, factors);
+    const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
     if (r->options->note)
         r->options->note(r->options->context, made->name, made->device);
     return (struct edge){made->id, 0};
 }
+
+static void push_factors(struct replicator *r, struct push *push, struct exchange *x)
+{
+    replicate_send_factor(r, push, x->product->inputs[0], false);
+    replicate_send_factor(r, push, x->product->inputs[1], true);
+}
+
+/* The shard multiplies rows of the round's members, one after the other, by rank: so it makes the
+ * bits that workers make who send each other factors (Chilimbi et al., Project Adam, OSDI 2014,
+ * section 3.2). */
+static void take_factors(struct replicator *r, const struct push *push, struct exchange *x)
+{
+    for (int i = 0; i < 2; i++)
+        x->factors[i] = (struct edge){push->take, x->first + i};
+    x->got = multiply_rows(r, x, push->variable);
+}
+
+/* Layers with the same input have a factor in common: the first that has it sends it. */
+static struct exchange *sender(const struct replicator *r, const struct exchange *x, int i)
+{
+    struct exchange *const *other = r->planned.items;
+    while ((*other)->crossing != CROSSES_BY_FACTORS ||
+           !edge_equal((*other)->product->inputs[i], x->product->inputs[i]))
+        other++;
+    return *other;
+}
+
+static void reduce_factors(struct replicator *r, struct buckets *b, struct exchange *x)
+{
+    static const char *const reductions[] = {"rows", "mean_rows"};
+    for (int i = 0; i < 2; i++)
+        if (sender(r, x, i) == x)
+            replicate_put(r, &b->plain, x,
+                          (struct bucket_value){replicate_edge(r, x->product->inputs[i]),
+                                                reductions[i], &x->factors[i]});
+}
+
+/* The worker's own product, of all workers' rows. */
+static void reduced(struct replicator *r, struct exchange *x)
+{
+    for (int i = 0; i < 2; i++)
+        x->factors[i] = sender(r, x, i)->factors[i];
+    x->got = multiply_rows(r, x, NULL);
+}
+
+const struct technique replicate_factors = {.name = "factors",
+                                            .refuse = refuse,
+                                            .price = price,
+                                            .push = push_factors,
+                                            .take = take_factors,
+                                            .reduce = reduce_factors,
+                                            .reduced = reduced};

@@ -9,7 +9,6 @@
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 
 /* ---- what cannot be replicated ---- */
@@ -22,14 +21,15 @@ static int refuse(struct replicator *r, const struct node *node, const char *why
 
 int replicate_check_late(struct replicator *r, const char *what)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
-            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
+    vec_each(push, &r->pushes) {
+        vec_each(x, &push->exchanges) {
+            const struct node *node = graph_node(r->from, (*x)->edge.node);
             if (!has(r, node->id, FACT_AFTER))
                 continue;
             error_set(r->err, ERR_DATA, "an update needs it, but it comes after %s", what);
             return node_fail(node, r->err);
         }
+    }
     return 0;
 }
 
@@ -99,10 +99,29 @@ static struct push *push_of(struct replicator *r, const char *variable)
     return &r->pushes.items[at];
 }
 
-bool replicate_is_of_part(const struct replicator *r, struct edge edge)
+struct exchange *replicate_exchange(const struct replicator *r, struct edge edge)
 {
-    const struct node *variable = replicate_variable_of(r, graph_node(r->from, edge.node));
-    return variable && node_attr(variable, WORKER_PART_SHAPE);
+    int at = edge_exists(edge) ? edge_map_get(&r->exchange_at, edge) : -1;
+    return at < 0 ? NULL : r->exchanges.items[at];
+}
+
+/* A value that goes with the push of the variable whose gradient it is; else with that one. */
+static void add_exchange(struct replicator *r, struct edge edge, const char *variable)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    const char *own = replicate_gradient_of(node);
+    const struct exchange found = {.edge = edge,
+                                   .reduction =
+                                       replicate_reduction(node, node->outputs[edge.slot].type),
+                                   .kept = EDGE_NONE,
+                                   .distinct = EDGE_NONE,
+                                   .got = EDGE_NONE};
+    if (replicate_exchange(r, edge))
+        return;
+    struct exchange *x = arena_copy(&r->arena, &found, sizeof found);
+    edge_map_add(&r->exchange_at, edge, (int)r->exchanges.n);
+    vec_push_in(&r->arena, &r->exchanges, x);
+    vec_push_in(&r->arena, &push_of(r, own ? own : variable)->exchanges, x);
 }
 
 /* From a writer up to what the worker has to push. */
@@ -114,16 +133,9 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
         for (int i = 0; i < node->n_inputs; i++) {
             if (has(r, node->inputs[i].node, FACT_MARKED) ||
                 (has(r, node->inputs[i].node, FACT_OUTSIDE) &&
-                 !has(r, node->inputs[i].node, FACT_DOWN | FACT_WRITTEN))) {
-                struct edge edge = node->inputs[i];
-
-                if (!replicate_is_pushed(r, edge)) {
-                    const char *own = replicate_gradient_of(graph_node(r->from, edge.node));
-                    struct push *push = push_of(r, own ? own : variable);
-                    vec_push_in(&r->arena, &push->edges, edge);
-                    edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
-                }
-            } else if (!part_is_variable(r->from, node->inputs[i]))
+                 !has(r, node->inputs[i].node, FACT_DOWN | FACT_WRITTEN)))
+                add_exchange(r, node->inputs[i], variable);
+            else if (!part_is_variable(r->from, node->inputs[i]))
                 push_todo(r, node->inputs[i].node, FACT_UPDATE);
         }
         for (int i = 0; i < node->n_controls; i++) {
@@ -180,6 +192,49 @@ static bool is_beside(const struct replicator *r, const struct node *node)
     }
     return false;
 }
+
+/* ---- in which order a step uses variables ----
+ *
+ * What belongs to the one that is used first is the most urgent, whoever sends it (ByteScheduler,
+ * Peng et al. 2019; P3, Jayarajan et al. 2019). Gradients become known in the opposite order, so
+ * that on a slow link those of the first layers overtake. */
+
+/* The origin of a node's value: `fed`, a batch, which comes from outside or is drawn; `variable`,
+ * the one that it has, or hands on with nothing of a batch; -1: none. */
+struct lineage {
+    bool fed;
+    int variable;
+};
+
+void replicate_find_priorities(struct replicator *r)
+{
+    size_t n = r->from->nodes.n;
+    struct lineage *lineages = arena_array(&r->arena, n + 1, sizeof *lineages);
+    int next = 0;
+    r->priority = arena_array(&r->arena, n + 1, sizeof *r->priority);
+    graph_each_ordered(node, r->from, r->order) {
+        struct lineage *lineage = &lineages[node->id];
+        struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
+                                .variable = node_is(node, "Variable") ? node->id : -1};
+        for (int k = 0; k < node->n_inputs; k++)
+            found.fed |= lineages[node->inputs[k].node].fed;
+        for (int k = 0; k < node->n_inputs && found.variable < 0 && !found.fed; k++)
+            found.variable = lineages[node->inputs[k].node].variable;
+        *lineage = found;
+        for (int k = 0; lineage->fed && has(r, node->id, FACT_NEEDED) &&
+                        !has(r, node->id, FACT_DOWN | FACT_MARKED) && k < node->n_inputs;
+             k++) {
+            int variable = lineages[node->inputs[k].node].variable;
+            if (variable >= 0 && !r->priority[variable])
+                r->priority[variable] = ++next;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        if (lineages[i].variable >= 0)
+            r->priority[i] = r->priority[lineages[i].variable];
+}
+
+/* ---- all of it ---- */
 
 int replicate_find(struct replicator *r)
 {

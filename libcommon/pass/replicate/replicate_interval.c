@@ -31,10 +31,10 @@ static bool is_gradient(const struct replicator *r, struct edge edge)
 
 static bool has_gradient(const struct replicator *r, const struct push *push)
 {
-    for (size_t i = 0; i < push->edges.n; i++)
-        if (is_gradient(r, push->edges.items[i]))
-            return true;
-    return false;
+    bool found = false;
+    vec_each(x, &push->exchanges)
+        found |= is_gradient(r, (*x)->edge);
+    return found;
 }
 
 static int take_interval(struct replicator *r, const struct replicate_interval *interval)
@@ -159,14 +159,15 @@ int replicate_find_intervals(struct replicator *r)
     struct push *steady = steady_push(r);
     vec_each(push, &r->pushes) {
         size_t kept = 0;
-        for (size_t k = 0; is_held(r, push) && k < push->edges.n; k++) {
-            if (is_gradient(r, push->edges.items[k]))
-                push->edges.items[kept++] = push->edges.items[k];
+        for (size_t k = 0; is_held(r, push) && k < push->exchanges.n; k++) {
+            struct exchange *x = push->exchanges.items[k];
+            if (is_gradient(r, x->edge))
+                push->exchanges.items[kept++] = x;
             else
-                vec_push_in(&r->arena, &steady->edges, push->edges.items[k]);
+                vec_push_in(&r->arena, &steady->exchanges, x);
         }
         if (is_held(r, push))
-            push->edges.n = kept;
+            push->exchanges.n = kept;
     }
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, r->order[i], FACT_UPDATE) && find_interval(r, graph_node(r->from, r->order[i])))
@@ -197,7 +198,7 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
 
 /* ---- the worker ---- */
 
-static struct due *find_due(struct replicator *r, int steps)
+struct due *replicate_find_due(struct replicator *r, int steps)
 {
     for (size_t i = 0; i < r->dues.n; i++)
         if (r->dues.items[i].steps == steps)
@@ -225,152 +226,25 @@ int replicate_add_dues(struct replicator *r)
     replicate_assign(r, &r->joined, r->pushed_before, decided, "clock/pushed/join");
     struct edge one = replicate_number(r, INT64, 1, "clock/pushed/one");
     r->pushed = replicate_op(r, "Add", r->pushed_before, one, "clock/pushed/next");
-    struct push *steady = steady_push(r);
     for (size_t i = 0; i < r->pushes.n && !r->err->code; i++) {
         int every = r->pushes.items[i].steps;
-        if (!is_held(r, &r->pushes.items[i]) || find_due(r, every))
+        if (!is_held(r, &r->pushes.items[i]) || replicate_find_due(r, every))
             continue;
         const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", every);
         struct edge due = replicate_due(r, name, r->pushed, every / r->steps);
-        vec_push_in(&r->arena, &r->dues, ((struct due){every, due, (int)steady->values.n}));
-        vec_push_in(&r->arena, &steady->values, ((struct pushed_value){due, "first", PUSHED_DUE}));
+        vec_push_in(&r->arena, &r->dues, ((struct due){every, due, 0}));
     }
     return r->err->code;
 }
 
-/* A sum over steps, in the result. */
-struct step_sum {
-    struct edge variable;
-    struct edge full; /* what is pushed, where it is due, */
-    struct edge rest; /* and what the variable then is to be */
-};
-
-struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
+void replicate_send_dues(struct replicator *r, struct push *push)
 {
-    if (!edge_exists(r->fires) || r->err->code)
-        return flag;
-    return build_slot(
-        replicate_op(r, "Switch", flag, r->fires, "%s/push", graph_node(r->to, flag.node)->name),
-        1);
-}
-
-/* The worker's sum of a gradient that `node` hands over; its reader sets the variable at the join,
- * and then. */
-static struct step_sum sum_steps(struct replicator *r, const char *name, const struct node *node,
-                                 struct edge gradient, struct edge due)
-{
-    const struct node *variable = replicate_variable_of(r, node);
-    const struct node_output *output = &node->outputs[0];
-    const struct shape *shape =
-        variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
-    bool is_of_rows = *replicate_role(node);
-    if (is_of_rows || !shape_is_known(shape)) {
-        error_set(r->err, ERR_DATA,
-                  is_of_rows ? "%s: is a gradient of some rows, of which there is no sum over steps"
-                             : "%s: its shape must be known to be summed over steps",
-                  node_text(node));
-        return (struct step_sum){EDGE_NONE, EDGE_NONE, EDGE_NONE};
+    if (!r->has_intervals || push != steady_push(r))
+        return;
+    vec_each(due, &r->dues) {
+        due->value = (int)push->sent.n;
+        replicate_send(r, push, replicate_due_to_push(r, due->due), "first", NULL);
     }
-    struct step_sum sum = {.variable = replicate_local(r, name, output->type, shape)};
-    struct edge total = replicate_op(r, "Add", sum.variable, gradient, "%s/Add", name);
-    struct edge steered = replicate_op(r, "Switch", total, due, "%s/Switch", name);
-    sum.full = (struct edge){steered.node, 1};
-    struct edge zeros = replicate_op(r, "ZerosLike", sum.full, EDGE_NONE, "%s/ZerosLike", name);
-    sum.rest = replicate_op(r, "Merge", steered, zeros, "%s/Merge", name);
-    return sum;
-}
-
-/* The shapes of rows may differ from step to step. */
-static struct edge assign_rows(struct replicator *r, const char *name, struct edge variable,
-                               struct edge value)
-{
-    const struct edge inputs[] = {variable, value};
-    const struct attr attr = {"validate_shape", attr_bool(false)};
-    return replicate_node(r, "Assign", inputs, 2, &attr, 1, "%s", name);
-}
-
-/* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
-static struct edge keep_rows(struct replicator *r, const char *name, const struct node_output *rows,
-                             struct edge value)
-{
-    const struct shape none = shape_matrix(0, rows->shape.dims[1]);
-    const struct shape any = shape_matrix(-1, rows->shape.dims[1]);
-    struct edge kept = replicate_local(r, name, rows->type, &any);
-    struct edge empty = replicate_zeros(r, name, rows->type, &none);
-    struct edge inputs[] = {replicate_number(r, INT32, 0, "%s/axis", name), kept, value};
-    struct edge all = replicate_node(r, "Concat", inputs, 3, NULL, 0, "%s/all", name);
-    struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
-    struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
-    struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);
-    replicate_also(r, &r->joined, assign_rows(r, replicate_text(r, name, "join"), kept, empty));
-    replicate_also(r, &r->ends, assign_rows(r, replicate_text(r, name, "end"), kept, rest));
-    return build_slot(steered, 1);
-}
-
-static struct edge pushed_whole(struct replicator *r, const struct push *push,
-                                const struct pushed_value *value)
-{
-    const struct node *node = graph_node(r->from, value->edge.node);
-    struct edge crossing = replicate_crossing(r, value->edge);
-    if (!edge_exists(r->fires))
-        return crossing;
-    if (value->as == PUSHED_FACTOR) {
-        /* The right factor is divided for the mean over steps, too. */
-        const struct node_output *rows = &node->outputs[value->edge.slot];
-        bool right = !strcmp(value->reduction, "mean_rows");
-        const char *name =
-            replicate_text(r, push->variable, right ? "gradient/right/rows" : "gradient/left/rows");
-        struct edge all = keep_rows(r, name, rows, crossing);
-        if (!right || r->options->mode == REPLICATE_DOWNPOUR)
-            return all;
-        struct edge k = replicate_number(r, rows->type, r->steps, "%s/steps", name);
-        return replicate_op(r, "Div", all, k, "%s/mean", name);
-    }
-    if (has(r, node->id, FACT_MARKED)) {
-        /* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
-        const char *name = replicate_text(r, node->name, "sum");
-        struct step_sum sum = sum_steps(r, name, node, crossing, r->fires);
-        if (r->err->code)
-            return EDGE_NONE;
-        const struct node_output *output = &graph_node(r->to, sum.variable.node)->outputs[0];
-        replicate_assign(r, &r->joined, sum.variable,
-                         replicate_zeros(r, name, output->type, &output->shape), "%s/join", name);
-        replicate_assign(r, &r->ends, sum.variable, sum.rest, "%s/Assign", name);
-        if (r->options->mode == REPLICATE_DOWNPOUR)
-            return sum.full;
-        struct edge k = replicate_number(r, output->type, r->steps, "%s/steps", name);
-        return replicate_op(r, "Div", sum.full, k, "%s/mean", name);
-    }
-    return build_slot(replicate_op(r, "Switch", crossing, r->fires, "%s/push", node->name), 1);
-}
-
-/* The part of a gradient that is pushed if the clock's pushes are those of `node`. */
-static struct edge hold(struct replicator *r, const struct push *push, const struct node *node,
-                        struct edge gradient)
-{
-    const char *name = replicate_text(r, node->name, "held");
-    if (!is_held(r, push) || r->err->code)
-        return gradient;
-    struct step_sum sum = sum_steps(r, name, node, gradient, find_due(r, push->steps)->due);
-    if (r->err->code)
-        return EDGE_NONE;
-    struct edge marked = {node->id, 0};
-    vec_push_in(&r->arena, &r->states, ((struct own_state){marked, sum.variable, sum.rest}));
-    replicate_assign(r, &r->held, sum.variable, sum.rest, "%s/Assign", name);
-    return sum.full;
-}
-
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct pushed_value *value)
-{
-    if (value->as == PUSHED_DUE)
-        return replicate_due_to_push(r, value->edge);
-    if (value->as == PUSHED_FIRST || value->as == PUSHED_CODING)
-        return replicate_push_first(r, value);
-    struct edge whole = pushed_whole(r, push, value);
-    if (!replicate_is_steady(r, push))
-        whole = hold(r, push, graph_node(r->from, value->edge.node), whole);
-    return value->as == PUSHED_CODE ? replicate_push_code(r, value->edge, whole) : whole;
 }
 
 /* The clock waits for all that is staged, and nothing is let go before it has answered. */
@@ -405,7 +279,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push)
     struct edge members = {r->round, 1};
     if (!is_held(r, push) || r->err->code)
         return members;
-    struct edge due = {steady_push(r)->take, find_due(r, push->steps)->value};
+    struct edge due = {steady_push(r)->take, replicate_find_due(r, push->steps)->value};
     return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,
                                           "%s/take/members", push->variable),
                       1);

@@ -32,32 +32,56 @@ enum node_fact {
     FACT_FIRST = 1 << 13     /* gives a variable its initial value, by the entry init */
 };
 
-/* A value that crosses: a pushed edge, its code, or one of the factors of it; or whether the push
- * has gradients of some interval. */
-enum pushed_as {
-    PUSHED_WHOLE,
-    PUSHED_FACTOR,
-    PUSHED_CODE,
-    PUSHED_FIRST,  /* behind a code: the gradient, in the updates in which that is none yet, */
-    PUSHED_CODING, /* and whether it is one */
-    PUSHED_DUE
+/* Some rows of a gradient, in the result: what the worker makes, and the sum of all workers'. */
+struct gradient_piece {
+    struct edge made;
+    int64_t first_row;
+    struct edge sum;
 };
 
-struct pushed_value {
-    struct edge edge; /* of the source; PUSHED_DUE: of the result */
+/* A value that updates take of workers: a gradient, or what is fed. What is to become of it is
+ * planned before anything is built. */
+struct exchange {
+    struct edge edge;      /* of the source */
+    const char *reduction; /* how workers' values become one: mean, mean_rows, rows, first */
+    enum replicate_crossing crossing;
+    bool is_delayed; /* what crosses among workers is the step before's */
+    double known_ns; /* when a step knows it at the earliest; its place in the source's order: */
+    int place;
+    const struct node *product;   /* of the source, that makes it of factors; NULL: none does */
+    struct edge factors[2];       /* of the result: all workers' */
+    struct coded_gradient *coded; /* NULL: not in code, or not yet */
+    VEC(struct gradient_piece) pieces; /* in the order of rows */
+    struct edge kept;                  /* the variable that keeps the step before's */
+    struct edge distinct; /* of rows, or their numbers, with none twice, of the result */
+    int first;            /* of a push: which of its values is the first of it */
+    struct edge got;      /* of the result: what updates take */
+};
+typedef VEC(struct exchange *) exchange_list;
+
+/* A value that a push sends, of the result, as its take has it. */
+struct sent_value {
+    struct edge edge;
     const char *reduction;
-    enum pushed_as as;
+    struct node_output taken;
 };
 
-/* A push: the gradients of one variable. */
+/* A push: the gradients of one variable, with what its updates need besides. */
 struct push {
     const char *variable;
-    VEC(struct edge) edges; /* of the source */
-    VEC(struct pushed_value) values;
-    size_t first_product, n_products; /* of the replicator's */
-    int steps;                        /* from one push to the next */
-    struct edge token;                /* of the result */
-    int take;                         /* node of the result */
+    exchange_list exchanges;
+    VEC(struct sent_value) sent;
+    int steps;         /* from one push to the next */
+    struct edge token; /* of the result */
+    int take;          /* node of the result */
+};
+
+/* By which gradients of n workers cross, and, of shards, variables come back: pushes, or sums and
+ * rows among workers; and the share of workers that push while others read. */
+struct exchange_ways {
+    int n;
+    struct cost_way sent, read, served_sums, served_rows;
+    double pushers_beside;
 };
 
 /* Pushes that have gradients of an interval. */
@@ -67,10 +91,11 @@ struct due {
     int value;       /* that tells the update, of the steady push */
 };
 
-/* A variable of a worker's own that is in checkpoints, of the result, with the gradient of the
- * source that it comes of, and what a push leaves in it, whether it counts or not, or EDGE_NONE. */
+/* A variable of a worker's own that is in checkpoints, of the result, with the gradient that it
+ * comes of, and what a push leaves in it, whether it counts or not, or EDGE_NONE. */
 struct own_state {
-    struct edge gradient, variable, next;
+    const struct exchange *of;
+    struct edge variable, next;
 };
 
 /* A worker's own copy of a variable. */
@@ -79,99 +104,12 @@ struct local_copy {
     struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
 
-/* The consumer of what all workers' values were reduced to. */
-enum reduced_for {
-    FOR_UPDATES,
-    FOR_INITIAL,
-    FOR_PRODUCTS,
-    FOR_CODES,
-    FOR_MEANS,
-    FOR_MEMBERS,
-    FOR_WARM_UP,
-    FOR_DELAYED,
-    FOR_PIECES
-};
-
-struct reduced_value {
-    struct edge edge;  /* of the source */
-    struct edge value; /* of the result */
-    enum reduced_for use;
-    const char *reduction;
-    int next; /* of the same edge; 0: there is none */
-};
-
-/* A gradient that each worker makes of all workers' factors. */
-struct gradient_product {
-    struct edge gradient;    /* of the source: the product of left, transposed, and right */
-    struct edge left, right; /* of the source */
-    const struct node *node; /* the worker's own product, of the source */
-    int first;               /* of a push: which of its values is the left one */
-};
-
-/* A coded gradient in the result: the value, what its codes have lost, of which its own begins with
- * group `first`, and the code. */
-struct code_edges {
-    struct edge value, residual, first, code;
-};
-
-/* A gradient that crosses in few bits. */
-struct coded_gradient {
-    struct edge gradient;  /* of the source */
-    struct code_edges own; /* the worker's gradient */
-    bool is_shared_out;    /* each worker adds its part of what all have, and codes the mean: */
-    struct code_edges mean;
-    int64_t groups;
-    struct shape shape;
-    struct attr attrs[5];      /* of the code */
-    bool is_taken;             /* what came of all is there */
-    struct edge pushed, first; /* to shards: the code, or nothing; nothing, or the gradient */
-};
-
-/* A value of an AllReduce in the making. */
-struct bucket_value {
-    struct edge edge;  /* of the source */
-    struct edge value; /* of the result: the worker's */
-    const char *reduction;
-    enum reduced_for use;
-};
-
-struct bucket {
-    VEC(struct bucket_value) values;
-    int64_t bytes;
-    int priority; /* of the most urgent; 0: of none */
-};
-
-/* A gradient that is exchanged in the next step, and the variable that keeps it until then. */
-struct delayed_gradient {
-    struct edge gradient; /* of the source */
-    struct edge kept;     /* of the result */
-};
-
-/* Facts that are found by an edge of the source. */
-enum by_edge {
-    BY_PUSHED, /* the push that it goes with; if it crosses as it is */
-    BY_WHOLE,
-    BY_SLOT, /* that, and which of its values it is */
-    BY_LEFT,
-    BY_RIGHT, /* whether it is exchanged as a factor */
-    BY_CODED,
-    BY_REDUCED, /* places in those lists */
-    BY_ROWS,    /* node of the result: rows, or their numbers, with none twice */
-    N_BY_EDGE
-};
-
-/* Some rows of a gradient, in the result: what the worker makes, and the sum of all workers'. */
-struct gradient_piece {
-    struct edge gradient; /* of the source */
-    struct edge made;
-    int64_t first_row;
-    struct edge sum;
-};
-
-struct towers; /* pass/replicate/replicate_tower.h */
+struct towers;  /* pass/replicate/replicate_tower.h */
+struct buckets; /* pass/replicate/replicate_reduce.h */
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
+    const char *mode;          /* of those that are compared; NULL: it is the only one */
     const struct entry *entry; /* that trains */
     struct graph *to;
     int *order;
@@ -184,7 +122,10 @@ struct replicator {
     const char **update_names;
     VEC(struct push) pushes;
     struct map push_at; /* by variable */
-    struct edge_map by_edge[N_BY_EDGE];
+    exchange_list exchanges;
+    struct edge_map exchange_at;  /* by edge of the source: place in that list */
+    exchange_list planned;        /* in the order in which they cross */
+    struct replicate_total total; /* of what they cost */
     VEC(int) todo;
     VEC(int) open; /* nodes of the source whose copies have inputs to be closed */
     int join, leave, round, version, done; /* nodes of `to` */
@@ -197,40 +138,25 @@ struct replicator {
     node_list held;             /* nodes that come after the answer to a push */
     VEC(struct own_state) states;
     VEC(struct local_copy) locals;
-    VEC(struct reduced_value) reduced;
-    VEC(struct gradient_product) products;
-    VEC(struct coded_gradient) coded;
-    struct edge coding;  /* whether gradients cross in code by now; EDGE_NONE: always */
-    struct edge updates; /* the count that this goes by */
-    int merged;          /* a node that comes after this */
-    VEC(struct delayed_gradient) delayed;
-    int computed; /* a node that comes after what the step computes of variables */
-    VEC(struct gradient_piece) pieces;        /* by gradient, in the order of rows */
-    enum schedule_kind schedule;              /* by which whole gradients are summed */
-    struct cost_rates rates;                  /* of a worker's CPU */
-    struct cost_way *way;                     /* by which gradients cross; NULL: not found yet; */
-    struct cost_way *read_way;                /* and what comes from shards */
-    double pushers_beside;                    /* the share that pushes while others read */
-    struct cost_way served_sums, served_rows; /* of what goes by servers */
-    struct edge rank;                         /* of the worker; EDGE_NONE: nobody wants it */
-    node_list exchanges;                      /* nodes that reduce what updates need */
-    node_list joined;                         /* nodes that the entry join runs besides */
-    node_list ends;                           /* nodes that a step ends with */
-    node_list inits;                          /* nodes that the entry init runs besides */
-    struct towers *towers;                    /* of in-graph replication; NULL: it is another */
+    struct edge coding;          /* whether gradients cross in code by now; EDGE_NONE: always */
+    struct edge updates;         /* the count that this goes by */
+    int merged;                  /* a node that comes after this */
+    struct edge rank;            /* of the worker; EDGE_NONE: nobody wants it */
+    int computed;                /* a node that comes after what the step computes of variables */
+    node_list reducers;          /* nodes that reduce what updates need; */
+    int reduced;                 /* a node that comes after them */
+    int initial;                 /* the one that reduces initial values, and, by edge of */
+    struct edge_map initial_at;  /* the source, which output of it has one */
+    enum schedule_kind schedule; /* by which whole gradients are summed */
+    struct cost_rates rates;     /* of a worker's CPU */
+    struct exchange_ways ways;
+    node_list joined;      /* nodes that the entry join runs besides */
+    node_list ends;        /* nodes that a step ends with */
+    node_list inits;       /* nodes that the entry init runs besides */
+    struct towers *towers; /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
 };
-
-static inline int replicate_at(const struct replicator *r, enum by_edge by, struct edge edge)
-{
-    return edge_map_get(&r->by_edge[by], edge);
-}
-
-static inline bool replicate_is_pushed(const struct replicator *r, struct edge edge)
-{
-    return replicate_at(r, BY_PUSHED, edge) >= 0;
-}
 
 static inline bool has(const struct replicator *r, int node, unsigned facts)
 {
@@ -243,124 +169,75 @@ static inline bool replicate_pushes(const struct replicator *r)
     return r->options->mode != REPLICATE_ALLREDUCE;
 }
 
+/* ---- techniques ----
+ *
+ * A technique is a way in which one gradient crosses: a row of replicate_plan.c's table, by enum
+ * replicate_crossing. What it makes of the workers' values becomes the exchange's `got`. */
+struct technique {
+    const char *name; /* as --explain has it */
+    /* NULL, or why the value cannot cross so; and what that costs. NULL both: it always can. */
+    const char *(*refuse)(const struct replicator *r, struct exchange *x);
+    struct replicate_way (*price)(const struct replicator *r, const struct exchange *x);
+    /* To shards: what a worker sends with the push, what the shard makes of what it took, and, once
+     * it is known whether the push counts, what the worker keeps. NULL: nothing. */
+    void (*push)(struct replicator *r, struct push *push, struct exchange *x);
+    void (*take)(struct replicator *r, const struct push *push, struct exchange *x);
+    void (*pushed)(struct replicator *r, struct exchange *x, struct edge counts);
+    /* Among workers: puts what is exchanged into buckets; and, when all has come, makes of it what
+     * updates take. NULL: nothing. */
+    void (*reduce)(struct replicator *r, struct buckets *b, struct exchange *x);
+    void (*reduced)(struct replicator *r, struct exchange *x);
+};
+extern const struct technique replicate_whole, replicate_factors, replicate_code;
+const struct technique *replicate_technique(const struct exchange *x);
+
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
+/* The exchange of an edge of the source; NULL: no update takes it of workers. */
+struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
 /* Checks that nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
-/* Returns whether it is the gradient of a variable of which each worker has a part: that part's,
- * which crosses nowhere. */
-bool replicate_is_of_part(const struct replicator *r, struct edge edge);
 /* A Gather or a Cast of a variable, which has less than there is; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
+/* Fills r->priority, for the entry that was found. */
+void replicate_find_priorities(struct replicator *r);
 
-/* replicate_copy.c: copies of nodes, with mapped inputs. */
-struct edge replicate_update_edge(struct replicator *r, struct edge edge); /* in the update */
-int replicate_copy_before(struct replicator *r); /* what does not come after updates */
-int replicate_copy_update(struct replicator *r);
-int replicate_copy_after(struct replicator *r);
-void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
-void replicate_close(struct replicator *r);                         /* back edges */
-
-/* The role that a node has in handing over a row-wise gradient; "": it hands over a whole one, or
- * none. */
-#define ROLE_INDICES "indices"
-#define ROLE_VALUES "values"
-static inline const char *replicate_role(const struct node *node)
-{
-    const struct attr_value *role = node_attr(node, "_gradient_role");
-    return role ? role->s : "";
-}
-
-/* replicate_rows.c: sums rows that a gradient has more than once; and what then is to cross of a
- * worker's edge, which is any edge of the source. */
-int replicate_sum_rows(struct replicator *r);
-struct edge replicate_crossing(struct replicator *r, struct edge edge);
-
-/* replicate_allreduce.c: the whole of it. */
-int replicate_allreduce(struct replicator *r);
-
-/* replicate_reduced.c: how values of several workers become one, "mean" and the like; and what a
- * node then gets of an edge. */
-const char *replicate_reduction(const struct node *node, enum dtype type);
-struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
-void replicate_note_reduced(struct replicator *r, struct reduced_value reduced);
-/* The reduced value for that use; or EDGE_NONE. */
-struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
-                                   enum reduced_for use, const char *reduction);
-/* Returns whether it gives a variable its initial value, or takes a worker's part of one. */
-bool replicate_is_initializer(const struct replicator *r, const struct node *node);
-
-/* replicate_choice.c: how what is pushed is to cross; whoever wants to is told. */
-enum crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE };
-enum crossing replicate_choose(struct replicator *r, struct edge gradient,
-                               struct gradient_product *product);
-/* Tells of a gradient that does not cross. */
-void replicate_explain_part(struct replicator *r, struct edge gradient);
-
-/* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
- * costs. `n` workers exchange as `way` says. */
-const char *replicate_find_product(const struct replicator *r, struct edge edge,
-                                   struct gradient_product *product);
-struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
-                                           const struct gradient_product *product);
-/* The product of all workers' factors, in the result, with the variable or, NULL, of the worker. */
-struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
-                                  const struct edge factors[2], const char *variable);
+/* replicate_plan.c: finds all that is exchanged, and how each is to cross; whoever wants to is
+ * told. */
+int replicate_plan(struct replicator *r);
+int replicate_find_rates(struct replicator *r); /* how fast a worker's CPU is, as was measured */
+double replicate_elements(const struct replicator *r, struct edge edge);
+double replicate_bytes(const struct replicator *r, struct edge edge); /* as they cross */
+/* The time of a node on a core of its own; in which all workers compute at once what takes each so
+ * long on one; and in which shards do, each its part. */
+double replicate_node_ns(const struct replicator *r, const struct node *node);
+double replicate_workers_ns(const struct replicator *r, double ns);
+double replicate_shards_ns(const struct replicator *r, double ns);
+/* Rows, or a code, of so many bytes, which each worker has for all others. */
+struct replicate_way replicate_gather_way(const struct replicator *r, double bytes);
 
 /* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
  * many these are. */
 int replicate_choose_schedule(struct replicator *r);
 int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
 
-/* Adds the node that reduces the bucket's values as one; the bucket is empty then. */
-void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
-int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
+/* replicate_copy.c: copies of nodes, with mapped inputs. */
+int replicate_copy_before(struct replicator *r); /* what does not come after updates */
+int replicate_copy_update(struct replicator *r);
+int replicate_copy_after(struct replicator *r);
+void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
+void replicate_close(struct replicator *r);                         /* back edges */
 
-/* replicate_delay.c: exchanges of what the step before has computed. Begins it, if asked to. */
-void replicate_begin_delay(struct replicator *r);
-bool replicate_is_delayed(const struct replicator *r, struct edge edge);
-/* The value that the worker exchanges for a pushed edge: its own, or that of the step before. */
-struct edge replicate_exchanged(struct replicator *r, struct edge edge);
-/* The exchanged value for updates, which wait for what the step reads. */
-struct edge replicate_settled(struct replicator *r, struct edge value);
-void replicate_end_delay(struct replicator *r);
+/* replicate_rows.c: sums rows that gradients have more than once; and what then is to cross. */
+int replicate_sum_rows(struct replicator *r);
+struct edge replicate_crossing(struct replicator *r, const struct exchange *x);
+
+/* replicate_allreduce.c: the whole of it; what a node gets of an edge then. */
+int replicate_allreduce(struct replicator *r);
+struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
 
 /* replicate_tower.c: all of in-graph replication, but for names. */
 int replicate_towers(struct replicator *r);
-
-/* replicate_priority.c: fills r->priority, for the entry that was found. */
-void replicate_find_priorities(struct replicator *r);
-/* The priority of the variable of that name. */
-int replicate_priority(const struct replicator *r, const char *variable);
-
-/* replicate_cost.c: bytes that cross, and what those who exchange them compute. */
-double replicate_elements(const struct replicator *r, struct edge edge);
-/* The bytes of the value as it crosses. */
-double replicate_bytes(const struct replicator *r, struct edge edge);
-int replicate_shards(const struct replicator *r); /* how many there are */
-
-/* Finds how fast a worker's CPU is, by what was measured of the graph. */
-int replicate_find_rates(struct replicator *r);
-/* The time of a node on a core of its own. */
-double replicate_node_ns(const struct replicator *r, const struct node *node);
-/* The time in which all workers compute at once what takes each so long on a core of its own; and
- * in which shards do, each its part. */
-double replicate_workers_ns(const struct replicator *r, double ns);
-double replicate_shards_ns(const struct replicator *r, double ns);
-/* Rows, or a code, of so many bytes, which each of n workers has for all others. */
-struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
-                                          double bytes);
-
-/* ---- large gradients of products in pieces, for all-reduce: replicate_pieces.c ---- */
-
-/* Returns whether a gradient that crosses whole does so some rows at a time. */
-bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient);
-
-/* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */
-int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int priority);
-
-/* Adds the updates by these pieces in place of the node, if that is an update by one. */
-bool replicate_copy_pieces(struct replicator *r, const struct node *node);
 
 #endif

@@ -16,20 +16,22 @@ int replicate_end_update(struct replicator *r);
  * is not asked any more after `set`. */
 int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
 
-/* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
-int replicate_list_pushed(struct replicator *r);
-int replicate_add_taken(struct replicator *r, const struct push *push);
-/* Pushes a value as a code. Returns what crosses of it; what goes with a code that gradients are
- * only after some updates; and what the worker keeps of the loss, when it is known whether the push
- * counts. */
-struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
-struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value);
-const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
-int replicate_keep_lost_pushes(struct replicator *r, struct edge counted);
-
-/* replicate_code.c: the code of a value. */
-struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
-                               const char *name, const struct code_edges *coding);
+/* replicate_push.c: techniques' way to push the gradient as it is, and to take it. */
+void replicate_push_whole(struct replicator *r, struct push *push, struct exchange *x);
+void replicate_take_whole(struct replicator *r, const struct push *push, struct exchange *x);
+/* The value that is pushed, summed over steps where these have one push. */
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct exchange *x);
+/* Adds a value to what the push sends; `taken`: as its take has it, NULL: as the value is. The
+ * second of the gradient's factor, which is of the source. */
+void replicate_send(struct replicator *r, struct push *push, struct edge value,
+                    const char *reduction, const struct node_output *taken);
+void replicate_send_factor(struct replicator *r, struct push *push, struct edge factor,
+                           bool is_right);
+/* The edge by which a push tells the update where it is pushed at all. */
+struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
+/* Checks, once it is planned how gradients cross, that there are the sums over steps. */
+int replicate_check_sums(struct replicator *r);
 
 /* replicate_state.c: a worker that is killed finds its own again. What the clock is told of the
  * worker's journal when it joins; EDGE_NONE: it has none, as no state is its own, or as a group's
@@ -54,13 +56,11 @@ int replicate_steps_of(const struct replicator *r, struct edge gradient);
 bool replicate_is_steady(const struct replicator *r, const struct push *push);
 /* Behind the clock's join: which pushes have what; and what tells the update. */
 int replicate_add_dues(struct replicator *r);
-/* The edge by which a push tells the update where it is pushed at all. */
-struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
 /* Returns whether the number is a multiple of `every`. */
 struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
-/* The value that is pushed for a gradient. */
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct pushed_value *value);
+/* The interval's, NULL: there is none; and what the push sends of all of them, if it is steady. */
+struct due *replicate_find_due(struct replicator *r, int steps);
+void replicate_send_dues(struct replicator *r, struct push *push);
 int replicate_end_intervals(struct replicator *r, int push);
 /* The members of a round; dead in a round that has nothing of the push. */
 struct edge replicate_members(struct replicator *r, const struct push *push);

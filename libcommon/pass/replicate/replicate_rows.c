@@ -7,16 +7,15 @@
 
 #include "pass/replicate/replicate_private.h"
 
-/* The i-th of the push's edges that has that role; EDGE_NONE: there are not so many. */
-static struct edge with_role(const struct replicator *r, const struct push *push, const char *role,
-                             int i)
+/* The i-th that the push has of that role; NULL: there are not so many. */
+static struct exchange *with_role(const struct replicator *r, const struct push *push,
+                                  const char *role, int i)
 {
-    for (size_t k = 0; k < push->edges.n; k++) {
-        struct edge edge = push->edges.items[k];
-        if (!strcmp(replicate_role(graph_node(r->from, edge.node)), role) && i-- == 0)
-            return edge;
+    vec_each(x, &push->exchanges) {
+        if (!strcmp(replicate_role(graph_node(r->from, (*x)->edge.node)), role) && i-- == 0)
+            return *x;
     }
-    return EDGE_NONE;
+    return NULL;
 }
 
 /* Returns whether the numbers are known to be different. */
@@ -30,33 +29,31 @@ static bool is_distinct(const struct replicator *r, struct edge numbers)
     return node_rows(node) == ROWS_DISTINCT && numbers.slot == 0;
 }
 
-static void sum(struct replicator *r, struct edge numbers, struct edge values)
+static void sum(struct replicator *r, struct exchange *numbers, struct exchange *values)
 {
-    const char *name = graph_node(r->from, values.node)->name;
+    const char *name = replicate_edge_name(r, values->edge);
     struct edge distinct =
-        replicate_op(r, "Unique", replicate_edge(r, numbers), EDGE_NONE, "%s/distinct", name);
+        replicate_op(r, "Unique", replicate_edge(r, numbers->edge), EDGE_NONE, "%s/distinct", name);
     struct edge size = replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
-    const struct edge inputs[] = {replicate_edge(r, values), build_slot(distinct, 1), size};
-    struct edge sums = replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
-    edge_map_add(&r->by_edge[BY_ROWS], numbers, distinct.node);
-    edge_map_add(&r->by_edge[BY_ROWS], values, sums.node);
+    const struct edge inputs[] = {replicate_edge(r, values->edge), build_slot(distinct, 1), size};
+    numbers->distinct = distinct;
+    values->distinct = replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
 }
 
 int replicate_sum_rows(struct replicator *r)
 {
     vec_each(push, &r->pushes) {
-        for (size_t k = 0; k < push->edges.n && !r->err->code; k++) {
-            struct edge numbers = with_role(r, push, ROLE_INDICES, (int)k);
-            struct edge values = with_role(r, push, ROLE_VALUES, (int)k);
-            if (edge_exists(numbers) && edge_exists(values) && !is_distinct(r, numbers))
+        for (size_t k = 0; k < push->exchanges.n; k++) {
+            struct exchange *numbers = with_role(r, push, ROLE_INDICES, (int)k);
+            struct exchange *values = with_role(r, push, ROLE_VALUES, (int)k);
+            if (numbers && values && !is_distinct(r, numbers->edge))
                 sum(r, numbers, values);
         }
     }
     return r->err->code;
 }
 
-struct edge replicate_crossing(struct replicator *r, struct edge edge)
+struct edge replicate_crossing(struct replicator *r, const struct exchange *x)
 {
-    int sum = replicate_at(r, BY_ROWS, edge);
-    return sum < 0 ? replicate_edge(r, edge) : (struct edge){sum, 0};
+    return edge_exists(x->distinct) ? x->distinct : replicate_edge(r, x->edge);
 }

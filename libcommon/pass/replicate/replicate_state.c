@@ -20,9 +20,8 @@
 struct edge replicate_journal_heads(struct replicator *r)
 {
     bool found = r->has_intervals;
-    for (size_t i = 0; i < r->pushes.n && !found; i++)
-        for (size_t k = 0; k < r->pushes.items[i].values.n && !found; k++)
-            found = r->pushes.items[i].values.items[k].as == PUSHED_CODE;
+    vec_each(x, &r->planned)
+        found |= (*x)->crossing == CROSSES_IN_CODE;
     if (!found || r->options->replica_tasks > 1)
         return EDGE_NONE;
     return replicate_op(r, "JournalHeads", EDGE_NONE, EDGE_NONE, "journal/heads");
@@ -75,8 +74,7 @@ int replicate_write_journal(struct replicator *r, int push)
         replicate_also(r, &written, node);
         if (!is_known)
             replicate_also(r, &written,
-                           write_after(r, state, "JournalAdd", "added",
-                                       replicate_find_coded(r, state->gradient)->own.value,
+                           write_after(r, state, "JournalAdd", "added", state->of->coded->own.value,
                                        node.node));
     }
     /* A gradient that is not coded in this step adds nothing: it is dead. */
@@ -146,8 +144,7 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     if (!edge_exists(open) || edge_exists(state->next) || r->err->code)
         return;
     const char *name = replicate_text(r, name_of(r, state), "again");
-    const struct coded_gradient *coded = replicate_find_coded(r, state->gradient);
-    struct code_edges again = coded->own;
+    struct code_edges again = state->of->coded->own;
     struct edge lost =
         replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
     /* -0: what is added to it stays what it is, to the bit. */
@@ -159,9 +156,9 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     again.value = build_slot(steered, 1);
     if (r->err->code)
         return;
-    again.code = replicate_quantize(r, coded, replicate_text(r, name, "code"), &again);
+    again.code = replicate_quantize(r, state->of, replicate_text(r, name, "code"), &again);
     replicate_wait(r, again.code, set);
-    replicate_also(r, &r->joined, replicate_keep(r, coded, &again, "again"));
+    replicate_also(r, &r->joined, replicate_keep(r, state->of, &again, "again"));
 }
 
 /* ---- what shards keep of it ---- */
@@ -176,7 +173,7 @@ static struct edge add_beside(struct replicator *r, const struct own_state *stat
         attrs[1 + i] = spec.attrs[i];
     spec.attrs = attrs;
     spec.n_attrs++;
-    const char *beside = replicate_gradient_of(graph_node(r->from, state->gradient.node));
+    const char *beside = replicate_gradient_of(graph_node(r->from, state->of->edge.node));
     return replicate_add(r, replicate_beside(r, beside, spec), "%s/%s", name, suffix);
 }
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is exchanged, and how each of it crosses: whole, in code, or as factors, where these take
+ * less time. With all-reduce a worker sends 2 (n - 1) / n of a gradient, and n - 1 times what is
+ * small, and the rows that it has of a table; to shards all of it, as often as it pushes, and
+ * shards share in what there is to do. Shards that only add are sent a gradient, and rows, once,
+ * and send each worker the sum, or the others' rows, at the same time.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collective/schedule.h"
+#include "graph/worker_attr.h"
+#include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
+
+static const struct technique *const techniques[] = {
+    [CROSSES_WHOLE] = &replicate_whole,
+    [CROSSES_BY_FACTORS] = &replicate_factors,
+    [CROSSES_IN_CODE] = &replicate_code,
+};
+
+const struct technique *replicate_technique(const struct exchange *x)
+{
+    return techniques[x->crossing];
+}
+
+/* ---- bytes, and time that those who exchange them compute ---- */
+
+double replicate_elements(const struct replicator *r, struct edge edge)
+{
+    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
+    double n = 1;
+    for (int i = 0; i < shape->rank; i++)
+        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
+    return n;
+}
+
+double replicate_bytes(const struct replicator *r, struct edge edge)
+{
+    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
+    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
+        type = r->options->wire;
+    return replicate_elements(r, edge) * (double)dtype_bytes(type);
+}
+
+int replicate_find_rates(struct replicator *r)
+{
+    const struct device_name worker = {.job = "worker", .type = "CPU"};
+    const struct device_facts facts =
+        cost_facts(&worker, r->options->cluster, r->options->measured);
+    double *weights = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *weights);
+    const struct cost_sample sample = {.graph = r->from,
+                                       .measured = r->options->measured,
+                                       .weights = weights,
+                                       .assume = r->options->assume,
+                                       .has_untyped = true};
+    if (!cost_weights(r->from, weights, r->err))
+        r->rates = cost_scaled_rates(&sample, "CPU", &facts);
+    return r->err->code;
+}
+
+double replicate_node_ns(const struct replicator *r, const struct node *node)
+{
+    const struct cost_query query = {node, r->from, r->options->assume};
+    double ns;
+    if (costs_find(r->options->measured, node, "CPU", &ns))
+        return ns;
+    return cost_estimate_ns(&query, &r->rates);
+}
+
+static int count_shards(const struct replicator *r)
+{
+    int n = r->options->cluster ? cluster_count(r->options->cluster, SHARD_JOB) : 0;
+    return n > 0 ? n : 1;
+}
+
+int replicate_workers(const struct replicate_options *options)
+{
+    return options->workers   ? options->workers
+           : options->cluster ? cluster_count(options->cluster, "worker")
+                              : 0;
+}
+
+double replicate_workers_ns(const struct replicator *r, double ns)
+{
+    return ns / cost_least_share("worker", replicate_workers(r->options), r->options->cluster);
+}
+
+double replicate_shards_ns(const struct replicator *r, double ns)
+{
+    int n = count_shards(r);
+    return ns / cost_least_share(SHARD_JOB, n, r->options->cluster) / n;
+}
+
+/* ---- ways ---- */
+
+static void find_ways(struct replicator *r)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
+    int shards = count_shards(r);
+    struct exchange_ways *ways = &r->ways;
+    ways->n = n;
+    if (replicate_pushes(r)) {
+        ways->sent = cost_pushes(n, shards, cluster);
+        ways->read = cost_reads(n, shards, cluster);
+        ways->pushers_beside = cost_pushers_beside(n, shards, cluster);
+        return;
+    }
+    ways->sent = cost_exchange("worker", n, cluster);
+    if (!r->options->by_servers)
+        return;
+    ways->served_sums = cost_served(n, shards, 1, cluster);
+    ways->served_rows = cost_served(n, shards, n - 1, cluster);
+    /* A step waits for the slower of the two. */
+    ways->sent.latency = fmax(ways->sent.latency, ways->served_sums.latency);
+}
+
+static struct replicate_way by_way(const struct replicator *r, double bytes, double per_byte)
+{
+    return (struct replicate_way){bytes, r->ways.sent.latency + per_byte * bytes};
+}
+
+struct replicate_way replicate_gather_way(const struct replicator *r, double bytes)
+{
+    int n = r->ways.n;
+    if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
+        return by_way(r, bytes, r->ways.served_rows.per_byte);
+    return by_way(r, bytes * (n - 1), r->ways.sent.per_byte);
+}
+
+/* Without what makes it. */
+static struct replicate_way price_whole(const struct replicator *r, const struct exchange *x)
+{
+    double bytes = replicate_bytes(r, x->edge);
+    bool is_of_rows = *replicate_role(graph_node(r->from, x->edge.node));
+    if (replicate_pushes(r))
+        return by_way(r, bytes / (is_of_rows ? 1 : replicate_steps_of(r, x->edge)),
+                      r->ways.sent.per_byte);
+    if (is_of_rows || bytes <= (double)COLLECTIVE_SMALL_BYTES)
+        return replicate_gather_way(r, bytes);
+    if (r->options->by_servers && r->ways.n > 1)
+        return by_way(r, bytes, r->ways.served_sums.per_byte);
+    const struct cost_sum_query query = {r->schedule, "worker", r->ways.n, r->options->cluster};
+    struct cost_sum sum;
+    struct error ignored = ERROR_INIT; /* then it goes directly */
+    if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
+        return (struct replicate_way){sum.bytes, sum.ns};
+    return by_way(r, bytes * (2.0 * (r->ways.n - 1) / r->ways.n), r->ways.sent.per_byte);
+}
+
+const struct technique replicate_whole = {.name = "gradient",
+                                          .price = price_whole,
+                                          .push = replicate_push_whole,
+                                          .take = replicate_take_whole,
+                                          .reduce = replicate_reduce_whole};
+
+/* The way of the variable, or of the rows that have a gradient, from shards. */
+static struct replicate_way read_of(const struct replicator *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    const struct node *variable = replicate_variable_of(r, node);
+    if (!replicate_pushes(r) || !variable)
+        return (struct replicate_way){0};
+    struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
+    double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
+    return (struct replicate_way){bytes, r->ways.read.per_byte * bytes};
+}
+
+/* ---- the choice ---- */
+
+static enum replicate_crossing cheapest(const struct replicator *r,
+                                        const struct replicate_choice *choice)
+{
+    const struct replicate_way *ways = choice->ways;
+    const char *const *why_not = choice->why_not;
+    bool codes = !why_not[CROSSES_IN_CODE] &&
+                 (!r->options->may_code || ways[CROSSES_IN_CODE].ns < ways[CROSSES_WHOLE].ns);
+    enum replicate_crossing other = codes ? CROSSES_IN_CODE : CROSSES_WHOLE;
+    bool factors =
+        r->options->factors == FACTORS_ALL ||
+        (r->options->factors == FACTORS_AUTO && ways[CROSSES_BY_FACTORS].ns < ways[other].ns);
+    return !why_not[CROSSES_BY_FACTORS] && factors ? CROSSES_BY_FACTORS : other;
+}
+
+static void tell(struct replicator *r, const struct replicate_choice *choice)
+{
+    replicate_total_add(&r->total, choice);
+    if (r->options->explain)
+        r->options->explain(r->options->context, choice);
+}
+
+static void choose(struct replicator *r, struct exchange *x)
+{
+    const struct node *node = graph_node(r->from, x->edge.node);
+    const struct node *variable = replicate_variable_of(r, node);
+    const char *name = replicate_gradient_of(node);
+    const struct attr_value *whole = variable ? node_attr(variable, WORKER_PART_SHAPE) : NULL;
+    struct replicate_choice choice = {.variable = name ? name : node->name,
+                                      .shape = node->outputs[x->edge.slot].shape,
+                                      .mode = r->mode};
+    if (whole) {
+        x->crossing = CROSSES_NOT;
+        choice.shape = *whole->shape;
+        choice.is_part = true;
+        choice.sent = "nothing";
+        for (int i = CROSSES_BY_FACTORS; i <= CROSSES_IN_CODE; i++)
+            choice.why_not[i] = "each worker has a part of it";
+        tell(r, &choice);
+        return;
+    }
+    choice.latency = r->ways.sent.latency;
+    choice.read = read_of(r, x->edge);
+    for (int i = CROSSES_WHOLE; i <= CROSSES_IN_CODE; i++) {
+        struct replicate_way *way = &choice.ways[i];
+        choice.why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
+        if (choice.why_not[i])
+            continue;
+        *way = techniques[i]->price(r, x);
+        /* Values that are pushed while others still read take no time of their own. */
+        way->ns -= cost_beside_reads(r->ways.pushers_beside, r->ways.sent.per_byte * way->bytes,
+                                     choice.read.ns);
+    }
+    if (!choice.why_not[CROSSES_BY_FACTORS]) {
+        /* Each worker computes its own product for the others. */
+        double ns = replicate_workers_ns(r, replicate_node_ns(r, x->product));
+        choice.ways[CROSSES_WHOLE].ns += ns;
+        choice.ways[CROSSES_IN_CODE].ns += ns;
+    }
+    x->crossing = cheapest(r, &choice);
+    choice.sent = techniques[x->crossing]->name;
+    choice.taken = choice.ways[x->crossing];
+    tell(r, &choice);
+}
+
+/* ---- what becomes known when ----
+ *
+ * In which order a step comes to know what is exchanged: by the time of what each depends on, as if
+ * nothing waited for a processor. The order of nodes in the graph says less: with the gradient of
+ * the first layer, which needs all of back-propagation, those of others may come after it. */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct exchange *x = *(struct exchange *const *)a, *y = *(struct exchange *const *)b;
+    return x->known_ns != y->known_ns ? (x->known_ns > y->known_ns) - (x->known_ns < y->known_ns)
+                                      : x->place - y->place;
+}
+
+static void plan_by_time(struct replicator *r)
+{
+    /* By node: when its values are there at the earliest. */
+    double *times = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *times);
+    graph_each_ordered(node, r->from, r->order) {
+        double begin = 0;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            begin = fmax(begin, times[node_dependency(node, k).node]);
+        times[node->id] = begin + replicate_node_ns(r, node);
+        for (int slot = 0; slot < node->n_outputs; slot++) {
+            struct exchange *x = replicate_exchange(r, (struct edge){node->id, slot});
+            if (!x)
+                continue;
+            x->known_ns = times[node->id];
+            x->place = (int)r->planned.n;
+            vec_push_in(&r->arena, &r->planned, x);
+        }
+    }
+    /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
+    vec_each(rows, &r->planned) {
+        const struct node *node = graph_node(r->from, (*rows)->edge.node);
+        const char *variable = replicate_gradient_of(node);
+        for (size_t k = 0; variable && *replicate_role(node) && k < r->planned.n; k++) {
+            const struct exchange *x = r->planned.items[k];
+            const char *other = replicate_gradient_of(graph_node(r->from, x->edge.node));
+            if (other && !strcmp(variable, other))
+                (*rows)->known_ns = fmax((*rows)->known_ns, x->known_ns);
+        }
+    }
+    qsort(r->planned.items, r->planned.n, sizeof *r->planned.items, by_time);
+}
+
+/* Marks, with FACT_AFTER, nodes after a reduction, or after an initializer: they are copied late.
+ */
+static int find_late(struct replicator *r)
+{
+    graph_each_ordered(node, r->from, r->order) {
+        bool late = replicate_is_initializer(r, node);
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            struct edge edge = node_dependency(node, k);
+            const struct exchange *x = k < node->n_inputs ? replicate_exchange(r, edge) : NULL;
+            late |= has(r, edge.node, FACT_AFTER) ||
+                    (has(r, node->id, FACT_UPDATE) && x && x->crossing != CROSSES_NOT);
+        }
+        r->facts[node->id] &= ~(unsigned)FACT_AFTER;
+        r->facts[node->id] |= late ? FACT_AFTER : 0;
+    }
+    return replicate_check_late(r, "an initial value");
+}
+
+int replicate_plan(struct replicator *r)
+{
+    const struct replicate_options *options = r->options;
+    bool pushes = replicate_pushes(r);
+    if (!pushes && (options->accumulate > 1 || options->wire != DTYPE_INVALID))
+        return error_set(
+            r->err, ERR_USAGE, "--%s is for what is pushed to shards; with --mode %s %s",
+            options->accumulate > 1 ? "accumulate" : "compress", replicate_mode_name(options),
+            options->by_servers ? "nothing is" : "there are none");
+    if (options->factors == FACTORS_AUTO && replicate_workers(options) < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "factors=auto depends on the number of workers: give -c or --workers");
+    if (replicate_find(r) || (!pushes && replicate_choose_schedule(r)))
+        return r->err->code;
+    find_ways(r);
+    if (!pushes)
+        plan_by_time(r);
+    vec_each(push, &r->pushes) {
+        for (size_t k = 0; pushes && k < push->exchanges.n; k++)
+            vec_push_in(&r->arena, &r->planned, push->exchanges.items[k]);
+    }
+    vec_each(x, &r->planned)
+        choose(r, *x);
+    return pushes ? replicate_check_sums(r) : find_late(r);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers without shards reduce, some values at a time. Private to libcommon/pass.
+ */
+#ifndef TF_PASS_REPLICATE_REDUCE_H
+#define TF_PASS_REPLICATE_REDUCE_H
+
+#include "pass/replicate/replicate_private.h"
+
+/* A value of an AllReduce in the making, of the result: the worker's, and where what all have is
+ * to be noted. */
+struct bucket_value {
+    struct edge value;
+    const char *reduction;
+    struct edge *got;
+};
+
+struct bucket {
+    VEC(struct bucket_value) values;
+    int64_t bytes;
+    int priority;    /* of the most urgent; 0: of none */
+    bool is_late;    /* it has values of the step before */
+    bool is_initial; /* it has initial values, which are not of a step; */
+    bool is_whole;   /* or gradients of a warm-up, of which nothing is lost */
+};
+
+/* Gradients that cross in code later do so with the rest until then, unless there is a warm-up:
+ * then there are either codes or whole gradients. */
+struct buckets {
+    struct bucket plain, codes, whole;
+    exchange_list coded, late; /* what they have in code; whole, of the step before */
+};
+
+/* Adds a value, which is of the exchange, or NULL; and the node that reduces a bucket's values as
+ * one: the bucket is empty then. */
+void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
+                   struct bucket_value value);
+int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
+/* A technique's way to reduce: the gradient as it is. */
+void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x);
+/* What the worker exchanges: its own value, or that of the step before; what came of the latter is
+ * for updates, which wait for what the step reads. */
+struct edge replicate_exchanged(struct replicator *r, struct exchange *x);
+void replicate_settle(struct replicator *r, struct exchange *x);
+/* Returns whether it gives a variable its initial value, or takes a worker's part of one. */
+bool replicate_is_initializer(const struct replicator *r, const struct node *node);
+
+/* ---- large gradients of products in pieces: replicate_pieces.c ---- */
+
+/* Returns whether a gradient that crosses whole does so some rows at a time. */
+bool replicate_is_in_pieces(const struct replicator *r, const struct exchange *x);
+/* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */
+int replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority);
+/* Adds the updates by these pieces in place of the node, if that is an update by one. */
+bool replicate_copy_pieces(struct replicator *r, const struct node *node);
+
+#endif

@@ -100,6 +100,33 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
     return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
 }
 
+struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
+                                  const struct node_spec *differs, edge_mapper *map, int k)
+{
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    bool is_open = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = map(r, node, node->inputs[i], k);
+        is_open |= !edge_exists(inputs[i]);
+    }
+    struct node *copy = replicate_add_copy(r, node, differs, inputs);
+    for (int i = 0; i < node->n_controls; i++)
+        replicate_wait(r, replicate_out(copy->id),
+                       map(r, node, (struct edge){node->controls[i], CONTROL_SLOT}, k).node);
+    if (is_open)
+        vec_push_in(&r->arena, &r->open, ((struct open_copy){node, map, copy->id, k}));
+    return copy;
+}
+
+void replicate_close(struct replicator *r)
+{
+    vec_each(open, &r->open) {
+        for (int i = 0; i < open->node->n_inputs; i++)
+            graph_node(r->to, open->copy)->inputs[i] =
+                open->map(r, open->node, open->node->inputs[i], open->k);
+    }
+}
+
 int replicate_narrow(struct replicator *r, int id)
 {
     struct node *node = graph_node(r->to, id);

@@ -73,6 +73,15 @@ struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge m
 /* Adds a copy of `node` with the name, device and attributes (NULL: its own) of `differs`. */
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
                                 const struct node_spec *differs, const struct edge *inputs);
+/* What an edge of the source, or a node that `reader` waits for (CONTROL_SLOT), is for the k-th of
+ * its copies; EDGE_NONE: nothing, or nothing yet. */
+typedef struct edge edge_mapper(struct replicator *r, const struct node *reader, struct edge edge,
+                                int k);
+/* Adds the k-th copy, whose inputs and controls are mapped. Inputs that are not there yet, of back
+ * edges, are mapped again in the end. */
+struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
+                                  const struct node_spec *differs, edge_mapper *map, int k);
+void replicate_close(struct replicator *r);
 /* The device that the script asked for, or the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 /* Makes values that cross from that node of `to` do so in 16 bits, if that is asked for. */

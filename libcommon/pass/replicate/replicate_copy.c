@@ -31,21 +31,27 @@ static const char *leader_in_update(void *context, const struct node *leader, in
 
 /* ---- edges ---- */
 
-static struct edge update_edge(struct replicator *r, struct edge edge)
+/* What it waits for is replicate_wait_in_update's. */
+static struct edge in_update(struct replicator *r, const struct node *reader, struct edge edge,
+                             int k)
 {
+    const struct exchange *x = replicate_exchange(r, edge);
+    (void)reader, (void)k;
+    if (edge.slot == CONTROL_SLOT)
+        return EDGE_NONE;
     if (has(r, edge.node, FACT_UPDATE))
         return (struct edge){r->updated[edge.node], edge.slot};
-    const struct exchange *x = replicate_exchange(r, edge);
     return x ? x->got : (struct edge){r->copy[edge.node], edge.slot};
 }
 
-/* ---- copies ---- */
-
-static struct edge input_of(struct replicator *r, const struct node *node, struct edge edge)
+static struct edge outside(struct replicator *r, const struct node *reader, struct edge edge, int k)
 {
-    return r->options->mode == REPLICATE_ALLREDUCE ? replicate_reduced(r, node, edge)
-                                                   : replicate_read(r, node, edge);
+    (void)k;
+    return replicate_pushes(r) ? replicate_read(r, reader, edge)
+                               : replicate_reduced(r, reader, edge);
 }
+
+/* ---- copies ---- */
 
 bool replicate_is_read(const struct replicator *r, const struct node *node)
 {
@@ -55,38 +61,16 @@ bool replicate_is_read(const struct replicator *r, const struct node *node)
 
 void replicate_copy(struct replicator *r, const struct node *node)
 {
-    bool open = false, by_shards = r->options->mode != REPLICATE_ALLREDUCE &&
-                                   has(r, node->id, FACT_SHARD | FACT_INITIAL);
-    struct node_spec spec = {
+    bool by_shards = replicate_pushes(r) && has(r, node->id, FACT_SHARD | FACT_INITIAL);
+    const struct node_spec spec = {
         .name = node->name,
         .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = input_of(r, node, node->inputs[i]);
-        open |= !edge_exists(inputs[i]);
-    }
-    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-    for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(r->to, copy,
-                          replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
-    r->copy[node->id] = copy->id;
-    if (open)
-        vec_push_in(&r->arena, &r->open, node->id);
+    int copy = r->copy[node->id] = replicate_add_mapped(r, node, &spec, outside, 0)->id;
     if (replicate_is_read(r, node) ||
         (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))) {
-        replicate_narrow(r, copy->id);
-        if (r->options->mode != REPLICATE_ALLREDUCE) /* else nobody sends it */
-            replicate_hurry(r, copy->id, r->priority[node->id]);
-    }
-}
-
-void replicate_close(struct replicator *r)
-{
-    for (size_t i = 0; i < r->open.n; i++) {
-        const struct node *node = graph_node(r->from, r->open.items[i]);
-        struct node *copy = graph_node(r->to, r->copy[node->id]);
-        for (int k = 0; k < node->n_inputs; k++)
-            copy->inputs[k] = input_of(r, node, node->inputs[k]);
+        replicate_narrow(r, copy);
+        if (replicate_pushes(r)) /* else nobody sends it */
+            replicate_hurry(r, copy, r->priority[node->id]);
     }
 }
 
@@ -113,14 +97,11 @@ int replicate_copy_update(struct replicator *r)
         struct node_spec spec = {.name = update_name(r, node),
                                  .device = replicate_device(r, node, SHARD_DEVICE)};
         spec.attrs = copy_attrs(&rules, node, 0, 0, &spec.n_attrs);
-        struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-        for (int j = 0; j < node->n_inputs; j++) {
-            inputs[j] = update_edge(r, node->inputs[j]);
-            if (!edge_exists(inputs[j]))
-                return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
-                                 node_text(node), node->op->def->name);
-        }
-        struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+        size_t n_open = r->open.n;
+        struct node *copy = replicate_add_mapped(r, node, &spec, in_update, 0);
+        if (r->open.n > n_open)
+            return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
+                             node_text(node), node->op->def->name);
         if (replicate_wait_in_update(r, node, copy->id))
             return r->err->code;
         bool reads_state = node_has(node, OP_STATEFUL);

@@ -154,10 +154,9 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
 
 /* ---- what is needed besides ---- */
 
-static void keep_update(struct replicator *r, int node)
+static void keep(struct replicator *r, int node)
 {
-    if (has(r, node, FACT_UPDATE) && !has(r, node, FACT_WRITER))
-        push_todo(r, node, FACT_KEPT);
+    r->facts[node] |= has(r, node, FACT_WRITER) ? 0 : FACT_KEPT;
 }
 
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
@@ -295,7 +294,7 @@ int replicate_find(struct replicator *r)
     const struct spread written = {.fact = FACT_WRITTEN, .controls = true};
     graph_each(node, r->from) {
         if (is_stateless_writer(r, node) && !changes_part(r, node))
-            r->facts[node->id] |= FACT_WRITTEN;
+            r->facts[node->id] |= FACT_WRITTEN | FACT_SHARED;
     }
     spread_facts(r->from, r->order, r->facts, written);
     graph_each_ordered(node, r->from, r->order) {
@@ -306,38 +305,23 @@ int replicate_find(struct replicator *r)
         find_update_of(r, node->id, r->variable_of[node->id]);
     }
     /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
-    for (size_t i = 0; i < r->from->entries.n; i++)
-        for (int k = 0; k < r->from->entries.items[i].n_edges; k++)
-            keep_update(r, r->from->entries.items[i].edges[k].node);
-    for (size_t i = 0; i < r->from->aliases.n; i++)
-        keep_update(r, r->from->aliases.items[i].edge.node);
+    vec_each(named, &r->from->entries) {
+        for (int k = 0; k < named->n_edges; k++)
+            keep(r, named->edges[k].node);
+    }
+    vec_each(alias, &r->from->aliases)
+        keep(r, alias->edge.node);
     graph_each(node, r->from) {
-        for (int k = 0; !has(r, node->id, FACT_UPDATE) && k < node->n_inputs + node->n_controls;
-             k++)
-            keep_update(r, node_dependency(node, k).node);
+        if (!has(r, node->id, FACT_UPDATE))
+            keep(r, node->id);
     }
-    while (r->todo.n) {
-        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-            keep_update(r, node_dependency(node, k).node);
-    }
+    const struct spread kept = {FACT_KEPT, FACT_KEPT, FACT_WRITER, .controls = true, .up = true};
+    const struct spread after = {FACT_SHARED, FACT_AFTER, FACT_WRITER, .controls = true};
+    while (spread_facts(r->from, r->order, r->facts, kept)) /* once more where a loop */
+        ;
+    while (spread_facts(r->from, r->order, r->facts, after)) /* brings it round */
+        ;
     bool found = true;
-    while (found) { /* once more where a loop brings it round */
-        found = false;
-        graph_each_ordered(node, r->from, r->order) {
-            if (has(r, node->id, FACT_WRITER) || has(r, node->id, FACT_AFTER))
-                continue;
-            for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-                int from = node_dependency(node, k).node;
-                if (!has(r, from, FACT_AFTER) &&
-                    (!has(r, from, FACT_WRITER) || changes_part(r, graph_node(r->from, from))))
-                    continue;
-                r->facts[node->id] |= FACT_AFTER;
-                found = true;
-            }
-        }
-    }
-    found = true;
     while (found) { /* until no group is joined any more */
         found = false;
         for (size_t i = 0; i < r->from->nodes.n; i++) {

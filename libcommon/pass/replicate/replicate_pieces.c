@@ -113,6 +113,13 @@ static void wait_for_readers(struct replicator *r, const struct exchange *x,
     }
 }
 
+static struct edge in_piece(struct replicator *r, const struct node *reader, struct edge edge,
+                            int k)
+{
+    const struct exchange *x = replicate_exchange(r, edge);
+    return x && x->pieces.n ? x->pieces.items[k].sum : replicate_reduced(r, reader, edge);
+}
+
 bool replicate_copy_pieces(struct replicator *r, const struct node *node)
 {
     int input = node->op->def->descent.gradient;
@@ -126,16 +133,8 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
         struct node_spec spec = {.name = i + 1 == n ? node->name : replicate_name(r, name),
                                  .device = replicate_device(r, node, WORKER_DEVICE)};
         struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
-        struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *inputs);
-        for (int j = 0; j < node->n_inputs; j++)
-            inputs[j] = j == input ? piece->sum : replicate_reduced(r, node, node->inputs[j]);
-        struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-        for (int j = 0; j < node->n_controls; j++)
-            graph_add_control(
-                r->to, copy,
-                replicate_edge(r, (struct edge){node->controls[j], CONTROL_SLOT}).node);
+        struct node *copy = replicate_add_mapped(r, node, &spec, in_piece, i);
         graph_set_attr(r->to, copy, &first, r->err);
-
         if (i)
             graph_add_control(r->to, copy, r->copy[node->id]);
         else

@@ -29,6 +29,7 @@ enum node_fact {
     FACT_CONTROLS = 1 << 10, /* pushes wait for it */
     FACT_WRITTEN = 1 << 11,  /* changes a variable in training, or comes after that */
     FACT_TRAINS = 1 << 12,   /* needs what hands over a gradient */
+    FACT_SHARED = 1 << 14,   /* changes, in training, a variable that workers share */
     FACT_FIRST = 1 << 13     /* gives a variable its initial value, by the entry init */
 };
 
@@ -84,6 +85,13 @@ struct exchange_ways {
     double pushers_beside;
 };
 
+/* A copy some of whose inputs were not there when it was made. */
+struct open_copy {
+    const struct node *node;
+    edge_mapper *map;
+    int copy, k;
+};
+
 /* Pushes that have gradients of an interval. */
 struct due {
     int steps;
@@ -127,7 +135,7 @@ struct replicator {
     exchange_list planned;        /* in the order in which they cross */
     struct replicate_total total; /* of what they cost */
     VEC(int) todo;
-    VEC(int) open; /* nodes of the source whose copies have inputs to be closed */
+    VEC(struct open_copy) open;
     int join, leave, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
     int steps;                  /* from one push to the clock to the next */
@@ -227,7 +235,6 @@ int replicate_copy_before(struct replicator *r); /* what does not come after upd
 int replicate_copy_update(struct replicator *r);
 int replicate_copy_after(struct replicator *r);
 void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
-void replicate_close(struct replicator *r);                         /* back edges */
 
 /* replicate_rows.c: sums rows that gradients have more than once; and what then is to cross. */
 int replicate_sum_rows(struct replicator *r);

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
+#include "graph/walk.h"
 #include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_tower.h"
 
@@ -253,22 +254,15 @@ static int cut_stages(struct towers *t, int n_stages)
 
 /* ---- loops and phases ---- */
 
-/* Nodes that the node needs get the phase, unless they have one. `seen`: by node, whether this
- * phase has come to it. */
-static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *seen)
+/* All that is walked to gets the phase, unless it has one. */
+static void mark_phase(struct towers *t, struct graph_walk *walk, enum item_phase phase)
 {
-    struct replicator *r = t->r;
-    vec_push_in(&r->arena, &r->todo, node);
-    while (r->todo.n) {
-        const struct node *next = graph_node(r->from, vec_pop(&r->todo));
-        if (seen[next->id])
-            continue;
-        seen[next->id] = true;
-        char *mark = &t->pipeline->phase[t->pipeline->first[next->id]];
-        if (t->towered[next->id] && !node_makes_resource(next) && *mark == PHASE_NONE)
+    const struct node *node;
+    while ((node = graph_walk_next(walk, t->r->from))) {
+        char *mark = &t->pipeline->phase[t->pipeline->first[node->id]];
+        if (t->towered[node->id] && !node_makes_resource(node) && *mark == PHASE_NONE)
             *mark = (char)phase;
-        for (int i = 0; i < next->n_inputs + next->n_controls; i++)
-            vec_push_in(&r->arena, &r->todo, node_dependency(next, i).node);
+        graph_walk_needs(walk, node);
     }
 }
 
@@ -494,20 +488,21 @@ int pipeline_find(struct towers *t)
             of_loop[loop] = node->id + 1;
         p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
     }
-    size_t n_nodes = r->from->nodes.n;
-    bool *forward = arena_array(&r->arena, n_nodes + 1, sizeof *forward), found = false;
-    bool *backward = arena_array(&r->arena, n_nodes + 1, sizeof *backward);
-    for (size_t i = 0; i < n_nodes; i++) {
-        const struct attr_value *name = node_attr(graph_node(r->from, (int)i), "_loss");
-        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
-        if (!loss || !has(r, (int)i, FACT_NEEDED))
+    struct graph_walk forward = graph_walk_new(&r->arena, from);
+    struct graph_walk backward = graph_walk_new(&r->arena, from);
+    bool found = false;
+    graph_each(node, from) {
+        const struct attr_value *name = node_attr(node, "_loss");
+        const struct node *loss = name ? graph_find(from, name->s) : NULL;
+        if (!has(r, node->id, FACT_NEEDED))
             continue;
-        found = true;
-        mark_phase(t, loss->id, PHASE_FORWARD, forward);
+        found |= loss != NULL;
+        graph_walk_to(&forward, loss ? loss->id : -1);
+        graph_walk_to(&backward,
+                      has(r, node->id, FACT_MARKED) && t->towered[node->id] ? node->id : -1);
     }
-    for (size_t i = 0; i < n_nodes; i++)
-        if (has(r, (int)i, FACT_MARKED) && has(r, (int)i, FACT_NEEDED) && t->towered[i])
-            mark_phase(t, (int)i, PHASE_BACKWARD, backward);
+    mark_phase(t, &forward, PHASE_FORWARD);
+    mark_phase(t, &backward, PHASE_BACKWARD);
     if (!found)
         return error_set(r->err, ERR_DATA,
                          "a pipeline goes forward to the loss and back again, but nothing of "

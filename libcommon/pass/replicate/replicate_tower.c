@@ -198,36 +198,37 @@ static bool tower_attr(void *context, const struct node *node, int k, struct att
     return strcmp(attr->name, "_gradient") != 0 && strcmp(attr->name, "_gradient_role") != 0;
 }
 
-static struct edge tower_input(struct towers *t, struct edge edge, int k)
+static struct edge in_one(struct replicator *r, const struct node *reader, struct edge edge, int k)
 {
+    struct towers *t = r->towers;
+    (void)reader;
     if (!edge_exists(edge))
         return EDGE_NONE;
-    if (towers_is_parted(graph_node(t->r->from, edge.node)))
+    if (towers_is_parted(graph_node(r->from, edge.node)) && edge.slot != CONTROL_SLOT)
         return towers_part(t, edge.node, k);
-    int copy = t->towered[edge.node] ? t->copies[k][edge.node] : t->r->copy[edge.node];
-    return (struct edge){copy, edge.slot};
+    return (struct edge){t->towered[edge.node] ? t->copies[k][edge.node] : r->copy[edge.node],
+                         edge.slot};
+}
+
+/* What is there once waits for all copies of a node, not for one after them. */
+static struct edge in_none(struct replicator *r, const struct node *reader, struct edge edge, int k)
+{
+    (void)reader, (void)k;
+    return edge.slot == CONTROL_SLOT && r->towers->towered[edge.node]
+               ? EDGE_NONE
+               : towers_whole(r->towers, edge);
 }
 
 static int add_once(struct towers *t, const struct node *node)
 {
     struct replicator *r = t->r;
-    bool open = false;
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = towers_whole(t, node->inputs[i]);
-        open |= !edge_exists(inputs[i]);
-    }
-    if (r->err->code)
-        return r->err->code;
-    struct node_spec spec = {.name = node->name, .device = towers_device(t, node)};
-    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    const struct node_spec spec = {.name = node->name, .device = towers_device(t, node)};
+    struct node *copy = replicate_add_mapped(r, node, &spec, in_none, 0);
     for (int i = 0; i < node->n_controls; i++)
-        for (int k = 0, from = node->controls[i]; k < (t->towered[from] ? t->n : 1); k++)
-            graph_add_control(r->to, copy, t->towered[from] ? t->copies[k][from] : r->copy[from]);
+        for (int k = 0; t->towered[node->controls[i]] && k < t->n; k++)
+            replicate_wait(r, replicate_out(copy->id), t->copies[k][node->controls[i]]);
     r->copy[node->id] = copy->id;
-    if (open)
-        vec_push_in(&r->arena, &r->open, node->id);
-    return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : 0;
+    return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : r->err->code;
 }
 
 /* ---- the graph ---- */
@@ -269,26 +270,12 @@ static int copy_tower(struct towers *t)
     const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
     graph_each_ordered(node, r->from, r->order) {
         for (int k = 0; t->towered[node->id] && k < t->n; k++) {
-            bool open = false;
-            struct edge *inputs =
-                arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-            for (int j = 0; j < node->n_inputs; j++) {
-                inputs[j] = tower_input(t, node->inputs[j], k);
-                open |= !edge_exists(inputs[j]);
-            }
             const char *device = towers_copy_device(t, node, k);
             struct node_spec spec = {.name = in_tower(t, node->name, k),
                                      .device = replicate_device(r, node, device)};
             spec.attrs = copy_attrs(&rules, node, k, 0, &spec.n_attrs);
-            struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-            for (int j = 0; j < node->n_controls; j++) {
-                int from = node->controls[j];
-                graph_add_control(r->to, copy,
-                                  t->towered[from] ? t->copies[k][from] : r->copy[from]);
-            }
+            struct node *copy = replicate_add_mapped(r, node, &spec, in_one, k);
             t->copies[k][node->id] = copy->id;
-            if (open && k == 0)
-                vec_push_in(&r->arena, &r->open, node->id);
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
                 replicate_narrow(r, copy->id);
             if (r->options->note)
@@ -297,18 +284,7 @@ static int copy_tower(struct towers *t)
         if (r->err->code || (!t->towered[node->id] && add_once(t, node)))
             return r->err->code;
     }
-    /* Back edges. */
-    for (size_t i = 0; i < r->open.n; i++) {
-        const struct node *node = graph_node(r->from, r->open.items[i]);
-        bool towered = t->towered[node->id];
-        for (int k = 0; k < (towered ? t->n : 1); k++) {
-            struct node *copy =
-                graph_node(r->to, towered ? t->copies[k][node->id] : r->copy[node->id]);
-            for (int input = 0; input < node->n_inputs; input++)
-                copy->inputs[input] = towered ? tower_input(t, node->inputs[input], k)
-                                              : towers_whole(t, node->inputs[input]);
-        }
-    }
+    replicate_close(r);
     return r->err->code;
 }
 

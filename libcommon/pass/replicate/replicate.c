@@ -114,7 +114,6 @@ static int open_replicator(struct replicator *r, const struct graph *from,
     r->copy = arena_array(&r->arena, n + 1, sizeof *r->copy);
     r->updated = arena_array(&r->arena, n + 1, sizeof *r->updated);
     r->interval = arena_array(&r->arena, n + 1, sizeof *r->interval);
-    r->variable_of = arena_array(&r->arena, n + 1, sizeof *r->variable_of);
     r->update_names = arena_array(&r->arena, n + 1, sizeof *r->update_names);
     memset(r->copy, -1, n * sizeof *r->copy);
     memset(r->updated, -1, n * sizeof *r->updated);

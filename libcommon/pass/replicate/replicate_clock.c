@@ -79,36 +79,33 @@ static int add_push(struct replicator *r, struct push *push)
  * others are control edges, of which one message tells for all that are on one shard. */
 int replicate_add_pushes(struct replicator *r)
 {
-    int *waits = arena_array(&r->arena, r->pushes.n + 1, sizeof *waits);
-    int n = 0, n_waits = 0;
+    node_list waits = VEC_INIT;
     if (replicate_sum_rows(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
-    struct edge inputs[2] = {replicate_out(r->version)};
+    struct edge inputs[2] = {replicate_out(r->version), EDGE_NONE};
     vec_each(push, &r->pushes) {
         if (add_push(r, push))
             return r->err->code;
         if (!replicate_is_steady(r, push))
             continue;
-        if (!n++)
-            inputs[1] = push->token;
+        if (edge_exists(inputs[1]))
+            replicate_also(r, &waits, push->token);
         else
-            waits[n_waits++] = push->token.node;
+            inputs[1] = push->token;
     }
-    const struct node_spec spec = {.op = "ClockPush",
-                                   .inputs = inputs,
-                                   .n_inputs = n ? 2 : 1,
-                                   .controls = waits,
-                                   .n_controls = n_waits};
-    int push = add_clock(r, "clock/push", spec);
-    replicate_assign(r, &r->ends, replicate_out(r->version), replicate_out(push),
-                     "clock/push/version");
-    if (r->err->code || replicate_end_local(r) || replicate_end_intervals(r, push))
+    struct node_spec spec = replicate_spec_of_two("ClockPush", inputs);
+    spec.controls = waits.items;
+    spec.n_controls = (int)waits.n;
+    struct edge push = {add_clock(r, "clock/push", spec), 0};
+    replicate_assign(r, &r->ends, replicate_out(r->version), push, "clock/push/version");
+    if (r->err->code || replicate_end_local(r))
         return r->err->code;
+    replicate_end_intervals(r, push);
     vec_each(x, &r->planned) {
         if (replicate_technique(*x)->pushed)
-            replicate_technique(*x)->pushed(r, *x, (struct edge){push, 1});
+            replicate_technique(*x)->pushed(r, *x, build_slot(push, 1));
     }
-    if (replicate_write_journal(r, push) || replicate_keep_states(r, push))
+    if (replicate_write_journal(r, push.node) || replicate_keep_states(r, push.node))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     r->done = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->ends, "clock/done");
@@ -160,11 +157,13 @@ static int add_take(struct replicator *r, struct push *push)
 int replicate_add_update(struct replicator *r)
 {
     r->round = add_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
-    for (int pass = 0; pass < 2; pass++) /* a steady one says whether there are others */
-        for (size_t i = 0; i < r->pushes.n && !r->err->code; i++)
-            if (replicate_is_steady(r, &r->pushes.items[i]) == !pass)
-                add_take(r, &r->pushes.items[i]);
-    return r->err->code;
+    for (int pass = 0; pass < 2; pass++) { /* a steady one says whether there are others */
+        vec_each(push, &r->pushes) {
+            if (replicate_is_steady(r, push) == !pass && add_take(r, push))
+                return r->err->code;
+        }
+    }
+    return 0;
 }
 
 int replicate_end_update(struct replicator *r)
@@ -174,18 +173,17 @@ int replicate_end_update(struct replicator *r)
         add_clock(r, "clock/advance",
                   (struct node_spec){.op = "ClockAdvance", .inputs = &round, .n_inputs = 1});
     node_list over = VEC_INIT;
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_WRITER) ||
-            (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs))
-            vec_push_in(&r->arena, &over, r->updated[i]);
+    graph_each(node, r->from) {
+        if (has(r, node->id, FACT_WRITER) || (has(r, node->id, FACT_UPDATE) && !node->n_outputs))
+            vec_push_in(&r->arena, &over, r->updated[node->id]);
+    }
     if (replicate_may_leave_out(r) || r->has_intervals) {
         /* They are dead then, and the clock goes on. */
-        int all = replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &over, "clock/updated");
-        over.n = 0;
-        vec_push_in(&r->arena, &over, all);
+        over.items[0] = replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &over, "clock/updated");
+        over.n = 1;
     }
-    for (size_t i = 0; i < over.n; i++)
-        replicate_wait(r, replicate_out(advance), over.items[i]);
+    vec_each(before, &over)
+        replicate_wait(r, replicate_out(advance), *before);
     if (r->err->code)
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);

@@ -301,8 +301,7 @@ int replicate_find(struct replicator *r)
         if (!is_stateless_writer(r, node))
             continue;
         r->facts[node->id] |= FACT_WRITER;
-        r->variable_of[node->id] = part_written(r->from, node)->name;
-        find_update_of(r, node->id, r->variable_of[node->id]);
+        find_update_of(r, node->id, part_written(r->from, node)->name);
     }
     /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
     vec_each(named, &r->from->entries) {

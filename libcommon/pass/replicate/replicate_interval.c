@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
 /* ---- which gradients have which ---- */
@@ -47,36 +48,29 @@ static int take_interval(struct replicator *r, const struct replicate_interval *
         push->steps = interval->steps;
         found = true;
     }
-    if (found)
-        return 0;
-    return error_set(r->err, ERR_DATA,
-                     "push.%.*s=%d: no variable that is trained has this name, or is in a scope of "
-                     "this name",
-                     interval->n, interval->pattern, interval->steps);
+    return found ? 0
+                 : error_set(r->err, ERR_DATA,
+                             "push.%.*s=%d: no variable that is trained has this name, or is in a "
+                             "scope of this name",
+                             interval->n, interval->pattern, interval->steps);
 }
-
-/* ---- what goes with each push ---- */
 
 bool replicate_may_leave_out(const struct replicator *r)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
+    graph_each(node, r->from) {
+        if (has(r, node->id, FACT_UPDATE) && node_has(node, OP_CONTROL_FLOW))
             return true;
+    }
     return false;
-}
-
-static bool is_held(const struct replicator *r, const struct push *push)
-{
-    return push->steps > r->steps;
 }
 
 /* A gradient that is in each push to the clock. */
 static struct push *steady_push(struct replicator *r)
 {
-    size_t i = 0;
-    while (!has_gradient(r, &r->pushes.items[i]) || is_held(r, &r->pushes.items[i]))
-        i++;
-    return &r->pushes.items[i];
+    struct push *push = r->pushes.items;
+    while (!has_gradient(r, push) || !replicate_is_steady(r, push))
+        push++;
+    return push;
 }
 
 /* ---- the update ---- */
@@ -84,13 +78,13 @@ static struct push *steady_push(struct replicator *r)
 static const struct push *push_of_variable(const struct replicator *r, const char *variable)
 {
     int64_t at;
-    return map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
+    return variable && map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
 }
 
 int replicate_steps_of(const struct replicator *r, struct edge gradient)
 {
-    const char *variable = replicate_gradient_of(graph_node(r->from, gradient.node));
-    const struct push *push = variable ? push_of_variable(r, variable) : NULL;
+    const struct push *push =
+        push_of_variable(r, replicate_gradient_of(graph_node(r->from, gradient.node)));
     return push ? push->steps : r->steps;
 }
 
@@ -110,8 +104,8 @@ static int find_interval(struct replicator *r, const struct node *node)
                              node_text(node), *steps, from);
         *steps = from == r->steps ? *steps : from;
     }
-    const struct push *push =
-        has(r, node->id, FACT_WRITER) ? push_of_variable(r, r->variable_of[node->id]) : NULL;
+    const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
+    const struct push *push = push_of_variable(r, written ? written->name : NULL);
     if (push && has_gradient(r, push) && *steps != r->steps && *steps != push->steps)
         return error_set(r->err, ERR_DATA,
                          "%s: the update of '%s', whose gradient is pushed every %d steps, needs "
@@ -122,20 +116,19 @@ static int find_interval(struct replicator *r, const struct node *node)
 
 int replicate_find_intervals(struct replicator *r)
 {
-    /* The smallest is that of the pushes to the clock. */
     const struct replicate_options *options = r->options;
     int general = options->accumulate > 1 ? options->accumulate
                   : options->push > 1     ? options->push
                                           : 1;
-    int least = INT32_MAX;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        r->pushes.items[i].steps = general;
+    vec_each(push, &r->pushes)
+        push->steps = general;
     for (int i = 0; i < options->n_intervals; i++)
         if (take_interval(r, &options->intervals[i]))
             return r->err->code;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (has_gradient(r, &r->pushes.items[i]) && r->pushes.items[i].steps < least)
-            least = r->pushes.items[i].steps;
+    /* The smallest is that of the pushes to the clock. */
+    int least = INT32_MAX;
+    vec_each(push, &r->pushes)
+        least = has_gradient(r, push) && push->steps < least ? push->steps : least;
     r->steps = least < INT32_MAX ? least : general;
     vec_each(push, &r->pushes) {
         push->steps = has_gradient(r, push) ? push->steps : r->steps;
@@ -144,10 +137,8 @@ int replicate_find_intervals(struct replicator *r)
                              "'%s' is pushed every %d steps, which is no multiple of %d, the "
                              "smallest interval",
                              push->variable, push->steps, r->steps);
+        r->has_intervals |= !replicate_is_steady(r, push);
     }
-
-    for (size_t i = 0; i < r->pushes.n; i++)
-        r->has_intervals |= is_held(r, &r->pushes.items[i]);
     if (!r->has_intervals)
         return 0;
     if (replicate_may_leave_out(r))
@@ -158,20 +149,19 @@ int replicate_find_intervals(struct replicator *r)
      * too. */
     struct push *steady = steady_push(r);
     vec_each(push, &r->pushes) {
-        size_t kept = 0;
-        for (size_t k = 0; is_held(r, push) && k < push->exchanges.n; k++) {
-            struct exchange *x = push->exchanges.items[k];
-            if (is_gradient(r, x->edge))
-                push->exchanges.items[kept++] = x;
-            else
-                vec_push_in(&r->arena, &steady->exchanges, x);
-        }
-        if (is_held(r, push))
-            push->exchanges.n = kept;
+        exchange_list all = push->exchanges;
+        if (replicate_is_steady(r, push))
+            continue;
+        push->exchanges.n = 0;
+        for (size_t k = 0; k < all.n; k++)
+            vec_push_in(&r->arena,
+                        is_gradient(r, all.items[k]->edge) ? &push->exchanges : &steady->exchanges,
+                        all.items[k]);
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, r->order[i], FACT_UPDATE) && find_interval(r, graph_node(r->from, r->order[i])))
+    graph_each_ordered(node, r->from, r->order) {
+        if (has(r, node->id, FACT_UPDATE) && find_interval(r, node))
             return r->err->code;
+    }
     return 0;
 }
 
@@ -226,13 +216,12 @@ int replicate_add_dues(struct replicator *r)
     replicate_assign(r, &r->joined, r->pushed_before, decided, "clock/pushed/join");
     struct edge one = replicate_number(r, INT64, 1, "clock/pushed/one");
     r->pushed = replicate_op(r, "Add", r->pushed_before, one, "clock/pushed/next");
-    for (size_t i = 0; i < r->pushes.n && !r->err->code; i++) {
-        int every = r->pushes.items[i].steps;
-        if (!is_held(r, &r->pushes.items[i]) || replicate_find_due(r, every))
+    vec_each(push, &r->pushes) {
+        if (replicate_is_steady(r, push) || replicate_find_due(r, push->steps))
             continue;
-        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", every);
-        struct edge due = replicate_due(r, name, r->pushed, every / r->steps);
-        vec_push_in(&r->arena, &r->dues, ((struct due){every, due, 0}));
+        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", push->steps);
+        struct edge due = replicate_due(r, name, r->pushed, push->steps / r->steps);
+        vec_push_in(&r->arena, &r->dues, ((struct due){push->steps, due, 0}));
     }
     return r->err->code;
 }
@@ -248,28 +237,22 @@ void replicate_send_dues(struct replicator *r, struct push *push)
 }
 
 /* The clock waits for all that is staged, and nothing is let go before it has answered. */
-int replicate_end_intervals(struct replicator *r, int push)
+void replicate_end_intervals(struct replicator *r, struct edge push)
 {
     node_list staged = VEC_INIT;
-    if (!r->has_intervals || r->err->code)
-        return r->err->code;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (is_held(r, &r->pushes.items[i]))
-            vec_push_in(&r->arena, &staged, r->pushes.items[i].token.node);
-    replicate_wait(
-        r, replicate_out(push),
-        replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &staged, "clock/push/staged"));
-    replicate_assign(r, &r->held, r->pushed_before, r->pushed, "clock/pushed/Assign");
-    for (size_t i = 0; i < r->held.n; i++) {
-        replicate_wait(r, replicate_out(r->held.items[i]), push);
-        vec_push_in(&r->arena, &r->ends, r->held.items[i]);
+    if (!r->has_intervals)
+        return;
+    vec_each(held, &r->pushes) {
+        if (!replicate_is_steady(r, held))
+            replicate_also(r, &staged, held->token);
     }
-    return r->err->code;
-}
-
-bool replicate_is_steady(const struct replicator *r, const struct push *push)
-{
-    return !is_held(r, push);
+    replicate_wait(
+        r, push, replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &staged, "clock/push/staged"));
+    replicate_assign(r, &r->held, r->pushed_before, r->pushed, "clock/pushed/Assign");
+    vec_each(held, &r->held) {
+        replicate_wait(r, replicate_out(*held), push.node);
+        vec_push_in(&r->arena, &r->ends, *held);
+    }
 }
 
 /* ---- the take ---- */
@@ -277,7 +260,7 @@ bool replicate_is_steady(const struct replicator *r, const struct push *push)
 struct edge replicate_members(struct replicator *r, const struct push *push)
 {
     struct edge members = {r->round, 1};
-    if (!is_held(r, push) || r->err->code)
+    if (replicate_is_steady(r, push))
         return members;
     struct edge due = {steady_push(r)->take, replicate_find_due(r, push->steps)->value};
     return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,

@@ -121,12 +121,11 @@ struct replicator {
     const struct entry *entry; /* that trains */
     struct graph *to;
     int *order;
-    unsigned *facts;          /* by node */
-    int *interval;            /* by node of the update: steps from one round that has it on */
-    int *copy, *updated;      /* by node: the versions' nodes of `to`, or -1 */
-    const char **variable_of; /* by writer: the variable's name */
-    int *priority; /* by node that has, or hands on, a variable: 1 for the one that a step
-                    * uses first, and so on; 0: of others, and of what no step uses */
+    unsigned *facts;     /* by node */
+    int *interval;       /* by node of the update: steps from one round that has it on */
+    int *copy, *updated; /* by node: the versions' nodes of `to`, or -1 */
+    int *priority;       /* by node that has, or hands on, a variable: 1 for the one that a step
+                          * uses first, and so on; 0: of others, and of what no step uses */
     const char **update_names;
     VEC(struct push) pushes;
     struct map push_at; /* by variable */

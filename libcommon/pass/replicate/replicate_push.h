@@ -53,7 +53,10 @@ int replicate_find_intervals(struct replicator *r);
 /* The number of steps from one push of the gradient to the next. */
 int replicate_steps_of(const struct replicator *r, struct edge gradient);
 /* Returns whether it is in each push to the clock. */
-bool replicate_is_steady(const struct replicator *r, const struct push *push);
+static inline bool replicate_is_steady(const struct replicator *r, const struct push *push)
+{
+    return push->steps == r->steps;
+}
 /* Behind the clock's join: which pushes have what; and what tells the update. */
 int replicate_add_dues(struct replicator *r);
 /* Returns whether the number is a multiple of `every`. */
@@ -61,7 +64,7 @@ struct edge replicate_due(struct replicator *r, const char *name, struct edge nu
 /* The interval's, NULL: there is none; and what the push sends of all of them, if it is steady. */
 struct due *replicate_find_due(struct replicator *r, int steps);
 void replicate_send_dues(struct replicator *r, struct push *push);
-int replicate_end_intervals(struct replicator *r, int push);
+void replicate_end_intervals(struct replicator *r, struct edge push);
 /* The members of a round; dead in a round that has nothing of the push. */
 struct edge replicate_members(struct replicator *r, const struct push *push);
 /* The copy of a node of the update waits for what the node waits for, if that is in the round. */

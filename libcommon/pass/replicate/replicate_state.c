@@ -32,28 +32,55 @@ static bool has_journal(const struct replicator *r)
     return !r->err->code && graph_node(r->to, r->join)->n_inputs > 0;
 }
 
-static const char *name_of(const struct replicator *r, const struct own_state *state)
+/* ---- nodes of a state ---- */
+
+static const struct node *state_variable(const struct replicator *r, const struct own_state *state)
 {
-    return graph_node(r->to, state->variable.node)->name;
+    return graph_node(r->to, state->variable.node);
+}
+
+/* Adds a node that is of the state by its name: with the worker, or beside the variable whose
+ * gradient it comes of. */
+static struct edge add_of(struct replicator *r, const struct own_state *state, const char *suffix,
+                          struct node_spec spec, bool is_beside)
+{
+    const char *name = state_variable(r, state)->name;
+    struct attr attrs[4] = {{"of", attr_string(name)}};
+    for (int i = 0; i < spec.n_attrs; i++)
+        attrs[1 + i] = spec.attrs[i];
+    spec.attrs = attrs;
+    spec.n_attrs++;
+    if (is_beside)
+        spec = replicate_beside(r, replicate_gradient_of(graph_node(r->from, state->of->edge.node)),
+                                spec);
+    return replicate_add(r, spec, "%s/%s", name, suffix);
+}
+
+/* The state's value, which comes from elsewhere when the node `after` is there. */
+static struct edge add_source(struct replicator *r, const struct own_state *state, const char *op,
+                              const char *suffix, int after, bool is_beside)
+{
+    const struct node_output *output = &state_variable(r, state)->outputs[0];
+    struct attr attrs[] = {{"dtype", attr_type(output->type)},
+                           {"shape", attr_shape(&output->shape)},
+                           {"workers", attr_int(r->options->workers)}};
+    const struct node_spec spec = {.op = op,
+                                   .controls = &after,
+                                   .n_controls = 1,
+                                   .attrs = attrs,
+                                   .n_attrs = is_beside ? 3 : 2};
+    return add_of(r, state, suffix, spec, is_beside);
+}
+
+static struct edge add_write(struct replicator *r, const struct own_state *state, const char *op,
+                             const char *suffix, struct edge value, int after)
+{
+    const struct node_spec spec = {
+        .op = op, .inputs = &value, .n_inputs = 1, .controls = &after, .n_controls = after >= 0};
+    return add_of(r, state, suffix, spec, false);
 }
 
 /* ---- writing ---- */
-
-/* Writes after a node, or at once (-1). */
-static struct edge write_after(struct replicator *r, const struct own_state *state, const char *op,
-                               const char *suffix, struct edge value, int after)
-{
-    const char *name = name_of(r, state);
-    const struct attr of = {"of", attr_string(name)};
-    const struct node_spec spec = {.op = op,
-                                   .inputs = &value,
-                                   .n_inputs = 1,
-                                   .controls = &after,
-                                   .n_controls = after >= 0,
-                                   .attrs = &of,
-                                   .n_attrs = 1};
-    return replicate_add(r, spec, "%s/%s", name, suffix);
-}
 
 int replicate_write_journal(struct replicator *r, int push)
 {
@@ -66,26 +93,23 @@ int replicate_write_journal(struct replicator *r, int push)
         pushes =
             replicate_op(r, "Identity", build_slot(steered, 1), EDGE_NONE, "journal/pushes").node;
     }
-    for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
-        const struct own_state *state = &r->states.items[i];
+    vec_each(state, &r->states) {
         bool is_known = edge_exists(state->next);
-        struct edge node = write_after(r, state, "JournalWrite", "written",
-                                       is_known ? state->next : state->variable, pushes);
-        replicate_also(r, &written, node);
-        if (!is_known)
+        struct edge node =
             replicate_also(r, &written,
-                           write_after(r, state, "JournalAdd", "added", state->of->coded->own.value,
-                                       node.node));
+                           add_write(r, state, "JournalWrite", "written",
+                                     is_known ? state->next : state->variable, pushes));
+        if (!is_known)
+            replicate_also(
+                r, &written,
+                add_write(r, state, "JournalAdd", "added", state->of->coded->own.value, node.node));
     }
     /* A gradient that is not coded in this step adds nothing: it is dead. */
     int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
                    pushes};
-    struct edge commit = replicate_add(r,
-                                       (struct node_spec){.op = "JournalCommit",
-                                                          .controls = after,
-                                                          .n_controls = 1 + (pushes >= 0)},
-                                       "journal/commit");
-    replicate_wait(r, replicate_out(push), commit.node);
+    const struct node_spec commit = {
+        .op = "JournalCommit", .controls = after, .n_controls = 1 + (pushes >= 0)};
+    replicate_wait(r, replicate_out(push), replicate_add(r, commit, "journal/commit").node);
     return r->err->code;
 }
 
@@ -94,20 +118,19 @@ int replicate_write_journal(struct replicator *r, int push)
 /* When it joins: with which of several sources it begins, which are nodes that are dead unless it
  * is theirs: the shards, or its journal. */
 struct recall {
-    int shards, journal; /* -1 both: there is no journal */
+    int shards, journal; /* -1: there is no journal */
 };
 
 static struct recall find_recall(struct replicator *r)
 {
-    struct recall recall = {-1, -1};
+    struct recall recall = {r->join, -1};
     if (!has_journal(r))
         return recall;
     struct edge own = {r->join, 4};
     struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
     struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
     struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
-    recall.shards =
-        replicate_op(r, "Identity", build_slot(from, 0), EDGE_NONE, "journal/own/no").node;
+    recall.shards = replicate_op(r, "Identity", from, EDGE_NONE, "journal/own/no").node;
     recall.journal =
         replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes").node;
     replicate_wait(r, replicate_out(recall.journal), begin.node);
@@ -115,99 +138,54 @@ static struct recall find_recall(struct replicator *r)
     return recall;
 }
 
-/* The initial value of a variable: what was `taken` from the shards, or what the journal has. */
-static struct edge recalled(struct replicator *r, const struct recall *recall,
-                            const struct own_state *state, struct edge taken, struct edge *open)
-{
-    *open = EDGE_NONE;
-    if (recall->journal < 0 || r->err->code)
-        return taken;
-    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
-    const char *name = name_of(r, state);
-    struct attr attrs[] = {{"dtype", attr_type(output->type)},
-                           {"shape", attr_shape(&output->shape)},
-                           {"of", attr_string(name)}};
-    struct node_spec spec = {.op = "JournalRead",
-                             .controls = &recall->journal,
-                             .n_controls = 1,
-                             .attrs = attrs,
-                             .n_attrs = 3};
-    struct edge read = replicate_add(r, spec, "%s/read", name);
-    *open = (struct edge){read.node, 1};
-    return replicate_op(r, "Merge", taken, read, "%s/recalled", name);
-}
-
-/* Behind the node that sets it: of a code what it has lost, if the push counts. */
+/* Behind the node that sets it by the journal: of a code what it has lost, if the push counts,
+ * which may be `open`. */
 static void lose_again(struct replicator *r, const struct own_state *state, int set,
                        struct edge open)
 {
-    if (!edge_exists(open) || edge_exists(state->next) || r->err->code)
-        return;
-    const char *name = replicate_text(r, name_of(r, state), "again");
+    const struct node *variable = state_variable(r, state);
+    const struct node_output *output = &variable->outputs[0];
+    const char *name = replicate_text(r, variable->name, "again");
     struct code_edges again = state->of->coded->own;
     struct edge lost =
         replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
     /* -0: what is added to it stays what it is, to the bit. */
-    const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
-    const char *nothing = replicate_text(r, name_of(r, state), "nothing");
+    const char *nothing = replicate_text(r, variable->name, "nothing");
     struct edge zeros = replicate_zeros(r, nothing, output->type, &output->shape);
     zeros = replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", nothing);
-    struct edge steered = replicate_op(r, "Switch", zeros, lost, "%s/Switch", name);
-    again.value = build_slot(steered, 1);
-    if (r->err->code)
-        return;
+    again.value = build_slot(replicate_op(r, "Switch", zeros, lost, "%s/Switch", name), 1);
     again.code = replicate_quantize(r, state->of, replicate_text(r, name, "code"), &again);
     replicate_wait(r, again.code, set);
     replicate_also(r, &r->joined, replicate_keep(r, state->of, &again, "again"));
 }
 
+/* It begins with what shards have of it, or its journal. */
+static void begin(struct replicator *r, const struct own_state *state, const struct recall *recall)
+{
+    const char *name = state_variable(r, state)->name;
+    struct edge value = add_source(r, state, "WorkerValueTake", "taken", recall->shards, true);
+    struct edge read = EDGE_NONE;
+    if (recall->journal >= 0) {
+        read = add_source(r, state, "JournalRead", "read", recall->journal, false);
+        value = replicate_op(r, "Merge", value, read, "%s/recalled", name);
+    }
+    struct edge set = replicate_assign(r, &r->joined, state->variable, value, "%s/join", name);
+    if (edge_exists(read) && !edge_exists(state->next))
+        lose_again(r, state, set.node, build_slot(read, 1));
+}
+
 /* ---- what shards keep of it ---- */
-
-/* A node beside the variable whose gradient it comes of. */
-static struct edge add_beside(struct replicator *r, const struct own_state *state,
-                              const char *suffix, struct node_spec spec)
-{
-    const char *name = name_of(r, state);
-    struct attr attrs[4] = {{"of", attr_string(name)}};
-    for (int i = 0; i < spec.n_attrs; i++)
-        attrs[1 + i] = spec.attrs[i];
-    spec.attrs = attrs;
-    spec.n_attrs++;
-    const char *beside = replicate_gradient_of(graph_node(r->from, state->of->edge.node));
-    return replicate_add(r, replicate_beside(r, beside, spec), "%s/%s", name, suffix);
-}
-
-static void take_at_join(struct replicator *r, const struct own_state *state,
-                         const struct recall *recall)
-{
-    const struct node *variable = graph_node(r->to, state->variable.node);
-    struct attr attrs[] = {{"dtype", attr_type(variable->outputs[0].type)},
-                           {"shape", attr_shape(&variable->outputs[0].shape)},
-                           {"workers", attr_int(r->options->workers)}};
-    struct node_spec spec = {.op = "WorkerValueTake",
-                             .attrs = attrs,
-                             .n_attrs = 3,
-                             .controls = recall->shards < 0 ? &r->join : &recall->shards,
-                             .n_controls = 1};
-    struct edge taken = add_beside(r, state, "taken", spec), open;
-    struct edge value = recalled(r, recall, state, taken, &open);
-    struct edge set =
-        replicate_assign(r, &r->joined, state->variable, value, "%s/join", name_of(r, state));
-    if (edge_exists(set))
-        lose_again(r, state, set.node, open);
-}
 
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
     const struct recall recall = find_recall(r);
     for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
-        take_at_join(r, &r->states.items[i], &recall);
-        /* The token. */
         const struct own_state *state = &r->states.items[i];
-        struct node_spec spec = {
+        const struct node_spec give = {
             .op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
-        tokens[i] = add_beside(r, state, "given", spec);
+        begin(r, state, &recall);
+        tokens[i] = add_of(r, state, "given", give, true);
         replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
     if (!r->states.n || r->err->code)

@@ -17,8 +17,8 @@ struct stage_item {
 
 static bool is_in(const struct towers *t, const struct stage_item *item, int node)
 {
-    return t->towered[node] && pipeline_phase(t->pipeline, node) == item->phase &&
-           pipeline_stage(t->pipeline, node) == item->stage;
+    return t->towered[node] && pipeline_unit(t->pipeline, node)->phase == item->phase &&
+           pipeline_unit(t->pipeline, node)->stage == item->stage;
 }
 
 static void find_item(const struct towers *t, struct stage_item *item)

@@ -15,6 +15,11 @@
 #include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_tower.h"
 
+static bool has_phase(const struct towers *t, int node, enum item_phase phase)
+{
+    return t->towered[node] && pipeline_unit(t->pipeline, node)->phase == phase;
+}
+
 /* The node that a node of the source is of the gradient of, told by its scope; -1: of none. */
 static int forward_of(const struct towers *t, const struct node *node)
 {
@@ -23,8 +28,7 @@ static int forward_of(const struct towers *t, const struct node *node)
             begin += *begin == '/';
             const char *name = arena_printf(&t->r->arena, "%.*s", (int)(end - begin), begin);
             const struct node *found = graph_find(t->r->from, name);
-            if (found && t->towered[found->id] &&
-                pipeline_phase(t->pipeline, found->id) == PHASE_FORWARD)
+            if (found && has_phase(t, found->id, PHASE_FORWARD))
                 return found->id;
         }
     return -1;
@@ -63,14 +67,9 @@ struct stage_cutter {
     struct cut_best *best;  /* by number of stages * (n + 1) + cut */
 };
 
-static bool is_forward(const struct towers *t, int node)
-{
-    return t->towered[node] && pipeline_phase(t->pipeline, node) == PHASE_FORWARD;
-}
-
 static int unit_of(const struct stage_cutter *c, int node)
 {
-    return is_forward(c->t, node) ? c->unit_of[c->t->pipeline->first[node]] : -1;
+    return has_phase(c->t, node, PHASE_FORWARD) ? c->unit_of[c->t->pipeline->first[node]] : -1;
 }
 
 /* ---- the line ---- */
@@ -86,7 +85,7 @@ static bool *find_bound(const struct towers *t)
         news = false;
         graph_each_ordered(node, r->from, r->order) {
             bool is_bound = false;
-            for (int k = 0; is_forward(t, node->id) && k < node->n_inputs; k++) {
+            for (int k = 0; has_phase(t, node->id, PHASE_FORWARD) && k < node->n_inputs; k++) {
                 const struct node *needed = graph_node(r->from, node->inputs[k].node);
                 is_bound |= t->towered[needed->id]
                                 ? bound[first[needed->id]]
@@ -104,19 +103,19 @@ static void add_units(struct stage_cutter *c)
     const struct replicator *r = c->t->r;
     const int *first = c->t->pipeline->first;
     const bool *bound = find_bound(c->t);
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        int node = r->order[i];
-        if (!is_forward(c->t, node) || !bound[first[node]] || c->unit_of[first[node]] >= 0)
+    graph_each_ordered(node, r->from, r->order) {
+        int unit = first[node->id];
+        if (!has_phase(c->t, node->id, PHASE_FORWARD) || !bound[unit] || c->unit_of[unit] >= 0)
             continue;
-        c->units[c->n] = (struct cut_unit){.first = first[node], .place = (int)i};
-        c->unit_of[first[node]] = c->n++;
+        c->units[c->n] = (struct cut_unit){.first = unit, .place = (int)node_at};
+        c->unit_of[unit] = c->n++;
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        int node = (int)i;
-        if (c->t->towered[i] && pipeline_phase(c->t->pipeline, node) == PHASE_BACKWARD)
-            node = forward_of(c->t, graph_node(r->from, node));
-        if (node >= 0 && unit_of(c, node) >= 0)
-            c->units[unit_of(c, node)].ns += replicate_node_ns(r, graph_node(r->from, (int)i));
+    graph_each(node, r->from) {
+        bool is_back = has_phase(c->t, node->id, PHASE_BACKWARD);
+        int forward = is_back ? forward_of(c->t, node) : node->id;
+        int unit = forward >= 0 ? unit_of(c, forward) : -1;
+        if (unit >= 0)
+            c->units[unit].ns += replicate_node_ns(r, node);
     }
 }
 
@@ -198,7 +197,7 @@ static struct cut_best find_best(const struct stage_cutter *c, int stages, int c
     return best;
 }
 
-/* Sets `stage` and `told` of what is forward. */
+/* Sets the stage of what is forward. */
 static int cut_stages(struct towers *t, int n_stages)
 {
     struct replicator *r = t->r;
@@ -244,26 +243,12 @@ static int cut_stages(struct towers *t, int n_stages)
     for (int stage = n_stages - 1, end = c.n; stage >= 0; stage--) {
         int begin = c.best[(stage + 1) * (c.n + 1) + end].begin;
         for (int i = begin; i < end; i++) {
-            p->stage[c.units[i].first] = stage;
-            p->told[c.units[i].first] = true;
+            p->units[c.units[i].first].stage = stage;
+            p->units[c.units[i].first].is_told = true;
         }
         end = begin;
     }
     return 0;
-}
-
-/* ---- loops and phases ---- */
-
-/* All that is walked to gets the phase, unless it has one. */
-static void mark_phase(struct towers *t, struct graph_walk *walk, enum item_phase phase)
-{
-    const struct node *node;
-    while ((node = graph_walk_next(walk, t->r->from))) {
-        char *mark = &t->pipeline->phase[t->pipeline->first[node->id]];
-        if (t->towered[node->id] && !node_makes_resource(node) && *mark == PHASE_NONE)
-            *mark = (char)phase;
-        graph_walk_needs(walk, node);
-    }
 }
 
 /* ---- the script's devices ---- */
@@ -292,79 +277,65 @@ static int stage_of_device(struct towers *t, const struct node *node, bool is_ne
     return p->n_stages++;
 }
 
-static int take_device(struct towers *t, const struct node *node)
-{
-    struct pipeline *p = t->pipeline;
-    bool is_forward = pipeline_phase(p, node->id) == PHASE_FORWARD;
-    int first = p->first[node->id], stage = stage_of_device(t, node, is_forward);
-    if (stage < 0)
-        return *node->device ? fail(t, node, "%s is no stage of the forward graph", node->device)
-                             : 0;
-    if (p->told[first] && p->stage[first] != stage)
-        return fail(t, node, "it asks for another device than the rest of its loop: %s",
-                    node->device);
-    p->told[first] = true;
-    p->stage[first] = stage;
-    return 0;
-}
-
 static int take_devices(struct towers *t, enum item_phase phase)
 {
-    struct replicator *r = t->r;
-    graph_each_ordered(node, r->from, r->order) {
-        if (t->towered[node->id] && pipeline_phase(t->pipeline, node->id) == phase &&
-            take_device(t, node))
-            return r->err->code;
+    graph_each_ordered(node, t->r->from, t->r->order) {
+        struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+        if (!has_phase(t, node->id, phase) || !*node->device)
+            continue;
+        int stage = stage_of_device(t, node, phase == PHASE_FORWARD);
+        if (stage < 0)
+            return fail(t, node, "%s is no stage of the forward graph", node->device);
+        if (unit->is_told && unit->stage != stage)
+            return fail(t, node, "it asks for another device than the rest of its loop: %s",
+                        node->device);
+        unit->is_told = true;
+        unit->stage = stage;
     }
     return 0;
 }
 
 /* ---- all other nodes ---- */
 
-/* Forward and besides: the latest stage of what it needs. */
+/* Forward and besides: the latest stage of what it needs, which may be on none. */
 static bool raise_stage(struct towers *t, const struct node *node)
 {
-    struct pipeline *p = t->pipeline;
-    int *stage = &p->stage[p->first[node->id]], before = *stage;
-    if (p->told[p->first[node->id]])
-        return false;
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int needed =
-            node_dependency(node, i).node; /* in towers or not; its stage -1: it is on none */
-        int there = t->towered[needed] ? pipeline_stage(p, needed)
+    struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+    int before = unit->stage;
+    for (int i = 0; !unit->is_told && i < node->n_inputs + node->n_controls; i++) {
+        int needed = node_dependency(node, i).node;
+        int there = t->towered[needed] ? pipeline_unit(t->pipeline, needed)->stage
                                        : stage_of_device(t, graph_node(t->r->from, needed), false);
-        *stage = there > *stage ? there : *stage;
+        unit->stage = there > unit->stage ? there : unit->stage;
     }
-    return *stage != before;
+    return unit->stage != before;
 }
 
 /* Backward: no later than the gradients that it gets. */
 static bool lower_stage(struct towers *t, const struct node *node)
 {
-    struct pipeline *p = t->pipeline;
-    int *stage = &p->stage[p->first[node->id]], before = *stage;
-    if (p->told[p->first[node->id]])
-        return false;
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+    struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+    int before = unit->stage;
+    for (int i = 0; !unit->is_told && i < node->n_inputs + node->n_controls; i++) {
         int needed = node_dependency(node, i).node;
-        if (t->towered[needed] && pipeline_phase(p, needed) == PHASE_BACKWARD &&
-            pipeline_stage(p, needed) < *stage)
-            *stage = pipeline_stage(p, needed);
+        int there = pipeline_unit(t->pipeline, needed)->stage;
+        if (has_phase(t, needed, PHASE_BACKWARD) && there < unit->stage)
+            unit->stage = there;
     }
-    return *stage != before;
+    return unit->stage != before;
 }
 
 /* A node that needs nothing on a stage, such as labels, goes where it is wanted first. */
 static bool lower_free(struct towers *t, const struct node *node)
 {
-    struct pipeline *p = t->pipeline;
+    int stage = pipeline_unit(t->pipeline, node->id)->stage;
     bool news = false;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int first = p->first[node_dependency(node, i).node];
-        if (p->is_free[first] && p->stage[first] > p->stage[p->first[node->id]]) {
-            p->stage[first] = p->stage[p->first[node->id]];
-            news = true;
-        }
+        struct pipeline_unit *needed = pipeline_unit(t->pipeline, node_dependency(node, i).node);
+        if (!needed->is_free || needed->stage <= stage)
+            continue;
+        needed->stage = stage;
+        news = true;
     }
     return news;
 }
@@ -378,10 +349,8 @@ static void move_until_still(struct towers *t, enum item_phase phase, bool backw
     while (news) {
         news = false;
         for (size_t i = 0; i < n; i++) {
-            const struct node *node =
-                graph_node(t->r->from, t->r->order[backwards ? n - 1 - i : i]);
-            if (t->towered[node->id] && pipeline_phase(t->pipeline, node->id) == phase)
-                news |= move(t, node);
+            int node = t->r->order[backwards ? n - 1 - i : i];
+            news |= has_phase(t, node, phase) && move(t, graph_node(t->r->from, node));
         }
     }
 }
@@ -389,39 +358,35 @@ static void move_until_still(struct towers *t, enum item_phase phase, bool backw
 static void place_forward(struct towers *t)
 {
     struct pipeline *p = t->pipeline;
-    size_t n = t->r->from->nodes.n;
     move_until_still(t, PHASE_FORWARD, false, raise_stage);
-    for (size_t i = 0; i < n; i++)
-        if (p->first[i] == (int)i && p->phase[i] == PHASE_FORWARD && p->stage[i] < 0) {
-            p->is_free[i] = true;
-            p->stage[i] = p->n_stages - 1;
+    for (size_t i = 0; i < t->r->from->nodes.n; i++)
+        if (p->units[i].phase == PHASE_FORWARD && p->units[i].stage < 0) {
+            p->units[i].is_free = true;
+            p->units[i].stage = p->n_stages - 1;
         }
     move_until_still(t, PHASE_FORWARD, true, lower_free);
-    for (size_t i = 0; i < n; i++) { /* a stack is where the loop is that fills it */
-        const struct node *node = graph_node(t->r->from, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            if (t->towered[i] && pipeline_phase(p, (int)i) == PHASE_FORWARD &&
-                node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
-                p->stage[node->inputs[k].node] = pipeline_stage(p, (int)i);
+    graph_each(node, t->r->from) { /* a stack is where the loop is that fills it */
+        for (int k = 0; k < node->n_inputs && has_phase(t, node->id, PHASE_FORWARD); k++)
+            if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
+                p->units[node->inputs[k].node].stage = pipeline_unit(p, node->id)->stage;
     }
 }
 
 static void place_backward(struct towers *t)
 {
     struct pipeline *p = t->pipeline;
-    for (size_t i = 0; i < t->r->from->nodes.n; i++) {
-        int first = p->first[i];
-        if (!t->towered[i] || p->phase[first] != PHASE_BACKWARD || p->told[first])
+    graph_each(node, t->r->from) {
+        struct pipeline_unit *unit = pipeline_unit(p, node->id);
+        if (!has_phase(t, node->id, PHASE_BACKWARD) || unit->is_told)
             continue;
         /* Where it would like to be: with the first stack that it has, or with its forward node. */
-        const struct node *node = graph_node(t->r->from, (int)i);
         int forward = forward_of(t, node);
-        int stage = forward < 0 ? p->n_stages - 1 : pipeline_stage(p, forward);
+        int stage = forward < 0 ? p->n_stages - 1 : pipeline_unit(p, forward)->stage;
         for (int k = node->n_inputs; k-- > 0;)
             if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
-                stage = pipeline_stage(p, node->inputs[k].node);
-        if (p->stage[first] < 0 || stage < p->stage[first])
-            p->stage[first] = stage;
+                stage = pipeline_unit(p, node->inputs[k].node)->stage;
+        if (unit->stage < 0 || stage < unit->stage)
+            unit->stage = stage;
     }
     move_until_still(t, PHASE_BACKWARD, false, lower_stage);
 }
@@ -430,19 +395,19 @@ static void place_backward(struct towers *t)
 static void place_others(struct towers *t)
 {
     struct replicator *r = t->r;
-    struct pipeline *p = t->pipeline;
     move_until_still(t, PHASE_NONE, false, raise_stage);
     for (size_t i = r->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        int stage = p->stage[p->first[node->id]];
-        if (t->towered[node->id])
-            stage = p->stage[p->first[node->id]] = stage < 0 ? 0 : stage;
-        bool reads = t->towered[node->id] ? pipeline_phase(p, node->id) == PHASE_FORWARD
-                                          : !has(r, node->id, FACT_DOWN | FACT_UPDATE);
-        for (int k = 0; reads && stage >= 0 && k < node->n_inputs; k++) {
-            int *of = &p->stage[p->first[node->inputs[k].node]];
-            if (!t->towered[node->inputs[k].node] && (*of < 0 || stage < *of))
-                *of = stage;
+        struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+        bool towered = t->towered[node->id];
+        if (towered && unit->stage < 0)
+            unit->stage = 0;
+        bool reads =
+            towered ? unit->phase == PHASE_FORWARD : !has(r, node->id, FACT_DOWN | FACT_UPDATE);
+        for (int k = 0; reads && unit->stage >= 0 && k < node->n_inputs; k++) {
+            int from = node->inputs[k].node, *of = &pipeline_unit(t->pipeline, from)->stage;
+            if (!t->towered[from] && (*of < 0 || unit->stage < *of))
+                *of = unit->stage;
         }
     }
 }
@@ -452,11 +417,10 @@ static void place_others(struct towers *t)
 static int check_need(struct towers *t, const struct node *node, int needed)
 {
     const struct pipeline *p = t->pipeline;
-    enum item_phase phase = pipeline_phase(p, node->id);
-    int here = pipeline_stage(p, node->id), there = pipeline_stage(p, needed);
-    bool wrong = pipeline_phase(p, needed) == phase &&
-                 (phase == PHASE_FORWARD ? there > here : there < here);
-    if (!t->towered[needed] || phase == PHASE_NONE || !wrong)
+    enum item_phase phase = pipeline_unit(p, node->id)->phase;
+    int here = pipeline_unit(p, node->id)->stage, there = pipeline_unit(p, needed)->stage;
+    bool is_wrong = phase == PHASE_FORWARD ? there > here : there < here;
+    if (phase == PHASE_NONE || !has_phase(t, needed, phase) || !is_wrong)
         return 0;
     error_set(t->r->err, ERR_DATA,
               "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes %s",
@@ -467,69 +431,19 @@ static int check_need(struct towers *t, const struct node *node, int needed)
     return node_fail(node, t->r->err);
 }
 
-int pipeline_find(struct towers *t)
+/* A node that is there once and comes after towers needs all micro-batches. */
+static int check_needs(struct towers *t)
 {
-    struct replicator *r = t->r;
-    struct pipeline *p = arena_alloc(&r->arena, sizeof *p);
-    size_t n = r->from->nodes.n + 1;
-    t->pipeline = p;
-    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
-    p->first = arena_array(&r->arena, n, sizeof *p->first);
-    p->stage = arena_array(&r->arena, n, sizeof *p->stage);
-    p->phase = arena_array(&r->arena, n, sizeof *p->phase);
-    p->told = arena_array(&r->arena, n, sizeof *p->told);
-    p->is_free = arena_array(&r->arena, n, sizeof *p->is_free);
-    memset(p->stage, -1, n * sizeof *p->stage);
-    const struct graph *from = t->r->from;
-    int *of_loop = arena_array(&t->r->arena, t->frames->frames.n + 1, sizeof *of_loop);
-    graph_each_ordered(node, from, t->r->order) {
-        int loop = towers_loop(t, node);
-        if (loop != FRAME_ROOT && !of_loop[loop])
-            of_loop[loop] = node->id + 1;
-        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
-    }
-    struct graph_walk forward = graph_walk_new(&r->arena, from);
-    struct graph_walk backward = graph_walk_new(&r->arena, from);
-    bool found = false;
-    graph_each(node, from) {
-        const struct attr_value *name = node_attr(node, "_loss");
-        const struct node *loss = name ? graph_find(from, name->s) : NULL;
-        if (!has(r, node->id, FACT_NEEDED))
-            continue;
-        found |= loss != NULL;
-        graph_walk_to(&forward, loss ? loss->id : -1);
-        graph_walk_to(&backward,
-                      has(r, node->id, FACT_MARKED) && t->towered[node->id] ? node->id : -1);
-    }
-    mark_phase(t, &forward, PHASE_FORWARD);
-    mark_phase(t, &backward, PHASE_BACKWARD);
-    if (!found)
-        return error_set(r->err, ERR_DATA,
-                         "a pipeline goes forward to the loss and back again, but nothing of "
-                         "the entry '%s' says what its loss is (_loss)",
-                         r->entry->name);
-    if (take_devices(t, PHASE_FORWARD))
-        return r->err->code;
-    if (!r->options->stages && !p->n_stages)
-        return error_set(r->err, ERR_DATA,
-                         "no node asks for a device, which would be a stage of the pipeline: "
-                         "--stages says how many there shall be");
-    if (r->options->stages && cut_stages(t, r->options->stages))
-        return r->err->code;
-    if (take_devices(t, PHASE_BACKWARD))
-        return r->err->code;
-    place_forward(t);
-    place_backward(t);
-    place_others(t);
-    /* A node that is there once and comes after towers needs all micro-batches. */
-    bool *after_all = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *after_all);
+    const struct replicator *r = t->r;
+    bool *after_all = arena_array(&t->r->arena, r->from->nodes.n + 1, sizeof *after_all);
     graph_each_ordered(node, r->from, r->order) {
-        bool item = t->towered[node->id] && pipeline_phase(t->pipeline, node->id) != PHASE_NONE;
+        bool towered = t->towered[node->id];
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int needed = node_dependency(node, k).node;
-            if (!t->towered[node->id])
+            if (!towered)
                 after_all[node->id] |= t->towered[needed] || after_all[needed];
-            else if (item && !t->towered[needed] && after_all[needed])
+            else if (!has_phase(t, node->id, PHASE_NONE) && !t->towered[needed] &&
+                     after_all[needed])
                 return fail(t, node, "a micro-batch cannot wait for '%s', which needs all of them",
                             graph_node(r->from, needed)->name);
             if (check_need(t, node, needed))
@@ -537,4 +451,79 @@ int pipeline_find(struct towers *t)
         }
     }
     return 0;
+}
+
+/* ---- the pipeline ---- */
+
+static void open_pipeline(struct towers *t)
+{
+    struct replicator *r = t->r;
+    size_t n = r->from->nodes.n + 1;
+    struct pipeline *p = t->pipeline = arena_alloc(&r->arena, sizeof *p);
+    int *of_loop = arena_array(&r->arena, t->frames->frames.n + 1, sizeof *of_loop);
+    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
+    p->first = arena_array(&r->arena, n, sizeof *p->first);
+    p->units = arena_array(&r->arena, n, sizeof *p->units);
+    graph_each_ordered(node, r->from, r->order) {
+        int loop = towers_loop(t, node);
+        if (loop != FRAME_ROOT && !of_loop[loop])
+            of_loop[loop] = node->id + 1;
+        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
+        p->units[node->id].stage = -1;
+    }
+}
+
+/* All that is walked to gets the phase, unless it has one. */
+static void mark_phase(struct towers *t, struct graph_walk *walk, enum item_phase phase)
+{
+    const struct node *node;
+    while ((node = graph_walk_next(walk, t->r->from))) {
+        struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+        if (t->towered[node->id] && !node_makes_resource(node) && unit->phase == PHASE_NONE)
+            unit->phase = phase;
+        graph_walk_needs(walk, node);
+    }
+}
+
+static int find_phases(struct towers *t)
+{
+    const struct replicator *r = t->r;
+    struct graph_walk forward = graph_walk_new(&t->r->arena, r->from);
+    struct graph_walk backward = graph_walk_new(&t->r->arena, r->from);
+    bool found = false;
+    graph_each(node, r->from) {
+        const struct attr_value *name = node_attr(node, "_loss");
+        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
+        if (!has(r, node->id, FACT_NEEDED))
+            continue;
+        found |= loss != NULL;
+        graph_walk_to(&forward, loss ? loss->id : -1);
+        if (has(r, node->id, FACT_MARKED) && t->towered[node->id])
+            graph_walk_to(&backward, node->id);
+    }
+    mark_phase(t, &forward, PHASE_FORWARD);
+    mark_phase(t, &backward, PHASE_BACKWARD);
+    return found ? 0
+                 : error_set(r->err, ERR_DATA,
+                             "a pipeline goes forward to the loss and back again, but nothing of "
+                             "the entry '%s' says what its loss is (_loss)",
+                             r->entry->name);
+}
+
+int pipeline_find(struct towers *t)
+{
+    const struct replicate_options *options = t->r->options;
+    open_pipeline(t);
+    if (find_phases(t) || take_devices(t, PHASE_FORWARD))
+        return t->r->err->code;
+    if (!options->stages && !t->pipeline->n_stages)
+        return error_set(t->r->err, ERR_DATA,
+                         "no node asks for a device, which would be a stage of the pipeline: "
+                         "--stages says how many there shall be");
+    if ((options->stages && cut_stages(t, options->stages)) || take_devices(t, PHASE_BACKWARD))
+        return t->r->err->code;
+    place_forward(t);
+    place_backward(t);
+    place_others(t);
+    return check_needs(t);
 }

@@ -157,7 +157,8 @@ const char *towers_name_device(struct towers *t, int k)
 const char *towers_device(struct towers *t, const struct node *node)
 {
     struct replicator *r = t->r;
-    int stage = t->pipeline && !t->towered[node->id] ? pipeline_stage(t->pipeline, node->id) : -1;
+    int stage =
+        t->pipeline && !t->towered[node->id] ? pipeline_unit(t->pipeline, node->id)->stage : -1;
     bool is_source = node_has(node, OP_SOURCE) && !node_is(node, "Variable");
     if (stage >= 0 && !is_source)
         return replicate_device(r, node, t->pipeline->devices[stage]);
@@ -169,7 +170,7 @@ const char *towers_device(struct towers *t, const struct node *node)
 const char *towers_copy_device(struct towers *t, const struct node *node, int k)
 {
     if (t->pipeline)
-        return t->pipeline->devices[pipeline_stage(t->pipeline, node->id)];
+        return t->pipeline->devices[pipeline_unit(t->pipeline, node->id)->stage];
     return has(t->r, node->id, FACT_SHARD) ? t->shard : t->devices[k];
 }
 

@@ -81,27 +81,25 @@ struct item_end {
     int stage, tower, node;
 };
 
-/* Loops are on one stage as a whole: what is told of their nodes, but for those, is told of a first
- * node for all of them, which for a node outside of loops is the node itself. */
+/* A node of the source, or a loop, which is on one stage as a whole. */
+struct pipeline_unit {
+    int stage;             /* of what is in towers, and what these need; -1: of none */
+    enum item_phase phase; /* of what is in towers */
+    bool is_told;          /* its stage is the script's, or a cut's */
+    bool is_free;          /* it needs nothing that is on a stage */
+};
+
 struct pipeline {
     int n_stages;
     const char **devices; /* by stage */
-    int *first;           /* by node of the source: the first of its loop, or itself */
-    int *stage;           /* by node: of those that are in towers, and that these need; or -1 */
-    char *phase;          /* by node: enum item_phase */
-    bool *told;           /* by first node: its stage is the script's, or a cut's */
-    bool *is_free;        /* by first node: it needs nothing that is on a stage */
+    int *first; /* by node of the source: the first of its loop, or itself; and by that: */
+    struct pipeline_unit *units;
     VEC(struct item_end) ends; /* sums of gradients */
 };
 
-static inline int pipeline_stage(const struct pipeline *pipeline, int node)
+static inline struct pipeline_unit *pipeline_unit(const struct pipeline *pipeline, int node)
 {
-    return pipeline->stage[pipeline->first[node]];
-}
-
-static inline enum item_phase pipeline_phase(const struct pipeline *pipeline, int node)
-{
-    return (enum item_phase)pipeline->phase[pipeline->first[node]];
+    return &pipeline->units[pipeline->first[node]];
 }
 
 /* replicate_stage.c: makes the pipeline, and finds the stage and phase of all that is in towers. */

@@ -170,13 +170,14 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
     const struct node *variable = replicate_variable_of(t->r, node);
     struct build b = builder(t, "add", node->name, 0);
     b.device = joined_device(t, node);
-    bool is_here = variable && pipeline_stage(p, variable->id) == pipeline_stage(p, node->id);
+    bool is_here =
+        variable && pipeline_unit(p, variable->id)->stage == pipeline_unit(p, node->id)->stage;
     for (int k = 0; k + 1 < t->n && !r->err->code; k++) {
         if (k)
             values[0] = build_binary(&b, "Add", values[0], values[k]);
         if (is_here)
             vec_push_in(&r->arena, &p->ends,
-                        ((struct item_end){pipeline_stage(p, node->id), k, values[0].node}));
+                        ((struct item_end){pipeline_unit(p, node->id)->stage, k, values[0].node}));
     }
     values[1] = values[t->n - 1];
     return 2;

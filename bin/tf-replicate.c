@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "bin/explain_exchange.h"
 #include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/device_name.h"
@@ -124,6 +123,12 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
+static void print_line(void *context, const char *line)
+{
+    (void)context;
+    fprintf(stderr, "%s\n", line);
+}
+
 /* 0 is no such number: from here on it is one that was not given. */
 static int read_number(const char *name, const char *what, int most, int64_t *number,
                        struct error *err)
@@ -212,9 +217,7 @@ static int read_options(struct replicate_options *options, struct error *err)
     options->entry = entry;
     options->assume = assume;
     options->note = report ? note : NULL;
-    options->explain = explain ? explain_gradient : NULL;
-    options->compare = explain ? explain_mode : NULL;
-    options->explain_schedule = explain ? explain_schedule : NULL;
+    options->explain = explain ? print_line : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;
@@ -289,9 +292,8 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct explanation explained = {.has_begun = false};
     struct model_files files = {.costs = {.arena = ARENA_INIT}};
-    struct replicate_options options = {.context = &explained};
+    struct replicate_options options = {.context = NULL};
     struct stream_reader *reader;
     int code = read_options(&options, err);
     if (!code)
@@ -318,8 +320,6 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         graph_free(graphs.read);
         tool_close_reader(reader);
     }
-    if (!code && explain && options.mode != REPLICATE_AUTO)
-        explain_total(&explained, options.mode);
     costs_release(&files.costs);
     cluster_release(&files.cluster);
     return code;

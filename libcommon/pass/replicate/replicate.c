@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/replicate/replicate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,31 +159,12 @@ enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
 
 #define MODE_MAX (REPLICATE_POLICY_MAX + 64)
 
-/* Latencies of a step besides what crosses: variables are read, gradients pushed, and the push
- * answered; or gradients go to who sums them, and sums back. */
-#define SYNC_LATENCIES 3
-#define ALLREDUCE_LATENCIES 2
-
 struct candidate {
     struct replicate_options options;
     char mode[MODE_MAX];
     struct replicator r;
-    double ns;
     struct error why; /* it cannot be */
 };
-
-void replicate_total_add(struct replicate_total *total, const struct replicate_choice *choice)
-{
-    total->ns += choice->taken.ns - choice->latency + choice->read.ns;
-    total->latency = fmax(total->latency, choice->latency);
-    total->has_parts = total->has_parts || choice->is_part;
-}
-
-double replicate_total_ns(const struct replicate_total *total, enum replicate_mode mode)
-{
-    int latencies = mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES;
-    return total->ns + total->latency * latencies;
-}
 
 static int plan(struct candidate *c, const struct graph *from,
                 const struct replicate_options *asked, struct error *err)
@@ -197,7 +177,6 @@ static int plan(struct candidate *c, const struct graph *from,
         error_set(&c->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
     else
         open_replicator(&c->r, from, &c->options, c->mode, &c->why);
-    c->ns = replicate_total_ns(&c->r.total, c->options.mode);
     return 0;
 }
 
@@ -205,7 +184,7 @@ static struct candidate *cheapest(struct candidate *candidates)
 {
     struct candidate *best = NULL;
     for (int i = 0; i < MODES; i++)
-        if (!candidates[i].why.code && (!best || candidates[i].ns < best->ns))
+        if (!candidates[i].why.code && (!best || candidates[i].r.exchange_ns < best->r.exchange_ns))
             best = &candidates[i];
     return best;
 }
@@ -213,7 +192,7 @@ static struct candidate *cheapest(struct candidate *candidates)
 static int choose_mode(const struct graph *from, const struct replicate_options *options,
                        struct graph **to, struct error *err)
 {
-    struct candidate candidates[MODES] = {{.ns = 0}}, *best = NULL;
+    struct candidate candidates[MODES] = {{.mode = ""}}, *best = NULL;
     const char *code = options->policy;
     *to = NULL;
     if (!options->cluster)
@@ -230,10 +209,11 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
         error_set(err, candidates[ALLREDUCE].why.code, "%s", candidates[ALLREDUCE].why.text);
     for (int i = 0; i < MODES; i++) {
         struct candidate *c = &candidates[i];
-        const struct replicate_mode_choice choice = {c->mode, c->ns,
-                                                     c->why.code ? c->why.text : NULL, c == best};
-        if (best && options->compare)
-            options->compare(options->context, &choice);
+        if (best && c->why.code)
+            replicate_explain(options, "%-40s %9s     %s", c->mode, "-", c->why.text);
+        else if (best)
+            replicate_explain(options, "%-40s %9.3f ms%s", c->mode, c->r.exchange_ns / 1e6,
+                              c == best ? "  taken" : "");
         struct graph *built = close_replicator(&c->r, c == best ? 0 : ERR_DATA);
         *to = c == best ? built : *to;
     }

@@ -78,49 +78,6 @@ enum replicate_pipeline {
     PIPELINE_GPIPE /* all: first all forward, then all back */
 };
 
-/* How a value that updates take of workers crosses; CROSSES_NOT: each worker has its own. */
-enum replicate_crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE, CROSSES_NOT };
-
-/* One way to make one gradient of the workers', as the model of costs has it. */
-struct replicate_way {
-    double bytes; /* that a worker sends in a step */
-    double ns;
-};
-
-struct replicate_choice {
-    const char *variable;
-    struct shape shape;
-    struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing, */
-    const char *why_not[CROSSES_NOT];       /* unless it cannot be by these; NULL: it can */
-    struct replicate_way taken, read;       /* the one that is; of shards the variable's value */
-    double latency;                         /* that is in each of the ways */
-    const char *sent;                       /* "gradient", "factors", "code"; "nothing" */
-    bool is_part;                           /* of a layer that is cut over the workers */
-    const char *mode; /* of those that REPLICATE_AUTO compares; NULL: the only one */
-};
-
-/* The cost of a step's exchange in all, zeroed before its first gradient. */
-struct replicate_total {
-    double ns, latency;
-    bool has_parts; /* some layers are cut: what crosses there is not in it */
-};
-
-/* One of the modes that REPLICATE_AUTO compares. */
-struct replicate_mode_choice {
-    const char *mode;
-    double ns;       /* of a step's exchange */
-    const char *why; /* it cannot be; NULL: it can */
-    bool is_taken;
-};
-
-/* A schedule of the sums of all gradients that go by one, as the model of costs has it. */
-struct replicate_schedule {
-    const char *name;
-    double sum;               /* bytes of these gradients */
-    struct replicate_way way; /* of the worker that sends most */
-    bool is_taken;
-};
-
 struct replicate_options {
     enum replicate_mode mode;
     bool is_plain;                     /* the mode is "sync", and nothing besides */
@@ -163,13 +120,9 @@ struct replicate_options {
 
     /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
     void (*note)(void *context, const char *node, const char *what);
-    /* Told of each gradient. NULL: nobody. */
-    void (*explain)(void *context, const struct replicate_choice *choice);
-    /* Told of each mode that REPLICATE_AUTO compares. NULL: nobody. */
-    void (*compare)(void *context, const struct replicate_mode_choice *choice);
-    /* With all-reduce, told of each schedule that the workers have, if some gradient is to go by
-     * one. NULL: nobody. */
-    void (*explain_schedule)(void *context, const struct replicate_schedule *schedule);
+    /* Told, a line after the other, what each gradient costs to exchange in each way, and what was
+     * chosen by that: schedules, and, of REPLICATE_AUTO, modes. NULL: nobody. */
+    void (*explain)(void *context, const char *line);
     void *context;
 };
 
@@ -189,11 +142,6 @@ int replicate_parse_pipeline(struct replicate_options *options, const char *text
 
 /* Returns how many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicate_options *options);
-
-/* Adds a gradient that `explain` is told of, and then says how long the exchange is in that mode:
- * latencies count once, however many gradients cross. */
-void replicate_total_add(struct replicate_total *total, const struct replicate_choice *choice);
-double replicate_total_ns(const struct replicate_total *total, enum replicate_mode mode);
 
 /* Before a graph is replicated by factors: where a gradient is the sum of a product of rows and of
  * terms that are the same in all workers, as of weight decay in the loss, the product is handed

@@ -7,6 +7,7 @@
  * and send each worker the sum, or the others' rows, at the same time.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,82 +158,116 @@ const struct technique replicate_whole = {.name = "gradient",
                                           .take = replicate_take_whole,
                                           .reduce = replicate_reduce_whole};
 
-/* The way of the variable, or of the rows that have a gradient, from shards. */
-static struct replicate_way read_of(const struct replicator *r, struct edge edge)
+/* The time of the variable, or of the rows that have a gradient, from shards. */
+static double price_read(const struct replicator *r, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
     const struct node *variable = replicate_variable_of(r, node);
     if (!replicate_pushes(r) || !variable)
-        return (struct replicate_way){0};
+        return 0;
     struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
     double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
-    return (struct replicate_way){bytes, r->ways.read.per_byte * bytes};
+    return r->ways.read.per_byte * bytes;
+}
+
+void replicate_explain(const struct replicate_options *options, const char *format, ...)
+{
+    struct arena arena = ARENA_INIT;
+    va_list args;
+    va_start(args, format);
+    if (options->explain)
+        options->explain(options->context, arena_vprintf(&arena, format, args));
+    va_end(args);
+    arena_release(&arena);
 }
 
 /* ---- the choice ---- */
 
-static enum replicate_crossing cheapest(const struct replicator *r,
-                                        const struct replicate_choice *choice)
+static enum replicate_crossing cheapest(const struct replicator *r, const struct exchange *x)
 {
-    const struct replicate_way *ways = choice->ways;
-    const char *const *why_not = choice->why_not;
-    bool codes = !why_not[CROSSES_IN_CODE] &&
-                 (!r->options->may_code || ways[CROSSES_IN_CODE].ns < ways[CROSSES_WHOLE].ns);
+    bool codes = !x->why_not[CROSSES_IN_CODE] &&
+                 (!r->options->may_code || x->ways[CROSSES_IN_CODE].ns < x->ways[CROSSES_WHOLE].ns);
     enum replicate_crossing other = codes ? CROSSES_IN_CODE : CROSSES_WHOLE;
     bool factors =
         r->options->factors == FACTORS_ALL ||
-        (r->options->factors == FACTORS_AUTO && ways[CROSSES_BY_FACTORS].ns < ways[other].ns);
-    return !why_not[CROSSES_BY_FACTORS] && factors ? CROSSES_BY_FACTORS : other;
+        (r->options->factors == FACTORS_AUTO && x->ways[CROSSES_BY_FACTORS].ns < x->ways[other].ns);
+    return !x->why_not[CROSSES_BY_FACTORS] && factors ? CROSSES_BY_FACTORS : other;
 }
 
-static void tell(struct replicator *r, const struct replicate_choice *choice)
+/* The shape of the whole variable, of which each worker has a part; NULL: it is shared. */
+static const struct attr_value *shape_of_parts(const struct replicator *r, const struct exchange *x)
 {
-    replicate_total_add(&r->total, choice);
-    if (r->options->explain)
-        r->options->explain(r->options->context, choice);
+    const struct node *variable = replicate_variable_of(r, graph_node(r->from, x->edge.node));
+    return variable ? node_attr(variable, WORKER_PART_SHAPE) : NULL;
 }
 
 static void choose(struct replicator *r, struct exchange *x)
 {
-    const struct node *node = graph_node(r->from, x->edge.node);
-    const struct node *variable = replicate_variable_of(r, node);
-    const char *name = replicate_gradient_of(node);
-    const struct attr_value *whole = variable ? node_attr(variable, WORKER_PART_SHAPE) : NULL;
-    struct replicate_choice choice = {.variable = name ? name : node->name,
-                                      .shape = node->outputs[x->edge.slot].shape,
-                                      .mode = r->mode};
-    if (whole) {
-        x->crossing = CROSSES_NOT;
-        choice.shape = *whole->shape;
-        choice.is_part = true;
-        choice.sent = "nothing";
-        for (int i = CROSSES_BY_FACTORS; i <= CROSSES_IN_CODE; i++)
-            choice.why_not[i] = "each worker has a part of it";
-        tell(r, &choice);
+    x->crossing = CROSSES_NOT;
+    for (int i = CROSSES_BY_FACTORS; i < CROSSES_NOT; i++)
+        x->why_not[i] = "each worker has a part of it";
+    if (shape_of_parts(r, x))
         return;
-    }
-    choice.latency = r->ways.sent.latency;
-    choice.read = read_of(r, x->edge);
-    for (int i = CROSSES_WHOLE; i <= CROSSES_IN_CODE; i++) {
-        struct replicate_way *way = &choice.ways[i];
-        choice.why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
-        if (choice.why_not[i])
+    double read_ns = price_read(r, x->edge);
+    for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++) {
+        struct replicate_way *way = &x->ways[i];
+        x->why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
+        if (x->why_not[i])
             continue;
         *way = techniques[i]->price(r, x);
         /* Values that are pushed while others still read take no time of their own. */
-        way->ns -= cost_beside_reads(r->ways.pushers_beside, r->ways.sent.per_byte * way->bytes,
-                                     choice.read.ns);
+        way->ns -=
+            cost_beside_reads(r->ways.pushers_beside, r->ways.sent.per_byte * way->bytes, read_ns);
     }
-    if (!choice.why_not[CROSSES_BY_FACTORS]) {
+    if (!x->why_not[CROSSES_BY_FACTORS]) {
         /* Each worker computes its own product for the others. */
         double ns = replicate_workers_ns(r, replicate_node_ns(r, x->product));
-        choice.ways[CROSSES_WHOLE].ns += ns;
-        choice.ways[CROSSES_IN_CODE].ns += ns;
+        x->ways[CROSSES_WHOLE].ns += ns;
+        x->ways[CROSSES_IN_CODE].ns += ns;
     }
-    x->crossing = cheapest(r, &choice);
-    choice.sent = techniques[x->crossing]->name;
-    choice.taken = choice.ways[x->crossing];
-    tell(r, &choice);
+    x->crossing = cheapest(r, x);
+    r->exchange_ns += x->ways[x->crossing].ns - r->ways.sent.latency + read_ns;
+}
+
+/* Latencies of a step besides what crosses, which count once, however many gradients cross:
+ * variables are read, gradients pushed, and the push answered; or gradients go to who sums them,
+ * and sums back. */
+#define SYNC_LATENCIES 3
+#define ALLREDUCE_LATENCIES 2
+
+static void choose_all(struct replicator *r)
+{
+    bool has_parts = false;
+    vec_each(x, &r->planned) {
+        choose(r, *x);
+        has_parts |= (*x)->crossing == CROSSES_NOT;
+    }
+    r->exchange_ns += r->ways.sent.latency *
+                      (r->options->mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES);
+    if (r->mode)
+        replicate_explain(r->options, "%s:", r->mode);
+    replicate_explain(r->options, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s", "VARIABLE", "SHAPE",
+                      "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
+    vec_each(at, &r->planned) {
+        const struct exchange *x = *at;
+        const struct node *node = graph_node(r->from, x->edge.node);
+        const char *name = replicate_gradient_of(node);
+        const struct attr_value *whole = shape_of_parts(r, x);
+        struct str ways = STR_INIT;
+        for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++)
+            if (x->why_not[i])
+                str_printf(&ways, " %11s %9s", "-", "-");
+            else
+                str_printf(&ways, " %11.0f %9.3f", x->ways[i].bytes, x->ways[i].ns / 1e6);
+        const char *why = x->why_not[CROSSES_IN_CODE] ? x->why_not[CROSSES_BY_FACTORS] : NULL;
+        replicate_explain(r->options, "%-24s %-14s%s  %s%s%s", name ? name : node->name,
+                          shape_text(whole ? whole->shape : &node->outputs[x->edge.slot].shape),
+                          str_text(&ways), whole ? "nothing" : techniques[x->crossing]->name,
+                          why ? ": " : "", why ? why : "");
+        str_release(&ways);
+    }
+    if (!r->mode && !has_parts)
+        replicate_explain(r->options, "exchange of a step: %.3f ms", r->exchange_ns / 1e6);
 }
 
 /* ---- what becomes known when ----
@@ -319,7 +354,6 @@ int replicate_plan(struct replicator *r)
         for (size_t k = 0; pushes && k < push->exchanges.n; k++)
             vec_push_in(&r->arena, &r->planned, push->exchanges.items[k]);
     }
-    vec_each(x, &r->planned)
-        choose(r, *x);
+    choose_all(r);
     return pushes ? replicate_check_sums(r) : find_late(r);
 }

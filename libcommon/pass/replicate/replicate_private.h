@@ -33,6 +33,15 @@ enum node_fact {
     FACT_FIRST = 1 << 13     /* gives a variable its initial value, by the entry init */
 };
 
+/* How a value that updates take of workers crosses; CROSSES_NOT: each worker has its own. */
+enum replicate_crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE, CROSSES_NOT };
+
+/* One way to cross, as the model of costs has it. */
+struct replicate_way {
+    double bytes; /* that a worker sends in a step */
+    double ns;
+};
+
 /* Some rows of a gradient, in the result: what the worker makes, and the sum of all workers'. */
 struct gradient_piece {
     struct edge made;
@@ -45,6 +54,8 @@ struct gradient_piece {
 struct exchange {
     struct edge edge;      /* of the source */
     const char *reduction; /* how workers' values become one: mean, mean_rows, rows, first */
+    struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing, */
+    const char *why_not[CROSSES_NOT];       /* unless it cannot cross so; NULL: it can */
     enum replicate_crossing crossing;
     bool is_delayed; /* what crosses among workers is the step before's */
     double known_ns; /* when a step knows it at the earliest; its place in the source's order: */
@@ -130,9 +141,9 @@ struct replicator {
     VEC(struct push) pushes;
     struct map push_at; /* by variable */
     exchange_list exchanges;
-    struct edge_map exchange_at;  /* by edge of the source: place in that list */
-    exchange_list planned;        /* in the order in which they cross */
-    struct replicate_total total; /* of what they cost */
+    struct edge_map exchange_at; /* by edge of the source: place in that list */
+    exchange_list planned;       /* in the order in which they cross */
+    double exchange_ns;          /* of a step, in all */
     VEC(int) todo;
     VEC(struct open_copy) open;
     int join, leave, round, version, done; /* nodes of `to` */
@@ -211,8 +222,10 @@ bool replicate_is_read(const struct replicator *r, const struct node *node);
 void replicate_find_priorities(struct replicator *r);
 
 /* replicate_plan.c: finds all that is exchanged, and how each is to cross; whoever wants to is
- * told. */
+ * told, as of what else is chosen. */
 int replicate_plan(struct replicator *r);
+void replicate_explain(const struct replicate_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 int replicate_find_rates(struct replicator *r); /* how fast a worker's CPU is, as was measured */
 double replicate_elements(const struct replicator *r, struct edge edge);
 double replicate_bytes(const struct replicator *r, struct edge edge); /* as they cross */

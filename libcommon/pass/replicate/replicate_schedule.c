@@ -46,7 +46,7 @@ int replicate_choose_schedule(struct replicator *r)
                          "schedule=auto depends on the number of workers: give -c or --workers");
 
     if (n < 1 || options->by_device || options->by_servers ||
-        (!options->schedules && !options->explain_schedule))
+        (!options->schedules && !options->explain))
         return 0;
     /* Bytes of what goes by a schedule, of all gradients. */
     double bytes = 0;
@@ -73,17 +73,11 @@ int replicate_choose_schedule(struct replicator *r)
                 best = kind;
         r->schedule = (enum schedule_kind)best;
     }
-    if (options->explain_schedule && bytes > 0) {
-        for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
-            const struct replicate_schedule schedule = {.name =
-                                                            schedule_name((enum schedule_kind)kind),
-                                                        .sum = bytes,
-                                                        .way = {costs[kind].bytes, costs[kind].ns},
-                                                        .is_taken = (int)r->schedule == kind};
-            if (is_there[kind])
-                r->options->explain_schedule(r->options->context, &schedule);
-        }
-    }
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL && bytes > 0; kind++)
+        if (is_there[kind])
+            replicate_explain(options, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s",
+                              schedule_name((enum schedule_kind)kind), bytes, costs[kind].bytes,
+                              costs[kind].ns / 1e6, (int)r->schedule == kind ? ", taken" : "");
     return 0;
 }
 

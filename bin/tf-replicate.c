@@ -152,71 +152,56 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
     if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
-    if (explain && (in_graph || grid))
-        return error_set(err, ERR_USAGE,
-                         "--explain compares what workers can send, and --%s has none",
-                         grid ? "grid" : "in-graph");
-    if (grid) {
-        if (!grid_parse(&tiles, grid))
-            return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
-                             GRID_CELLS_MAX, grid);
-        if (in_graph || !options->is_plain || accumulate > 1 || workers || compress)
-            return error_set(err, ERR_USAGE, "--grid has no workers, for whom --%s would be",
-                             in_graph         ? "in-graph"
-                             : accumulate > 1 ? "accumulate"
-                             : workers        ? "workers"
-                             : compress       ? "compress"
-                                              : "mode");
-        tiles.device = towers;
-        tiles.note = report ? note : NULL;
-    }
-    if (towers && !in_graph && !grid)
-        return error_set(
-            err, ERR_USAGE,
-            "--towers says where the towers of --in-graph are, or the tiles of --grid");
-    if (in_graph) {
-        if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
-            return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
-                             REPLICATE_TOWERS_MAX);
-        if (!options->is_plain || accumulate > 1 || workers)
-            return error_set(err, ERR_USAGE, "--in-graph has no workers, for whom --%s would be",
-                             accumulate > 1 ? "accumulate"
-                             : workers      ? "workers"
-                                            : "mode");
-        options->towers = (int)in_graph;
-        options->tower_device = towers;
-    }
-    if (pipeline || stages) {
-        if (!in_graph)
-            return error_set(err, ERR_USAGE, "--%s is about the towers of --in-graph",
-                             pipeline ? "pipeline" : "stages");
-        if (!pipeline)
-            return error_set(err, ERR_USAGE, "--stages is about a --pipeline");
-        if (towers && !stages)
-            return error_set(
-                err, ERR_USAGE,
-                "--towers is, with --pipeline, for what --stages makes; without it the "
-                "script says where its stages are");
-        options->stages = (int)stages;
-        if (replicate_parse_pipeline(options, pipeline, err))
-            return err->code;
-    }
     if (replica_tasks < 1 || replica_tasks > DEVICE_GROUP_MAX)
         return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
                          DEVICE_GROUP_MAX);
-    if (replica_tasks > 1 && (in_graph || grid || options->mode == REPLICATE_ALLREDUCE))
+    if (in_graph && (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX))
+        return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
+                         REPLICATE_TOWERS_MAX);
+    if (grid && !grid_parse(&tiles, grid))
+        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
+                         GRID_CELLS_MAX, grid);
+    const char *alone = grid ? "grid" : in_graph ? "in-graph" : NULL;
+    const char *of_workers = grid && in_graph       ? "in-graph"
+                             : accumulate > 1       ? "accumulate"
+                             : workers              ? "workers"
+                             : grid && compress     ? "compress"
+                             : strcmp(mode, "sync") ? "mode"
+                                                    : NULL;
+    if (alone && explain)
+        return error_set(err, ERR_USAGE,
+                         "--explain compares what workers can send, and --%s has none", alone);
+    if (alone && of_workers)
+        return error_set(err, ERR_USAGE, "--%s has no workers, for whom --%s would be", alone,
+                         of_workers);
+    if (replica_tasks > 1 && (alone || options->mode == REPLICATE_ALLREDUCE))
         return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not --%s%s",
-                         in_graph ? "in-graph"
-                         : grid   ? "grid"
-                                  : "mode ",
-                         in_graph || grid ? "" : replicate_mode_name(options));
+                         alone ? alone : "mode ", alone ? "" : replicate_mode_name(options));
+    if (towers && !alone)
+        return error_set(
+            err, ERR_USAGE,
+            "--towers says where the towers of --in-graph are, or the tiles of --grid");
+    if ((pipeline || stages) && !in_graph)
+        return error_set(err, ERR_USAGE, "--%s is about the towers of --in-graph",
+                         pipeline ? "pipeline" : "stages");
+    if (stages && !pipeline)
+        return error_set(err, ERR_USAGE, "--stages is about a --pipeline");
+    if (pipeline && towers && !stages)
+        return error_set(err, ERR_USAGE,
+                         "--towers is, with --pipeline, for what --stages makes; without it the "
+                         "script says where its stages are");
+    if (pipeline && replicate_parse_pipeline(options, pipeline, err))
+        return err->code;
+    tiles.device = options->tower_device = towers;
+    tiles.note = options->note = report ? note : NULL;
+    options->towers = (int)in_graph;
+    options->stages = (int)stages;
     options->replica_tasks = (int)replica_tasks;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;
     options->timeout = timeout;
     options->entry = entry;
     options->assume = assume;
-    options->note = report ? note : NULL;
     options->explain = explain ? print_line : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;

@@ -80,7 +80,6 @@ enum replicate_pipeline {
 
 struct replicate_options {
     enum replicate_mode mode;
-    bool is_plain;                     /* the mode is "sync", and nothing besides */
     char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h; of REPLICATE_AUTO the code that
                                         * all-reduce may use, as "bits=1" */
     int fetch, push;                   /* of downpour: every so many steps; 0: 1 */

@@ -205,6 +205,26 @@ static int check_code(struct replicate_options *options, struct error *err)
                                        replicate_mode_name(options));
 }
 
+static int check_reduced(const struct replicate_options *options, struct error *err)
+{
+    const char *name = replicate_mode_name(options);
+    const char *schedule = options->schedules   ? "auto"
+                           : options->by_device ? by_device_name(options->by_device)
+                                                : schedule_name(options->schedule);
+    if (options->code.name && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
+        return error_set(err, ERR_USAGE,
+                         "--mode %s: schedule=%s is for whole gradients: codes are not added on "
+                         "the way",
+                         name, schedule);
+    if (options->delay > 1)
+        return error_set(err, ERR_USAGE, "--mode %s has no delay but of one step", name);
+    if (options->delay && options->factors != FACTORS_NONE)
+        return error_set(err, ERR_USAGE,
+                         "--mode %s: delay=1 keeps gradients, and factors=%s has none to keep",
+                         name, options->factors == FACTORS_ALL ? "all" : "auto");
+    return 0;
+}
+
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
     options->mode = REPLICATE_ALLREDUCE;
@@ -214,42 +234,20 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
         return error_set(err, ERR_USAGE,
                          "--mode %s: update=pass is of the passes of dense=b and dense=c",
                          replicate_mode_name(options));
-    if (check_code(options, err))
-        return err->code;
-    const char *schedule = options->schedules   ? "auto"
-                           : options->by_device ? by_device_name(options->by_device)
-                                                : schedule_name(options->schedule);
-    if (options->code.name && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
-        return error_set(
-            err, ERR_USAGE,
-            "--mode allreduce: schedule=%s is for whole gradients: codes are not added "
-            "on the way",
-            schedule);
-    if (options->delay > 1)
-        return error_set(err, ERR_USAGE, "--mode %s has no delay but of one step",
-                         replicate_mode_name(options));
-    if (options->delay && options->factors != FACTORS_NONE)
-        return error_set(
-            err, ERR_USAGE, "--mode %s: delay=1 keeps gradients, and factors=%s has none to keep",
-            replicate_mode_name(options), options->factors == FACTORS_ALL ? "all" : "auto");
-    return 0;
+    return check_code(options, err) ? err->code : check_reduced(options, err);
 }
 
 /* All-reduce, by way of the shards. */
 static int parse_served(struct replicate_options *options, const char *mode, const char *others,
                         struct error *err)
 {
-    const char *first = "sync";
-    size_t n = strlen(first);
-    if (strncmp(others, first, n) != 0 || (others[n] && others[n] != ','))
-        return error_set(err, ERR_USAGE,
-                         "--mode %s: " UPDATE_WORKER " is of sync, where each update is by the "
-                         "gradients of all workers",
-                         mode);
-    if (str_starts(others + n, ",backup="))
-        return error_set(err, ERR_USAGE,
-                         "--mode %s: with " UPDATE_WORKER " every worker counts in every step",
-                         mode);
+    size_t n = strlen("sync");
+    bool is_sync = str_starts(others, "sync") && (!others[n] || others[n] == ',');
+    if (!is_sync || str_starts(others + n, ",backup="))
+        return error_set(err, ERR_USAGE, "--mode %s: %s", mode,
+                         is_sync ? "with " UPDATE_WORKER " every worker counts in every step"
+                                 : UPDATE_WORKER " is of sync, where each update is by the "
+                                                 "gradients of all workers");
     return parse_allreduce(options, others + n + (others[n] == ','), err);
 }
 
@@ -312,7 +310,6 @@ static const struct mode_kind {
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct str others = STR_INIT;
-    options->is_plain = !strcmp(mode, "sync");
     options->rate = -1;
     options->code = no_code;
     options->mode = REPLICATE_POLICY;

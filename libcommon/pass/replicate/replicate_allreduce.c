@@ -78,9 +78,7 @@ static void begin_delay(struct replicator *r)
     node_list controls = VEC_INIT;
     vec_each(at, &r->planned) {
         struct exchange *x = *at;
-        const struct node *node = graph_node(r->from, x->edge.node);
-        x->is_delayed = has(r, node->id, FACT_MARKED) && !*replicate_role(node) &&
-                        shape_is_known(&node->outputs[x->edge.slot].shape);
+        x->is_delayed = x->is_gradient && !x->is_of_rows && shape_is_known(&x->output->shape);
     }
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
@@ -94,11 +92,9 @@ struct edge replicate_exchanged(struct replicator *r, struct exchange *x)
     if (!x->is_delayed)
         return replicate_crossing(r, x);
     /* Nothing of what checkpoints have of it is lost with other numbers of workers. */
-    const struct node *gradient = graph_node(r->from, x->edge.node);
-    const struct node_output *output = &gradient->outputs[x->edge.slot];
-    x->kept = replicate_kept(r, replicate_text(r, gradient->name, "kept"), PER_WORKER_SUM,
-                             output->type, &output->shape);
-    return replicate_op(r, "Identity", x->kept, EDGE_NONE, "%s/before", gradient->name);
+    x->kept = replicate_kept(r, replicate_text(r, x->node->name, "kept"), PER_WORKER_SUM,
+                             x->output->type, &x->output->shape);
+    return replicate_op(r, "Identity", x->kept, EDGE_NONE, "%s/before", x->node->name);
 }
 
 void replicate_settle(struct replicator *r, struct exchange *x)
@@ -118,7 +114,7 @@ static void end_delay(struct replicator *r, const struct exchange *x)
     if (!edge_exists(x->kept))
         return;
     struct edge keeps = replicate_assign(r, &r->ends, x->kept, replicate_edge(r, x->edge),
-                                         "%s/keep", replicate_edge_name(r, x->edge));
+                                         "%s/keep", x->node->name);
     for (size_t k = 0; k < r->reducers.n; k++)
         replicate_wait(r, keeps, r->reducers.items[k]);
 }
@@ -154,8 +150,7 @@ static void urge(struct bucket *bucket, int priority)
 
 static int send_around(struct replicator *r, struct buckets *b, struct exchange *x)
 {
-    const struct node *variable = replicate_variable_of(r, graph_node(r->from, x->edge.node));
-    int priority = variable ? r->priority[variable->id] : 0;
+    int priority = x->variable ? r->priority[x->variable->id] : 0;
     if (x->crossing == CROSSES_NOT)
         return 0;
     if (x->crossing == CROSSES_WHOLE && replicate_is_in_pieces(r, x))

@@ -238,16 +238,6 @@ struct edge replicate_kept(struct replicator *r, const char *name, const char *o
     return kept;
 }
 
-const char *replicate_edge_name(const struct replicator *r, struct edge edge)
-{
-    return graph_node(r->from, edge.node)->name;
-}
-
-const char *replicate_edge_text(struct replicator *r, struct edge edge, const char *suffix)
-{
-    return replicate_text(r, replicate_edge_name(r, edge), suffix);
-}
-
 const char *replicate_gradient_of(const struct node *node)
 {
     const struct attr_value *mark = node_attr(node, "_gradient");

@@ -91,11 +91,9 @@ int replicate_hurry(struct replicator *r, int id, int priority);
 /* The edge outside of the update that stands for an edge of the source. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
 
-/* A name that is free; NAME/SUFFIX, which may not be; of the node of an edge of the source. */
+/* A name that is free; NAME/SUFFIX, which may not be. */
 const char *replicate_name(struct replicator *r, const char *base);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
-const char *replicate_edge_name(const struct replicator *r, struct edge edge);
-const char *replicate_edge_text(struct replicator *r, struct edge edge, const char *suffix);
 /* The variable whose gradient a node of the source hands over, by name; NULL: none. */
 const char *replicate_gradient_of(const struct node *node);
 const struct node *replicate_variable_of(const struct replicator *r, const struct node *node);

@@ -24,25 +24,19 @@
 
 /* ---- what can be ---- */
 
-static const struct node_output *output_of(const struct replicator *r, const struct exchange *x)
-{
-    return &graph_node(r->from, x->edge.node)->outputs[x->edge.slot];
-}
-
 static const char *refuse(const struct replicator *r, struct exchange *x)
 {
-    const struct node_output *output = output_of(r, x);
     if (!r->options->code.name)
         return "no code was asked for";
-    if (!has(r, x->edge.node, FACT_MARKED))
+    if (!x->is_gradient)
         return "it is no gradient";
-    if (*replicate_role(graph_node(r->from, x->edge.node)))
+    if (x->is_of_rows)
         return "it is of some rows of a table";
-    if (output->type != FLOAT32)
+    if (x->output->type != FLOAT32)
         return "it is not float32";
-    if (!shape_is_known(&output->shape))
+    if (!shape_is_known(&x->output->shape))
         return "its shape is not known";
-    return shape_count(&output->shape) < COUNT_MIN ? "it is small" : NULL;
+    return shape_count(&x->output->shape) < COUNT_MIN ? "it is small" : NULL;
 }
 
 /* ---- groups ---- */
@@ -86,7 +80,7 @@ static double pass_ns(const struct replicator *r, double count)
 
 static struct replicate_way price(const struct replicator *r, const struct exchange *x)
 {
-    const struct shape *shape = &output_of(r, x)->shape;
+    const struct shape *shape = &x->output->shape;
     const struct replicate_code *code = &r->options->code;
     struct cost_way way = r->ways.sent;
     int n = r->ways.n;
@@ -101,7 +95,7 @@ static struct replicate_way price(const struct replicator *r, const struct excha
     if (replicate_pushes(r)) {
         /* A code once, whenever gradients are pushed; shards share in decoding what all have
          * pushed. */
-        double every = replicate_steps_of(r, x->edge);
+        double every = x->steps;
         double push_ns = replicate_workers_ns(r, CODE_PASSES * pass) +
                          replicate_shards_ns(r, n * DECODE_PASSES * pass);
         return (struct replicate_way){bytes / every,
@@ -129,7 +123,7 @@ static struct edge decode(struct replicator *r, const struct exchange *x, const 
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
     struct node_spec spec = replicate_spec("DequantizeGradient", inputs, 2, attrs, 6);
     return replicate_add(r, variable ? replicate_beside(r, variable, spec) : spec, "%s/%s",
-                         replicate_edge_name(r, x->edge), suffix);
+                         x->node->name, suffix);
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct exchange *x, const char *name,
@@ -143,8 +137,8 @@ struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                            const struct code_edges *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    return replicate_node(r, "ApplyResidual", inputs, 4, x->coded->attrs, 5, "%s/%s",
-                          replicate_edge_name(r, x->edge), suffix);
+    return replicate_node(r, "ApplyResidual", inputs, 4, x->coded->attrs, 5, "%s/%s", x->node->name,
+                          suffix);
 }
 
 /* The code of a value that comes of the gradient, with what it loses in `residual`. */
@@ -152,7 +146,7 @@ static struct coded_gradient *code_value(struct replicator *r, struct exchange *
                                          struct edge value, struct edge residual)
 {
     const struct replicate_code *code = &r->options->code;
-    const struct shape *shape = &output_of(r, x)->shape;
+    const struct shape *shape = &x->output->shape;
     int64_t group = group_of(r, shape);
     const struct coded_gradient coded = {.own = {.value = value, .residual = residual},
                                          .is_shared_out = is_shared_out(r),
@@ -163,10 +157,9 @@ static struct coded_gradient *code_value(struct replicator *r, struct exchange *
                                                    {"threshold", attr_float(code->threshold)},
                                                    {"keep", attr_int(kept_of(r, group))}}};
     x->coded = arena_copy(&r->arena, &coded, sizeof coded);
-    x->coded->own.first =
-        replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, x->edge));
+    x->coded->own.first = replicate_number(r, INT64, 0, "%s/first", x->node->name);
     x->coded->own.code =
-        replicate_quantize(r, x, replicate_edge_text(r, x->edge, "code"), &x->coded->own);
+        replicate_quantize(r, x, replicate_text(r, x->node->name, "code"), &x->coded->own);
     return x->coded;
 }
 
@@ -181,13 +174,12 @@ static void reduce_code(struct replicator *r, struct buckets *b, struct exchange
 {
     struct edge value = replicate_exchanged(r, x), whole = EDGE_NONE;
     if (edge_exists(r->coding)) {
-        whole = replicate_op(r, "Switch", value, r->coding, "%s/Switch",
-                             replicate_edge_name(r, x->edge));
+        whole = replicate_op(r, "Switch", value, r->coding, "%s/Switch", x->node->name);
         value = build_slot(whole, 1);
     }
     /* It begins with what no code has lost. */
-    struct edge residual = replicate_kept(r, replicate_edge_text(r, x->edge, "residual"),
-                                          PER_WORKER_SUM, FLOAT32, &output_of(r, x)->shape);
+    struct edge residual = replicate_kept(r, replicate_text(r, x->node->name, "residual"),
+                                          PER_WORKER_SUM, FLOAT32, &x->output->shape);
     struct coded_gradient *coded = code_value(r, x, value, residual);
     if (edge_exists(whole))
         replicate_put(r, &b->whole, x, (struct bucket_value){whole, "mean", &coded->whole});
@@ -207,11 +199,11 @@ static void code_mean(struct replicator *r, struct exchange *x, struct edge memb
     const struct edge codes[] = {coded->codes, members}, ranks[] = {members, r->rank};
     struct code_edges *mean = &coded->mean;
     mean->value = decode(r, x, "part/mean", codes, &some, NULL);
-    mean->residual = replicate_kept(r, replicate_edge_text(r, x->edge, "part/residual"),
+    mean->residual = replicate_kept(r, replicate_text(r, x->node->name, "part/residual"),
                                     PER_WORKER_ROWS, FLOAT32, &all);
-    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first",
-                                 replicate_edge_name(r, x->edge));
-    mean->code = replicate_quantize(r, x, replicate_edge_text(r, x->edge, "part/code"), mean);
+    mean->first =
+        replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first", x->node->name);
+    mean->code = replicate_quantize(r, x, replicate_text(r, x->node->name, "part/code"), mean);
 }
 
 /* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
@@ -220,10 +212,9 @@ static void take_codes(struct replicator *r, struct exchange *x, struct edge mem
     const struct coded_gradient *coded = x->coded;
     const struct edge inputs[] = {coded->is_shared_out ? coded->means : coded->codes,
                                   coded->is_shared_out ? r->rank : members};
-    x->got = decode(r, x, "mean", inputs, &output_of(r, x)->shape, NULL);
+    x->got = decode(r, x, "mean", inputs, &x->output->shape, NULL);
     if (edge_exists(r->coding)) {
-        x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge",
-                              replicate_edge_name(r, x->edge));
+        x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge", x->node->name);
         r->merged = x->got.node;
     }
     replicate_settle(r, x);
@@ -323,26 +314,25 @@ static void push_code(struct replicator *r, struct push *push, struct exchange *
 {
     struct edge value = replicate_pushed(r, push, x), whole = EDGE_NONE;
     bool warms_up = r->options->after > 0;
-    struct node_output sent = *output_of(r, x);
+    struct node_output sent = *x->output;
     if (warms_up && !edge_exists(r->coding)) {
         struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
         r->coding =
             replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
     }
     if (warms_up) {
-        whole = replicate_op(r, "Switch", value, r->coding, "%s/uncoded",
-                             replicate_edge_name(r, x->edge));
+        whole = replicate_op(r, "Switch", value, r->coding, "%s/uncoded", x->node->name);
         value = build_slot(whole, 1);
     }
     struct edge residual =
-        replicate_local(r, replicate_edge_text(r, x->edge, "residual"), FLOAT32, &sent.shape);
+        replicate_local(r, replicate_text(r, x->node->name, "residual"), FLOAT32, &sent.shape);
     struct edge code = code_value(r, x, value, residual)->own.code;
     if (r->err->code)
         return;
     const struct node_output coded = graph_node(r->to, code.node)->outputs[code.slot];
     if (warms_up) {
-        code = or_nothing(r, replicate_edge_text(r, x->edge, "code/none"), code, &coded, 0);
-        whole = or_nothing(r, replicate_edge_text(r, x->edge, "uncoded/none"), whole, &sent, 1);
+        code = or_nothing(r, replicate_text(r, x->node->name, "code/none"), code, &coded, 0);
+        whole = or_nothing(r, replicate_text(r, x->node->name, "uncoded/none"), whole, &sent, 1);
     }
     vec_push_in(&r->arena, &r->states, ((struct own_state){x, residual, EDGE_NONE}));
     replicate_send(r, push, code, "rows", &coded);
@@ -359,7 +349,7 @@ static struct edge take_either(struct replicator *r, const struct push *push,
 {
     struct edge value = {push->take, x->first + !there}, coding = {push->take, x->first + 2};
     return build_slot(replicate_op_beside(r, "Switch", value, coding, push->variable, "%s/%s",
-                                          replicate_edge_name(r, x->edge), suffix),
+                                          x->node->name, suffix),
                       there);
 }
 
@@ -369,23 +359,20 @@ static void take_code(struct replicator *r, const struct push *push, struct exch
     if (r->options->after > 0)
         code = take_either(r, push, x, "code/taken", 1);
     const struct edge inputs[] = {code, {r->round, 1}};
-    x->got = decode(r, x, "mean", inputs, &output_of(r, x)->shape, push->variable);
+    x->got = decode(r, x, "mean", inputs, &x->output->shape, push->variable);
     if (r->options->after > 0)
-        x->got =
-            replicate_op_beside(r, "Merge", take_either(r, push, x, "uncoded/taken", 0), x->got,
-                                push->variable, "%s/mean/Merge", replicate_edge_name(r, x->edge));
+        x->got = replicate_op_beside(r, "Merge", take_either(r, push, x, "uncoded/taken", 0),
+                                     x->got, push->variable, "%s/mean/Merge", x->node->name);
 }
 
 /* What its code has lost; of a push that is dropped, as late, the whole. */
 static void pushed(struct replicator *r, struct exchange *x, struct edge counts)
 {
     struct code_edges lost = x->coded->own;
-    struct edge value = replicate_op(r, "Switch", lost.value, counts, "%s/counted",
-                                     replicate_edge_name(r, x->edge));
+    struct edge value = replicate_op(r, "Switch", lost.value, counts, "%s/counted", x->node->name);
     lost.value = build_slot(value, 1);
     struct edge kept = replicate_keep(r, x, &lost, "lost");
-    struct edge back = replicate_op(r, "AssignAdd", lost.residual, value, "%s/back",
-                                    replicate_edge_name(r, x->edge));
+    struct edge back = replicate_op(r, "AssignAdd", lost.residual, value, "%s/back", x->node->name);
     replicate_also(r, &r->ends, kept);
     replicate_also(r, &r->ends, back);
 }

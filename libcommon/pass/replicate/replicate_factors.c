@@ -114,14 +114,13 @@ static bool can_keep(const struct replicator *r, struct edge factor)
 /* A factor has a row for each of the batch, so that those of all workers go one after the other. */
 static const char *refuse(const struct replicator *r, struct exchange *x)
 {
-    const struct node *gradient = graph_node(r->from, x->edge.node);
-    if (replicate_pushes(r) && replicate_steps_of(r, x->edge) != r->steps)
+    if (x->steps != r->steps)
         return "it is pushed at an interval of its own";
-    if (!has(r, gradient->id, FACT_MARKED))
+    if (!x->is_gradient)
         return "it is no gradient";
-    if (*replicate_role(gradient))
+    if (x->is_of_rows)
         return "it is of some rows of a table";
-    const struct node *made = graph_node(r->from, gradient->inputs[0].node);
+    const struct node *made = graph_node(r->from, x->node->inputs[0].node);
     if (!made->op->def->sums_rows)
         return "it is no product of two matrices";
     if (!made->op->def->sums_rows(made))
@@ -153,9 +152,9 @@ static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
                                  const char *variable)
 {
     const struct node *product = x->product;
-    const char *name = replicate_edge_text(r, x->edge, "product");
+    const char *name = replicate_text(r, x->node->name, "product");
     if (!variable)
-        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", replicate_edge_name(r, x->edge));
+        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
     struct attr *attrs = arena_array(&r->to->arena, (size_t)product->n_attrs + 1, sizeof *attrs);
     struct node_spec spec = {
         .name = replicate_name(r, name),

@@ -23,11 +23,10 @@ int replicate_check_late(struct replicator *r, const char *what)
 {
     vec_each(push, &r->pushes) {
         vec_each(x, &push->exchanges) {
-            const struct node *node = graph_node(r->from, (*x)->edge.node);
-            if (!has(r, node->id, FACT_AFTER))
+            if (!has(r, (*x)->node->id, FACT_AFTER))
                 continue;
             error_set(r->err, ERR_DATA, "an update needs it, but it comes after %s", what);
-            return node_fail(node, r->err);
+            return node_fail((*x)->node, r->err);
         }
     }
     return 0;
@@ -111,6 +110,11 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     const struct node *node = graph_node(r->from, edge.node);
     const char *own = replicate_gradient_of(node);
     const struct exchange found = {.edge = edge,
+                                   .node = node,
+                                   .output = &node->outputs[edge.slot],
+                                   .variable = replicate_variable_of(r, node),
+                                   .is_gradient = has(r, edge.node, FACT_MARKED),
+                                   .is_of_rows = *replicate_role(node),
                                    .reduction =
                                        replicate_reduction(node, node->outputs[edge.slot].type),
                                    .kept = EDGE_NONE,

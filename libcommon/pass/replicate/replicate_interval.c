@@ -25,16 +25,11 @@ static bool matches(const char *pattern, const char *end, const char *name)
     return *name == *pattern && matches(pattern + 1, end, name + 1);
 }
 
-static bool is_gradient(const struct replicator *r, struct edge edge)
-{
-    return has(r, edge.node, FACT_MARKED);
-}
-
-static bool has_gradient(const struct replicator *r, const struct push *push)
+static bool has_gradient(const struct push *push)
 {
     bool found = false;
     vec_each(x, &push->exchanges)
-        found |= is_gradient(r, (*x)->edge);
+        found |= (*x)->is_gradient;
     return found;
 }
 
@@ -42,7 +37,7 @@ static int take_interval(struct replicator *r, const struct replicate_interval *
 {
     bool found = false;
     vec_each(push, &r->pushes) {
-        if (!has_gradient(r, push) ||
+        if (!has_gradient(push) ||
             !matches(interval->pattern, interval->pattern + interval->n, push->variable))
             continue;
         push->steps = interval->steps;
@@ -68,7 +63,7 @@ bool replicate_may_leave_out(const struct replicator *r)
 static struct push *steady_push(struct replicator *r)
 {
     struct push *push = r->pushes.items;
-    while (!has_gradient(r, push) || !replicate_is_steady(r, push))
+    while (!has_gradient(push) || !replicate_is_steady(r, push))
         push++;
     return push;
 }
@@ -81,23 +76,15 @@ static const struct push *push_of_variable(const struct replicator *r, const cha
     return variable && map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
 }
 
-int replicate_steps_of(const struct replicator *r, struct edge gradient)
-{
-    const struct push *push =
-        push_of_variable(r, replicate_gradient_of(graph_node(r->from, gradient.node)));
-    return push ? push->steps : r->steps;
-}
-
 /* A node of the update is there in rounds that have all that it is made of. */
 static int find_interval(struct replicator *r, const struct node *node)
 {
     int *steps = &r->interval[node->id];
     *steps = r->steps;
     for (int i = 0; i < node->n_inputs; i++) {
-        struct edge edge = node->inputs[i];
-        int from = has(r, edge.node, FACT_UPDATE) ? r->interval[edge.node]
-                   : is_gradient(r, edge)         ? replicate_steps_of(r, edge)
-                                                  : r->steps;
+        const struct exchange *x = replicate_exchange(r, node->inputs[i]);
+        bool in_update = has(r, node->inputs[i].node, FACT_UPDATE);
+        int from = in_update ? r->interval[node->inputs[i].node] : x ? x->steps : r->steps;
         if (from != r->steps && *steps != r->steps && from != *steps)
             return error_set(r->err, ERR_DATA,
                              "%s: needs gradients that are pushed every %d and every %d steps",
@@ -106,7 +93,7 @@ static int find_interval(struct replicator *r, const struct node *node)
     }
     const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
     const struct push *push = push_of_variable(r, written ? written->name : NULL);
-    if (push && has_gradient(r, push) && *steps != r->steps && *steps != push->steps)
+    if (push && has_gradient(push) && *steps != r->steps && *steps != push->steps)
         return error_set(r->err, ERR_DATA,
                          "%s: the update of '%s', whose gradient is pushed every %d steps, needs "
                          "one that is pushed every %d",
@@ -128,10 +115,10 @@ int replicate_find_intervals(struct replicator *r)
     /* The smallest is that of the pushes to the clock. */
     int least = INT32_MAX;
     vec_each(push, &r->pushes)
-        least = has_gradient(r, push) && push->steps < least ? push->steps : least;
+        least = has_gradient(push) && push->steps < least ? push->steps : least;
     r->steps = least < INT32_MAX ? least : general;
     vec_each(push, &r->pushes) {
-        push->steps = has_gradient(r, push) ? push->steps : r->steps;
+        push->steps = has_gradient(push) ? push->steps : r->steps;
         if (push->steps % r->steps)
             return error_set(r->err, ERR_DATA,
                              "'%s' is pushed every %d steps, which is no multiple of %d, the "
@@ -139,27 +126,27 @@ int replicate_find_intervals(struct replicator *r)
                              push->variable, push->steps, r->steps);
         r->has_intervals |= !replicate_is_steady(r, push);
     }
-    if (!r->has_intervals)
-        return 0;
-    if (replicate_may_leave_out(r))
+    if (r->has_intervals && replicate_may_leave_out(r))
         return error_set(r->err, ERR_DATA,
                          "the graph leaves out updates now and then, as a dynamic loss scale does, "
                          "which goes by all gradients: they have one interval");
     /* A value that is no gradient, a rate that is fed, say, is of the step, and others may need it,
      * too. */
-    struct push *steady = steady_push(r);
+    struct push *steady = r->has_intervals ? steady_push(r) : NULL;
     vec_each(push, &r->pushes) {
         exchange_list all = push->exchanges;
+        for (size_t k = 0; k < all.n; k++)
+            all.items[k]->steps = all.items[k]->is_gradient ? push->steps : r->steps;
         if (replicate_is_steady(r, push))
             continue;
         push->exchanges.n = 0;
         for (size_t k = 0; k < all.n; k++)
             vec_push_in(&r->arena,
-                        is_gradient(r, all.items[k]->edge) ? &push->exchanges : &steady->exchanges,
+                        all.items[k]->is_gradient ? &push->exchanges : &steady->exchanges,
                         all.items[k]);
     }
     graph_each_ordered(node, r->from, r->order) {
-        if (has(r, node->id, FACT_UPDATE) && find_interval(r, node))
+        if (r->has_intervals && has(r, node->id, FACT_UPDATE) && find_interval(r, node))
             return r->err->code;
     }
     return 0;

@@ -38,7 +38,7 @@ static const struct node *update_by(const struct replicator *r, struct edge grad
 /* Rows of a piece; 0: the gradient stays whole. */
 static int64_t rows_of_piece(const struct replicator *r, const struct exchange *x)
 {
-    const struct node_output *output = &graph_node(r->from, x->edge.node)->outputs[x->edge.slot];
+    const struct node_output *output = x->output;
     int64_t each = r->options->piece_bytes ? r->options->piece_bytes : PIECE_BYTES;
     int64_t bytes = shape_bytes(&output->shape, output->type);
     if (each == REPLICATE_WHOLE || bytes / 2 < each || !x->product || r->options->delay ||
@@ -75,11 +75,10 @@ static struct edge multiply_piece(struct replicator *r, const char *name,
 
 int replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority)
 {
-    const struct node *node = graph_node(r->from, x->edge.node);
-    int64_t each = rows_of_piece(r, x), rows = node->outputs[x->edge.slot].shape.dims[0];
+    int64_t each = rows_of_piece(r, x), rows = x->output->shape.dims[0];
     for (int64_t first = 0; first < rows && !r->err->code; first += each) {
-        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld", node->name,
-                                        (long long)first);
+        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld",
+                                        x->node->name, (long long)first);
         int64_t n = rows - first < each ? rows - first : each;
         struct gradient_piece piece = {multiply_piece(r, name, x->product, first, n), first,
                                        EDGE_NONE};

@@ -136,11 +136,9 @@ struct replicate_way replicate_gather_way(const struct replicator *r, double byt
 static struct replicate_way price_whole(const struct replicator *r, const struct exchange *x)
 {
     double bytes = replicate_bytes(r, x->edge);
-    bool is_of_rows = *replicate_role(graph_node(r->from, x->edge.node));
     if (replicate_pushes(r))
-        return by_way(r, bytes / (is_of_rows ? 1 : replicate_steps_of(r, x->edge)),
-                      r->ways.sent.per_byte);
-    if (is_of_rows || bytes <= (double)COLLECTIVE_SMALL_BYTES)
+        return by_way(r, bytes / (x->is_of_rows ? 1 : x->steps), r->ways.sent.per_byte);
+    if (x->is_of_rows || bytes <= (double)COLLECTIVE_SMALL_BYTES)
         return replicate_gather_way(r, bytes);
     if (r->options->by_servers && r->ways.n > 1)
         return by_way(r, bytes, r->ways.served_sums.per_byte);
@@ -159,13 +157,11 @@ const struct technique replicate_whole = {.name = "gradient",
                                           .reduce = replicate_reduce_whole};
 
 /* The time of the variable, or of the rows that have a gradient, from shards. */
-static double price_read(const struct replicator *r, struct edge edge)
+static double price_read(const struct replicator *r, const struct exchange *x)
 {
-    const struct node *node = graph_node(r->from, edge.node);
-    const struct node *variable = replicate_variable_of(r, node);
-    if (!replicate_pushes(r) || !variable)
+    if (!replicate_pushes(r) || !x->variable)
         return 0;
-    struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
+    struct edge value = x->is_of_rows ? x->edge : replicate_out(x->variable->id);
     double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
     return r->ways.read.per_byte * bytes;
 }
@@ -195,10 +191,9 @@ static enum replicate_crossing cheapest(const struct replicator *r, const struct
 }
 
 /* The shape of the whole variable, of which each worker has a part; NULL: it is shared. */
-static const struct attr_value *shape_of_parts(const struct replicator *r, const struct exchange *x)
+static const struct attr_value *shape_of_parts(const struct exchange *x)
 {
-    const struct node *variable = replicate_variable_of(r, graph_node(r->from, x->edge.node));
-    return variable ? node_attr(variable, WORKER_PART_SHAPE) : NULL;
+    return x->variable ? node_attr(x->variable, WORKER_PART_SHAPE) : NULL;
 }
 
 static void choose(struct replicator *r, struct exchange *x)
@@ -206,9 +201,9 @@ static void choose(struct replicator *r, struct exchange *x)
     x->crossing = CROSSES_NOT;
     for (int i = CROSSES_BY_FACTORS; i < CROSSES_NOT; i++)
         x->why_not[i] = "each worker has a part of it";
-    if (shape_of_parts(r, x))
+    if (shape_of_parts(x))
         return;
-    double read_ns = price_read(r, x->edge);
+    double read_ns = price_read(r, x);
     for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++) {
         struct replicate_way *way = &x->ways[i];
         x->why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
@@ -250,9 +245,8 @@ static void choose_all(struct replicator *r)
                       "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
     vec_each(at, &r->planned) {
         const struct exchange *x = *at;
-        const struct node *node = graph_node(r->from, x->edge.node);
-        const char *name = replicate_gradient_of(node);
-        const struct attr_value *whole = shape_of_parts(r, x);
+        const char *name = replicate_gradient_of(x->node);
+        const struct attr_value *whole = shape_of_parts(x);
         struct str ways = STR_INIT;
         for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++)
             if (x->why_not[i])
@@ -260,10 +254,10 @@ static void choose_all(struct replicator *r)
             else
                 str_printf(&ways, " %11.0f %9.3f", x->ways[i].bytes, x->ways[i].ns / 1e6);
         const char *why = x->why_not[CROSSES_IN_CODE] ? x->why_not[CROSSES_BY_FACTORS] : NULL;
-        replicate_explain(r->options, "%-24s %-14s%s  %s%s%s", name ? name : node->name,
-                          shape_text(whole ? whole->shape : &node->outputs[x->edge.slot].shape),
-                          str_text(&ways), whole ? "nothing" : techniques[x->crossing]->name,
-                          why ? ": " : "", why ? why : "");
+        replicate_explain(r->options, "%-24s %-14s%s  %s%s%s", name ? name : x->node->name,
+                          shape_text(whole ? whole->shape : &x->output->shape), str_text(&ways),
+                          whole ? "nothing" : techniques[x->crossing]->name, why ? ": " : "",
+                          why ? why : "");
         str_release(&ways);
     }
     if (!r->mode && !has_parts)
@@ -303,13 +297,9 @@ static void plan_by_time(struct replicator *r)
     }
     /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
     vec_each(rows, &r->planned) {
-        const struct node *node = graph_node(r->from, (*rows)->edge.node);
-        const char *variable = replicate_gradient_of(node);
-        for (size_t k = 0; variable && *replicate_role(node) && k < r->planned.n; k++) {
-            const struct exchange *x = r->planned.items[k];
-            const char *other = replicate_gradient_of(graph_node(r->from, x->edge.node));
-            if (other && !strcmp(variable, other))
-                (*rows)->known_ns = fmax((*rows)->known_ns, x->known_ns);
+        vec_each(x, &r->planned) {
+            if ((*rows)->is_of_rows && (*x)->variable == (*rows)->variable)
+                (*rows)->known_ns = fmax((*rows)->known_ns, (*x)->known_ns);
         }
     }
     qsort(r->planned.items, r->planned.n, sizeof *r->planned.items, by_time);

@@ -52,8 +52,13 @@ struct gradient_piece {
 /* A value that updates take of workers: a gradient, or what is fed. What is to become of it is
  * planned before anything is built. */
 struct exchange {
-    struct edge edge;      /* of the source */
-    const char *reduction; /* how workers' values become one: mean, mean_rows, rows, first */
+    struct edge edge;        /* of the source, */
+    const struct node *node; /* its node, */
+    const struct node_output *output;
+    const struct node *variable;  /* and the one whose gradient it is, or NULL */
+    bool is_gradient, is_of_rows; /* a gradient; of rows of a table, or their numbers */
+    int steps;                    /* from one push of it to the next */
+    const char *reduction;        /* how workers' values become one: mean, mean_rows, rows, first */
     struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing, */
     const char *why_not[CROSSES_NOT];       /* unless it cannot cross so; NULL: it can */
     enum replicate_crossing crossing;

@@ -39,11 +39,10 @@ struct step_sum {
     struct edge rest; /* and what the variable then is to be */
 };
 
-static const struct shape *shape_of_sum(const struct replicator *r, const struct node *node)
+static const struct shape *shape_of_sum(const struct exchange *x)
 {
-    const struct node *variable = replicate_variable_of(r, node);
-    const struct shape *shape = &node->outputs[0].shape;
-    return variable && !shape_is_known(shape) ? &variable->outputs[0].shape : shape;
+    const struct shape *shape = &x->output->shape;
+    return x->variable && !shape_is_known(shape) ? &x->variable->outputs[0].shape : shape;
 }
 
 int replicate_check_sums(struct replicator *r)
@@ -51,28 +50,26 @@ int replicate_check_sums(struct replicator *r)
     vec_each(push, &r->pushes) {
         for (size_t k = 0; push->steps > 1 && k < push->exchanges.n; k++) {
             const struct exchange *x = push->exchanges.items[k];
-            const struct node *node = graph_node(r->from, x->edge.node);
-            bool is_of_rows = *replicate_role(node);
-            if (!has(r, node->id, FACT_MARKED) || x->crossing == CROSSES_BY_FACTORS ||
-                (!is_of_rows && shape_is_known(shape_of_sum(r, node))))
+            if (!x->is_gradient || x->crossing == CROSSES_BY_FACTORS ||
+                (!x->is_of_rows && shape_is_known(shape_of_sum(x))))
                 continue;
             return error_set(
                 r->err, ERR_DATA,
-                is_of_rows ? "%s: is a gradient of some rows, of which there is no sum over steps"
-                           : "%s: its shape must be known to be summed over steps",
-                node_text(node));
+                x->is_of_rows
+                    ? "%s: is a gradient of some rows, of which there is no sum over steps"
+                    : "%s: its shape must be known to be summed over steps",
+                node_text(x->node));
         }
     }
     return 0;
 }
 
-/* The worker's sum of a gradient that `node` hands over; its reader sets the variable at the join,
+/* The worker's sum of a gradient; its reader sets the variable at the join,
  * and then. */
-static struct step_sum sum_steps(struct replicator *r, const char *name, const struct node *node,
+static struct step_sum sum_steps(struct replicator *r, const char *name, const struct exchange *x,
                                  struct edge gradient, struct edge due)
 {
-    struct step_sum sum = {
-        .variable = replicate_local(r, name, node->outputs[0].type, shape_of_sum(r, node))};
+    struct step_sum sum = {.variable = replicate_local(r, name, x->output->type, shape_of_sum(x))};
     struct edge total = replicate_op(r, "Add", sum.variable, gradient, "%s/Add", name);
     struct edge steered = replicate_op(r, "Switch", total, due, "%s/Switch", name);
     sum.full = build_slot(steered, 1);
@@ -95,10 +92,8 @@ static struct edge mean_of_steps(struct replicator *r, const char *name, struct 
 static struct edge hold(struct replicator *r, const struct push *push, const struct exchange *x,
                         struct edge gradient)
 {
-    const struct node *node = graph_node(r->from, x->edge.node);
-    const char *name = replicate_text(r, node->name, "held");
-    struct step_sum sum =
-        sum_steps(r, name, node, gradient, replicate_find_due(r, push->steps)->due);
+    const char *name = replicate_text(r, x->node->name, "held");
+    struct step_sum sum = sum_steps(r, name, x, gradient, replicate_find_due(r, push->steps)->due);
     vec_push_in(&r->arena, &r->states, ((struct own_state){x, sum.variable, sum.rest}));
     replicate_assign(r, &r->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
@@ -107,25 +102,23 @@ static struct edge hold(struct replicator *r, const struct push *push, const str
 struct edge replicate_pushed(struct replicator *r, const struct push *push,
                              const struct exchange *x)
 {
-    const struct node *node = graph_node(r->from, x->edge.node);
     struct edge value = replicate_crossing(r, x);
-    enum dtype type = node->outputs[0].type;
-    if (edge_exists(r->fires) && has(r, node->id, FACT_MARKED)) {
-        const char *name = replicate_text(r, node->name, "sum");
-        struct step_sum sum = sum_steps(r, name, node, value, r->fires);
+    enum dtype type = x->output->type;
+    if (edge_exists(r->fires) && x->is_gradient) {
+        const char *name = replicate_text(r, x->node->name, "sum");
+        struct step_sum sum = sum_steps(r, name, x, value, r->fires);
         replicate_assign(r, &r->joined, sum.variable,
-                         replicate_zeros(r, name, type, shape_of_sum(r, node)), "%s/join", name);
+                         replicate_zeros(r, name, type, shape_of_sum(x)), "%s/join", name);
         replicate_assign(r, &r->ends, sum.variable, sum.rest, "%s/Assign", name);
         value = mean_of_steps(r, name, sum.full, type);
     } else if (edge_exists(r->fires))
-        value = build_slot(replicate_op(r, "Switch", value, r->fires, "%s/push", node->name), 1);
+        value = build_slot(replicate_op(r, "Switch", value, r->fires, "%s/push", x->node->name), 1);
     return replicate_is_steady(r, push) ? value : hold(r, push, x, value);
 }
 
 void replicate_push_whole(struct replicator *r, struct push *push, struct exchange *x)
 {
-    replicate_send(r, push, replicate_pushed(r, push, x), x->reduction,
-                   &graph_node(r->from, x->edge.node)->outputs[x->edge.slot]);
+    replicate_send(r, push, replicate_pushed(r, push, x), x->reduction, x->output);
 }
 
 void replicate_take_whole(struct replicator *r, const struct push *push, struct exchange *x)

@@ -50,8 +50,6 @@ bool replicate_may_leave_out(const struct replicator *r);
 
 /* replicate_interval.c: which gradients are pushed when, and what of the update goes by that. */
 int replicate_find_intervals(struct replicator *r);
-/* The number of steps from one push of the gradient to the next. */
-int replicate_steps_of(const struct replicator *r, struct edge gradient);
 /* Returns whether it is in each push to the clock. */
 static inline bool replicate_is_steady(const struct replicator *r, const struct push *push)
 {

@@ -8,11 +8,10 @@
 #include "pass/replicate/replicate_private.h"
 
 /* The i-th that the push has of that role; NULL: there are not so many. */
-static struct exchange *with_role(const struct replicator *r, const struct push *push,
-                                  const char *role, int i)
+static struct exchange *with_role(const struct push *push, const char *role, int i)
 {
     vec_each(x, &push->exchanges) {
-        if (!strcmp(replicate_role(graph_node(r->from, (*x)->edge.node)), role) && i-- == 0)
+        if (!strcmp(replicate_role((*x)->node), role) && i-- == 0)
             return *x;
     }
     return NULL;
@@ -31,7 +30,7 @@ static bool is_distinct(const struct replicator *r, struct edge numbers)
 
 static void sum(struct replicator *r, struct exchange *numbers, struct exchange *values)
 {
-    const char *name = replicate_edge_name(r, values->edge);
+    const char *name = values->node->name;
     struct edge distinct =
         replicate_op(r, "Unique", replicate_edge(r, numbers->edge), EDGE_NONE, "%s/distinct", name);
     struct edge size = replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
@@ -44,8 +43,8 @@ int replicate_sum_rows(struct replicator *r)
 {
     vec_each(push, &r->pushes) {
         for (size_t k = 0; k < push->exchanges.n; k++) {
-            struct exchange *numbers = with_role(r, push, ROLE_INDICES, (int)k);
-            struct exchange *values = with_role(r, push, ROLE_VALUES, (int)k);
+            struct exchange *numbers = with_role(push, ROLE_INDICES, (int)k);
+            struct exchange *values = with_role(push, ROLE_VALUES, (int)k);
             if (numbers && values && !is_distinct(r, numbers->edge))
                 sum(r, numbers, values);
         }

@@ -51,8 +51,7 @@ static struct edge add_of(struct replicator *r, const struct own_state *state, c
     spec.attrs = attrs;
     spec.n_attrs++;
     if (is_beside)
-        spec = replicate_beside(r, replicate_gradient_of(graph_node(r->from, state->of->edge.node)),
-                                spec);
+        spec = replicate_beside(r, state->of->variable->name, spec);
     return replicate_add(r, spec, "%s/%s", name, suffix);
 }
 

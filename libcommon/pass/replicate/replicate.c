@@ -142,8 +142,10 @@ static struct graph *close_replicator(struct replicator *r, int code)
     map_release(&r->push_at);
     edge_map_release(&r->exchange_at);
     edge_map_release(&r->initial_at);
-    if (r->towers)
+    if (r->towers) {
         frames_free(r->towers->frames);
+        edge_map_release(&r->towers->whole_at);
+    }
     arena_release(&r->arena);
     return code ? NULL : r->to;
 }

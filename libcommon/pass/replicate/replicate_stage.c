@@ -159,8 +159,10 @@ static double *find_crossing(struct stage_cutter *c)
     const struct replicator *r = c->t->r;
     struct arena *arena = &c->t->r->arena;
     double *crossing = arena_array(arena, (size_t)c->n + 2, sizeof *crossing);
-    const int *first_output = c->t->first;
-    int *last = arena_array(arena, (size_t)c->t->n_outputs + 1, sizeof *last); /* reader */
+    int *first_output = arena_array(arena, r->from->nodes.n + 1, sizeof *first_output);
+    graph_each(node, r->from)
+        first_output[node->id + 1] = first_output[node->id] + node->n_outputs;
+    int *last = arena_array(arena, (size_t)first_output[r->from->nodes.n] + 1, sizeof *last);
     graph_each(node, r->from) {
         int reader = unit_of(c, node->id);
         for (int k = 0; k < node->n_inputs; k++) {

@@ -238,29 +238,18 @@ static int open_towers(struct towers *t)
 {
     struct replicator *r = t->r;
     struct arena *arena = &r->arena;
-    size_t n = r->from->nodes.n + 1, n_outputs = 0;
+    size_t n = r->from->nodes.n + 1;
     t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
     t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
     t->towered = arena_array(arena, n, sizeof *t->towered);
     t->feed = arena_array(arena, n, sizeof *t->feed);
     t->parted = arena_array(arena, n, sizeof *t->parted);
-    t->all = arena_array(arena, n, sizeof *t->all);
-    t->first = arena_array(arena, n, sizeof *t->first);
-    memset(t->all, -1, n * sizeof *t->all);
     for (int k = 0; k < t->n; k++) {
         if (!(t->devices[k] = towers_name_device(t, k)))
             return r->err->code;
         t->copies[k] = arena_array(arena, n, sizeof **t->copies);
         memset(t->copies[k], -1, n * sizeof **t->copies);
     }
-    for (size_t i = 0; i + 1 < n; i++) {
-        t->first[i] = (int)n_outputs;
-        n_outputs += (size_t)graph_node(r->from, (int)i)->n_outputs;
-    }
-    t->n_outputs = (int)n_outputs;
-    t->whole = arena_array(arena, n_outputs + 1, sizeof *t->whole);
-    for (size_t i = 0; i < n_outputs; i++)
-        t->whole[i] = EDGE_NONE;
     t->prefix = graph_free_prefix(&r->to->arena, r->from, "tower");
     return frames_new(r->from, &t->frames, r->err);
 }

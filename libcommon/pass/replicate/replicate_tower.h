@@ -17,10 +17,10 @@ enum weights { WEIGHTS_FLOAT32, WEIGHTS_FLOAT64, WEIGHTS_SHARES, N_WEIGHTS };
 
 /* A feed that is parted. */
 struct feed_parts {
-    struct edge *parts;              /* of the result, by tower: its rows */
-    struct edge *weights[N_WEIGHTS]; /* by tower, then of all; made when asked for */
-    struct edge rows;                /* of the result: how many rows there are */
-    int check;                       /* node of the result: each tower has some; -1: not yet */
+    struct edge *parts;      /* of the result, by tower: its rows */
+    int *weights[N_WEIGHTS]; /* nodes by tower, then of all; 0: not yet */
+    struct edge rows;        /* of the result: how many rows there are */
+    int check;               /* node of the result: each tower has some; -1: not yet */
 };
 
 struct towers {
@@ -34,10 +34,8 @@ struct towers {
     int *feed;                  /* by node: a feed that is parted and that it depends on, or -1 */
     struct feed_parts **parted; /* by node: of a feed; NULL: not yet */
     int **copies;               /* by tower and node: node of the result */
-    int n_outputs;              /* of all nodes */
-    int *first;                 /* by node: place of its output 0 in `whole` */
-    struct edge *whole;         /* by output of a towered node: what the towers' values become */
-    int *all;                   /* by towered node: a node after all its copies; -1: not yet */
+    struct edge_map whole_at;   /* by output of a towered node: the node that the towers' values
+                                 * become; with CONTROL_SLOT one after all its copies */
     struct pipeline *pipeline;  /* towers are its micro-batches; NULL: each has a device */
 };
 

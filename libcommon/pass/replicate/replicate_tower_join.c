@@ -16,13 +16,6 @@
 #include "graph/group.h"
 #include "pass/replicate/replicate_tower.h"
 
-enum join {
-    JOIN_FIRST,
-    JOIN_MEAN,
-    JOIN_ROWS,      /* one after another */
-    JOIN_MEAN_ROWS, /* of a mean over all rows: what each row adds */
-};
-
 static struct build builder(struct towers *t, const char *what, const char *name, int k)
 {
     struct replicator *r = t->r;
@@ -64,11 +57,8 @@ static struct feed_parts *parted_feed(struct towers *t, int feed)
         parted->parts[k] = build_op(&b, "StridedSlice", slice, 4, NULL, 0);
         begin = end;
     }
-    for (int i = 0; i < N_WEIGHTS; i++) {
+    for (int i = 0; i < N_WEIGHTS; i++)
         parted->weights[i] = arena_array(&r->arena, (size_t)t->n + 1, sizeof *parted->weights[i]);
-        for (int k = 0; k <= t->n; k++)
-            parted->weights[i][k] = EDGE_NONE;
-    }
     parted->check = -1;
     return t->parted[feed] = parted;
 }
@@ -78,7 +68,7 @@ struct edge towers_part(struct towers *t, int feed, int k)
     return parted_feed(t, feed)->parts[k];
 }
 
-/* There is no mean of no rows. */
+/* A node that each tower has rows behind: there is no mean of no rows. */
 static int check_rows(struct towers *t, int feed)
 {
     struct feed_parts *parted = parted_feed(t, feed);
@@ -99,9 +89,9 @@ static enum weights weights_for(enum dtype type)
 static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
     struct feed_parts *parted = parted_feed(t, feed);
-    struct edge *made = &parted->weights[kind][k];
-    if (edge_exists(*made))
-        return *made;
+    int *made = &parted->weights[kind][k];
+    if (*made)
+        return replicate_out(*made);
     int check = check_rows(t, feed);
     struct build b = builder(t, "weight", graph_node(t->r->from, feed)->name, 0);
     if (check < 0)
@@ -113,24 +103,12 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
     of = build_cast(&b, of, type);
     b.controls = &check;
     b.n_controls = 1;
-    return *made = build_binary(&b, "Div", rows, of);
+    struct edge share = build_binary(&b, "Div", rows, of);
+    *made = share.node;
+    return share;
 }
 
 /* ---- results ---- */
-
-static enum join join_of(const struct towers *t, const struct node *node, int slot)
-{
-    const struct node_output *output = &node->outputs[slot];
-    bool mean = dtype_is_floating(output->type) && t->feed[node->id] >= 0;
-    if (node_attr(node, "_gradient")) {
-        const char *reduction = replicate_reduction(node, output->type);
-        if (strstr(reduction, "rows"))
-            return mean ? JOIN_MEAN_ROWS : JOIN_ROWS;
-    } else if (output->shape.rank > 0 && output->shape.dims[0] == SHAPE_UNKNOWN) {
-        return JOIN_ROWS;
-    }
-    return mean ? JOIN_MEAN : JOIN_FIRST;
-}
 
 /* Where what is made of a tower's value is: with the tower, or on the value's stage. */
 static const char *own_device(struct towers *t, const struct node *node, int k)
@@ -155,10 +133,13 @@ static struct edge weighed(struct towers *t, const struct node *node, struct edg
     return product;
 }
 
-static const char *joined_device(struct towers *t, const struct node *node)
+/* A gradient is put together where its variable is. */
+static struct build joiner(struct towers *t, const struct node *node, const char *what)
 {
     const struct node *variable = replicate_variable_of(t->r, node);
-    return variable ? towers_device(t, variable) : own_device(t, node, 0);
+    struct build b = builder(t, what, node->name, 0);
+    b.device = variable ? towers_device(t, variable) : own_device(t, node, 0);
+    return b;
 }
 
 /* Gradients of micro-batches are added as they come: two of the values are left. The sum after each
@@ -168,66 +149,68 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
     const struct node *variable = replicate_variable_of(t->r, node);
-    struct build b = builder(t, "add", node->name, 0);
-    b.device = joined_device(t, node);
-    bool is_here =
-        variable && pipeline_unit(p, variable->id)->stage == pipeline_unit(p, node->id)->stage;
+    struct build b = joiner(t, node, "add");
+    int stage = pipeline_unit(p, node->id)->stage;
+    bool is_here = variable && pipeline_unit(p, variable->id)->stage == stage;
     for (int k = 0; k + 1 < t->n && !r->err->code; k++) {
         if (k)
             values[0] = build_binary(&b, "Add", values[0], values[k]);
         if (is_here)
-            vec_push_in(&r->arena, &p->ends,
-                        ((struct item_end){pipeline_unit(p, node->id)->stage, k, values[0].node}));
+            vec_push_in(&r->arena, &p->ends, ((struct item_end){stage, k, values[0].node}));
     }
     values[1] = values[t->n - 1];
     return 2;
 }
 
-/* The sum of what was weighed, beside what is made of it. */
-static struct edge sum_of(struct towers *t, const struct node *node, struct node_spec *spec)
-{
-    struct build b = builder(t, "join", node->name, 0);
-    const struct node *variable = replicate_variable_of(t->r, node);
-    b.device = joined_device(t, node);
-    b.colocate = variable ? arena_printf(&t->r->to->arena, "loc:@%s", variable->name) : NULL;
-    return build_op(&b, spec->op, spec->inputs, spec->n_inputs, NULL, 0);
-}
-
 static struct edge joined(struct towers *t, const struct node *node, int slot)
 {
     struct replicator *r = t->r;
-    enum join join = join_of(t, node, slot);
-    enum weights kind = weights_for(node->outputs[slot].type);
-    bool weigh = join == JOIN_MEAN || join == JOIN_MEAN_ROWS;
-    int n = join == JOIN_FIRST ? 1 : t->n, n_values = 0;
+    const struct node_output *output = &node->outputs[slot];
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct attr_value *role = node_attr(node, "_gradient_role");
+    const struct node *variable = replicate_variable_of(r, node);
+    enum weights kind = weights_for(output->type);
+    /* Rows go one after another; what is a mean over all rows, or what each row adds to one, is
+     * weighed; and of all else the first counts. */
+    bool is_of_rows = mark ? strstr(replicate_reduction(node, output->type), "rows") != NULL
+                           : output->shape.rank > 0 && output->shape.dims[0] == SHAPE_UNKNOWN;
+    bool weigh = dtype_is_floating(output->type) && t->feed[node->id] >= 0 && (mark || !is_of_rows);
+    int n = is_of_rows || weigh ? t->n : 1, n_values = 0;
     struct edge *values = arena_array(&r->arena, (size_t)n + 1, sizeof *values);
     struct build b = builder(t, "join", node->name, 0);
-    if (join == JOIN_ROWS || join == JOIN_MEAN_ROWS)
+    if (is_of_rows)
         values[n_values++] = build_scalar(&b, INT32, 0);
     for (int k = 0; k < n && !r->err->code; k++) {
         struct edge value = {t->copies[k][node->id], slot};
         values[n_values++] = weigh ? weighed(t, node, value, k) : value;
     }
-    if (join == JOIN_MEAN && t->pipeline && node_attr(node, "_gradient") && !r->err->code)
+    if (weigh && !is_of_rows && t->pipeline && mark && !r->err->code)
         n_values = accumulate(t, node, values);
-    struct node_spec spec = {.op = join == JOIN_FIRST  ? "Identity"
-                                   : join == JOIN_MEAN ? "AddN"
-                                                       : "Concat",
+    b = joiner(t, node, "join");
+    struct node_spec spec = {.op = is_of_rows ? "Concat"
+                                   : weigh    ? "AddN"
+                                              : "Identity",
+                             .name = slot ? arena_printf(&r->to->arena, "%s/%d", b.scope, slot)
+                                          : node->name,
                              .inputs = values,
-                             .n_inputs = n_values};
+                             .n_inputs = n_values,
+                             .device = b.device,
+                             .file = node->file,
+                             .line = node->line};
     struct edge mean[2];
     if (weigh && kind != WEIGHTS_SHARES && !r->err->code) {
-        mean[0] = sum_of(t, node, &spec);
+        /* The sum of what was weighed, beside what is made of it. */
+        b.colocate = variable ? arena_printf(&r->to->arena, "loc:@%s", variable->name) : NULL;
+        mean[0] = build_op(&b, spec.op, values, n_values, NULL, 0);
         mean[1] = weight(t, t->feed[node->id], t->n, kind);
-        spec = (struct node_spec){.op = "Div", .inputs = mean, .n_inputs = 2};
+        spec.op = "Div";
+        spec.inputs = mean;
+        spec.n_inputs = 2;
     }
     if (r->err->code)
         return EDGE_NONE;
-    /* A gradient is handed over where its variable is, by a node that says so, as in the source. */
+    /* A gradient is handed over by a node that says so, as in the source. */
     struct attr attrs[3];
-    const struct attr_value *mark = node_attr(node, "_gradient");
-    const struct attr_value *role = node_attr(node, "_gradient_role");
-    const struct node *variable = replicate_variable_of(t->r, node);
     spec.attrs = attrs;
     if (mark)
         attrs[spec.n_attrs++] = (struct attr){"_gradient", *mark};
@@ -235,15 +218,28 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
         attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
     if (variable)
         attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable->name);
-    spec.name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
-                     : node->name;
-    spec.device = joined_device(t, node);
-    spec.file = node->file;
-    spec.line = node->line;
-    struct node *joined = graph_add(r->to, &spec, r->err);
-    if (joined && r->options->note)
-        r->options->note(r->options->context, joined->name, "of all towers");
-    return joined ? (struct edge){joined->id, 0} : EDGE_NONE;
+    struct node *made = graph_add(r->to, &spec, r->err);
+    if (made && r->options->note)
+        r->options->note(r->options->context, made->name, "of all towers");
+    return made ? replicate_out(made->id) : EDGE_NONE;
+}
+
+/* A node after all copies of that one: the value is taken then. */
+static int after_all(struct towers *t, const struct node *node)
+{
+    struct replicator *r = t->r;
+    int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
+    for (int k = 0; k < t->n; k++)
+        copies[k] = t->copies[k][node->id];
+    struct node_spec spec = {
+        .op = "NoOp",
+        .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s", t->prefix, node->name)
+                                : node->name,
+        .controls = copies,
+        .n_controls = t->n,
+        .device = t->devices[0]};
+    const struct node *all = graph_add(r->to, &spec, r->err);
+    return all ? all->id : -1;
 }
 
 struct edge towers_whole(struct towers *t, struct edge edge)
@@ -253,27 +249,11 @@ struct edge towers_whole(struct towers *t, struct edge edge)
     if (!t->towered[edge.node])
         return (struct edge){t->r->copy[edge.node], edge.slot};
     const struct node *node = graph_node(t->r->from, edge.node);
-    if (edge.slot == CONTROL_SLOT) {
-        /* The value is taken after all copies of a node. */
-        struct replicator *r = t->r;
-        int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
-        for (int k = 0; k < t->n; k++)
-            copies[k] = t->copies[k][node->id];
-        struct node_spec spec = {.op = "NoOp",
-                                 .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s",
-                                                                        t->prefix, node->name)
-                                                         : node->name,
-                                 .controls = copies,
-                                 .n_controls = t->n,
-                                 .device = t->devices[0]};
-        if (t->all[node->id] < 0) {
-            struct node *all = graph_add(r->to, &spec, r->err);
-            t->all[node->id] = all ? all->id : -1;
-        }
-        return (struct edge){t->all[node->id], CONTROL_SLOT};
+    bool waits = edge.slot == CONTROL_SLOT;
+    int whole = edge_map_get(&t->whole_at, edge);
+    if (whole < 0) {
+        whole = waits ? after_all(t, node) : joined(t, node, edge.slot).node;
+        edge_map_add(&t->whole_at, edge, whole);
     }
-    struct edge *whole = &t->whole[t->first[edge.node] + edge.slot];
-    if (!edge_exists(*whole))
-        *whole = joined(t, node, edge.slot);
-    return *whole;
+    return (struct edge){whole, waits ? CONTROL_SLOT : 0};
 }

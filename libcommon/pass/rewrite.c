@@ -58,6 +58,7 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
     memset(r, 0, sizeof *r);
     r->from = from;
     r->options = options;
+    r->err = err;
     size_t n = from->nodes.n, n_outputs = 0;
     r->order = arena_array(&r->arena, n, sizeof *r->order);
     r->flags = arena_alloc(&r->arena, n + 1);
@@ -75,7 +76,13 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
         return err->code;
     }
     r->to = graph_new(from->registry);
+    r->rules = (struct copy_rules){.from = from, .to = r->to};
     return 0;
+}
+
+int rewrite_find_frames(struct rewrite *r)
+{
+    return frames_new(r->from, &r->frames, r->err);
 }
 
 /* ---- the mapping ---- */
@@ -199,6 +206,8 @@ struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, cons
 struct node *rewrite_copy(struct rewrite *r, const struct node *node)
 {
     struct node view = rewrite_view(r, node);
+    if (r->rules.leader)
+        view.attrs = copy_attrs(&r->rules, node, -1, 0, &view.n_attrs);
     return rewrite_add(r, node, &view);
 }
 
@@ -295,7 +304,8 @@ struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node,
         struct attr attr = node->attrs[i];
         bool stays = true;
         if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING) {
-            map_groups(rules, &attr.value, k);
+            if (rules->leader)
+                map_groups(rules, &attr.value, k);
             stays = attr.value.n > 0;
         } else if (rules->attr) {
             stays = rules->attr(rules->context, node, k, &attr);
@@ -317,17 +327,14 @@ static bool is_kept(const struct rewrite_copy *copy, const struct attr *attr)
     return declared < 0 || !op->attrs[declared].inferred;
 }
 
-struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
-                             const struct rewrite_copy *copy, struct error *err)
+struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
 {
+    if (r->err->code)
+        return EDGE_NONE;
     const struct node view = rewrite_view(r, copy->node);
     struct node_spec spec = rewrite_spec_like(copy->node);
-    int n = copy->node->n_attrs;
-    struct attr *attrs =
-        rules ? copy_attrs(rules, copy->node, copy->k, copy->n_more, &n)
-              : arena_array(&r->arena, (size_t)(n + copy->n_more) + 1, sizeof *attrs);
-    if (!rules)
-        memcpy(attrs, copy->node->attrs, (size_t)n * sizeof *attrs);
+    int n;
+    struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, copy->n_more, &n);
     spec.n_attrs = 0;
     for (int i = 0; i < n; i++)
         if (is_kept(copy, &attrs[i]))
@@ -341,7 +348,7 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
     spec.n_inputs = copy->n_inputs;
     spec.controls = view.controls;
     spec.n_controls = node_is(copy->node, "Variable") ? 0 : view.n_controls;
-    const struct node *added = graph_add(r->to, &spec, err);
+    const struct node *added = graph_add(r->to, &spec, r->err);
     return added ? (struct edge){added->id, 0} : EDGE_NONE;
 }
 
@@ -480,13 +487,16 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
     } else {
         graph_free(r->to);
     }
+    if (r->frames)
+        frames_free(r->frames);
     arena_release(&r->arena);
     return code;
 }
 
-int rewrite_finish(struct rewrite *r, int code, struct graph **to, struct error *err)
+int rewrite_finish(struct rewrite *r, int code, struct graph **to)
 {
     int n_changes = 0;
+    struct error *err = r->err;
     *to = NULL;
     code = rewrite_close(r, code, to, &n_changes);
     if (!code && *to && (code = graph_check(*to, err))) {

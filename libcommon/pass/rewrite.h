@@ -7,6 +7,7 @@
 #ifndef TF_PASS_REWRITE_H
 #define TF_PASS_REWRITE_H
 
+#include "graph/frames.h"
 #include "pass/pass.h"
 
 enum rewrite_flag {
@@ -18,16 +19,32 @@ enum rewrite_flag {
     REWRITE_FED_INPUT = 1 << 5, /* Placeholder and the like */
 };
 
+/* How attributes of a pass' copies differ from the source's. A copy has a number k, which is
+ * negative for what is there once. */
+struct copy_rules {
+    const struct graph *from;
+    struct graph *to;
+    /* The name of what leads the copy's group in the place of that leader; NULL: it is not in it.
+     * The leader's own name: the group stays as it is written. NULL: all groups do. */
+    const char *(*leader)(void *context, const struct node *leader, int k);
+    /* Changes any other attribute; false: the copy has none such. NULL: all stay. */
+    bool (*attr)(void *context, const struct node *node, int k, struct attr *attr);
+    void *context;
+};
+
 struct rewrite {
     const struct graph *from;
     struct graph *to;
     const struct pass_options *options;
-    struct arena arena;
-    int *order;           /* of from's nodes */
-    unsigned char *flags; /* by from's node: enum rewrite_flag */
-    int *first;           /* by from's node: place of its output 0 in `edges` */
-    struct edge *edges;   /* by from's outputs: what stands for it in `to`; EDGE_NONE: not yet */
-    int **after;          /* by from's node: -1-terminated nodes of `to` to wait for instead */
+    struct error *err;
+    struct arena arena; /* goes with the rewrite */
+    struct copy_rules rules;
+    struct frames *frames; /* NULL: nobody has asked for them */
+    int *order;            /* of from's nodes */
+    unsigned char *flags;  /* by from's node: enum rewrite_flag */
+    int *first;            /* by from's node: place of its output 0 in `edges` */
+    struct edge *edges;    /* by from's outputs: what stands for it in `to`; EDGE_NONE: not yet */
+    int **after;           /* by from's node: -1-terminated nodes of `to` to wait for instead */
     bool has_control_flow;
     int n_changes;
     VEC(int) open;          /* from's nodes with inputs that were not mapped when copied */
@@ -37,12 +54,15 @@ struct rewrite {
 int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
                  struct error *err);
 
+/* Finds the source's frames, which last as long as the rewrite. */
+int rewrite_find_frames(struct rewrite *r);
+
 /* Closes back edges; entries, aliases and provenance follow. Hands the new graph over, or NULL if
  * nothing was changed, and releases the rest. `code`: 0, or the error to end with. */
 int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes);
 
 /* The same of a pass that adds nodes with new shapes: checks the graph, too. */
-int rewrite_finish(struct rewrite *r, int code, struct graph **to, struct error *err);
+int rewrite_finish(struct rewrite *r, int code, struct graph **to);
 
 /* The edge that stands for an edge of the source. */
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
@@ -59,7 +79,7 @@ struct node *rewrite_add(struct rewrite *r, const struct node *node, const struc
 struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
                                 const char *suffix);
 
-/* The view as it is. */
+/* The view as it is, but for what the rules change of what is there once. */
 struct node *rewrite_copy(struct rewrite *r, const struct node *node);
 
 /* Lets all outputs of a node of `to` stand for the node's. */
@@ -94,19 +114,6 @@ const char *rewrite_part_name(struct rewrite *r, const char *name, int k);
 /* A spec of a node like another one of the script: op, name, attributes, wanted device, place. */
 struct node_spec rewrite_spec_like(const struct node *node);
 
-/* How attributes of a pass' copies differ from the source's. A copy has a number k, which is
- * negative for what is there once. */
-struct copy_rules {
-    const struct graph *from;
-    struct graph *to;
-    /* The name of what leads the copy's group in the place of that leader; NULL: it is not in it.
-     * The leader's own name: the group stays as it is written. */
-    const char *(*leader)(void *context, const struct node *leader, int k);
-    /* Changes any other attribute; false: the copy has none such. NULL: all stay. */
-    bool (*attr)(void *context, const struct node *node, int k, struct attr *attr);
-    void *context;
-};
-
 /* Copies attributes into the arena of `to`, with room for `more`. */
 struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
                         int *n);
@@ -121,10 +128,9 @@ struct rewrite_copy {
     const struct attr *more; /* in the place of the node's */
     int n_more;
 };
-/* Its output 0, or EDGE_NONE with the error set. No rules (NULL): its attributes are the node's. It
- * waits for what the node waited for; a variable, which has no value yet, for nothing. */
-struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
-                             const struct rewrite_copy *copy, struct error *err);
+/* Its output 0, or EDGE_NONE once something has failed. It waits for what the node waited for; a
+ * variable, which has no value yet, for nothing. */
+struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy);
 
 /* Lets an edge of `to` stand for the node's output 0. */
 void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);

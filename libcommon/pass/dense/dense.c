@@ -207,7 +207,7 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
         result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
     else
         result = to_whole(c, reader, edge, from);
-    vec_push_in(&c->arena, &c->converted, ((struct conversion){edge, result, layout}));
+    vec_push_in(&c->r.arena, &c->converted, ((struct conversion){edge, result, layout}));
     return result;
 }
 
@@ -235,11 +235,12 @@ static bool is_trained(const struct dense_cutter *c, const struct node *variable
     return false;
 }
 
-static bool is_layer(struct dense_cutter *c, const struct frames *frames, const struct node *node)
+static bool is_layer(struct dense_cutter *c, const struct node *node)
 {
     struct op_product product;
     if (!node->op->def->product || dense_has(c, node->id, DENSE_GRADIENT) ||
-        frames->frame[node->id] != FRAME_ROOT || frames->condition[node->id] != CONDITION_NONE)
+        c->r.frames->frame[node->id] != FRAME_ROOT ||
+        c->r.frames->condition[node->id] != CONDITION_NONE)
         return false;
     node->op->def->product(node, &product);
     const struct node *variable = dense_variable(c, node->inputs[1]);
@@ -306,23 +307,20 @@ static int find_layers(struct dense_cutter *c)
         if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
             c->facts[init->edges[i].node] |= DENSE_INITIAL;
     spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_GRADIENT});
-    struct frames *frames;
     bool found = false;
-    int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
-    if (frames_new(c->from, &frames, c->err))
+    int *n = arena_array(&c->r.arena, c->from->nodes.n + 1, sizeof *n);
+    if (rewrite_find_frames(&c->r))
         return c->err->code;
     /* One pass finds them. A matrix with two layers, as of a recurrent network, stays whole. */
     for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
-            !dense_pass(graph_node(c->from, (int)i)))
+        if (is_layer(c, graph_node(c->from, (int)i)) && !dense_pass(graph_node(c->from, (int)i)))
             n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
     graph_each(node, c->from) {
-        if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
+        if (!is_layer(c, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
             continue;
         c->facts[node->id] |= DENSE_LAYER;
         found = true;
     }
-    frames_free(frames);
     const struct spread behind = {DENSE_LAYER, DENSE_BEHIND, .unless = DENSE_GRADIENT};
     const struct spread before = {DENSE_LAYER, DENSE_BEFORE, .up = true};
     spread_facts(c->from, c->order, c->facts, behind);
@@ -389,7 +387,7 @@ static int add_changed(struct dense_cutter *c, const struct node *node, const st
         copy.more = part_attrs;
         copy.n_more = 3;
     }
-    struct edge made = rewrite_add_copy(&c->r, NULL, &copy, c->err);
+    struct edge made = rewrite_add_copy(&c->r, &copy);
     if (edge_exists(made))
         rewrite_stand_in(&c->r, node, made.node);
     return c->err->code;
@@ -424,7 +422,7 @@ static int cut(struct dense_cutter *c)
     graph_each_ordered(node, c->from, c->order) {
         struct node view = rewrite_view(&c->r, node);
         struct dense_rule rule = {
-            .inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
+            .inputs = arena_array(&c->r.arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
         if (dense_rule(c, node, &rule))
             return c->err->code;
         for (int j = 0; j < node->n_inputs; j++) {
@@ -453,10 +451,10 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     *to = NULL;
     if (rewrite_open(&c.r, from, &none, err))
         return err->code;
-    c.facts = arena_array(&c.arena, n + 1, sizeof *c.facts);
-    c.cut = arena_array(&c.arena, n + 1, sizeof *c.cut);
-    c.layouts = arena_array(&c.arena, n + 1, sizeof *c.layouts);
-    c.rows = arena_array(&c.arena, DENSE_PASSES_MAX, sizeof *c.rows);
+    c.facts = arena_array(&c.r.arena, n + 1, sizeof *c.facts);
+    c.cut = arena_array(&c.r.arena, n + 1, sizeof *c.cut);
+    c.layouts = arena_array(&c.r.arena, n + 1, sizeof *c.layouts);
+    c.rows = arena_array(&c.r.arena, DENSE_PASSES_MAX, sizeof *c.rows);
     memset(c.rows, -1, DENSE_PASSES_MAX * sizeof *c.rows);
     memset(c.cut, -1, n * sizeof *c.cut);
     c.order = c.r.order;
@@ -466,9 +464,7 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     if (!code)
         code = how(&c);
     c.r.n_changes = 1;
-    code = rewrite_finish(&c.r, code, to, err);
-    arena_release(&c.arena);
-    return code;
+    return rewrite_finish(&c.r, code, to);
 }
 
 int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,

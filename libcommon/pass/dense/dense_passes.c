@@ -52,7 +52,7 @@ static const struct node *written_by(const struct passes *p, const struct node *
 /* Nodes that updates wait for belong to their pass: checks of the loss come to it this way. */
 static int find_checks(struct passes *p)
 {
-    bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
+    bool *depends = arena_array(&p->c->r.arena, p->c->from->nodes.n + 1, sizeof *depends);
     graph_each_ordered(node, p->c->from, p->c->order) {
         depends[node->id] = p->is_in[node->id];
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
@@ -77,7 +77,7 @@ static int find_checks(struct passes *p)
 static int find_updates(struct passes *p)
 {
     size_t n = p->c->from->nodes.n;
-    unsigned char *of = arena_alloc(&p->c->arena, n + 1);
+    unsigned char *of = arena_alloc(&p->c->r.arena, n + 1);
     graph_each_ordered(node, p->c->from, p->c->order) {
         const struct attr_value *mark = node_attr(node, "_gradient");
         const struct node *variable = mark ? graph_find(p->c->from, mark->s) : NULL;
@@ -123,7 +123,7 @@ static int find_updates(struct passes *p)
 static int check_entries(struct passes *p)
 {
     vec_each(entry, &p->c->from->entries) {
-        struct graph_walk walk = graph_walk_new(&p->c->arena, p->c->from);
+        struct graph_walk walk = graph_walk_new(&p->c->r.arena, p->c->from);
         graph_walk_entry(&walk, entry);
         const bool *needed = graph_walk_end(&walk, p->c->from);
         bool reads = false, trains = false;
@@ -159,7 +159,7 @@ static int find_passes(struct passes *p)
 {
     struct dense_cutter *c = p->c;
     /* Down from layers, and from where gradients begin. */
-    bool *ended = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *ended);
+    bool *ended = arena_array(&c->r.arena, c->from->nodes.n + 1, sizeof *ended);
     graph_each_ordered(node, c->from, c->order) {
         bool in = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
         for (int k = 0; k < node->n_inputs; k++) {
@@ -232,7 +232,7 @@ static struct edge known(const struct passes *p, struct edge edge, int pass)
 
 static struct edge remember(struct passes *p, struct edge edge, int pass, struct edge result)
 {
-    vec_push_in(&p->c->arena, &p->known, ((struct stands_for){edge, pass, result}));
+    vec_push_in(&p->c->r.arena, &p->known, ((struct stands_for){edge, pass, result}));
     return result;
 }
 
@@ -338,7 +338,7 @@ static struct edge whole_of(struct passes *p, struct edge edge)
         return *known = of_pass(p, edge, 0);
     begin(p, edge, "passes", -1);
     if (dense_is_rows(p->c, edge)) {
-        struct edge *inputs = arena_array(&p->c->arena, (size_t)p->n + 1, sizeof *inputs);
+        struct edge *inputs = arena_array(&p->c->r.arena, (size_t)p->n + 1, sizeof *inputs);
         inputs[0] = build_scalar(p->b, INT32, 0);
         for (int k = 0; k < p->n; k++)
             inputs[k + 1] = of_pass(p, edge, k);
@@ -400,14 +400,14 @@ static struct edge input_in(struct passes *p, const struct node *reader, struct 
 static int visit_in(struct passes *p, const struct node *node)
 {
     struct edge *inputs =
-        arena_array(&p->c->arena, (size_t)(node->n_inputs * p->n) + 1, sizeof *inputs);
+        arena_array(&p->c->r.arena, (size_t)(node->n_inputs * p->n) + 1, sizeof *inputs);
     for (int k = 0; k < p->n; k++)
         for (int i = 0; i < node->n_inputs; i++)
             inputs[k * node->n_inputs + i] = input_in(p, node, node->inputs[i], k);
     if (p->c->err->code)
         return p->c->err->code;
     p->first[node->id] = (int)p->c->to->nodes.n;
-    struct edge *copies = arena_array(&p->c->arena, (size_t)p->n, sizeof *copies);
+    struct edge *copies = arena_array(&p->c->r.arena, (size_t)p->n, sizeof *copies);
     for (int k = 0; k < p->n; k++) {
         struct node_spec spec = rewrite_spec_like(node);
         spec.name = arena_printf(&p->c->to->arena, "pass_%d/%s", k, node->name);
@@ -471,12 +471,12 @@ int dense_unroll(struct dense_cutter *c)
                        .reference = EDGE_NONE,
                        .b = &c->b};
     size_t n = c->from->nodes.n;
-    p.is_in = arena_array(&c->arena, n + 1, sizeof *p.is_in);
-    p.is_update = arena_array(&c->arena, n + 1, sizeof *p.is_update);
-    p.is_writer = arena_array(&c->arena, n + 1, sizeof *p.is_writer);
-    p.is_written = arena_array(&c->arena, n + 1, sizeof *p.is_written);
-    p.reads = arena_array(&c->arena, n + 1, sizeof *p.reads);
-    p.first = arena_array(&c->arena, n + 1, sizeof *p.first);
+    p.is_in = arena_array(&c->r.arena, n + 1, sizeof *p.is_in);
+    p.is_update = arena_array(&c->r.arena, n + 1, sizeof *p.is_update);
+    p.is_writer = arena_array(&c->r.arena, n + 1, sizeof *p.is_writer);
+    p.is_written = arena_array(&c->r.arena, n + 1, sizeof *p.is_written);
+    p.reads = arena_array(&c->r.arena, n + 1, sizeof *p.reads);
+    p.first = arena_array(&c->r.arena, n + 1, sizeof *p.first);
     int code = find_passes(&p);
     for (size_t i = 0; !code && i < n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
@@ -495,8 +495,8 @@ int dense_unroll(struct dense_cutter *c)
         code = find_names(&p);
     if (!code) {
         size_t n_nodes = p.c->from->nodes.n;
-        struct pass_ends ends = {arena_array(&p.c->arena, n_nodes + 1, sizeof(int)), 0};
-        bool *goes_out = arena_array(&p.c->arena, n_nodes + 1, sizeof *goes_out);
+        struct pass_ends ends = {arena_array(&p.c->r.arena, n_nodes + 1, sizeof(int)), 0};
+        bool *goes_out = arena_array(&p.c->r.arena, n_nodes + 1, sizeof *goes_out);
         for (size_t i = 0; i < n_nodes; i++)
             for (int k = 0; k < graph_node(c->from, (int)i)->n_outputs; k++)
                 goes_out[i] |= edge_exists(rewrite_edge(&c->r, (struct edge){(int)i, k}));

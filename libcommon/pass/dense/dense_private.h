@@ -46,7 +46,6 @@ struct dense_cutter {
     struct edge *rows; /* by pass, of the source: the first value whose rows came together */
     struct build b;
     int32_t priority; /* of exchanges that are built: that of the value which crosses */
-    struct arena arena;
     struct error *err;
 };
 

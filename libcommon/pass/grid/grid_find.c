@@ -7,9 +7,7 @@
 
 #include "graph/access_nodes.h"
 #include "graph/infer.h"
-#include "graph/worker_attr.h"
 #include "pass/grid/grid_private.h"
-#include "pass/part/part.h"
 
 /* ---- what a tile of the windows' outputs needs of the image ---- */
 
@@ -18,23 +16,17 @@ static int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
-static int64_t at_most(int64_t value, int64_t most)
+/* How what has that shape is cut along those axes; false: their sizes are unknown, or some tile
+ * would be empty. */
+static bool cut_along(const struct grid *g, const struct shape *shape, int y, int x,
+                      struct cut *cut)
 {
-    return value < most ? value : most;
-}
-
-struct grid_area grid_tile(const struct grid *g, struct grid_cut cut, int cell)
-{
-    int64_t row = cell / g->columns, column = cell % g->columns;
-    return (struct grid_area){row * cut.height / g->rows, (row + 1) * cut.height / g->rows,
-                              column * cut.width / g->columns,
-                              (column + 1) * cut.width / g->columns};
-}
-
-struct grid_area grid_meet(struct grid_area a, struct grid_area b)
-{
-    return (struct grid_area){at_least(a.y0, b.y0), at_most(a.y1, b.y1), at_least(a.x0, b.x0),
-                              at_most(a.x1, b.x1)};
+    const struct grid_options *o = g->options;
+    if (shape->rank <= y || shape->rank <= x)
+        return false;
+    *cut =
+        (struct cut){true, true, {y, x}, {o->rows, o->columns}, {shape->dims[y], shape->dims[x]}};
+    return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
 }
 
 /* The shape of a tensor that lies so; NULL: none of the node's does. */
@@ -46,32 +38,25 @@ static const struct shape *shape_lying(const struct grid *g, const struct node *
         return &node->outputs[0].shape;
     for (int i = 0; i < node->n_inputs; i++)
         if (tiles->inputs[i] == lie)
-            return &grid_output(g, node->inputs[i])->shape;
+            return grid_shape(g, node->inputs[i]);
     return NULL;
 }
 
-/* False: the sizes are unknown, or some tile would be empty. */
-static bool cut_of(const struct grid *g, const struct shape *shape, const struct op_window *window,
-                   struct grid_cut *cut)
+struct grid_region grid_region(const struct grid_windows *w, int cell)
 {
-    int y = window->y.axis, x = window->x.axis;
-    if (shape->rank <= y || shape->rank <= x)
-        return false;
-    *cut = (struct grid_cut){true, y, x, shape->dims[y], shape->dims[x]};
-    return cut->height >= g->rows && cut->width >= g->columns;
-}
-
-struct grid_region grid_region(const struct grid *g, const struct grid_windows *w, int cell)
-{
-    struct grid_area out = grid_tile(g, w->out, cell);
-    const struct op_window_axis *y = &w->window.y, *x = &w->window.x;
-    int64_t y0 = out.y0 * y->stride - y->before, x0 = out.x0 * x->stride - x->before;
-    int64_t y1 = (out.y1 - 1) * y->stride - y->before + y->size;
-    int64_t x1 = (out.x1 - 1) * x->stride - x->before + x->size;
-    const struct grid_area image = {0, w->in.height, 0, w->in.width};
-    return (struct grid_region){grid_meet((struct grid_area){y0, y1, x0, x1}, image),
-                                at_least(-y0, 0), at_least(y1 - w->in.height, 0), at_least(-x0, 0),
-                                at_least(x1 - w->in.width, 0)};
+    const struct op_window_axis *axes[] = {&w->window.y, &w->window.x};
+    const struct cut *image = &w->lying[LIES_IN];
+    struct area out = cut_area(&w->lying[LIES_OUT], cell);
+    struct grid_region region;
+    for (int d = 0; d < 2; d++) {
+        int64_t from = out.from[d] * axes[d]->stride - axes[d]->before;
+        int64_t to = (out.to[d] - 1) * axes[d]->stride - axes[d]->before + axes[d]->size;
+        region.before[d] = at_least(-from, 0);
+        region.after[d] = at_least(to - image->size[d], 0);
+        region.area.from[d] = from + region.before[d];
+        region.area.to[d] = to - region.after[d];
+    }
+    return region;
 }
 
 bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *w)
@@ -82,56 +67,43 @@ bool grid_windows(const struct grid *g, const struct node *node, struct grid_win
     memset(w, 0, sizeof *w);
     if (!def->tiles.is_known || node->n_outputs != 1 || !window(g->from, node, &w->window))
         return false;
+    int y = w->window.y.axis, x = w->window.x.axis;
     const struct shape *out = shape_lying(g, node, LIES_OUT), *in = shape_lying(g, node, LIES_IN);
-    if (!cut_of(g, out, &w->window, &w->out) || !cut_of(g, in ? in : out, &w->window, &w->in))
+    if (!cut_along(g, out, y, x, &w->lying[LIES_OUT]) ||
+        !cut_along(g, in ? in : out, y, x, &w->lying[LIES_IN]))
         return false;
-    w->filters = (struct grid_cut){true, 0, 1, w->out.height, w->out.width};
+    w->lying[LIES_FILTERS] = w->lying[LIES_OUT];
+    w->lying[LIES_FILTERS].axis[0] = 0;
+    w->lying[LIES_FILTERS].axis[1] = 1;
     /* Each cell's windows must see some of the image, and each tile of it must be seen. */
     for (int k = 0; k < g->n; k++) {
-        struct grid_area tile = grid_tile(g, w->in, k);
+        struct area tile = cut_area(&w->lying[LIES_IN], k);
         bool seen = false;
-        if (grid_is_empty(grid_region(g, w, k).area))
+        if (area_is_empty(grid_region(w, k).area))
             return false;
         for (int j = 0; j < g->n; j++)
-            seen |= !grid_is_empty(grid_meet(grid_region(g, w, j).area, tile));
+            seen |= !area_is_empty(area_meet(grid_region(w, j).area, tile));
         if (!seen)
             return false;
     }
     return true;
 }
 
-struct grid_cut grid_lies(const struct grid_windows *w, enum op_lie lie)
-{
-    return lie == LIES_IN        ? w->in
-           : lie == LIES_OUT     ? w->out
-           : lie == LIES_FILTERS ? w->filters
-                                 : (struct grid_cut){0};
-}
-
-/* ---- what is cut ---- */
-
-struct grid_cut grid_cut_of(const struct grid *g, struct edge edge)
-{
-    return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct grid_cut){0};
-}
-
 /* ---- variables ---- */
 
 /* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
-static bool want(struct grid *g, struct edge edge, struct grid_cut cut)
+static bool want(struct grid *g, struct edge edge, const struct cut *cut)
 {
     const struct node *node = graph_node(g->from, edge.node);
     while (node_has(node, OP_PASSES) && node->n_inputs == 1)
         node = graph_node(g->from, node->inputs[0].node);
-    if (g->cut[node->id].is_cut)
+    if (g->cut[node->id].is_cut || !cut_is_possible(node) || g->stays_whole[node->id] ||
+        *node_string(node, "shared_name"))
         return false;
-    const struct shape *shape = &node->outputs[0].shape;
-    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
-    if (!node_is(node, "Variable") || g->stays_whole[node->id] || !shape_is_known(shape) ||
-        *node_string(node, "shared_name") || (local && local->b) || cut.y < 0 || cut.x < 0 ||
-        shape->dims[cut.y] != cut.height || shape->dims[cut.x] != cut.width)
-        return false;
-    g->cut[node->id] = cut;
+    for (int d = 0; d < 2; d++)
+        if (cut->axis[d] < 0 || node->outputs[0].shape.dims[cut->axis[d]] != cut->size[d])
+            return false;
+    g->cut[node->id] = *cut;
     g->role[node->id] = GRID_VARIABLE;
     return true;
 }
@@ -139,76 +111,69 @@ static bool want(struct grid *g, struct edge edge, struct grid_cut cut)
 /* ---- element by element ---- */
 
 /* The axes of input i that are aligned with those of the output; -1: it has none, or one cell. */
-static struct grid_cut aligned(const struct grid *g, const struct node *node, int i,
-                               struct grid_cut cut)
+static struct cut aligned(const struct grid *g, const struct node *node, int i, struct cut cut)
 {
-    const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
-    int shift = node->outputs[0].shape.rank - shape->rank;
-    cut.y -= shift;
-    cut.x -= shift;
-    if (cut.y < 0 || shape->dims[cut.y] != cut.height)
-        cut.y = -1;
-    if (cut.x < 0 || shape->dims[cut.x] != cut.width)
-        cut.x = -1;
-    cut.is_cut = cut.y >= 0 || cut.x >= 0;
+    const struct shape *shape = grid_shape(g, node->inputs[i]);
+    for (int d = 0; d < 2; d++) {
+        cut.axis[d] -= node->outputs[0].shape.rank - shape->rank;
+        if (cut.axis[d] < 0 || shape->dims[cut.axis[d]] != cut.size[d])
+            cut.axis[d] = -1;
+    }
+    cut.is_cut = cut.axis[0] >= 0 || cut.axis[1] >= 0;
     return cut;
 }
 
-static bool find_alike(struct grid *g, const struct node *node, struct grid_cut *cut)
+static bool find_alike(struct grid *g, const struct node *node, struct cut *cut)
 {
-    if (node_rows(node) != ROWS_ALIKE || node->n_outputs != 1 || node_has(node, OP_STATEFUL) ||
-        node->outputs[0].is_ref || node->outputs[0].shape.rank < 0)
+    const struct shape *out = node->n_outputs == 1 ? &node->outputs[0].shape : NULL;
+    if (!out || node_rows(node) != ROWS_ALIKE || node_has(node, OP_STATEFUL) ||
+        node->outputs[0].is_ref || out->rank < 0)
         return false;
-    const struct shape *out = &node->outputs[0].shape;
-    *cut = (struct grid_cut){0};
+    *cut = (struct cut){0};
     for (int i = 0; i < node->n_inputs && !cut->is_cut; i++) {
-        struct grid_cut c = grid_cut_of(g, node->inputs[i]);
-        int shift = out->rank - grid_output(g, node->inputs[i])->shape.rank;
-        if (!c.is_cut || out->dims[c.y + shift] != c.height || out->dims[c.x + shift] != c.width)
-            continue;
+        struct cut c = grid_cut_of(g, node->inputs[i]);
+        for (int d = 0; d < 2 && c.is_cut; d++) {
+            c.axis[d] += out->rank - grid_shape(g, node->inputs[i])->rank;
+            c.is_cut = out->dims[c.axis[d]] == c.size[d];
+        }
         *cut = c;
-        cut->y += shift;
-        cut->x += shift;
     }
     for (int i = 0; i < node->n_inputs && cut->is_cut; i++) {
-        const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
-        int shift = node->outputs[0].shape.rank - shape->rank;
-        cut->is_cut = shape->rank >= 0 && (cut->y < shift || shape->dims[cut->y - shift] >= 0) &&
-                      (cut->x < shift || shape->dims[cut->x - shift] >= 0);
+        const struct shape *shape = grid_shape(g, node->inputs[i]);
+        int shift = out->rank - shape->rank;
+        cut->is_cut = shape->rank >= 0;
+        for (int d = 0; d < 2; d++)
+            cut->is_cut &= cut->axis[d] < shift || shape->dims[cut->axis[d] - shift] >= 0;
     }
     return cut->is_cut;
 }
 
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
 {
-    struct grid_cut cut = aligned(g, node, i, g->cut[node->id]);
-    return grid_take(g, node->inputs[i], cut, grid_tile(g, g->cut[node->id], cell), cell);
+    struct cut cut = aligned(g, node, i, g->cut[node->id]);
+    return grid_take(g, node->inputs[i], &cut, cut_area(&g->cut[node->id], cell), cell);
 }
 
 /* ---- the other roles ---- */
 
 /* Both axes or none: of one, what is left would be in stripes. */
-static bool find_reduction(struct grid *g, const struct node *node, struct grid_cut *cut)
+static bool find_reduction(struct grid *g, const struct node *node, struct cut *cut)
 {
     enum op_reduction kind = node->op->def->reduction;
-    struct grid_cut in =
-        node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct grid_cut){0};
     unsigned axes;
-    if (!kind || !in.is_cut ||
-        !graph_constant_axes(g->from, node->inputs[1], grid_output(g, node->inputs[0])->shape.rank,
-                             &axes))
+    *cut = node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct cut){0};
+    if (!kind || !cut->is_cut ||
+        !graph_constant_axes(g->from, node->inputs[1], grid_shape(g, node->inputs[0])->rank, &axes))
         return false;
-    bool y = axes & 1U << in.y, x = axes & 1U << in.x;
-    *cut = (struct grid_cut){0};
-    if (y || x)
+    bool y = axes & 1U << cut->axis[0], x = axes & 1U << cut->axis[1];
+    if (y || x) {
+        *cut = (struct cut){0};
         return y && x &&
                (kind == REDUCTION_SUM ||
                 (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
-    *cut = in;
-    if (!node_bool(node, "keep_dims")) {
-        cut->y = axis_without(axes, in.y);
-        cut->x = axis_without(axes, in.x);
     }
+    for (int d = 0; d < 2 && !node_bool(node, "keep_dims"); d++)
+        cut->axis[d] = axis_without(axes, cut->axis[d]);
     return true;
 }
 
@@ -220,22 +185,23 @@ static bool is_shape(const struct grid *g, const struct node *node)
         !grid_cut_of(g, node->inputs[0]).is_cut || node->outputs[0].shape.rank != 1 ||
         !graph_constant_shape(g->from, (struct edge){node->id, 0}, &value))
         return false;
-    const struct shape *in = &grid_output(g, node->inputs[0])->shape;
-    for (int i = 0; i < in->rank; i++)
-        if (value.rank != in->rank || value.dims[i] != in->dims[i] || (i && value.dims[i] < 0))
+    const struct shape *in = grid_shape(g, node->inputs[0]);
+    for (int i = 1; i < in->rank; i++)
+        if (value.dims[i] < 0)
             return false;
-    return in->rank > 0;
+    return in->rank > 0 && shape_equal(&value, in);
 }
 
-static bool find_tiles(struct grid *g, const struct node *node, struct grid_cut *cut, bool *changed)
+static bool find_tiles(struct grid *g, const struct node *node, struct cut *cut, bool *changed)
 {
     struct grid_windows windows;
+    const struct op_tiles *tiles = &node->op->def->tiles;
     if (!grid_windows(g, node, &windows))
         return false;
     for (int i = 0; i < node->n_inputs; i++)
-        if (node->op->def->tiles.inputs[i] == LIES_FILTERS)
-            *changed |= want(g, node->inputs[i], windows.filters);
-    *cut = grid_lies(&windows, node->op->def->tiles.output);
+        if (tiles->inputs[i] == LIES_FILTERS)
+            *changed |= want(g, node->inputs[i], &windows.lying[LIES_FILTERS]);
+    *cut = windows.lying[tiles->output];
     return true;
 }
 
@@ -244,20 +210,20 @@ static bool find_tiles(struct grid *g, const struct node *node, struct grid_cut 
 /* All variables of an update are cut alike, or none is. */
 static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 {
-    struct edge first = EDGE_NONE;
-    for (int i = 0; i < node->n_inputs && !edge_exists(first); i++) {
-        struct edge edge = node->inputs[i];
-        first = node_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
-    }
-    if (!edge_exists(first))
-        return false;
-    struct grid_cut cut = g->cut[first.node];
-    bool can = node_rows(node) == ROWS_UPDATE || node_rows(node) == ROWS_ASK;
-    for (int i = 0; i < node->n_inputs; i++) {
+    enum op_rows rows = node_rows(node);
+    bool can = rows == ROWS_UPDATE || rows == ROWS_ASK;
+    struct cut cut = {0};
+    for (int i = 0; i < node->n_inputs && !cut.is_cut; i++)
         if (node_takes_ref(node, i))
-            *changed |= want(g, node->inputs[i], cut);
-        can &= node_takes_ref(node, i) ? grid_cut_equal(g->cut[node->inputs[i].node], cut)
-                                       : grid_output(g, node->inputs[i])->shape.rank >= 0;
+            cut = g->cut[node->inputs[i].node];
+    if (!cut.is_cut)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        bool is_variable = node_takes_ref(node, i);
+        if (is_variable)
+            *changed |= want(g, node->inputs[i], &cut);
+        can &= is_variable ? cut_equal(&g->cut[node->inputs[i].node], &cut)
+                           : grid_shape(g, node->inputs[i])->rank >= 0;
     }
     for (int i = 0; i < node->n_inputs && !can; i++)
         if (node_takes_ref(node, i)) {
@@ -266,8 +232,8 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
         }
     if (!can)
         return false;
-    g->role[node->id] = node_rows(node) == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
-    g->cut[node->id] = g->role[node->id] == GRID_ASK ? (struct grid_cut){0} : cut;
+    g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
+    g->cut[node->id] = rows == ROWS_ASK ? (struct cut){0} : cut;
     return true;
 }
 
@@ -276,8 +242,8 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 static bool cut_node(struct grid *g, const struct node *node)
 {
     bool changed = false;
-    struct grid_cut cut = {0};
-    if (g->frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
+    struct cut cut = {0};
+    if (g->r.frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
         find_writer(g, node, &changed))
         return changed;
     enum grid_role role = find_tiles(g, node, &cut, &changed) ? GRID_TILES
@@ -285,18 +251,20 @@ static bool cut_node(struct grid *g, const struct node *node)
                           : find_reduction(g, node, &cut)     ? GRID_REDUCE
                           : is_shape(g, node)                 ? GRID_SHAPE
                                                               : GRID_ONCE;
+    if (role == GRID_ONCE || role == GRID_SHAPE)
+        cut = (struct cut){0};
     g->role[node->id] = (char)role;
     g->cut[node->id] = cut;
     for (int i = 0; role == GRID_ALIKE && i < node->n_inputs; i++) {
-        struct grid_cut in = aligned(g, node, i, cut);
+        struct cut in = aligned(g, node, i, cut);
         if (in.is_cut && !grid_cut_of(g, node->inputs[i]).is_cut)
-            changed |= want(g, node->inputs[i], in);
+            changed |= want(g, node->inputs[i], &in);
     }
     return changed;
 }
 
 /* Visits until nothing changes. When a variable has to be whole, all is found anew. */
-int grid_find(struct grid *g)
+void grid_find(struct grid *g)
 {
     size_t n = g->from->nodes.n, n_whole = 0;
     for (bool changed = true; changed;) {
@@ -313,5 +281,4 @@ int grid_find(struct grid *g)
             changed = true;
         }
     }
-    return 0;
 }

@@ -5,35 +5,16 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/grid/grid_private.h"
 
 static struct edge known_part(const struct grid *g, const struct grid_part *wanted)
 {
     vec_each(p, &g->known) {
         if (p->cell == wanted->cell && edge_equal(p->of, wanted->of) &&
-            grid_cut_equal(p->cut, wanted->cut) && grid_area_equal(p->area, wanted->area))
+            cut_equal(&p->cut, &wanted->cut) && area_equal(p->area, wanted->area))
             return p->edge;
     }
     return EDGE_NONE;
-}
-
-/* Tiles of an area, put together on the device of a builder: rows of it, then all. `pieces[k]` is
- * what cell k has of it, if it has some. */
-static struct edge put_together(struct grid *g, struct build *b, struct grid_cut cut,
-                                const struct edge *pieces)
-{
-    struct edge rows[GRID_CELLS_MAX], row[GRID_CELLS_MAX];
-    int n_rows = 0;
-    for (int i = 0; i < g->rows; i++) {
-        int n = 0;
-        for (int k = i * g->columns; k < (i + 1) * g->columns; k++)
-            if (edge_exists(pieces[k]))
-                row[n++] = pieces[k];
-        if (n)
-            rows[n_rows++] = grid_concat(b, cut.x, row, n);
-    }
-    return n_rows ? grid_concat(b, cut.y, rows, n_rows) : EDGE_NONE;
 }
 
 struct edge grid_whole(struct grid *g, struct edge edge)
@@ -42,8 +23,7 @@ struct edge grid_whole(struct grid *g, struct edge edge)
     const struct node *node = graph_node(g->from, edge.node);
     if (edge_exists(there) || g->err->code || !g->parts[edge.node])
         return there;
-    struct build *b = grid_builder(g, node, -1, grid_device(g, node));
-    there = put_together(g, b, g->cut[edge.node], g->parts[edge.node]);
+    there = cut_join(grid_builder(g, node, -1), &g->cut[edge.node], g->parts[edge.node]);
     g->r.edges[g->r.first[edge.node] + edge.slot] = there;
     if (edge_exists(there) && !node->outputs[0].is_ref && !graph_find(g->r.to, node->name))
         graph_rename(g->r.to, graph_node(g->r.to, there.node), node->name, g->err);
@@ -62,54 +42,59 @@ struct edge grid_local(struct grid *g, struct edge edge, int cell)
     part.edge = known_part(g, &part);
     if (!edge_exists(part.edge)) {
         part.edge = grid_copy(g, node, cell, NULL, NULL, 0);
-        vec_push_in(&g->arena, &g->known, part);
+        vec_push_in(&g->r.arena, &g->known, part);
     }
     return part.edge;
+}
+
+/* The area of a part, beside a cell, below the name of a node. */
+static struct edge crop(struct grid *g, const struct node *node, const struct grid_part *part,
+                        struct area area, int cell)
+{
+    if (area_equal(area, part->area) || g->err->code)
+        return part->edge;
+    return cut_slice(grid_builder(g, node, cell), part->edge, &part->cut,
+                     area_within(area, part->area));
 }
 
 static struct edge assemble(struct grid *g, const struct grid_part *part)
 {
     const struct node *node = graph_node(g->from, part->of.node);
-    struct grid_area mine = grid_tile(g, part->cut, part->cell);
-    if (grid_area_equal(grid_meet(mine, part->area), part->area)) {
-        struct grid_area within = {part->area.y0 - mine.y0, part->area.y1 - mine.y0,
-                                   part->area.x0 - mine.x0, part->area.x1 - mine.x0};
-        struct edge tile = g->parts[node->id][part->cell];
-        if (grid_area_equal(mine, part->area) || g->err->code)
-            return tile;
-        return grid_slice(grid_builder(g, node, part->cell, g->devices[part->cell]), tile,
-                          part->cut, within);
-    }
-    struct edge *pieces = arena_array(&g->arena, (size_t)g->n, sizeof *pieces);
+    struct grid_part tile = {.edge = g->parts[node->id][part->cell],
+                             .cut = part->cut,
+                             .area = cut_area(&part->cut, part->cell)};
+    if (area_equal(area_meet(tile.area, part->area), part->area))
+        return crop(g, node, &tile, part->area, part->cell);
+    struct edge *pieces = arena_array(&g->r.arena, (size_t)g->n, sizeof *pieces);
     for (int k = 0; k < g->n; k++) {
-        struct grid_area area = grid_meet(part->area, grid_tile(g, part->cut, k));
-        pieces[k] = grid_is_empty(area) ? EDGE_NONE : grid_take(g, part->of, part->cut, area, k);
+        struct area area = area_meet(part->area, cut_area(&part->cut, k));
+        pieces[k] = area_is_empty(area) ? EDGE_NONE : grid_take(g, part->of, &part->cut, area, k);
     }
-    return put_together(g, grid_builder(g, node, part->cell, g->devices[part->cell]), part->cut,
-                        pieces);
+    return cut_join(grid_builder(g, node, part->cell), &part->cut, pieces);
 }
 
-struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, struct grid_area area,
+struct edge grid_take(struct grid *g, struct edge edge, const struct cut *cut, struct area area,
                       int cell)
 {
-    struct grid_part part = {.of = edge, .cell = cell, .cut = cut, .area = area};
-    if (!cut.is_cut)
+    struct grid_part part = {.of = edge, .cell = cell, .cut = *cut, .area = area};
+    struct cut is = grid_cut_of(g, edge);
+    if (!cut->is_cut)
         return grid_local(g, edge, cell);
     part.edge = known_part(g, &part);
     if (edge_exists(part.edge) || g->err->code)
         return part.edge;
-    if (grid_cut_equal(grid_cut_of(g, edge), cut))
+    if (cut_equal(&is, cut))
         part.edge = assemble(g, &part);
     else { /* Of what is whole, beside it: only the area is sent. */
         struct edge whole = grid_whole(g, edge);
         if (!edge_exists(whole))
             return EDGE_NONE;
-        struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell,
-                                       graph_node(g->r.to, whole.node)->device);
-        part.edge = grid_slice(b, whole, cut, area);
+        struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell);
+        b->device = graph_node(g->r.to, whole.node)->device;
+        part.edge = cut_slice(b, whole, cut, area);
     }
     if (edge_exists(part.edge))
-        vec_push_in(&g->arena, &g->known, part);
+        vec_push_in(&g->r.arena, &g->known, part);
     return part.edge;
 }
 
@@ -122,16 +107,15 @@ struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, str
 
 /* Zeros of the size of an area, with the other axes of a value that is cut so: a cell of it, all
  * around which there is padding: nothing of a value is kept but its type and its other axes. */
-static struct edge make_zeros(struct build *b, struct edge like, struct grid_cut cut,
-                              struct grid_area area)
+static struct edge make_zeros(struct build *b, struct edge like, const struct cut *cut,
+                              struct area area)
 {
     int32_t pads[2 * SHAPE_RANK_MAX] = {0};
-    int rank = build_shape(b, like)->rank;
-    struct shape shape = shape_matrix(rank, 2);
+    struct shape shape = shape_matrix(build_shape(b, like)->rank, 2);
     struct tensor paddings = tensor_borrow(INT32, &shape, pads);
-    struct edge cell = grid_slice(b, like, cut, (struct grid_area){0, 1, 0, 1});
-    pads[2 * cut.y + 1] = (int32_t)(area.y1 - area.y0 - 1);
-    pads[2 * cut.x + 1] = (int32_t)(area.x1 - area.x0 - 1);
+    struct edge cell = cut_slice(b, like, cut, (struct area){.to = {1, 1}});
+    for (int d = 0; d < 2; d++)
+        pads[2 * cut->axis[d] + 1] = (int32_t)(area.to[d] - area.from[d] - 1);
     cell = build_unary(b, "ZerosLike", cell);
     return build_binary(b, "Pad", cell, build_const(b, &paddings));
 }
@@ -139,112 +123,91 @@ static struct edge make_zeros(struct build *b, struct edge like, struct grid_cut
 struct scatter {
     struct grid *g;
     const struct node *node;
-    struct grid_cut cut;
     int to;                  /* whose tile is made */
     struct grid_part *given; /* by cell: what it has of it, on `to` */
-    int64_t *ys, *xs;        /* borders of blocks */
-    int n_ys, n_xs;
+    int64_t *borders[2];     /* of blocks */
+    int n_borders[2];
 };
 
-static struct build *builder(const struct scatter *s, int cell)
+static void add_borders(struct scatter *s, struct area area)
 {
-    return grid_builder(s->g, s->node, cell, s->g->devices[cell]);
+    for (int d = 0; d < 2; d++) {
+        for (int end = 0; end < 2; end++) {
+            int64_t *borders = s->borders[d], at = end ? area.to[d] : area.from[d];
+            int i = s->n_borders[d];
+            while (i > 0 && borders[i - 1] > at)
+                i--;
+            if (i > 0 && borders[i - 1] == at)
+                continue;
+            for (int k = s->n_borders[d]++; k > i; k--)
+                borders[k] = borders[k - 1];
+            borders[i] = at;
+        }
+    }
 }
 
-/* The area of a part, on the device of `cell`. */
-static struct edge crop(const struct scatter *s, const struct grid_part *part,
-                        struct grid_area area, int cell)
-{
-    struct grid_area within = {area.y0 - part->area.y0, area.y1 - part->area.y0,
-                               area.x0 - part->area.x0, area.x1 - part->area.x0};
-    if (grid_area_equal(area, part->area))
-        return part->edge;
-    return grid_slice(builder(s, cell), part->edge, s->cut, within);
-}
-
-static void add_border(int64_t *borders, int *n, int64_t at)
-{
-    int i = *n;
-    for (int k = 0; k < *n; k++)
-        if (borders[k] == at)
-            return;
-    for (; i > 0 && borders[i - 1] > at; i--)
-        borders[i] = borders[i - 1];
-    borders[i] = at;
-    ++*n;
-}
-
-static void add_borders(struct scatter *s, struct grid_area area)
-{
-    add_border(s->ys, &s->n_ys, area.y0);
-    add_border(s->ys, &s->n_ys, area.y1);
-    add_border(s->xs, &s->n_xs, area.x0);
-    add_border(s->xs, &s->n_xs, area.x1);
-}
-
-/* Nothing, where no window sees a block: then there are zeros. */
-static struct edge make_block(const struct scatter *s, struct grid_area block, struct edge like)
+/* The sum of what windows give a block; where none sees it there are zeros like those given. */
+static struct edge make_block(const struct scatter *s, const struct cut *cut, struct area block)
 {
     struct grid *g = s->g;
-    struct edge *terms = arena_array(&g->arena, (size_t)g->n, sizeof *terms);
+    struct edge *terms = arena_array(&g->r.arena, (size_t)g->n, sizeof *terms), like = EDGE_NONE;
     int n = 0;
-    for (int k = 0; k < g->n && !g->err->code; k++)
-        if (edge_exists(s->given[k].edge) && !grid_is_empty(grid_meet(s->given[k].area, block)))
-            terms[n++] = crop(s, &s->given[k], block, s->to);
-    struct build *b = builder(s, s->to);
+    for (int k = 0; k < g->n && !g->err->code; k++) {
+        if (!edge_exists(s->given[k].edge))
+            continue;
+        like = edge_exists(like) ? like : s->given[k].edge;
+        if (!area_is_empty(area_meet(s->given[k].area, block)))
+            terms[n++] = crop(g, s->node, &s->given[k], block, s->to);
+    }
+    struct build *b = grid_builder(g, s->node, s->to);
     if (n > 1)
         return build_op(b, "AddN", terms, n, NULL, 0);
-    if (n)
-        return terms[0];
-    return make_zeros(b, like, s->cut, block);
+    return n ? terms[0] : make_zeros(b, like, cut, block);
 }
 
-static struct edge make_tile(const struct scatter *s)
+static struct edge make_tile(const struct scatter *s, const struct cut *cut)
 {
     struct grid *g = s->g;
-    struct edge like = EDGE_NONE;
-    struct edge *rows = arena_array(&g->arena, (size_t)s->n_ys, sizeof *rows);
-    struct edge *row = arena_array(&g->arena, (size_t)s->n_xs, sizeof *row);
-    for (int k = 0; k < g->n && !edge_exists(like); k++)
-        like = s->given[k].edge;
-    for (int y = 0; y + 1 < s->n_ys; y++) {
-        for (int x = 0; x + 1 < s->n_xs; x++) {
-            struct grid_area block = {s->ys[y], s->ys[y + 1], s->xs[x], s->xs[x + 1]};
-            row[x] = make_block(s, block, like);
-        }
-        rows[y] = grid_concat(builder(s, s->to), s->cut.x, row, s->n_xs - 1);
+    int n[2] = {s->n_borders[0] - 1, s->n_borders[1] - 1};
+    struct edge *rows = arena_array(&g->r.arena, (size_t)(n[0] + n[1]), sizeof *rows);
+    for (int i = 0; i < n[0]; i++) {
+        const int64_t *y = s->borders[0] + i, *x = s->borders[1];
+        struct edge *row = rows + n[0];
+        for (int k = 0; k < n[1]; k++)
+            row[k] = make_block(s, cut, (struct area){{y[0], x[k]}, {y[1], x[k + 1]}});
+        rows[i] = cut_concat(grid_builder(g, s->node, s->to), cut->axis[1], row, n[1]);
     }
-    return grid_concat(builder(s, s->to), s->cut.y, rows, s->n_ys - 1);
+    return cut_concat(grid_builder(g, s->node, s->to), cut->axis[0], rows, n[0]);
 }
 
-void grid_scatter(struct grid *g, const struct node *node, struct grid_cut cut,
-                  const struct grid_area *areas, const struct edge *parts)
+void grid_scatter(struct grid *g, const struct node *node, const struct cut *cut,
+                  const struct area *areas, const struct edge *parts)
 {
     size_t n = (size_t)g->n;
-    struct scatter s = {.g = g, .node = node, .cut = cut};
-    struct edge *tiles = arena_array(&g->arena, n, sizeof *tiles);
-    s.given = arena_array(&g->arena, n, sizeof *s.given);
-    s.ys = arena_array(&g->arena, 2 * n + 2, sizeof *s.ys);
-    s.xs = arena_array(&g->arena, 2 * n + 2, sizeof *s.xs);
+    struct scatter s = {.g = g, .node = node};
+    struct edge *tiles = arena_array(&g->r.arena, n, sizeof *tiles);
+    s.given = arena_array(&g->r.arena, n, sizeof *s.given);
+    for (int d = 0; d < 2; d++)
+        s.borders[d] = arena_array(&g->r.arena, 2 * n + 2, sizeof **s.borders);
     for (s.to = 0; s.to < g->n && !g->err->code; s.to++) {
         /* Each cell sends what it has of the tile. */
-        struct grid_area tile = grid_tile(s.g, s.cut, s.to);
-        s.n_ys = s.n_xs = 0;
+        struct area tile = cut_area(cut, s.to);
+        memset(s.n_borders, 0, sizeof s.n_borders);
         add_borders(&s, tile);
-        for (int k = 0; k < s.g->n; k++) {
-            struct grid_part part = {.cell = k, .area = areas[k], .edge = parts[k]};
-            struct grid_area area = grid_meet(areas[k], tile);
-            s.given[k] = (struct grid_part){.edge = EDGE_NONE};
-            if (grid_is_empty(area) || s.g->err->code)
+        for (int k = 0; k < g->n; k++) {
+            struct grid_part *given = &s.given[k];
+            struct area area = area_meet(areas[k], tile);
+            *given = (struct grid_part){.edge = EDGE_NONE, .cut = *cut, .area = areas[k]};
+            if (area_is_empty(area) || g->err->code)
                 continue;
             add_borders(&s, area);
-            s.given[k] = part;
+            given->edge = parts[k];
             if (k == s.to)
                 continue;
-            s.given[k].edge = crop(&s, &part, area, k);
-            s.given[k].area = area;
+            given->edge = crop(g, node, given, area, k);
+            given->area = area;
         }
-        tiles[s.to] = g->err->code ? EDGE_NONE : make_tile(&s);
+        tiles[s.to] = g->err->code ? EDGE_NONE : make_tile(&s, cut);
     }
     g->parts[node->id] = tiles;
 }

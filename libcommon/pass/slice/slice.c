@@ -18,7 +18,7 @@ static const char *leader_of_slice(void *context, const struct node *leader, int
     const struct slicer *s = context;
     if (s->role[leader->id] != SLICE_VARIABLE)
         return leader->name;
-    bool has_own = k >= 0 && k < slice_cut_at(s, s->slicing[leader->id]).n;
+    bool has_own = k >= 0 && k < slice_cut_at(s, s->slicing[leader->id]).n[0];
     return s->names[leader->id][has_own ? k : 0];
 }
 
@@ -34,7 +34,7 @@ struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
     if (s->err->code || (!node_is(copy.node, "Variable") && slice_await(s, copy.node)))
         return EDGE_NONE;
     copy.name = copy.k < 0 ? NULL : rewrite_part_name(&s->r, copy.node->name, copy.k);
-    return rewrite_add_copy(&s->r, &s->rules, &copy, s->err);
+    return rewrite_add_copy(&s->r, &copy);
 }
 
 /* Beside the slice, unless the script wants it elsewhere: only the rows that were found travel. */
@@ -45,7 +45,7 @@ struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, s
     const struct node *variable = graph_node(s->from, node->inputs[0].node);
     while (variable->n_inputs)
         variable = graph_node(s->from, variable->inputs[0].node);
-    const struct attr with = group_attr(&s->arena, s->names[variable->id][k]);
+    const struct attr with = group_attr(&s->r.arena, s->names[variable->id][k]);
     bool free = !*node->device || !strcmp(node->device, variable->device);
     return slice_add_copy(s, (struct rewrite_copy){.node = node,
                                                    .k = k,
@@ -61,7 +61,7 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
 {
     const struct attr_value *groups = node_attr(site->with, "_class");
     s->b = (struct build){.graph = s->r.to,
-                          .scope = arena_printf(&s->arena, "%s/%s", site->node->name, s->scope),
+                          .scope = arena_printf(&s->r.arena, "%s/%s", site->node->name, s->scope),
                           .device = site->with->device,
                           .file = site->node->file,
                           .line = site->node->line,
@@ -70,11 +70,11 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
     if (groups && groups->kind == ATTR_LIST_STRING && groups->n) {
         const struct node *leader = group_leader(s->from, groups->strings[0]);
         s->b.colocate =
-            leader ? group_attr(&s->arena, leader_of_slice(s, leader, site->k)).value.strings[0]
+            leader ? group_attr(&s->r.arena, leader_of_slice(s, leader, site->k)).value.strings[0]
                    : groups->strings[0];
     }
-    if (edge_exists(site->here) && frames_output(s->frames, site->with) != FRAME_ROOT) {
-        s->b.controls = arena_copy(&s->arena, &site->here.node, sizeof site->here.node);
+    if (edge_exists(site->here) && frames_output(s->r.frames, site->with) != FRAME_ROOT) {
+        s->b.controls = arena_copy(&s->r.arena, &site->here.node, sizeof site->here.node);
         s->b.n_controls = 1;
     }
     return &s->b;
@@ -104,21 +104,17 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
  * beside a slice, but with whom wants it. */
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
+    struct cut cut = slice_cut_at(s, form->slicing);
     const struct node *node = graph_node(s->from, form->edge.node);
     struct slice_site site = {node, node, -1, form->parts[0]};
     struct build *b = slice_builder(s, &site);
-    struct edge *inputs = arena_array(&s->arena, (size_t)cut.n + 1, sizeof *inputs);
+    struct edge *parts = arena_copy(&s->r.arena, form->parts, (size_t)cut.n[0] * sizeof *parts);
     b->colocate = NULL;
     b->device = reader_of(s, asker, node);
-    inputs[0] = build_scalar(b, INT32, cut.axis);
-    for (int k = 0; k < cut.n; k++) {
-        struct edge part = inputs[k + 1] = form->parts[k];
-        if (form->kind == FORM_INDEX)
-            inputs[k + 1] = build_binary(b, "Add", part,
-                                         build_scalar_like(b, part, (double)slice_first(cut, k)));
-    }
-    struct edge whole = build_op(b, "Concat", inputs, cut.n + 1, NULL, 0);
+    for (int k = 0; k < cut.n[0] && form->kind == FORM_INDEX; k++)
+        parts[k] = build_binary(b, "Add", parts[k],
+                                build_scalar_like(b, parts[k], (double)slice_first(cut, k)));
+    struct edge whole = cut_concat(b, cut.axis[0], parts, cut.n[0]);
     if (asker == node && edge_exists(whole)) /* who asks for it asks by name */
         graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
     return whole;
@@ -136,10 +132,10 @@ struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole
 static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
 {
     struct edge ids = node->inputs[1];
-    int n = slice_cut_at(s, slicing).n;
+    int n = slice_cut_at(s, slicing).n[0];
     const struct form *index = slice_index_of(s, slicing, ids);
     const struct form *table = index ? slice_rows_of(s, slicing, node->inputs[0]) : NULL;
-    struct edge *inputs = arena_array(&s->arena, (size_t)n * 2 + 1, sizeof *inputs);
+    struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
     for (int k = 0; table && k < n; k++)
         inputs[n + k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
     struct edge number = slice_number_of(s, slicing, ids), whole = slice_whole(s, node, ids);
@@ -205,9 +201,7 @@ static int copy_whole(struct slicer *s, const struct node *node)
             return s->err->code;
     if (slice_await(s, node))
         return s->err->code;
-    struct node view = rewrite_view(&s->r, node);
-    view.attrs = copy_attrs(&s->rules, node, -1, 0, &view.n_attrs);
-    rewrite_add(&s->r, node, &view);
+    rewrite_copy(&s->r, node);
     return 0;
 }
 
@@ -240,7 +234,7 @@ int slice_await(struct slicer *s, const struct node *node)
         const struct form *rows =
             slice_is_table(s, edge, &slicing) ? slice_rows_of(s, slicing, edge) : NULL;
         if (rows)
-            rewrite_await_parts(&s->r, before, rows->parts, slice_cut_at(s, slicing).n);
+            rewrite_await_parts(&s->r, before, rows->parts, slice_cut_at(s, slicing).n[0]);
         else if (!s->err->code)
             copy_whole(s, before);
     }
@@ -256,28 +250,13 @@ struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
 
 static int visit_variable(struct slicer *s, const struct node *node)
 {
-    const struct shape *whole = &node->outputs[0].shape;
     struct form form = slice_new_rows(s, node, 0);
-    struct slice_cut cut = slice_cut_at(s, form.slicing);
-    const char *shared = node_string(node, "shared_name");
-    for (int k = 0; k < cut.n && !s->err->code; k++) {
-        struct shape shape = slice_shape(cut, whole, k);
-        const char *name = *shared ? arena_printf(&s->arena, "%s/part_%d", shared, k) : "";
-        /* Slice k begins here: at a row, or at a place along each axis. */
-        int64_t *begin = arena_array(&s->r.to->arena, (size_t)whole->rank, sizeof *begin);
-        begin[cut.axis] = slice_first(cut, k);
-        struct attr more[] = {
-            {"shape", attr_shape(&shape)},
-            {"shared_name", attr_string(name)},
-            {SLICE_OF, attr_string(*shared ? shared : node->name)},
-            {SLICE_SHAPE, attr_shape(whole)},
-            {SLICE_OFFSET, cut.axis ? attr_ints(begin, whole->rank) : attr_int(*begin)}};
-        form.parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){.node = node, .k = k, .more = more, .n_more = 5});
-    }
+    struct cut cut = slice_cut_at(s, form.slicing);
+    for (int k = 0; k < cut.n[0]; k++)
+        form.parts[k] = cut_variable(&s->r, node, &cut, k, s->names[node->id][k], NULL);
     if (!slice_note(s, &form))
         return s->err->code;
-    rewrite_await_parts(&s->r, node, form.parts, cut.n);
+    rewrite_await_parts(&s->r, node, form.parts, cut.n[0]);
     rewrite_note(&s->r, node->name, "cut into slices");
     return 0;
 }
@@ -291,7 +270,7 @@ static struct edge *writer_input(struct slicer *s, const struct node *node, int 
     bool scatters = node_rows(node) == ROWS_SCATTER;
     const struct form *form = NULL;
     if (output->shape.rank == 0 && !scatters) {
-        struct edge *same = arena_array(&s->arena, (size_t)n + 1, sizeof *same);
+        struct edge *same = arena_array(&s->r.arena, (size_t)n + 1, sizeof *same);
         struct edge whole = slice_whole(s, node, edge);
         for (int k = 0; k < n; k++)
             same[k] = whole;
@@ -309,8 +288,8 @@ static int visit_writer(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
     int n = slice_n_slices(s, node);
-    struct edge **inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
-    struct edge *mine = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *mine);
+    struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
+    struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
     for (int i = 0; i < node->n_inputs; i++)
         if (!(inputs[i] = writer_input(s, node, i)))
             return s->err->code;
@@ -327,11 +306,8 @@ static int visit_writer(struct slicer *s, const struct node *node)
     if (node_rows(node) != ROWS_ASK)
         return 0;
     /* The answer is yes if all slices say so. */
-    struct edge all = form.parts[0];
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
-    for (int k = 1; k < slice_n_slices(s, node); k++)
-        all = build_binary(b, "LogicalAnd", all, form.parts[k]);
-    slice_is_whole(s, form.edge, all);
+    slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
     return s->err->code;
 }
 
@@ -387,8 +363,8 @@ static int visit(struct slicer *s, const struct node *node)
 static const char *free_scope(struct slicer *s)
 {
     for (int i = 0;; i++) {
-        const char *scope = arena_printf(&s->arena, i ? "slices_%d" : "slices", i);
-        const char *within = arena_printf(&s->arena, "/%s/", scope);
+        const char *scope = arena_printf(&s->r.arena, i ? "slices_%d" : "slices", i);
+        const char *within = arena_printf(&s->r.arena, "/%s/", scope);
         size_t k = 0;
         while (k < s->from->nodes.n && !strstr(graph_node(s->from, (int)k)->name, within))
             k++;
@@ -402,19 +378,21 @@ static const char *free_scope(struct slicer *s)
 
 static int build(struct slicer *s, struct graph **to)
 {
-    s->rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
+    s->r.rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
     slice_find_origins(s);
-    int code = slice_find(s);
+    int code = rewrite_find_frames(&s->r);
+    if (!code)
+        code = slice_find(s);
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
     if (!code && n) {
         slice_find_updates(s);
         s->scope = free_scope(s);
-        for (size_t i = 0; i < n; i++) {
-            int n_slices = s->role[i] == SLICE_VARIABLE ? slice_cut_at(s, s->slicing[i]).n : 0;
+        graph_each(node, s->from) {
+            int n_slices = s->role[node->id] == SLICE_VARIABLE ? slice_n_slices(s, node) : 0;
             if (n_slices)
-                s->names[i] = arena_array(&s->arena, (size_t)n_slices, sizeof **s->names);
+                s->names[node->id] = arena_array(&s->r.arena, (size_t)n_slices, sizeof **s->names);
             for (int k = 0; k < n_slices; k++)
-                s->names[i][k] = rewrite_part_name(&s->r, graph_node(s->from, (int)i)->name, k);
+                s->names[node->id][k] = rewrite_part_name(&s->r, node->name, k);
         }
         /* Before anything else: others are with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
@@ -430,7 +408,7 @@ static int build(struct slicer *s, struct graph **to)
             if (entry->edges[k].slot != CONTROL_SLOT)
                 slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);
     }
-    return rewrite_finish(&s->r, code ? code : s->err->code, to, s->err);
+    return rewrite_finish(&s->r, code ? code : s->err->code, to);
 }
 
 int slice_variables(const struct graph *from, const struct slice_options *options,
@@ -443,21 +421,15 @@ int slice_variables(const struct graph *from, const struct slice_options *option
                        .balance_above = options->balance_above,
                        .err = err};
     *to = NULL;
-    s.slicing = arena_array(&s.arena, n, sizeof *s.slicing);
-    s.role = arena_alloc(&s.arena, n);
-    s.origin = arena_array(&s.arena, n, sizeof *s.origin);
-    s.on_demand = arena_alloc(&s.arena, n);
-    s.updates = arena_array(&s.arena, n, sizeof *s.updates);
-    s.names = arena_array(&s.arena, n, sizeof *s.names);
-    s.take = arena_array(&s.arena, n, sizeof *s.take);
-    s.forms = arena_array(&s.arena, n, sizeof(struct form *));
-    int code = frames_new(from, &s.frames, err);
-    if (!code) {
-        code = rewrite_open(&s.r, from, &none, err);
-        if (!code)
-            code = build(&s, to);
-        frames_free(s.frames);
-    }
-    arena_release(&s.arena);
-    return code;
+    if (rewrite_open(&s.r, from, &none, err))
+        return err->code;
+    s.slicing = arena_array(&s.r.arena, n, sizeof *s.slicing);
+    s.role = arena_alloc(&s.r.arena, n);
+    s.origin = arena_array(&s.r.arena, n, sizeof *s.origin);
+    s.on_demand = arena_alloc(&s.r.arena, n);
+    s.updates = arena_array(&s.r.arena, n, sizeof *s.updates);
+    s.names = arena_array(&s.r.arena, n, sizeof *s.names);
+    s.take = arena_array(&s.r.arena, n, sizeof *s.take);
+    s.forms = arena_array(&s.r.arena, n, sizeof(struct form *));
+    return build(&s, to);
 }

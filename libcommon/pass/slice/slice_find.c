@@ -43,7 +43,7 @@ static int find_writer(struct slicer *s, const struct node *node)
             return error_set(s->err, ERR_DATA,
                              "%s: %s: needs '%s' whole, which is to be cut into %d slices",
                              node_text(node), node->op->def->name, graph_node(s->from, from)->name,
-                             slice_cut_at(s, s->slicing[from]).n);
+                             slice_cut_at(s, s->slicing[from]).n[0]);
         s->role[node->id] = SLICE_WRITER;
         s->slicing[node->id] = s->slicing[from];
         return 0;
@@ -335,7 +335,8 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
     if (n < 2)
         return;
     table->slicing = (int)f->s->slicings.n;
-    vec_push_in(&f->s->arena, &f->s->slicings, ((struct slice_cut){rows, (int)n, axis}));
+    vec_push_in(&f->s->r.arena, &f->s->slicings,
+                ((struct cut){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
 }
 
 /* Finds readers of the whole variable, directly or not, that could not have a slice. */
@@ -343,7 +344,7 @@ static void find_wholes(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     size_t n = s->from->nodes.n;
-    int *of = arena_array(&s->arena, n + 1, sizeof *of); /* by node: 1 + the table it is of */
+    int *of = arena_array(&s->r.arena, n + 1, sizeof *of); /* by node: 1 + the table it is of */
     graph_each_ordered(node, s->from, s->r.order) {
         if (node_is(node, "Variable"))
             of[node->id] = 1 + root_of(f, node->id);
@@ -416,7 +417,7 @@ static int find_tables(struct slicing_finder *f)
         bool may = !table->stays && table->largest &&
                    shape_count(&table->shape) > s->balance_above &&
                    table->shape.dims[axis_for(table, shards)] >= shards;
-        vec_push_in(&f->s->arena, &weights,
+        vec_push_in(&f->s->r.arena, &weights,
                     ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
     }
     balance(weights.items, weights.n, shards);
@@ -466,8 +467,8 @@ static bool may_wait(const struct slicer *s, const struct node *node)
 static void find_on_demand(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
-    int *level = arena_array(&s->arena, n + 1, sizeof *level);
-    char *used = arena_alloc(&s->arena, n + 1);
+    int *level = arena_array(&s->r.arena, n + 1, sizeof *level);
+    char *used = arena_alloc(&s->r.arena, n + 1);
     for (size_t i = 0; i < s->from->aliases.n; i++)
         level[s->from->aliases.items[i].edge.node] = DEMAND_DEPTH_MAX;
     for (size_t i = n; i-- > 0;) {
@@ -495,8 +496,8 @@ int slice_find(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
     struct slicing_finder f = {.s = s};
-    f.parent = arena_array(&s->arena, n + 1, sizeof *f.parent);
-    f.tables = arena_array(&s->arena, n + 1, sizeof *f.tables);
+    f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
+    f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);
     if (find_tables(&f) || !s->slicings.n)
         return s->err->code;
     if (!find_roles(s))

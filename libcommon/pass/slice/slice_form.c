@@ -23,7 +23,7 @@ const struct form *slice_note(struct slicer *s, const struct form *form)
 {
     if (s->err->code)
         return NULL;
-    struct form *noted = arena_copy(&s->arena, form, sizeof *form);
+    struct form *noted = arena_copy(&s->r.arena, form, sizeof *form);
     noted->next = s->forms[form->edge.node];
     s->forms[form->edge.node] = noted;
     return noted;
@@ -77,9 +77,9 @@ static bool find_row_inputs(const struct slicer *s, const struct node *node, int
 static const struct form *copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
+    struct cut cut = slice_cut_at(s, form->slicing);
     size_t n = (size_t)node->n_inputs;
-    struct edge *inputs = arena_array(&s->arena, n * (size_t)cut.n + 1, sizeof *inputs);
+    struct edge *inputs = arena_array(&s->r.arena, n * (size_t)cut.n[0] + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
         struct edge edge = node->inputs[i];
         const struct form *in = !rows[i] ? NULL
@@ -87,10 +87,10 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
                                     ? slice_rows_of(s, form->slicing, edge)
                                     : slice_part_of(s, form->slicing, edge, form->index);
         struct edge whole = rows[i] ? EDGE_NONE : slice_whole(s, node, edge);
-        for (int k = 0; k < cut.n && !s->err->code; k++)
+        for (int k = 0; k < cut.n[0] && !s->err->code; k++)
             inputs[(size_t)k * n + (size_t)i] = in ? in->parts[k] : whole;
     }
-    for (int k = 0; k < cut.n; k++)
+    for (int k = 0; k < cut.n[0]; k++)
         form->parts[k] = slice_add_copy(
             s, (struct rewrite_copy){
                    .node = node, .k = k, .inputs = inputs + (size_t)k * n, .n_inputs = (int)n});
@@ -99,12 +99,12 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
 
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge)
 {
-    size_t n = (size_t)slice_cut_at(s, slicing).n;
+    size_t n = (size_t)slice_cut_at(s, slicing).n[0];
     return (struct form){.kind = kind,
                          .edge = edge,
                          .index = EDGE_NONE,
                          .slicing = slicing,
-                         .parts = arena_array(&s->arena, n + 1, sizeof(struct edge))};
+                         .parts = arena_array(&s->r.arena, n + 1, sizeof(struct edge))};
 }
 
 /* ---- rows of slices ---- */
@@ -114,15 +114,15 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
+    struct cut cut = slice_cut_at(s, form->slicing);
     bool counts = op_find_attr(node->op, "offset") >= 0;
     int64_t row = shape_count_of(shape, 1, shape->rank);
     int64_t first = counts ? node_int(node, "offset") : 0;
-    struct edge *inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
+    struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 1; i < node->n_inputs; i++)
         inputs[i] = slice_whole(s, node, node->inputs[i]);
-    for (int k = 0; k < cut.n && !s->err->code; k++) {
-        struct shape part = slice_shape(cut, shape, k);
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        struct shape part = cut_shape(&cut, shape, k);
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
         inputs[0] = build_ints(b, part.dims, part.rank);
@@ -140,10 +140,10 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
-    size_t row = tensor_bytes(whole) / (size_t)cut.rows;
-    for (int k = 0; k < cut.n && !s->err->code; k++) {
-        struct shape shape = slice_shape(cut, &whole->shape, k);
+    struct cut cut = slice_cut_at(s, form->slicing);
+    size_t row = tensor_bytes(whole) / (size_t)cut.size[0];
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        struct shape shape = cut_shape(&cut, &whole->shape, k);
         struct tensor part = tensor_borrow(whole->type, &shape,
                                            (char *)whole->data + (size_t)slice_first(cut, k) * row);
         struct attr value = {"value", attr_tensor(&part)};
@@ -157,26 +157,26 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
+    struct cut cut = slice_cut_at(s, form->slicing);
     int table;
     bool fits = slice_fits(cut, shape) &&
                 (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));
-    bool *row_inputs = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
-    if (fits && is_row_by_row(node) && find_row_inputs(s, node, cut.axis, row_inputs))
+    bool *row_inputs = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
+    if (fits && is_row_by_row(node) && find_row_inputs(s, node, cut.axis[0], row_inputs))
         return copy_rows(s, form, row_inputs);
-    bool loops = s->frames->frame[node->id] != FRAME_ROOT;
+    bool loops = s->r.frames->frame[node->id] != FRAME_ROOT;
     if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
-        (!cut.axis || op_find_attr(node->op, "offset") < 0))
+        (!cut.axis[0] || op_find_attr(node->op, "offset") < 0))
         return copy_generator(s, form);
-    if (fits && !cut.axis && node_is(node, "Const") && node_type(node, "dtype") != STRING)
+    if (fits && !cut.axis[0] && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
-    if (fits && !cut.axis && node_rows(node) == ROWS_SUM &&
+    if (fits && !cut.axis[0] && node_rows(node) == ROWS_SUM &&
         slice_output(s, node->inputs[1])->shape.rank == 1) {
         /* Sums of rows by number: each slice sums those that are its own. */
         const struct form *index = slice_index_of(s, form->slicing, node->inputs[1]);
         const struct form *values =
             index ? slice_part_of(s, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
-        for (int k = 0; values && k < cut.n; k++) {
+        for (int k = 0; values && k < cut.n[0]; k++) {
             struct build *b =
                 slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
             struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
@@ -188,21 +188,15 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     }
 
     int rank = slice_output(s, form->edge)->shape.rank;
-    if (rank <= cut.axis) {
+    if (rank <= cut.axis[0]) {
         error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
                   node_text(node), node->op->def->name);
         return NULL;
     }
     struct edge whole = slice_whole(s, node, form->edge);
-    for (int k = 0; k < cut.n && !s->err->code; k++) {
-        int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
-        for (int i = 0; i < rank; i++)
-            size[i] = -1;
-        begin[cut.axis] = slice_first(cut, k);
-        size[cut.axis] = slice_rows(cut, k);
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
         struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
-        struct edge inputs[] = {whole, build_ints(b, begin, rank), build_ints(b, size, rank)};
-        form->parts[k] = build_op(b, "Slice", inputs, 3, NULL, 0);
+        form->parts[k] = cut_slice(b, whole, &cut, cut_area(&cut, k));
     }
     return slice_note(s, form);
 }
@@ -216,9 +210,9 @@ const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge
 /* ---- rows that are known by their numbers, parted by the slice that each number is in ---- */
 
 /* In which slice a row is: the first rows % n slices have one row more. */
-static struct edge find_slice(struct build *b, struct slice_cut cut, struct edge row)
+static struct edge find_slice(struct build *b, struct cut cut, struct edge row)
 {
-    int64_t size = cut.rows / cut.n, extra = cut.rows % cut.n;
+    int64_t size = cut.size[0] / cut.n[0], extra = cut.size[0] % cut.n[0];
     struct edge number;
     if (!extra)
         return build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)size));
@@ -249,7 +243,7 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge inputs[] = {slice_whole(s, node, form->edge), number};
-    struct attr n = {"num_partitions", attr_int(slice_cut_at(s, form->slicing).n)};
+    struct attr n = {"num_partitions", attr_int(slice_cut_at(s, form->slicing).n[0])};
     struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
     struct slice_site site = {node, graph_node(s->from, numbers.node), -1, EDGE_NONE};
     return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
@@ -257,13 +251,13 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 
 static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
+    struct cut cut = slice_cut_at(s, form->slicing);
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
         /* The different ones among row numbers: of each slice, its own. */
         const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
-        for (int k = 0; in && k < cut.n; k++)
+        for (int k = 0; in && k < cut.n[0]; k++)
             form->parts[k] = slice_add_copy(
                 s, (struct rewrite_copy){
                        .node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1});
@@ -271,7 +265,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
-    for (int k = 0; k < cut.n && !b->failed; k++) {
+    for (int k = 0; k < cut.n[0] && !b->failed; k++) {
         struct edge part = {parts.node, k};
         struct edge first = k ? build_scalar_like(b, part, (double)slice_first(cut, k)) : part;
         form->parts[k] = k ? build_binary(b, "Sub", part, first) : part;
@@ -334,8 +328,8 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slice_cut cut = slice_cut_at(s, form->slicing);
-    bool *rows = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
+    struct cut cut = slice_cut_at(s, form->slicing);
+    bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
     int slicing;
     if (vector && find_aligned(s, form, rows))
@@ -345,7 +339,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *values =
             index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
-        for (int k = 0; values && k < slice_cut_at(s, form->slicing).n && !s->err->code; k++) {
+        for (int k = 0; values && k < slice_cut_at(s, form->slicing).n[0] && !s->err->code; k++) {
             struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
@@ -360,12 +354,12 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         /* Rows of a slot that is cut alike, by the same numbers. */
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
-        for (int k = 0; table && k < slice_cut_at(s, form->slicing).n; k++)
+        for (int k = 0; table && k < slice_cut_at(s, form->slicing).n[0]; k++)
             form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
         return slice_note(s, form);
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));
-    for (int k = 0; k < cut.n; k++)
+    for (int k = 0; k < cut.n[0]; k++)
         form->parts[k] = (struct edge){parts.node, k};
     return slice_note(s, form);
 }

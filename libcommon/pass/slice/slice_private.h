@@ -9,19 +9,11 @@
 #ifndef TF_PASS_SLICE_PRIVATE_H
 #define TF_PASS_SLICE_PRIVATE_H
 
-#include "graph/build.h"
-#include "graph/frames.h"
-#include "pass/rewrite.h"
+#include "pass/cut.h"
 #include "pass/slice/slice.h"
 
 /* The depth of values that are asked for by values; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
-
-/* The cut that the tables of a group share. Rows stand for places along any axis. */
-struct slice_cut {
-    int64_t rows;
-    int n, axis;
-};
 
 enum slice_role {
     SLICE_NONE,
@@ -60,11 +52,9 @@ struct slicer {
     const struct placement *placement;
     int64_t balance_above;
     struct rewrite r;
-    struct copy_rules rules;
-    struct frames *frames;
-    VEC(struct slice_cut) slicings;
-    int *slicing; /* by node with a role: index into slicings */
-    char *role;   /* by node: enum slice_role */
+    VEC(struct cut) slicings; /* the cuts that the tables of a group share, along one axis */
+    int *slicing;             /* by node with a role: index into slicings */
+    char *role;               /* by node: enum slice_role */
     const struct node **origin;
     char *on_demand;     /* by node: only what is made in slices needs it */
     unsigned *updates;   /* by node: 1: it has to do with what was taken, as that runs on shards */
@@ -74,38 +64,29 @@ struct slicer {
     const char *scope;   /* of new nodes, below the name of what they are for */
     int depth;           /* of values asked for by values */
     struct build b;
-    struct arena arena;
     struct error *err;
 };
 
-static inline struct slice_cut slice_cut_at(const struct slicer *s, int slicing)
+static inline struct cut slice_cut_at(const struct slicer *s, int slicing)
 {
     return s->slicings.items[slicing];
 }
 
-static inline int64_t slice_first(struct slice_cut cut, int k)
+/* The first place of slice k, and how many it has, along the axis; rows, they are called. */
+static inline int64_t slice_first(struct cut cut, int k)
 {
-    int64_t extra = cut.rows % cut.n;
-    return cut.rows / cut.n * k + (k < extra ? k : extra);
+    return cut_area(&cut, k).from[0];
 }
 
-static inline int64_t slice_rows(struct slice_cut cut, int k)
+static inline int64_t slice_rows(struct cut cut, int k)
 {
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
-/* The shape of slice k of a value of that shape. */
-static inline struct shape slice_shape(struct slice_cut cut, const struct shape *whole, int k)
-{
-    struct shape shape = *whole;
-    shape.dims[cut.axis] = slice_rows(cut, k);
-    return shape;
-}
-
 /* Returns whether a value has the places that are cut. */
-static inline bool slice_fits(struct slice_cut cut, const struct shape *shape)
+static inline bool slice_fits(struct cut cut, const struct shape *shape)
 {
-    return shape->rank > cut.axis && shape->dims[cut.axis] == cut.rows;
+    return shape->rank > cut.axis[0] && shape->dims[cut.axis[0]] == cut.size[0];
 }
 
 /* slice_find.c: how tables are cut, roles, what is made on demand. */
@@ -166,7 +147,7 @@ int slice_await(struct slicer *s, const struct node *node); /* its controls are 
  * what its output is as a whole; the parts in which that is known. */
 static inline int slice_n_slices(const struct slicer *s, const struct node *node)
 {
-    return slice_cut_at(s, s->slicing[node->id]).n;
+    return slice_cut_at(s, s->slicing[node->id]).n[0];
 }
 struct form slice_new_rows(struct slicer *s, const struct node *node, int slot);
 struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole);

@@ -46,7 +46,7 @@ int slice_visit_push(struct slicer *s, const struct node *node)
 {
     const struct node *take = graph_node(s->from, s->take[node->id]);
     struct form form = slice_new_rows(s, node, 0);
-    struct edge *inputs = arena_array(&s->arena, (size_t)node->n_inputs, sizeof *inputs);
+    struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
         int n = 0;
         for (int i = 0; i < node->n_inputs && !s->err->code; i++)
@@ -77,8 +77,9 @@ struct slice_outputs {
 int slice_visit_take(struct slicer *s, const struct node *node)
 {
     size_t n = (size_t)node->n_outputs;
-    struct form *forms = arena_array(&s->arena, n, sizeof *forms);
-    struct edge *all = arena_array(&s->arena, (size_t)slice_n_slices(s, node) + 1, sizeof *all);
+    struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
+    struct edge *all = arena_array(&s->r.arena, (size_t)slice_n_slices(s, node) + 1, sizeof *all);
+    struct cut cut = slice_cut_at(s, s->slicing[node->id]);
     for (int i = 0; i < node->n_outputs; i++) {
         enum taken what = slice_taken(s, node, i);
         forms[i] = slice_new_rows(s, node, i);
@@ -90,10 +91,10 @@ int slice_visit_take(struct slicer *s, const struct node *node)
     }
     for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
         struct slice_outputs t;
-        t = (struct slice_outputs){.types = arena_array(&s->arena, n, sizeof *t.types),
-                                   .shapes = arena_array(&s->arena, n, sizeof *t.shapes),
-                                   .reductions = arena_array(&s->arena, n, sizeof *t.reductions),
-                                   .slots = arena_array(&s->arena, n, sizeof *t.slots)};
+        t = (struct slice_outputs){.types = arena_array(&s->r.arena, n, sizeof *t.types),
+                                   .shapes = arena_array(&s->r.arena, n, sizeof *t.shapes),
+                                   .reductions = arena_array(&s->r.arena, n, sizeof *t.reductions),
+                                   .slots = arena_array(&s->r.arena, n, sizeof *t.slots)};
         for (int i = 0; i < node->n_outputs; i++) {
             enum taken what = slice_taken(s, node, i);
             if (!goes_with(what, k))
@@ -101,8 +102,7 @@ int slice_visit_take(struct slicer *s, const struct node *node)
             t.types[t.n] = node->outputs[i].type;
             t.shapes[t.n] = node_attr(node, "shapes")->shapes[i];
             if (what == TAKEN_DENSE)
-                t.shapes[t.n] =
-                    slice_shape(slice_cut_at(s, s->slicing[node->id]), &t.shapes[t.n], k);
+                t.shapes[t.n] = cut_shape(&cut, &t.shapes[t.n], k);
             t.reductions[t.n] = node_attr(node, "reductions")->strings[i];
             t.slots[i] = t.n++;
         }
@@ -139,9 +139,9 @@ int slice_visit_clock(struct slicer *s, const struct node *node)
         const struct form *tokens =
             s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
         for (int k = 0; tokens && k < slice_n_slices(s, from); k++)
-            vec_push_in(&s->arena, &inputs, tokens->parts[k]);
+            vec_push_in(&s->r.arena, &inputs, tokens->parts[k]);
         if (!tokens)
-            vec_push_in(&s->arena, &inputs, slice_whole(s, node, node->inputs[i]));
+            vec_push_in(&s->r.arena, &inputs, slice_whole(s, node, node->inputs[i]));
     }
     struct edge clock = slice_add_copy(
         s, (struct rewrite_copy){

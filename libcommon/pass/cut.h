@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values that are cut along axes: which places a part has, what is made of parts, and variables of
+ * which each part is one. For passes.
+ */
+#ifndef TF_PASS_CUT_H
+#define TF_PASS_CUT_H
+
+#include "graph/build.h"
+#include "graph/slice_attr.h"
+#include "pass/rewrite.h"
+
+/* Of n[0] * n[1] parts, part k is number k / n[1] along the first axis, k % n[1] along the other.
+ * What is whole along one of the two still has as many parts. */
+struct cut {
+    bool is_cut;
+    bool is_floor; /* of 6 in 4: 1 2 1 2, else 2 2 1 1 */
+    int axis[2];   /* -1: it is whole along this one */
+    int n[2];
+    int64_t size[2];
+};
+
+/* Places [from, to) along the two axes. */
+struct area {
+    int64_t from[2], to[2];
+};
+
+struct area cut_area(const struct cut *cut, int k);
+struct shape cut_shape(const struct cut *cut, const struct shape *whole, int k);
+bool cut_equal(const struct cut *a, const struct cut *b);
+
+struct area area_meet(struct area a, struct area b);
+struct area area_within(struct area a, struct area of); /* places of `of` counted from its first */
+bool area_is_empty(struct area a);
+bool area_equal(struct area a, struct area b);
+
+/* Nodes of a builder: the area along those axes that there are; parts one after the other; of parts
+ * by number, EDGE_NONE for what is not wanted, what they are together. */
+struct edge cut_slice(struct build *b, struct edge whole, const struct cut *cut, struct area area);
+struct edge cut_concat(struct build *b, int axis, const struct edge *parts, int n);
+struct edge cut_join(struct build *b, const struct cut *cut, const struct edge *parts);
+/* Whether all n say yes. */
+struct edge cut_ask(struct build *b, const struct edge *parts, int n);
+
+/* Returns whether a node is a variable of which there may be parts: its shape is known, and no
+ * worker has one of its own. */
+bool cut_is_possible(const struct node *node);
+
+/* Part k of a variable, under that name: with attributes that say what it is a part of. */
+struct edge cut_variable(struct rewrite *r, const struct node *node, const struct cut *cut, int k,
+                         const char *name, const char *device);
+
+#endif

@@ -261,7 +261,7 @@ bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, 
             int needed = node_dependency(node, k).node;
             int from = how.up ? node->id : needed, to = how.up ? needed : node->id;
             if (needed < 0 || !(facts[from] & (how.roots | how.fact)) ||
-                facts[to] & (how.fact | how.unless))
+                facts[to] & (how.fact | how.unless) || (how.only && !(facts[to] & how.only)))
                 continue;
             facts[to] |= how.fact;
             news = true;

@@ -94,7 +94,8 @@ void rewrite_await_parts(struct rewrite *r, const struct node *node, const struc
 struct spread {
     unsigned roots,
         fact;        /* who depends on a node with one of `roots`, or with the fact, gets it, */
-    unsigned unless; /* but for those with one of these */
+    unsigned unless; /* but for those with one of these; */
+    unsigned only;   /* not 0: and only those with one of these */
     bool controls;   /* and who waits for one, too */
     bool up;         /* who is needed by such a node gets it instead */
 };

@@ -171,21 +171,36 @@ static struct edge to_cut(struct dense_cutter *c, const struct node *reader, str
     return slice_part(c, dense_convert(c, reader, edge, whole), shape, axis, NULL);
 }
 
-static void begin(struct dense_cutter *c, struct edge edge)
+void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope)
 {
     const struct node *node = graph_node(c->from, edge.node);
-    c->b.scope = arena_printf(&c->to->arena, "dense/%s", node->name);
+    c->b.scope = arena_printf(&c->to->arena, "%s/%s", scope, node->name);
     c->b.device = node->device;
     c->b.file = node->file;
     c->b.line = node->line;
     c->priority = node_priority(node);
 }
 
+struct edge dense_known(const struct dense_cutter *c, struct edge edge, struct dense_layout layout)
+{
+    vec_each(known, &c->converted) {
+        if (edge_equal(known->edge, edge) && layout_equal(known->layout, layout))
+            return known->result;
+    }
+    return EDGE_NONE;
+}
+
+struct edge dense_note(struct dense_cutter *c, struct edge edge, struct dense_layout layout,
+                       struct edge result)
+{
+    vec_push_in(&c->r.arena, &c->converted, ((struct conversion){edge, result, layout}));
+    return result;
+}
+
 struct edge dense_convert(struct dense_cutter *c, const struct node *reader, struct edge edge,
                           struct dense_layout layout)
 {
     struct dense_layout from = dense_layout_of(c, edge);
-    struct edge result;
     if (layout.form == DENSE_OWN && !dense_is_rows(c, edge) && from.form != DENSE_OWN)
         layout.form = DENSE_SAME;
     if (layout.form == DENSE_SAME && from.form == DENSE_ALL)
@@ -194,11 +209,10 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
         return source(c, edge);
     if (layout.form == DENSE_SAME)
         layout.form = DENSE_ALL;
-    for (size_t i = 0; i < c->converted.n; i++)
-        if (edge_equal(c->converted.items[i].edge, edge) &&
-            layout_equal(c->converted.items[i].layout, layout))
-            return c->converted.items[i].result;
-    begin(c, edge);
+    struct edge result = dense_known(c, edge, layout);
+    if (edge_exists(result))
+        return result;
+    dense_begin(c, edge, "dense");
     if (layout.form == DENSE_OWN)
         result = to_own(c, edge, from);
     else if (layout.form == DENSE_CUT)
@@ -207,8 +221,7 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
         result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
     else
         result = to_whole(c, reader, edge, from);
-    vec_push_in(&c->r.arena, &c->converted, ((struct conversion){edge, result, layout}));
-    return result;
+    return dense_note(c, edge, layout, result);
 }
 
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge)
@@ -220,6 +233,13 @@ const struct node *dense_variable(const struct dense_cutter *c, struct edge edge
         node = graph_node(c->from, node->inputs[0].node);
     }
     return node_is(node, "Variable") ? node : NULL;
+}
+
+int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node)
+{
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
+    return variable ? c->cut[variable->id] : -1;
 }
 
 /* ---- layers ---- */
@@ -249,7 +269,7 @@ static bool is_layer(struct dense_cutter *c, const struct node *node)
            shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
 }
 
-static void cut_variable(struct dense_cutter *c, const struct node *variable, int axis)
+static void set_cut(struct dense_cutter *c, const struct node *variable, int axis)
 {
     bool is_new = c->cut[variable->id] < 0;
     c->cut[variable->id] = axis;
@@ -336,12 +356,12 @@ static int find_layers(struct dense_cutter *c)
             continue;
         node->op->def->product(node, &product);
         bool follows = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
-        cut_variable(c, dense_variable(c, node->inputs[1]),
-                     follows ? product.summed[1] : 1 - product.summed[1]);
+        set_cut(c, dense_variable(c, node->inputs[1]),
+                follows ? product.summed[1] : 1 - product.summed[1]);
     }
     for (size_t i = 0; i < c->from->nodes.n; i++)
         if (is_vector_between(c, graph_node(c->from, (int)i)))
-            cut_variable(c, graph_node(c->from, (int)i), 0);
+            set_cut(c, graph_node(c->from, (int)i), 0);
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
     graph_each(node, c->from) {
         const struct attr_value *groups = node_attr(node, "_class");
@@ -354,11 +374,8 @@ static int find_layers(struct dense_cutter *c)
                          graph_node(c->from, node->inputs[0].node));
     }
     /* From the gradients of what is cut back to where they begin. */
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
-        const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
-        if (variable && c->cut[variable->id] >= 0)
-            c->facts[i] |= DENSE_BACK;
+    graph_each(node, c->from) {
+        c->facts[node->id] |= dense_axis_of_gradient(c, node) >= 0 ? DENSE_BACK : 0;
     }
     spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_BACK, .up = true});
     return 0;
@@ -408,7 +425,7 @@ static struct edge input_of(struct dense_cutter *c, const struct node *node, int
         /* A part of a value, which is not the same in all workers. */
         const struct attr mark = {WORKER_PART_INITIAL, attr_bool(true)};
         const struct node *variable = graph_node(c->from, node->inputs[0].node);
-        begin(c, (struct edge){variable->id, 0});
+        dense_begin(c, (struct edge){variable->id, 0}, "dense");
         return slice_part(c, source(c, edge), &variable->outputs[0].shape, c->cut[variable->id],
                           &mark);
     }

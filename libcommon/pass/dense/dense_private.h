@@ -6,10 +6,9 @@
 #define TF_PASS_DENSE_PRIVATE_H
 
 #include "base/vec.h"
-#include "graph/build.h"
 #include "graph/worker_attr.h"
+#include "pass/cut.h"
 #include "pass/dense/dense.h"
-#include "pass/rewrite.h"
 
 enum dense_form { DENSE_OWN, DENSE_SAME, DENSE_ALL, DENSE_CUT, DENSE_SUM };
 
@@ -25,9 +24,22 @@ enum dense_fact {
     DENSE_BACK = 1 << 3,     /* a gradient of a variable that is cut depends on it */
     DENSE_LAYER = 1 << 4,    /* a layer's product */
     DENSE_INITIAL = 1 << 5,  /* gives a variable its initial value */
+
+    /* Of several passes. */
+    DENSE_IN = 1 << 6,             /* it is there in each pass */
+    DENSE_LAST = 1 << 7,           /* the errors that layers hand on */
+    DENSE_ENDED = 1 << 8,          /* no longer in a pass, as it is behind those */
+    DENSE_HANDED_OVER = 1 << 9,    /* a variable's gradient */
+    DENSE_OF_LAYERS = 1 << 10,     /* depends on gradients of layers, */
+    DENSE_OF_OTHERS = 1 << 11,     /* of others */
+    DENSE_UPDATE = 1 << 12,        /* changes layers' variables in each pass, or is for that */
+    DENSE_WRITER = 1 << 13,        /* changes them itself */
+    DENSE_WRITTEN = 1 << 14,       /* a variable that passes change */
+    DENSE_READS = 1 << 15,         /* depends on the value of one */
+    DENSE_COMES_OF_PASS = 1 << 16, /* waits for some pass */
 };
 
-/* A value of the source in a form that is not its node's. */
+/* A value of the source in a form that is not its node's; of passes, DENSE_CUT: in pass `axis`. */
 struct conversion {
     struct edge edge, result;
     struct dense_layout layout;
@@ -43,7 +55,9 @@ struct dense_cutter {
     int *cut;                     /* by variable: the axis along which it is cut; -1: it is whole */
     struct dense_layout *layouts; /* by node, of all outputs */
     VEC(struct conversion) converted;
-    struct edge *rows; /* by pass, of the source: the first value whose rows came together */
+    struct edge *rows;     /* by pass, of the source: the first value whose rows came together */
+    struct edge reference; /* of the source: the rows of which shares are meant */
+    int *first;            /* by node in passes: its copy in the first; the others follow */
     struct build b;
     int32_t priority; /* of exchanges that are built: that of the value which crosses */
     struct error *err;
@@ -87,7 +101,18 @@ static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
 /* dense_passes.c: when layers are found, `to` gets them in several passes. */
 int dense_unroll(struct dense_cutter *c);
 
-/* dense.c: the variable whose value an edge is, or is a cast of; NULL: it is none. */
+/* dense.c: nodes that are built go below SCOPE/NAME, beside what makes the edge. */
+void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope);
+
+/* What a value is in that form, or EDGE_NONE; from now on it is `result`. */
+struct edge dense_known(const struct dense_cutter *c, struct edge edge, struct dense_layout layout);
+struct edge dense_note(struct dense_cutter *c, struct edge edge, struct dense_layout layout,
+                       struct edge result);
+
+/* The axis along which the variable is cut whose gradient a node hands over; -1: none is. */
+int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node);
+
+/* The variable whose value an edge is, or is a cast of; NULL: it is none. */
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge);
 
 /* What the edge is in `to`, in that form; an edge without a node once something

@@ -289,7 +289,6 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
         given.dense |= shared;
         given.rows |= shared && dense_is_rows(c, node->inputs[i]);
     }
-    const struct attr_value *mark = node_attr(node, "_gradient");
     /* The input that is a variable which the node changes, or asks about. */
     int reference = -1, code;
     for (int i = 0; i < node->n_inputs && reference < 0; i++)
@@ -301,11 +300,10 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
         rule->output =
             (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
         code = 0;
-    } else if (mark) {
+    } else if (node_attr(node, "_gradient")) {
         /* The gradient of a variable that is not cut is reduced, and then the same on all
          * workers. */
-        const struct node *variable = graph_find(c->from, mark->s);
-        int axis = variable ? c->cut[variable->id] : -1;
+        int axis = dense_axis_of_gradient(c, node);
         struct dense_layout in = dense_layout_of(c, node->inputs[0]);
         rule->output =
             (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};

@@ -126,9 +126,9 @@ struct op_descent {
     bool is_plain;      /* var -= rate * gradient */
 };
 
-/* The elements of input 0 that elements [a, b) of output 0 are computed from, along an axis of
- * both: [a * stride - before, (b - 1) * stride - before + size), as far as they exist. The others
- * are padding, `before` and `after` the input. */
+/* The elements of images that those of the windows' output are made of, along an axis that both
+ * have: elements [a, b) of [a * stride - before, (b - 1) * stride - before + size), as far as there
+ * are such. The others are padding, `before` and `after` the input. */
 struct op_window_axis {
     int axis;
     int64_t size, stride, before, after;
@@ -166,11 +166,7 @@ enum op_lie {
 /* How to compute the result of some windows only. A LIES_IN output is a sum: each window adds to
  * the cells that it reads. A LIES_WHOLE output is a sum over all windows. */
 struct op_tiles {
-    bool is_known; /* false: nothing is known */
     enum op_lie inputs[4], output;
-
-    /* NULL: op_def.window. The same function, from the LIES_IN tensor to the LIES_OUT one. */
-    bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
 };
 
 /* How input 0 is reduced along the axes that input 1 lists (attribute keep_dims keeps them, with
@@ -207,18 +203,15 @@ struct op_def {
     const struct op_places *places; /* of a pool's gradient; NULL: none, it needs the image */
     const char *by_reciprocal; /* the op that does the same with 1 / input 1 where that is exact */
 
-    /* Returns whether output 0 is a sum over the rows of inputs 0 and 1, one term per pair of rows:
-     * for inputs split by rows it is the sum of the parts' outputs. NULL: never. */
-    bool (*sums_rows)(const struct node *node);
-
-    /* Describes the node as a product of two matrices. NULL: it is none. */
+    /* Describes the node as a product of two matrices. NULL: the op makes none. */
     void (*product)(const struct node *node, struct op_product *product);
 
-    /* Sets the window of input 0 that an element of output 0 depends on. A pass that partitions
-     * images by height or width can then compute each part from the input that it needs. Returns
-     * false if the shapes needed for it are unknown. NULL: any element may depend on any, except as
-     * `rows` says. */
-    bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
+    /* The windows of the op, or of the op that it is a gradient of, from the shape of what lies as
+     * the images and that of filters, if there are such (graph_window). A pass that cuts images
+     * along their height or width can then compute each part from what it needs. False: nothing is
+     * known, as these shapes are not. NULL: any element may depend on any, but see `rows`. */
+    bool (*window)(const struct node *node, const struct shape *image, const struct shape *filters,
+                   struct op_window *window);
     struct op_tiles tiles;
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */

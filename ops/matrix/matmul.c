@@ -152,11 +152,6 @@ static void matmul_sum_cost(const struct cost_query *query, struct op_cost *cost
                  (int)node_attr(query->node, "N")->i);
 }
 
-static bool matmul_sums_rows(const struct node *node)
-{
-    return node_bool(node, "transpose_a") && !node_bool(node, "transpose_b");
-}
-
 static void matmul_product(const struct node *node, struct op_product *product)
 {
     product->summed[0] = node_bool(node, "transpose_a") ? 0 : 1;
@@ -173,7 +168,6 @@ const struct op_def op_MatMul = {
     .detail = "Integers wrap on overflow."
               "\n" NO_COMPLEX,
     .half = HALF_ALLOWED,
-    .sums_rows = matmul_sums_rows,
     .product = matmul_product,
     .cost = matmul_cost,
     .shape = matmul_shape,

@@ -72,7 +72,7 @@ const struct op_def op_BiasAdd = {
     .shape = bias_shape,
     .channels = CHANNELS_ADD,
     .window = window_of_cells,
-    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_WHOLE}, .output = LIES_OUT},
+    .tiles = {{LIES_IN, LIES_WHOLE}, LIES_OUT},
     .gradient = bias_gradient,
 };
 
@@ -87,6 +87,7 @@ const struct op_def op_BiasAddGrad = {
     .cost = cost_elements,
     .shape = bias_grad_shape,
     .channels = CHANNELS_SUM,
-    .tiles = {.is_known = true, .inputs = {LIES_OUT}, .window = window_of_cells},
+    .window = window_of_cells,
+    .tiles = {{LIES_OUT}, LIES_WHOLE},
     .gradient = bias_grad_gradient,
 };

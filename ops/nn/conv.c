@@ -188,35 +188,16 @@ static void backprop_filter_cost(const struct cost_query *query, struct op_cost 
     convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
 }
 
-/* Declares a convolution of an image and a filter of these shapes. */
-static bool declare(const struct node *node, const struct shape *image, const struct shape *filter,
-                    struct op_window *window)
+static bool conv_window(const struct node *node, const struct shape *image,
+                        const struct shape *filters, struct op_window *window)
 {
     struct error err = ERROR_INIT;
     struct window w;
     if (window_init(&w, node, &err))
         return false;
-    w.y.size = filter_dim(filter, 0);
-    w.x.size = filter_dim(filter, 1);
+    w.y.size = filter_dim(filters, 0);
+    w.x.size = filter_dim(filters, 1);
     return !window_solve(&w, image, &err) && window_declare(&w, window);
-}
-
-static bool conv_window(const struct graph *graph, const struct node *node,
-                        struct op_window *window)
-{
-    return declare(node, window_input(graph, node, 0), window_input(graph, node, 1), window);
-}
-
-static bool backprop_input_window(const struct graph *graph, const struct node *node,
-                                  struct op_window *window)
-{
-    return declare(node, &node->outputs[0].shape, window_input(graph, node, 1), window);
-}
-
-static bool backprop_filter_window(const struct graph *graph, const struct node *node,
-                                   struct op_window *window)
-{
-    return declare(node, window_input(graph, node, 0), &node->outputs[0].shape, window);
 }
 
 #define CONV_ATTRS                                                                                 \
@@ -224,28 +205,24 @@ static bool backprop_filter_window(const struct graph *graph, const struct node 
     ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
 
 #define CONVOLUTION(op, ...)                                                                       \
-    const struct op_def op_##op = {                                                                \
-        .name = #op, .outputs = "output: T", .half = HALF_ALLOWED, __VA_ARGS__}
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .half = HALF_ALLOWED,                                           \
+                                   .window = conv_window,                                          \
+                                   __VA_ARGS__}
 
 /* What shared filters and those of each position have in common, whose tiles lie elsewhere. */
 #define FORWARD(filters)                                                                           \
     .inputs = "input: T, filter: T", .cost = conv_cost, .shape = conv_shape,                       \
-    .window = conv_window, .gradient = conv_gradient,                                              \
-    .tiles = {.is_known = true, .inputs = {LIES_IN, filters}, .output = LIES_OUT}
+    .gradient = conv_gradient, .tiles = {{LIES_IN, filters}, LIES_OUT}
 #define IMAGE_GRADIENT(filters)                                                                    \
     .inputs = "input_sizes: int32, filter: T, out_backprop: T", .cost = backprop_input_cost,       \
     .shape = backprop_input_shape, .gradient = backprop_input_gradient,                            \
-    .tiles = {.is_known = true,                                                                    \
-              .inputs = {LIES_SIZES, filters, LIES_OUT},                                           \
-              .output = LIES_IN,                                                                   \
-              .window = backprop_input_window}
+    .tiles = {{LIES_SIZES, filters, LIES_OUT}, LIES_IN}
 #define FILTER_GRADIENT(sizes, filters)                                                            \
     .inputs = "input: T, filter_sizes: int32, out_backprop: T", .cost = backprop_filter_cost,      \
     .shape = backprop_filter_shape, .gradient = backprop_filter_gradient,                          \
-    .tiles = {.is_known = true,                                                                    \
-              .inputs = {LIES_IN, sizes, LIES_OUT},                                                \
-              .output = filters,                                                                   \
-              .window = backprop_filter_window}
+    .tiles = {{LIES_IN, sizes, LIES_OUT}, filters}
 
 CONVOLUTION(
     Conv2D, FORWARD(LIES_WHOLE), .attrs = CONV_ATTRS,

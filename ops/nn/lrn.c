@@ -89,6 +89,7 @@ static void lrn_grad_gradient(struct grad *g)
                                    .outputs = "output: T",                                         \
                                    .attrs = LRN_ATTRS,                                             \
                                    .half = HALF_DENIED,                                            \
+                                   .window = window_of_cells,                                      \
                                    .cost = cost_elements,                                          \
                                    __VA_ARGS__}
 
@@ -97,13 +98,8 @@ NORMALIZES(
     .doc = "Local response normalization: each element by the squares of neighbouring channels.",
     .detail = "output = input / (bias + alpha * sum of input^2 over channels c - depth_radius to\n"
               "c + depth_radius)^beta. alpha is not divided by the number of channels summed.",
-    .shape = lrn_shape, .window = window_of_cells,
-    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT}, .gradient = lrn_gradient);
+    .shape = lrn_shape, .tiles = {{LIES_IN}, LIES_OUT}, .gradient = lrn_gradient);
 
 NORMALIZES(LRNGrad, .inputs = "input_grads: T, input_image: T, output_image: T",
            .doc = "Gradient of LRN from its input and output.", .shape = lrn_grad_shape,
-           .tiles = {.is_known = true,
-                     .inputs = {LIES_OUT, LIES_OUT, LIES_OUT},
-                     .output = LIES_OUT,
-                     .window = window_of_cells},
-           .gradient = lrn_grad_gradient);
+           .tiles = {{LIES_OUT, LIES_OUT, LIES_OUT}, LIES_OUT}, .gradient = lrn_grad_gradient);

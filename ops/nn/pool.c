@@ -29,25 +29,14 @@ static int pooled(struct infer *infer, const struct shape *image, bool mean, str
     return 0;
 }
 
-static bool declare(const struct node *node, const struct shape *image, struct op_window *window)
+static bool pool_window(const struct node *node, const struct shape *image,
+                        const struct shape *filters, struct op_window *window)
 {
     struct error err = ERROR_INIT;
     struct window w;
+    (void)filters;
     return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
            !window_solve(&w, image, &err) && window_declare(&w, window);
-}
-
-static bool pool_window(const struct graph *graph, const struct node *node,
-                        struct op_window *window)
-{
-    return declare(node, window_input(graph, node, 0), window);
-}
-
-static bool avg_pool_grad_window(const struct graph *graph, const struct node *node,
-                                 struct op_window *window)
-{
-    (void)graph;
-    return declare(node, &node->outputs[0].shape, window);
 }
 
 static int max_pool_shape(struct infer *infer)
@@ -183,16 +172,17 @@ static void avg_pool_grad_gradient(struct grad *g)
 #define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
 
 #define POOL(op, ...)                                                                              \
-    const struct op_def op_##op = {                                                                \
-        .name = #op, .outputs = "output: T", .cost = cost_elements, __VA_ARGS__}
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .cost = cost_elements,                                          \
+                                   .window = pool_window,                                          \
+                                   __VA_ARGS__}
 
 POOL(MaxPool, .inputs = "input: T",
      .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
      .doc = "The largest value of each window.",
      .detail = "Padding takes no part. A NaN in a window is its result.", .half = HALF_CLEAR,
-     .shape = max_pool_shape, .window = pool_window,
-     .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
-     .gradient = max_pool_gradient);
+     .shape = max_pool_shape, .tiles = {{LIES_IN}, LIES_OUT}, .gradient = max_pool_gradient);
 
 static const struct op_places max_pool_places = {.pool = "MaxPool",
                                                  .with_place = "MaxPoolWithPlace",
@@ -204,11 +194,7 @@ POOL(MaxPoolGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
      .doc = "Gradient of MaxPool: each window's goes to its largest value.",
      .detail = "Among equals the first one in row-major order gets it all.", .half = HALF_CLEAR,
      .places = &max_pool_places, .shape = max_pool_grad_shape,
-     .tiles = {.is_known = true,
-               .inputs = {LIES_IN, LIES_OUT, LIES_OUT},
-               .output = LIES_IN,
-               .window = pool_window},
-     .gradient = max_pool_grad_gradient);
+     .tiles = {{LIES_IN, LIES_OUT, LIES_OUT}, LIES_IN}, .gradient = max_pool_grad_gradient);
 
 POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
      .attrs = POOL_ATTRS ", T: real = float32",
@@ -217,26 +203,17 @@ POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
          "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
          "row-major order counts.",
      .half = HALF_CLEAR, .shape = max_pool_grad_grad_shape,
-     .tiles = {.is_known = true,
-               .inputs = {LIES_IN, LIES_OUT, LIES_IN},
-               .output = LIES_OUT,
-               .window = pool_window},
-     .gradient = max_pool_grad_grad_gradient);
+     .tiles = {{LIES_IN, LIES_OUT, LIES_IN}, LIES_OUT}, .gradient = max_pool_grad_grad_gradient);
 
 POOL(AvgPool, .inputs = "value: T", .attrs = POOL_ATTRS ", T: floating",
      .doc = "The mean of each window.", .detail = "Cells outside the image are not counted.",
-     .half = HALF_INFERRED, .shape = avg_pool_shape, .window = pool_window,
-     .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
+     .half = HALF_INFERRED, .shape = avg_pool_shape, .tiles = {{LIES_IN}, LIES_OUT},
      .gradient = avg_pool_gradient);
 
 POOL(AvgPoolGrad, .inputs = "orig_input_shape: int32, grad: T", .attrs = POOL_ATTRS ", T: floating",
      .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
      .half = HALF_INFERRED, .shape = avg_pool_grad_shape,
-     .tiles = {.is_known = true,
-               .inputs = {LIES_SIZES, LIES_OUT},
-               .output = LIES_IN,
-               .window = avg_pool_grad_window},
-     .gradient = avg_pool_grad_gradient);
+     .tiles = {{LIES_SIZES, LIES_OUT}, LIES_IN}, .gradient = avg_pool_grad_gradient);
 
 #define MADE "it is made where gradients are there already"
 

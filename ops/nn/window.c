@@ -111,12 +111,6 @@ struct shape window_output(const struct window *w, const struct shape *image, in
     return out;
 }
 
-const struct shape *window_input(const struct graph *graph, const struct node *node, int i)
-{
-    struct edge edge = node->inputs[i];
-    return &graph_node(graph, edge.node)->outputs[edge.slot].shape;
-}
-
 static struct op_window_axis declared_axis(int axis, const struct window_axis *a)
 {
     return (struct op_window_axis){axis, window_span(a), a->stride, a->before, a->after};
@@ -129,10 +123,12 @@ bool window_declare(const struct window *w, struct op_window *declared)
     return w->y.out >= 0 && w->x.out >= 0;
 }
 
-bool window_of_cells(const struct graph *graph, const struct node *node, struct op_window *window)
+bool window_of_cells(const struct node *node, const struct shape *image,
+                     const struct shape *filters, struct op_window *window)
 {
+    (void)filters;
     int first = node_attr(node, "data_format") && format_is_nchw(node) ? 2 : 1;
     window->y = (struct op_window_axis){.axis = first, .size = 1, .stride = 1};
     window->x = (struct op_window_axis){.axis = first + 1, .size = 1, .stride = 1};
-    return window_input(graph, node, 0)->rank == 4;
+    return image->rank == 4;
 }

@@ -50,13 +50,11 @@ struct shape window_output(const struct window *window, const struct shape *imag
 
 /* ---- what declarations say of windows (op_def.window) ---- */
 
-/* The shape of an input. */
-const struct shape *window_input(const struct graph *graph, const struct node *node, int i);
-
 /* A solved window. False: something of it is unknown. */
 bool window_declare(const struct window *window, struct op_window *declared);
 
 /* Each cell of an image of rank 4 depends on the one in its place. */
-bool window_of_cells(const struct graph *graph, const struct node *node, struct op_window *window);
+bool window_of_cells(const struct node *node, const struct shape *image,
+                     const struct shape *filters, struct op_window *window);
 
 #endif

@@ -29,19 +29,6 @@ static bool cut_along(const struct grid *g, const struct shape *shape, int y, in
     return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
 }
 
-/* The shape of a tensor that lies so; NULL: none of the node's does. */
-static const struct shape *shape_lying(const struct grid *g, const struct node *node,
-                                       enum op_lie lie)
-{
-    const struct op_tiles *tiles = &node->op->def->tiles;
-    if (tiles->output == lie)
-        return &node->outputs[0].shape;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (tiles->inputs[i] == lie)
-            return grid_shape(g, node->inputs[i]);
-    return NULL;
-}
-
 struct grid_region grid_region(const struct grid_windows *w, int cell)
 {
     const struct op_window_axis *axes[] = {&w->window.y, &w->window.x};
@@ -61,14 +48,12 @@ struct grid_region grid_region(const struct grid_windows *w, int cell)
 
 bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *w)
 {
-    const struct op_def *def = node->op->def;
-    bool (*window)(const struct graph *, const struct node *, struct op_window *) =
-        def->tiles.window ? def->tiles.window : def->window;
     memset(w, 0, sizeof *w);
-    if (!def->tiles.is_known || node->n_outputs != 1 || !window(g->from, node, &w->window))
+    if (!graph_window(g->from, node, &w->window))
         return false;
     int y = w->window.y.axis, x = w->window.x.axis;
-    const struct shape *out = shape_lying(g, node, LIES_OUT), *in = shape_lying(g, node, LIES_IN);
+    const struct shape *out = graph_shape_lying(g->from, node, LIES_OUT);
+    const struct shape *in = graph_shape_lying(g->from, node, LIES_IN);
     if (!cut_along(g, out, y, x, &w->lying[LIES_OUT]) ||
         !cut_along(g, in ? in : out, y, x, &w->lying[LIES_IN]))
         return false;

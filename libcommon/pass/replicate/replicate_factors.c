@@ -21,9 +21,14 @@ struct term_search {
     int *n_uses;  /* by node */
 };
 
+/* Returns whether it is a sum over the rows of inputs 0 and 1, a term for each two of them: of
+ * several parts, one after the other, it is the sum of what it is of each. */
 static bool sums_rows(const struct node *node)
 {
-    return node->op->def->sums_rows && node->op->def->sums_rows(node);
+    struct op_product product = {{-1, -1}};
+    if (node->op->def->product)
+        node->op->def->product(node, &product);
+    return !product.summed[0] && !product.summed[1];
 }
 
 /* By gradient: which input of its sum is handed over. */
@@ -120,10 +125,10 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
         return "it is no gradient";
     if (x->is_of_rows)
         return "it is of some rows of a table";
-    const struct node *made = graph_node(r->from, x->node->inputs[0].node);
-    if (!made->op->def->sums_rows)
+    const struct node *made = graph_node(r->from, gradient->inputs[0].node);
+    if (!made->op->def->product)
         return "it is no product of two matrices";
-    if (!made->op->def->sums_rows(made))
+    if (!sums_rows(made))
         return "its factors have no row for each of the batch";
     if (!can_keep(r, made->inputs[0]) || !can_keep(r, made->inputs[1]))
         return "how long its factors' rows are is not known";

@@ -16,6 +16,7 @@
 #include "bin/cluster_options.h"
 #include "bin/exec_request.h"
 #include "exec/state/saver.h"
+#include "graph/worker_attr.h"
 #include "transport/job/job.h"
 
 #define EVALUATION_BLOB "evaluation" /* of a checkpoint: how the rules stood */
@@ -69,19 +70,43 @@ static int check_feed(struct evaluation *e, struct error *err)
     return is_file || e->runs_feed ? 0 : error_set_errno(err, ERR_NOINPUT, "--eval-feed: %s", feed);
 }
 
-/* One worker evaluates, while the others do not run what would bring their part. */
+/* What another worker would have to do for this one's answer, or has another value of. */
+static const char *not_here(const struct driver *driver)
+{
+    for (size_t i = 0; i < driver->graph->nodes.n && cluster_options.task; i++) {
+        const struct node *node = graph_node(driver->graph, (int)i);
+        if (!request_uses(&driver->request, (int)i))
+            continue;
+        if (node->op->def->flags & OP_ASYNC && !node_is(node, "Recv"))
+            return "all workers would have to run it";
+        if (evaluation_options.split && node_attr(node, PER_WORKER))
+            return "--eval-split: each worker has variables of its own in it";
+    }
+    return NULL;
+}
+
 static int check_request(const struct driver *driver, struct error *err)
 {
     const struct request *request = &driver->request;
     const char *why = request->targets.n   ? "it runs ops, and does not only fetch"
                       : request->fetches.n ? NULL
                                            : "it fetches nothing";
-    for (size_t i = 0; i < driver->graph->nodes.n && cluster_options.task && !why; i++)
-        if (graph_node(driver->graph, (int)i)->op->def->flags & OP_ASYNC &&
-            request_uses(request, (int)i) && !node_is(graph_node(driver->graph, (int)i), "Recv"))
-            why = "all workers would have to run it";
+    why = why ? why : not_here(driver);
     return why ? error_set(err, ERR_USAGE, "%s: --eval %s: %s", driver->name, driver->what, why)
                : 0;
+}
+
+static int check_is_fed(const struct driver *driver, struct error *err)
+{
+    struct str names = STR_INIT;
+    for (size_t i = 0; i < driver->needs.n; i++)
+        str_printf(&names, "%s%s", i ? ", " : "",
+                   graph_node(driver->graph, driver->needs.items[i])->name);
+    if (names.n && !evaluation_options.feed)
+        error_set(err, ERR_USAGE, "%s: --eval %s is to be fed %s; --eval-feed names what does",
+                  driver->name, driver->what, names.data);
+    str_release(&names);
+    return err->code;
 }
 
 int evaluation_check(struct evaluation *e, struct error *err)
@@ -91,6 +116,10 @@ int evaluation_check(struct evaluation *e, struct error *err)
         return 0;
     if (evaluation_options.every && interval_parse(evaluation_options.every, &e->every, err))
         return error_prefix(err, "--eval-every: ");
+    if (evaluation_options.split && e->every.seconds > 0)
+        return error_set(err, ERR_USAGE,
+                         "--eval-split: all evaluate after the same step: "
+                         "--eval-every counts steps then");
     if (check_feed(e, err))
         return err->code;
     driver_init(driver, e->training->graph, e->training->name);
@@ -116,7 +145,7 @@ int evaluation_check(struct evaluation *e, struct error *err)
         return error_prefix(err, "--stop-when %s: ", evaluation_options.stop);
     if (evaluation_options.reduce && read_reduce(e, err))
         return error_prefix(err, "--reduce %s: ", evaluation_options.reduce);
-    return 0;
+    return check_is_fed(driver, err);
 }
 
 /* ---- what is fed ---- */
@@ -133,9 +162,16 @@ static int run_feed(struct evaluation *e, struct error *err)
     e->driver.feed_reader = pipe ? stream_reader_new(fileno(pipe), "--eval-feed") : NULL;
     if (feed && !pipe && tool_open_reader(e->tool, feed, &e->driver.feed_reader, err))
         return error_prefix(err, "--eval-feed: ");
-    while (!tool_signal() && !driver_next_feeds(&e->driver, &more, err) && more &&
-           !driver_run_step(&e->driver, err) && feed)
-        ;
+    /* Of n workers each runs every nth record, and for the shape of what comes of it the first. */
+    for (int64_t i = 0; more && !tool_signal() && !driver_next_feeds(&e->driver, &more, err); i++) {
+        if (more && i && i % e->n_workers != e->place)
+            e->driver.step++;
+        else if (more && driver_run_step(&e->driver, err))
+            break;
+        if (!i && e->place)
+            scores_forget_steps(&e->scores);
+        more &= feed != NULL;
+    }
     if (!pipe) {
         tool_close_reader(e->driver.feed_reader);
         return err->code;
@@ -149,12 +185,65 @@ static int run_feed(struct evaluation *e, struct error *err)
     return err->code;
 }
 
+/* ---- workers that evaluate together ---- */
+
+static int gather_rows(void *context, uint64_t number, const struct tensor *rows,
+                       struct tensor *all, struct error *err)
+{
+    struct evaluation *e = context;
+    const struct collective_key key = {"=scores", e->training->step, number};
+    return e->runner->kind->gather_rows(e->runner, &key, rows, NULL, all, err);
+}
+
+/* Finds who evaluates after this step. *here is false where `last`, and others go on, and where one
+ * of them was asked to end. */
+static int meet(struct evaluation *e, bool last, bool *here, struct error *err)
+{
+    const struct collective_key key = {"=evaluates", e->training->step, 0};
+    const struct shape shape = shape_matrix(1, 2);
+    struct tensor own, all = TENSOR_INIT;
+    const int64_t number = strtoll(strchr(cluster_options.task, ':') + 1, NULL, 10);
+    *here = true;
+    if (tensor_alloc(&own, INT64, &shape, err))
+        return err->code;
+    memcpy(own.data, (const int64_t[]){number, tool_signal() != 0}, tensor_bytes(&own));
+    if (!e->runner->kind->gather_rows(e->runner, &key, &own, last ? here : NULL, &all, err) &&
+        *here) {
+        e->n_workers = all.shape.dims[0];
+        for (int64_t k = 0; k < e->n_workers; k++) {
+            e->place = tensor_get_int64(&all, 2 * k) == number ? k : e->place;
+            *here &= !tensor_get_int64(&all, 2 * k + 1);
+        }
+    }
+    tensor_release(&own);
+    tensor_release(&all);
+    return err->code;
+}
+
+/* Who saves has read how the rules stand, for all. */
+static int share_history(struct evaluation *e, struct str *lines, struct error *err)
+{
+    const struct collective_key key = {"=evaluations", e->training->step, 0};
+    const struct shape shape = shape_vector((int64_t)lines->n);
+    struct tensor own, all = TENSOR_INIT;
+    if (tensor_alloc(&own, UINT8, &shape, err))
+        return err->code;
+    memcpy(own.data, str_text(lines), lines->n);
+    str_clear(lines);
+    if (!e->runner->kind->gather_rows(e->runner, &key, &own, NULL, &all, err))
+        str_append_bytes(lines, all.data, tensor_bytes(&all));
+    tensor_release(&own);
+    tensor_release(&all);
+    return err->code;
+}
+
 /* ---- an evaluation ---- */
 
 /* Tells checkpoints, and whoever looks on, what was measured. */
 static void publish(struct evaluation *e)
 {
     struct str line = STR_INIT;
+    bool tells = !e->place;
     double value;
     for (size_t i = 0; i < e->means.n; i++) {
         struct training_mean *mean = &e->means.items[i];
@@ -174,7 +263,8 @@ static void publish(struct evaluation *e)
         if (e->reduced && !strcmp(name, e->reduce.metric))
             stop_rule_apply(&e->reduce, value);
     }
-    tool_say(e->tool, "step %" PRId64 ": %s", e->last, str_text(&line));
+    if (tells)
+        tool_say(e->tool, "step %" PRId64 ": %s", e->last, str_text(&line));
     str_release(&line);
 }
 
@@ -238,8 +328,10 @@ static int read_history(struct evaluation *e, struct error *err)
     char *path = history_path(e);
     if (path && !access(path, F_OK))
         file_read(path, HISTORY_BYTES, &lines, err);
-    else if (!path)
+    else if (!path && runner_saves(e->runner))
         saving_read_blob(e->saving, EVALUATION_BLOB, &lines, err);
+    if (!err->code && evaluation_options.split)
+        share_history(e, &lines, err);
     int64_t last = stop_rule_go_on(&e->stop, str_text(&lines), e->training->step);
     str_clear(&lines);
     if (!err->code && e->reduced && !saving_read_blob(e->saving, REDUCE_BLOB, &lines, err))
@@ -250,14 +342,24 @@ static int read_history(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-static int evaluate(struct evaluation *e, struct error *err)
+/* `last`: training is over, for this worker at least. */
+static int evaluate(struct evaluation *e, bool last, struct error *err)
 {
+    const struct scores_gather gather = {gather_rows, e};
+    bool whole = true;
+    if (evaluation_options.split && (meet(e, last, &whole, err) || !whole))
+        return err->code;
     e->driver.session = e->training->session;
     e->driver.device = e->training->device;
     e->driver.seed = e->training->seed;
     e->driver.run = e->training->run;
     e->driver.run_context = e->training->run_context;
-    if (run_feed(e, err) || tool_signal() || scores_end(&e->scores, err))
+    if (run_feed(e, err))
+        return err->code;
+    whole = !tool_signal();
+    if (evaluation_options.split && scores_gather(&e->scores, &gather, &whole, err))
+        return err->code;
+    if (!whole || scores_end(&e->scores, err))
         return err->code;
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
@@ -266,8 +368,9 @@ static int evaluate(struct evaluation *e, struct error *err)
      * variables. */
     const struct driver *training = e->training;
     int64_t version = training->version ? training->version(training->run_context) : -1;
-    if (training->writer && (scores_write(&e->scores, training->writer, e->last, version, err) ||
-                             stream_flush(training->writer, err)))
+    if (!e->place && training->writer &&
+        (scores_write(&e->scores, training->writer, e->last, version, err) ||
+         stream_flush(training->writer, err)))
         return err->code;
     return reduce_rate(e, err) ? err->code : save_history(e, err);
 }
@@ -293,12 +396,24 @@ static void add_to_mean(void *context, const char *name, const struct tensor *va
     e->means.items[i].n++;
 }
 
+bool evaluation_is_here(const struct evaluation *e)
+{
+    return evaluation_options.split || runner_saves(e->runner);
+}
+
 int evaluation_begin(struct evaluation *e, struct error *err)
 {
     if (!evaluation_options.entry)
         return 0;
+    bool together = e->runner->kind->goes_together && e->runner->kind->goes_together(e->runner);
+    if (evaluation_options.split && !together)
+        return error_set(err, ERR_USAGE,
+                         "%s: --eval-split: the workers of this graph do not go on "
+                         "together",
+                         e->driver.name);
     e->started = e->last_time = time_now();
     e->scored = -1;
+    e->n_workers = 1;
     e->fetched = e->training->fetched;
     e->fetched_context = e->training->fetched_context;
     e->training->fetched = add_to_mean;
@@ -317,7 +432,8 @@ int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
     for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
         autosave_drop_scalar(e->saving->autosave,
                              e->names.items[i]); /* it was of the step before */
-    if (interval_is_over(&e->every, e->training->step, e->last, e->last_time) && evaluate(e, err))
+    if (interval_is_over(&e->every, e->training->step, e->last, e->last_time) &&
+        evaluate(e, false, err))
         return err->code;
     *stops = e->stop.stops;
     return 0;
@@ -325,10 +441,19 @@ int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
 
 int evaluation_end(struct evaluation *e, bool saves, struct error *err)
 {
-    if (!evaluation_options.entry || tool_signal() || e->scored == e->training->step)
+    bool declines = tool_signal() && !evaluation_options.split;
+    if (!evaluation_options.entry || declines || e->scored == e->training->step)
         return 0;
-    int code = evaluate(e, err);
+    int code = evaluate(e, true, err);
     return code || tool_signal() || !saves ? code : saving_step(e->saving, err);
+}
+
+void evaluation_decline(struct evaluation *e)
+{
+    struct error ignored = ERROR_INIT;
+    bool here;
+    if (evaluation_options.entry && evaluation_options.split && e->scored != e->training->step)
+        meet(e, true, &here, &ignored);
 }
 
 /* ---- what has come of it ---- */
@@ -388,7 +513,7 @@ void evaluation_report(struct evaluation *e)
 {
     struct str line = STR_INIT;
     struct saved_best best;
-    if (!evaluation_options.entry || e->scored < 0 || tool_signal())
+    if (!evaluation_options.entry || e->scored < 0 || tool_signal() || e->place)
         return;
     str_printf(&line, "%s: step %" PRId64, e->driver.name, e->training->step);
     if (e->epochs)

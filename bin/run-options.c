@@ -51,6 +51,7 @@ static struct {
 
 static struct {
     const char *entry, *feed, *every, *stop;
+    bool split;
 } evaluation_options;    /* of bin/evaluation_rows.def */
 static int feed_command; /* the index of its first word */
 static struct replicate_options parsed_mode;
@@ -126,8 +127,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
      "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
-     "fetch-limit eval eval-feed eval-every stop-when steps seed save save-every save-best keep "
-     "run-name resume restore key-file "
+     "fetch-limit eval eval-feed eval-every eval-split stop-when steps seed save save-every "
+     "save-best keep run-name resume restore key-file "
      "no-key ops "
      "threads deterministic exact max-restarts lease timeout dry-run"},
     {"status", "", "the state of the job in --job DIR", "json"},
@@ -135,10 +136,12 @@ static const struct option_verb verbs[] = {
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {
-    {"save-every save-best keep run-name", "save"}, {"save-best", "fetch eval"},
-    {"eval-feed eval-every stop-when", "eval"},     {"stop-when", "eval-every"},
-    {"fetch-every fetch-limit", "fetch"},           {NULL, NULL}};
+static const struct option_need needs[] = {{"save-every save-best keep run-name", "save"},
+                                           {"save-best", "fetch eval"},
+                                           {"eval-feed eval-every eval-split stop-when", "eval"},
+                                           {"stop-when", "eval-every"},
+                                           {"fetch-every fetch-limit", "fetch"},
+                                           {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-run",

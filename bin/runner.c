@@ -145,7 +145,7 @@ int runner_end(struct runner *r, bool has_values, int code, struct error *err)
     bool asked = code;
     if (has_values && runner_saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return leave(r, err->code, err);
-    if (r->kind->saves_first && r->kind->saves_first(r))
+    if (r->kind->goes_together && r->kind->goes_together(r))
         return leave(r, save(r, has_values, err), err);
     code = leave(r, code, err);
     return !code || asked ? save(r, has_values, err) : code;

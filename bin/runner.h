@@ -12,6 +12,7 @@
 
 #include "checkpoint/job/saving.h"
 #include "cli/tool.h"
+#include "exec/step/collective.h"
 #include "graph/join.h"
 
 struct runner_options {
@@ -52,6 +53,12 @@ struct runner_kind {
     int (*start)(struct runner *runner, const struct runner_origin *origin, struct error *err);
     /* Before a step: false when it is not to be run. */
     bool (*begins)(struct runner *runner);
+    /* Returns whether it goes on together with others. Then it may gather what each of them brings
+     * (worker_gather_rows), and saves before it leaves, as what the next one saves must be the
+     * newer. NULL: no. */
+    bool (*goes_together)(const struct runner *runner);
+    int (*gather_rows)(struct runner *runner, const struct collective_key *key,
+                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
     /* After a step, before it is saved: what is to be done for others. NULL: nothing. */
     int (*stepped)(struct runner *runner, struct error *err);
     /* After a step: whether it was asked to end, by a signal or by another worker. */
@@ -63,9 +70,6 @@ struct runner_kind {
     bool (*saves_together)(const struct runner *runner);
     int (*gather)(struct runner *runner, bool saves, bool *again, struct error *err);
     int (*gather_last)(struct runner *runner, bool saves, struct error *err);
-    /* Returns whether it saves before it leaves, as what the next one saves must be the newer.
-     * NULL: no. */
-    bool (*saves_first)(const struct runner *runner);
     /* After what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
     /* Returns whether it is this process that saves. NULL: yes. */

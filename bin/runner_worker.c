@@ -125,6 +125,17 @@ static bool job_is_over(struct runner *r)
     return worker_is_over(worker_of(r), r->options.driver, tool_signal() || ends);
 }
 
+static bool goes_together(const struct runner *r)
+{
+    return worker_of(r)->collective;
+}
+
+static int gather_rows(struct runner *r, const struct collective_key *key,
+                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err)
+{
+    return worker_gather_rows(worker_of(r), key, rows, met, all, err);
+}
+
 static bool shares_state(const struct runner *r)
 {
     return worker_shares_state(worker_of(r));
@@ -138,11 +149,6 @@ static int gather_state(struct runner *r, bool saves, bool *again, struct error 
 static int gather_last(struct runner *r, bool saves, struct error *err)
 {
     return worker_gather_last(worker_of(r), r->options.driver->step, saves, err);
-}
-
-static bool saves_first(const struct runner *r)
-{
-    return worker_of(r)->collective;
 }
 
 static int saved(struct runner *r, struct error *err)
@@ -195,12 +201,13 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .open = open_worker,
                                             .start = start_worker,
                                             .begins = worker_may_begin,
+                                            .goes_together = goes_together,
+                                            .gather_rows = gather_rows,
                                             .stepped = stepped,
                                             .is_over = job_is_over,
                                             .saves_together = shares_state,
                                             .gather = gather_state,
                                             .gather_last = gather_last,
-                                            .saves_first = saves_first,
                                             .saved = saved,
                                             .saves = saves,
                                             .write = write_all,

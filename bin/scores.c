@@ -179,6 +179,66 @@ int scores_begin(struct scores *s, struct driver *driver, struct error *err)
     return err->code;
 }
 
+/* ---- steps of several processes ---- */
+
+void scores_forget_steps(struct scores *s)
+{
+    for (size_t i = 0; i < s->totals.n; i++) {
+        struct score_total *total = &s->totals.items[i];
+        if (total->kind == TOTAL_IS_ROWS && total->capacity)
+            total->value.shape.dims[0] = 0;
+        else if (total->value.data)
+            memset(total->value.data, 0, tensor_bytes(&total->value));
+    }
+    s->rows = 0;
+}
+
+/* What all have of a total takes the place of what is here. */
+static int gather_total(struct score_total *total, uint64_t number,
+                        const struct scores_gather *gather, struct error *err)
+{
+    struct tensor own = total->value, all = TENSOR_INIT;
+    int64_t n = tensor_count(&own);
+    if (total->kind != TOTAL_IS_ROWS)
+        own.shape = shape_matrix(1, n);
+    if (gather->rows(gather->context, number, &own, &all, err))
+        return err->code;
+    struct tensor part = tensor_borrow(FLOAT64, &total->value.shape, all.data);
+    int64_t n_parts = all.shape.dims[0];
+    tensor_release(&total->value);
+    total->capacity = 0;
+    for (int64_t k = 0; total->kind != TOTAL_IS_ROWS && !err->code && k < n_parts; k++) {
+        add_sum(total, &part, 1, err);
+        part.data = (double *)part.data + n;
+    }
+    if (total->kind == TOTAL_IS_ROWS)
+        add_rows(total, &all, err);
+    tensor_release(&all);
+    return err->code;
+}
+
+int scores_gather(struct scores *s, const struct scores_gather *gather, bool *whole,
+                  struct error *err)
+{
+    const struct shape shape = shape_matrix(1, 2);
+    struct tensor own, all = TENSOR_INIT;
+    *err = s->failed;
+    if (err->code || tensor_alloc(&own, FLOAT64, &shape, err))
+        return err->code;
+    memcpy(own.data, (const double[]){s->rows, *whole}, tensor_bytes(&own));
+    gather->rows(gather->context, 0, &own, &all, err);
+    s->rows = 0;
+    for (int64_t k = 0; !err->code && k < all.shape.dims[0]; k++) {
+        s->rows += tensor_get_float64(&all, 2 * k);
+        *whole &= tensor_get_float64(&all, 2 * k + 1) != 0;
+    }
+    for (size_t i = 0; !err->code && *whole && s->rows > 0 && i < s->totals.n; i++)
+        gather_total(&s->totals.items[i], 1 + i, gather, err);
+    tensor_release(&own);
+    tensor_release(&all);
+    return err->code;
+}
+
 /* ---- the end ---- */
 
 /* The totals are fed in place of the values that a step would compute. */

@@ -41,6 +41,21 @@ bool scores_are_fetched(const struct driver *driver);
  * is told of. ERR_USAGE naming a fetch that is neither a score nor a number. */
 int scores_begin(struct scores *scores, struct driver *driver, struct error *err);
 
+/* Nothing counts of the steps so far but the shape of what they gave. */
+void scores_forget_steps(struct scores *scores);
+
+struct scores_gather {
+    /* *all gets the rows of all processes, in one order, where this one brings `rows`. */
+    int (*rows)(void *context, uint64_t number, const struct tensor *rows, struct tensor *all,
+                struct error *err);
+    void *context;
+};
+
+/* After the last step, in processes that each ran some of the steps, and at least one: each has
+ * what all steps gave. *whole becomes false where it was false in one of them, which ran fewer. */
+int scores_gather(struct scores *scores, const struct scores_gather *gather, bool *whole,
+                  struct error *err);
+
 /* After the last step: the values, of which those of an earlier time are released. ERR_DATA if no
  * step was run, or what steps gave does not go together. Another time may follow. */
 int scores_end(struct scores *scores, struct error *err);

@@ -82,8 +82,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "", "run steps",
      "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
-     "run-name resume restore restore-partial restore-as eval eval-feed eval-every stop-when "
-     "reduce seed first-step fast grace check without "
+     "run-name resume restore restore-partial restore-as eval eval-feed eval-every eval-split "
+     "stop-when reduce seed first-step fast grace check without "
      "needs dump-plan trace output"},
     {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
     {NULL, NULL, NULL, NULL}};
@@ -93,7 +93,7 @@ static const struct option_need conditions[] = {
     {"restore-partial", "restore"},
     {"restore-as", "restore resume"},
     {"fetch-every fetch-limit", "fetch"},
-    {"eval-feed eval-every stop-when reduce", "eval"},
+    {"eval-feed eval-every eval-split stop-when reduce", "eval"},
     {"stop-when reduce", "eval-every"},
     {"cluster job", "task"},
     {"key-file no-key timeout lease", "cluster job"},
@@ -216,6 +216,7 @@ static int set_up(struct graph_execution *job, struct error *err)
                                      .without = without,
                                      .plan_only = dump_plan};
     job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
+    job->evaluation.runner = job->runner;
     if (runner_open(job->runner, err))
         return err->code;
     if (trace_path) {
@@ -280,7 +281,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
-    if (!code && !dump_plan && runner_saves(runner))
+    if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_step(&job->evaluation, &runner->ends, err);
     while (!code && more && !dump_plan && runner->kind->begins(runner)) {
         exec_life_go(&job->life, LIFE_STEPS);
@@ -291,7 +292,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
         if (!code)
             exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
-        if (!code && runner_saves(runner))
+        if (!code && evaluation_is_here(&job->evaluation))
             code = evaluation_step(&job->evaluation, &runner->ends, err);
         if (!code)
             code = runner_step(runner, err);
@@ -310,7 +311,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
-    if (!code && !dump_plan && runner_saves(runner))
+    if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_end(&job->evaluation, !runner_saves_together(runner), err);
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
@@ -404,6 +405,8 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if ((!code || asked) && !needs) {
         enum exec_end end = exec_life_rules[job.life].end;
         exec_life_go(&job.life, LIFE_ENDS);
+        if (asked && end != END_AT_ONCE)
+            evaluation_decline(&job.evaluation);
         if (end == END_AT_ONCE) /* nobody counts on it: it has failed at nothing */
             error_clear(err);
         code = end == END_AT_ONCE ? 0 : runner_end(job.runner, end == END_SAVES, code, err);

@@ -45,12 +45,17 @@ first_worker_words() {
     [ -n "$newest" ] || quote --restore "$opt_restore"
 }
 
-# Who saves evaluates; of those that shards do not save for, worker 0.
+# Who saves evaluates; of those that shards do not save for, worker 0. With --eval-split all do.
+evaluates() {
+    [ -n "$opt_eval" ] && { [ "$1" = worker:0 ] || [ -n "$opt_eval_split" ] || worker_saves "$1"; }
+}
+
 evaluating_words() {
     quote --eval "$opt_eval"
     [ -z "$opt_eval_feed" ] || quote --eval-feed "$opt_eval_feed"
     [ -z "$opt_eval_every" ] || quote --eval-every "$opt_eval_every"
     [ -z "$opt_stop_when" ] || quote --stop-when "$opt_stop_when"
+    [ -z "$opt_eval_split" ] || [ "$n_workers" = "$replica_tasks" ] || quote --eval-split
 }
 
 saving_words() {
@@ -100,7 +105,7 @@ command_of() {
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
         ! worker_saves "$1" || saving_words "$3"
         [ "$1" != worker:0 ] || first_worker_words "$3"
-        [ -z "$opt_eval" ] || ! { [ "$1" = worker:0 ] || worker_saves "$1"; } || evaluating_words
+        ! evaluates "$1" || evaluating_words
         ;;
     esac
 }
@@ -170,6 +175,8 @@ check_graph() {
     set --
     [ -z "$opt_fetch" ] || set -- "$@" --fetch "$opt_fetch"
     [ -z "$opt_save_best" ] || set -- "$@" --save "$opt_save" --save-best "$opt_save_best"
+    [ -z "$opt_eval_split" ] || [ "$holders" = each-worker ] ||
+        die 64 "--eval-split: with --mode $opt_mode workers do not have the variables of one step"
     [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
     # the entry train was there for tf-replicate
     [ -n "$wants_feed" ] || [ $# -gt 0 ] || [ "$opt_run" != train ] || return 0

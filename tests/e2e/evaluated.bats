@@ -233,7 +233,8 @@ END
 64|--reduce rat=eval/loss: there is no variable 'rat' of numbers|--eval eval --eval-every 9 --reduce rat=eval/loss
 64|--reduce output/W=loss: it is not evaluated|--eval eval --eval-every 9 --reduce output/W=loss
 64|--reduce rate: it is VARIABLE=METRIC,|--eval eval --eval-every 9 --reduce rate
-64|--save-best eval/f1: neither fetched nor evaluated|--eval eval --save-best eval/f1
+64|--save-best eval/f1: neither fetched nor evaluated|--eval eval --eval-feed valid.rec --save-best eval/f1
+64|d.tfg: --eval eval is to be fed x, y; --eval-feed names what does|--eval eval
 66|--eval-feed: none.rec: No such file|--eval eval --eval-feed none.rec
 END
     [ ! -e ck ]

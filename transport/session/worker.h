@@ -10,6 +10,7 @@
 #include "exec/device/device_set.h"
 #include "exec/session/driver.h"
 #include "exec/state/saver.h"
+#include "exec/step/collective.h"
 #include "transport/job/member.h"
 #include "transport/session/driver_session.h"
 #include "transport/session/worker_life.h"
@@ -108,6 +109,12 @@ int worker_cut_parts(struct worker *worker, struct error *err);
 /* and do so when they end. If others go on, who ends and `saves` gets what they had after the
  * step. */
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err);
+
+/* Gathers the rows that each of the workers brings that go on together, by rank; *all is the
+ * caller's to release. `met` NULL: it waits for all that have not left. Else *met is false, and
+ * nothing is gathered, once others have gone on to a later step. */
+int worker_gather_rows(struct worker *worker, const struct collective_key *key,
+                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
 
 /* Steps since the last push of a worker that pushes every `every` steps only: *n of them, which
  * count for nothing when it leaves. 0 where each step is pushed. */

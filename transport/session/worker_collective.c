@@ -105,6 +105,14 @@ int worker_exchange(struct worker *worker, struct collective_call call, enum col
     return collective_links_run(worker->collective, &call, result, NULL, err);
 }
 
+int worker_gather_rows(struct worker *worker, const struct collective_key *key,
+                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err)
+{
+    const enum collective_kind kind = COLLECTIVE_ROWS;
+    const struct collective_call call = {.key = *key, .values = rows, .kinds = &kind, .n = 1};
+    return collective_links_run(worker->collective, &call, all, met, err);
+}
+
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err)
 {

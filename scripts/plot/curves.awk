@@ -128,8 +128,8 @@ END {
     if (!n_panels) none("no scalar '" ENVIRON["FETCH"] "' (there is: " there ")")
     begin_picture(n_panels)
     if (terminal != "dumb") print "set grid"
-    if (last_step > first_step)
-        printf "set xrange [%.12g:%.12g]\nset lmargin 9\n", first_step, last_step
+    if (last_step == first_step) { first_step--; last_step++ }
+    printf "set xrange [%.12g:%.12g]\nset lmargin 9\n", first_step, last_step
     print "set multiplot layout " n_panels ",1"
     for (p = 1; p <= n_panels; p++) draw_panel(p)
     print "unset multiplot"

@@ -293,3 +293,14 @@ END
     finds -E '^ +--title TEXT +above the picture$' help
     finds -E '^ +--bins N +histogram: of a histogram' help
 }
+
+@test "one step has an axis, and what gnuplot cannot draw is one line" {
+    printf '%s\n' v 1e308 -1e308 >v.csv
+    tf-data csv v.csv v=v:float64 --batch 2 >v.rec
+    run --separate-stderr -65 tf-plot histogram v.rec v
+    [[ $stderr = 'tf-plot: v.rec: gnuplot cannot draw it: '* && $stderr != *$'\n'* ]]
+    tf-exec --fetch one -g <(echo 'one = Const(1.5)' | tf-graph -) >one.rec
+    run --separate-stderr -0 tf-plot one.rec
+    [ -z "$stderr" ]
+    [[ $output = *A*'0  '*' 1 '*' 2'* ]]
+}

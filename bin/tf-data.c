@@ -17,7 +17,7 @@
 #include "data/fit.h"
 #include "data/open.h"
 
-static int64_t epochs = -1, seed, prefetch;
+static int64_t epochs = -1, seed, prefetch, shuffle_buffer = -1;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text, *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
@@ -39,7 +39,7 @@ static const struct option_row rows[] = {
      "stop after N records; without --epochs, files repeat until then"},
     {0, "after", OPTION_NATURAL, &request.feeding.after, "N", "begin behind record N, at N + 1"},
     {0, "shuffle", OPTION_FLAG, &request.feeding.shuffle, NULL, "another order in every epoch"},
-    {0, "shuffle-buffer", OPTION_NATURAL, &request.feeding.shuffle_window, "N",
+    {0, "shuffle-buffer", OPTION_NATURAL, &shuffle_buffer, "N",
      "shuffle among N rows as they arrive, for input larger than memory"},
     {0, "seed", OPTION_INT, &seed, "N", "of the order (0)"},
     {0, "shard", OPTION_TEXT, &shard_text, "I/N", "only every N'th row, from I on: 0/2, 1/2"},
@@ -163,8 +163,10 @@ static int parse_feeding(struct batch_options *feeding, bool from_stdin, struct 
     feeding->epochs = epochs >= 0 ? epochs : feeding->steps && !from_stdin ? 0 : 1;
     if (feeding->batch < 1 || feeding->batch > INT64_MAX / 4)
         return error_set(err, ERR_USAGE, "--batch %" PRId64 ": from 1 to 2^61", feeding->batch);
-    if (feeding->shuffle_window > INT64_MAX / 4)
-        return error_set(err, ERR_USAGE, "--shuffle-buffer must be a number of rows");
+    if (!shuffle_buffer || shuffle_buffer > INT64_MAX / 4)
+        return error_set(err, ERR_USAGE, "--shuffle-buffer %" PRId64 ": from 1 to 2^61",
+                         shuffle_buffer);
+    feeding->shuffle_window = shuffle_buffer > 0 ? shuffle_buffer : 0;
     if (prefetch > 65536)
         return error_set(err, ERR_USAGE, "--prefetch is at most 65536");
     request.prefetch = (int)prefetch;

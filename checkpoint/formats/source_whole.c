@@ -225,8 +225,14 @@ int source_find_whole(struct source *s, const char *name, struct error *err)
         return found;
     if (!join_all(s, name, err) && (found = source_find(s, name)) >= 0)
         return found;
+    VEC(const char *) names = {0};
+    for (size_t i = 0; i < s->tensors.n; i++)
+        vec_push(&names, s->tensors.items[i].name);
+    vec_push(&names, NULL);
     if (!err->code)
-        error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
+        error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it%s", s->name, name,
+                  str_hint(name, names.items));
+    vec_release(&names);
     return -1;
 }
 

@@ -155,6 +155,21 @@ const struct ckpt_manifest *ckpt_manifest_named(const manifest_vec *manifests, c
     return i ? &manifests->items[i - 1] : NULL;
 }
 
+static void refuse_tag(const struct store *store, const manifest_vec *manifests, const char *name,
+                       struct error *err)
+{
+    VEC(const char *) tags = {0};
+    const char *tag;
+    for (size_t i = 0; i < manifests->n; i++)
+        for (size_t k = 0; (tag = ckpt_manifest_next_tag(&manifests->items[i], &k));)
+            vec_push(&tags, tag);
+    vec_push(&tags, BEST_NAME);
+    vec_push(&tags, NULL);
+    error_set(err, ERR_NOINPUT, "%s@%s: no checkpoint has this tag%s", store->name, name,
+              str_hint(name, tags.items));
+    vec_release(&tags);
+}
+
 int store_named(struct store *store, const char *name, int64_t *step, struct error *err)
 {
     manifest_vec all;
@@ -164,11 +179,11 @@ int store_named(struct store *store, const char *name, int64_t *step, struct err
     const struct ckpt_manifest *m = ckpt_manifest_named(&all, name);
     if (m)
         *step = m->step;
+    else if (!strcmp(name, BEST_NAME))
+        error_set(err, ERR_NOINPUT, "%s@%s: nothing there was saved by a metric (--save-best)",
+                  store->name, name);
     else
-        error_set(err, ERR_NOINPUT, "%s@%s: %s", store->name, name,
-                  strcmp(name, BEST_NAME) != 0
-                      ? "no checkpoint has this tag"
-                      : "nothing there was saved by a metric (--save-best)");
+        refuse_tag(store, &all, name, err);
     manifests_release(&all);
     return err->code;
 }

@@ -42,8 +42,12 @@ static int assign_global(lua_State *L)
 {
     struct edge edge;
     lua_settop(L, 3);
-    if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge)) {
-        const char *name = lua_tostring(L, 2);
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    if (!strcmp(name, "entry"))
+        place_error(L, "entry has what --run names: entry.NAME = ...");
+    if (!strcmp(name, "D"))
+        place_error(L, "D has what -D gives; call this global otherwise");
+    if (*name && handle_test(L, 3, &edge)) {
         struct script *s = script_of(L);
         struct node *node = graph_node(s->graph, edge.node);
         if (graph_name_valid(name) && strcmp(node->name, name)) {

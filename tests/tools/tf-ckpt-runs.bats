@@ -245,7 +245,8 @@ one_by_one() { # FROM TO OPTION...: each step is saved
     tf-ckpt copy s copy
     [ "$(tags copy)" = "$(tags s)" ]
     tf-ckpt untag s@good
-    refuses 66 "tf-ckpt: s@good: no checkpoint has this tag" tf-ckpt show s@good
+    refuses 66 "tf-ckpt: s@good: no checkpoint has this tag (did you mean 'prod'?)" \
+        tf-ckpt show s@good
     # by its name it is dropped in spite of its tags, and the newest is whole
     tf-ckpt forget s@prod
     [ "$(tags s)" = '[2,[]] ' ]

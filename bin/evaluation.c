@@ -27,8 +27,8 @@ struct evaluation_options evaluation_options;
 
 /* ---- what is asked for ---- */
 
-static int read_rule(struct evaluation *e, struct stop_rule *rule, const char *text,
-                     struct error *err)
+static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *text,
+                      struct error *err)
 {
     struct str names = STR_INIT;
     if (stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err))
@@ -56,7 +56,7 @@ static int read_reduce(struct evaluation *e, struct error *err)
     if (!e->reduced || !node_is(e->reduced, "Variable") ||
         !(DTYPE_BIT(e->reduced->outputs[0].type) & DTYPES_REAL))
         return error_set(err, ERR_USAGE, "there is no variable '%s' of numbers", name);
-    return read_rule(e, &e->reduce, end + 1, err);
+    return parse_rule(e, &e->reduce, end + 1, err);
 }
 
 /* A file that is no program is read; else it is a command. */
@@ -141,7 +141,7 @@ int evaluation_check(struct evaluation *e, struct error *err)
     }
     e->saving->measured = e->names.items;
     e->saving->n_measured = e->names.n;
-    if (evaluation_options.stop && read_rule(e, &e->stop, evaluation_options.stop, err))
+    if (evaluation_options.stop && parse_rule(e, &e->stop, evaluation_options.stop, err))
         return error_prefix(err, "--stop-when %s: ", evaluation_options.stop);
     if (evaluation_options.reduce && read_reduce(e, err))
         return error_prefix(err, "--reduce %s: ", evaluation_options.reduce);
@@ -221,9 +221,9 @@ static int meet(struct evaluation *e, bool last, bool *here, struct error *err)
 }
 
 /* Who saves has read how the rules stand, for all. */
-static int share_history(struct evaluation *e, struct str *lines, struct error *err)
+static int share_history(struct evaluation *e, uint64_t which, struct str *lines, struct error *err)
 {
-    const struct collective_key key = {"=evaluations", e->training->step, 0};
+    const struct collective_key key = {"=evaluations", e->training->step, which};
     const struct shape shape = shape_vector((int64_t)lines->n);
     struct tensor own, all = TENSOR_INIT;
     if (tensor_alloc(&own, UINT8, &shape, err))
@@ -283,8 +283,9 @@ static int reduce_rate(struct evaluation *e, struct error *err)
                 &reduced.value, i,
                 fmax(e->reduce.factor * tensor_get_float64(&saved.value, i), e->reduce.least));
         variable_put(variables, &reduced, e->saving->device, err);
-        tool_say(e->tool, "step %" PRId64 ": %s is %.6g now", e->last, e->reduced->name,
-                 tensor_get_float64(&reduced.value, 0));
+        if (!e->place)
+            tool_say(e->tool, "step %" PRId64 ": %s is %.6g now", e->last, e->reduced->name,
+                     tensor_get_float64(&reduced.value, 0));
     }
     tensor_release(&reduced.value);
     tensor_release(&saved.value);
@@ -322,23 +323,30 @@ static int save_history(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-static int read_history(struct evaluation *e, struct error *err)
+/* Returns the last step that the rule was applied to, as of `path` or the checkpoint; -1: none. */
+static int64_t read_rule(struct evaluation *e, struct stop_rule *rule, const char *blob,
+                         const char *path, struct error *err)
 {
     struct str lines = STR_INIT;
-    char *path = history_path(e);
     if (path && !access(path, F_OK))
         file_read(path, HISTORY_BYTES, &lines, err);
     else if (!path && runner_saves(e->runner))
-        saving_read_blob(e->saving, EVALUATION_BLOB, &lines, err);
+        saving_read_blob(e->saving, blob, &lines, err);
     if (!err->code && evaluation_options.split)
-        share_history(e, &lines, err);
-    int64_t last = stop_rule_go_on(&e->stop, str_text(&lines), e->training->step);
-    str_clear(&lines);
-    if (!err->code && e->reduced && !saving_read_blob(e->saving, REDUCE_BLOB, &lines, err))
-        stop_rule_go_on(&e->reduce, str_text(&lines), e->training->step);
-    e->last = last < 0 ? e->training->step : last;
-    mem_free(path);
+        share_history(e, rule == &e->reduce, &lines, err);
+    int64_t last = stop_rule_go_on(rule, str_text(&lines), e->training->step);
     str_release(&lines);
+    return last;
+}
+
+static int read_history(struct evaluation *e, struct error *err)
+{
+    char *path = history_path(e);
+    int64_t last = read_rule(e, &e->stop, EVALUATION_BLOB, path, err);
+    e->last = last < 0 ? e->training->step : last;
+    if (!err->code && e->reduced)
+        read_rule(e, &e->reduce, REDUCE_BLOB, NULL, err);
+    mem_free(path);
     return err->code;
 }
 
@@ -411,6 +419,13 @@ int evaluation_begin(struct evaluation *e, struct error *err)
                          "%s: --eval-split: the workers of this graph do not go on "
                          "together",
                          e->driver.name);
+    bool has_all =
+        !e->runner->kind->has_all_variables || e->runner->kind->has_all_variables(e->runner);
+    if (e->reduced && (!has_all || (together && !evaluation_options.split)))
+        return error_set(err, ERR_USAGE,
+                         "%s: --reduce: not all workers would change '%s' of their own: "
+                         "it wants --eval-split",
+                         e->driver.name, e->reduced->name);
     e->started = e->last_time = time_now();
     e->scored = -1;
     e->n_workers = 1;

@@ -35,7 +35,8 @@ static struct {
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
     double lease, timeout;
-    bool resume, no_key, deterministic, exact, dry_run, json, follow;
+    const char *trace;
+    bool resume, no_key, deterministic, exact, check, dry_run, json, follow;
 } options = {.shards = UNSET,
              .workers = 1,
              .replica_tasks = UNSET,
@@ -50,7 +51,7 @@ static struct {
              .timeout = 30};
 
 static struct {
-    const char *entry, *feed, *every, *stop;
+    const char *entry, *feed, *every, *stop, *reduce;
     bool split;
 } evaluation_options;    /* of bin/evaluation_rows.def */
 static int feed_command; /* the index of its first word */
@@ -105,6 +106,9 @@ static const struct option_row rows[] = {
     {0, "key-file", OPTION_TEXT, &options.key_file, "FILE",
      "the key of the cluster, for TCP (one is made for the job)"},
     {0, "no-key", OPTION_FLAG, &options.no_key, NULL, "TCP without a key, on loopback only"},
+    {0, "check", OPTION_FLAG, &options.check, NULL,
+     "workers stop at the first NaN or infinite value, and name the op"},
+    {0, "trace", OPTION_TEXT, &options.trace, "DIR", "a file of what ran when, of each worker"},
     {0, "ops", OPTION_TEXT, &options.ops, "FILE.so",
      "ops of your own, for all tasks; on other hosts, too, by this name"},
     {0, "threads", OPTION_NATURAL, &options.threads, "N",
@@ -127,7 +131,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
      "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
-     "fetch-limit eval eval-feed eval-every eval-split stop-when steps seed save save-every "
+     "fetch-limit eval eval-feed eval-every eval-split stop-when reduce check trace steps seed "
+     "save save-every "
      "save-best keep run-name resume restore key-file "
      "no-key ops "
      "threads deterministic exact max-restarts lease timeout dry-run"},
@@ -136,12 +141,14 @@ static const struct option_verb verbs[] = {
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {{"save-every save-best keep run-name", "save"},
-                                           {"save-best", "fetch eval"},
-                                           {"eval-feed eval-every eval-split stop-when", "eval"},
-                                           {"stop-when", "eval-every"},
-                                           {"fetch-every fetch-limit", "fetch"},
-                                           {NULL, NULL}};
+static const struct option_need needs[] = {
+    {"save-every save-best keep run-name", "save"},
+    {"save-best", "fetch eval"},
+    {"eval-feed eval-every eval-split stop-when reduce", "eval"},
+    {"reduce", "eval-split"},
+    {"stop-when reduce", "eval-every"},
+    {"fetch-every fetch-limit", "fetch"},
+    {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-run",

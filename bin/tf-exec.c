@@ -49,8 +49,6 @@ static const struct option_row rows[] = {
     {0, "first-step", OPTION_NATURAL, &first_step, "N",
      "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
 #include "bin/evaluation_rows.def"
-    {0, "reduce", OPTION_TEXT, &evaluation_options.reduce, "NAME=METRIC,...",
-     "then the variable, a learning rate, becomes factor=F (0.1) of it, at least least=L (0)"},
 #include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_NATURAL, &threads, "N", "threads to compute with (as many as cores)"},
@@ -101,7 +99,7 @@ static const struct option_need conditions[] = {
 
 static const struct option_clash clashes[] = {{"needs dump-plan trace", "needs dump-plan"},
                                               {"first-step", "resume task"},
-                                              {"dump-plan reduce restore-partial", "task"},
+                                              {"dump-plan restore-partial", "task"},
                                               {NULL, NULL}};
 
 static const struct option_table table = {

@@ -36,6 +36,14 @@ common_words() {
     [ -z "$opt_ops" ] || quote --ops "$opt_ops"
 }
 
+# given OPTION...: those that have a value, as tf-exec has them by the same names.
+given() {
+    for option in "$@"; do
+        eval "value=\$opt_$(printf %s "$option" | tr - _)"
+        [ -z "$value" ] || quote "--$option" "$value"
+    done
+}
+
 # It is worker 0 that gives all variables their first values, unless there are better ones.
 first_worker_words() {
     [ -n "$opt_restore" ] || return 0
@@ -51,19 +59,13 @@ evaluates() {
 }
 
 evaluating_words() {
-    quote --eval "$opt_eval"
-    [ -z "$opt_eval_feed" ] || quote --eval-feed "$opt_eval_feed"
-    [ -z "$opt_eval_every" ] || quote --eval-every "$opt_eval_every"
-    [ -z "$opt_stop_when" ] || quote --stop-when "$opt_stop_when"
+    given eval eval-feed eval-every stop-when reduce
     [ -z "$opt_eval_split" ] || [ "$n_workers" = "$replica_tasks" ] || quote --eval-split
 }
 
 saving_words() {
     quote --save "$opt_save"
-    [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
-    [ -z "$opt_save_best" ] || quote --save-best "$opt_save_best"
-    [ -z "$opt_keep" ] || quote --keep "$opt_keep"
-    [ -z "$opt_run_name" ] || quote --run-name "$opt_run_name"
+    given save-every save-best keep run-name
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
@@ -98,11 +100,9 @@ command_of() {
         common_words "$2" "$1"
         quote --run "$opt_run"
         threads_words "$1"
-        [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
-        [ -z "$opt_fetch_every" ] || quote --fetch-every "$opt_fetch_every"
-        [ -z "$opt_fetch_limit" ] || quote --fetch-limit "$opt_fetch_limit"
-        [ -z "$opt_steps" ] || quote --steps "$opt_steps"
-        [ -z "$opt_seed" ] || quote --seed "$opt_seed"
+        given fetch fetch-every fetch-limit steps seed
+        [ -z "$opt_check" ] || quote --check
+        [ -z "$opt_trace" ] || quote --trace "${opt_trace%/}/"
         ! worker_saves "$1" || saving_words "$3"
         [ "$1" != worker:0 ] || first_worker_words "$3"
         ! evaluates "$1" || evaluating_words

@@ -129,3 +129,26 @@ END
         --eval-feed valid.rec --eval-split
     [[ $stderr = *'--eval-split: the workers of this graph do not go on together' ]]
 }
+
+@test "a rate is reduced in all workers alike; --check and --trace are of each of them" {
+    sed -i 's/^loss = .*/&\nrate = variable{name = "rate", shape = {}, init = 1, trainable = false}/
+        s/optim.adam.*}), loss/optim.sgd{rate = rate}), loss/' d.lua
+    tf-graph d.lua | tf-opt >d.tfg
+    job whole --reduce rate=eval/loss,patience=1,min-delta=0.05,factor=0.5 --fetch rate \
+        --check --trace traces -- 8 2>err
+    local k
+    for k in 0 1 2; do
+        tf-show --json whole.job/worker-$k.rec | jq 'select(.rate) | .rate' >rate.$k
+    done
+    [ "$(sort -u rate.0 | wc -l)" -gt 1 ]
+    cmp rate.0 rate.1
+    cmp rate.0 rate.2
+    [ "$(cat whole.job/*.err | grep -c 'rate is')" -ge "$(($(sort -u rate.0 | wc -l) - 1))" ]
+    [ "$(find traces -name 'tf-exec-*.rec' | wc -l)" -eq 3 ]
+    for k in traces/*; do tf-show "$k" | finds MatMul; done
+    sed 's/init = 1,/init = 1e38,/' d.lua | tf-graph - | tf-opt >hot.tfg
+    run --separate-stderr -65 tf-run --workers 2 --check hot.tfg -- cat valid.rec
+    [[ $stderr = *"worker:"*": result is "*" at ["* ]]
+    run --separate-stderr -74 tf-run --workers 2 --trace d.lua/x hot.tfg -- cat valid.rec
+    [[ $stderr = 'tf-run: --trace d.lua/x: cannot be made' ]]
+}

@@ -108,8 +108,8 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
 void access_graph_release(struct access_graph *graph);
 void access_order_release(struct access_order *order);
 
-/* Counts, for each read in the frame outside of loops (each loop is one node there), the writes of
- * its variable that have a path to the read's node. The caller frees the result. */
+/* Counts, for each read, the writes of its variable of which a path leads to its node in the frame
+ * outside of loops, for which each loop is one node, and the node's own. The caller frees it. */
 int *access_count_writes(const struct access_graph *graph);
 
 /* Return the innermost loop around both; the child of `outer` that contains `frame`, or outer. */

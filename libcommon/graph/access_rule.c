@@ -114,8 +114,18 @@ int *access_count_writes(const struct access_graph *graph)
     access_level_init(&rule.level, graph, 0);
     access_find_families(&rule, true, &n_reads);
     access_count(&rule, n_reads);
+    int *at = mem_array((size_t)rule.level.n + 1, sizeof *at); /* by vertex: the family's writes */
+    vec_each(family, &rule.families) {
+        for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
+            at[vertex_of(&rule, access_write_at(&rule, w))]++;
+        for (int r = family->first_read; r < family->first_read + family->n_reads; r++)
+            rule.count[r] += at[vertex_of(&rule, access_read_at(&rule, r))];
+        for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
+            at[vertex_of(&rule, access_write_at(&rule, w))] = 0;
+    }
     for (int r = 0; r < n_reads; r++)
         counts[rule.reads[r]] = rule.count[r];
+    mem_free(at);
     access_rule_release(&rule);
     return counts;
 }

@@ -54,16 +54,6 @@ static void describe_access(struct moments *m, const struct node *node)
     }
 }
 
-/* Counts the node's own writes of the variable, which it sees, too. */
-static int count_own(const struct moments *m, const struct node *node, int variable)
-{
-    int n = node_round(node) == ROUND_COMMIT && !is_own(m, variable);
-    for (int k = 0; k < node->n_inputs; k++)
-        n += node_writes_ref(node, k) &&
-             access_variable_at(m->graph, m->variable, node->inputs[k]) == variable;
-    return n;
-}
-
 static void view_reads(struct moments *m, struct arena *memory)
 {
     int *n_writes = arena_array(memory, m->graph->nodes.n + 1, sizeof *n_writes);
@@ -76,9 +66,8 @@ static void view_reads(struct moments *m, struct arena *memory)
         struct request_view *view = &m->views[read->node];
         if (read->write)
             continue;
-        int seen = counts[i] + count_own(m, graph_node(m->graph, read->node), read->variable);
         view->of_own |= is_own(m, read->variable);
-        view->before |= seen < n_writes[read->variable];
+        view->before |= counts[i] < n_writes[read->variable];
     }
     mem_free(counts);
 }

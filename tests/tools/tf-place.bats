@@ -185,3 +185,20 @@ LUA
     run bash -c 'tf-place -c c.cluster --devices CPU:0 m.tfg >p.tfg'
     [ "$status" -eq 64 ]
 }
+
+@test "what is placed can also be initialized: a value becomes its variable, and is not beside it" {
+    local init
+    for init in 'RandomUniform({5000, 1000}, {dtype = float32}) / 2 - 0.1' \
+        'Fill({5000, 1000}, 0.5)' 'init.glorot_uniform()' \
+        'Reshape(Sin(RandomUniform({5000000}, {dtype = float32})), {5000, 1000})'; do
+        cat >tables.lua <<LUA
+for i = 1, 2 do
+    variable{name = "t" .. i, shape = {5000, 1000}, init = $init}
+end
+y = Const(1.0)
+LUA
+        echo 'task worker:0 unix:w memory=42M' >c # of which the variables have 40
+        tf-graph tables.lua | tf-place -c c >placed.tfg
+        tf-exec -c c --task worker:0 -g placed.tfg --fetch y | tf-show | finds 'y 1$'
+    done
+}

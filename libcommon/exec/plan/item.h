@@ -23,6 +23,7 @@ struct value {
     bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
     bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
     bool is_counted;  /* others may keep it: its memory is never an arena's */
+    bool is_given;    /* counted as it becomes the memory of a variable */
     int twin;         /* the same value in the other memory; -1: none */
     struct shape shape;
     const struct layout *layout;

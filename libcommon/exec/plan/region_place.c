@@ -36,6 +36,35 @@ static void count_kept(struct plan *plan, const struct item *item)
     count_inputs(plan, item, keeps_all);
 }
 
+static void count_uses(struct plan *plan)
+{
+    vec_each(value, &plan->values)
+        value->n_uses = 0;
+    vec_each(item, &plan->items) {
+        for (int k = 0; k < item->n_in && !item->removed; k++)
+            if (item->in[k] >= 0)
+                plan->values.items[item->in[k]].n_uses++;
+    }
+}
+
+#define GIVEN_BYTES (64 << 10) /* less is as well copied */
+
+/* A value that is assigned to a variable which nothing else of the plan uses, as an initial one is,
+ * becomes that variable's memory, as does what the value is made over or seen through: there is no
+ * room for both beside each other in a process whose variables fill its memory. */
+static void count_given(struct plan *plan, const struct item *item)
+{
+    struct value *values = plan->values.items;
+    int v = values[item->in[0]].n_uses == 1 ? item->in[1] : -1;
+    while (v >= 0 && values[v].n_uses == 1 && values[v].kind == VALUE_COMPUTED &&
+           shape_bytes(&values[v].shape, values[v].type) >= GIVEN_BYTES) {
+        values[v].is_counted = values[v].is_given = true;
+        item = &plan->items.items[values[v].item];
+        bool is_over = item->output_forward == FORWARD_REUSE && item->out[0] == v;
+        v = is_over ? item->in[item->output_from] : values[v].alias_of;
+    }
+}
+
 /* In a whole plan on a device with memory of its own what is kept is copied. Else what a Merge
  * brings is the memory of an input, and what is the same memory as something counted is counted
  * with it. */
@@ -48,6 +77,11 @@ void plan_find_counted(struct plan *plan)
     for (size_t i = 0; i < plan->items.n; i++)
         if (plan->items.items[i].region < 0 && !plan->items.items[i].removed)
             count_kept(plan, &plan->items.items[i]);
+    count_uses(plan);
+    vec_each(item, &plan->items) {
+        if (device->is_host && !item->removed && item->node && node_has(item->node, OP_OVERWRITES))
+            count_given(plan, item);
+    }
     for (int at = plan->n_order; plan->has_branches && at-- > 0;) {
         const struct item *item = &plan->items.items[plan->order[at]];
         if (item->flow == FLOW_MERGE && plan->values.items[item->out[0]].is_counted)
@@ -85,10 +119,8 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
 static void find_unplaced(const struct region_find *f)
 {
     struct plan *plan = f->plan;
+    count_uses(plan);
     vec_each(item, &plan->items) {
-        for (int k = 0; k < item->n_in && !item->removed; k++)
-            if (item->in[k] >= 0)
-                plan->values.items[item->in[k]].n_uses++;
         for (int k = 0; k < item->n_out && !item->removed && item->region >= 0; k++)
             if (!plan_has_order(plan, item->frame) && has_no_place(f, item, item->out[k]))
                 plan->values.items[item->out[k]].is_counted = true;

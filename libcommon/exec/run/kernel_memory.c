@@ -47,9 +47,9 @@ static bool is_computed(const struct kernel_call *call, int i)
     const struct call_host *host = call_host(call);
     const struct value *value = &host->plan->values.items[host->item->in[i]];
     const struct tensor *in = call->in[i];
-    return !call->outputs && !host->planned && host->plan->options.device->is_host &&
-           value->kind == VALUE_COMPUTED && !value->is_ref && in->buffer &&
-           in->data == in->buffer->data;
+    return !call->outputs && (!host->planned || value->is_given) &&
+           host->plan->options.device->is_host && value->kind == VALUE_COMPUTED && !value->is_ref &&
+           in->buffer && in->data == in->buffer->data;
 }
 
 bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)

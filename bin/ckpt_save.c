@@ -66,7 +66,7 @@ int ckpt_save(struct ckpt_work *job, struct error *err)
         command_measure(c, store);
         store_close(store);
     }
-    if (err->code && err->code != ERR_NOINPUT)
+    if (err->code && err->code != ERR_NOINPUT && err->code != ERR_USAGE)
         say_newest(c->operands[0], err);
     return err->code;
 }

@@ -139,7 +139,10 @@ static int collect_parts(void *context, struct store *store, struct save_request
 /* Whoever asks may name any folder: only in one that is there. */
 static int make_store(const char *path, struct error *err)
 {
-    if (!store_exists(path) && mkdir(path, 0777) && errno != EEXIST)
+    bool exists = store_exists(path);
+    if (!exists && store_check_place(path, err))
+        return err->code;
+    if (!exists && mkdir(path, 0777) && errno != EEXIST)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_IO, "%s", path);
     return store_ensure(path, err);
 }

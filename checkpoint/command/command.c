@@ -42,27 +42,9 @@ void command_say_damages(struct command *c, damage_vec *damages)
     vec_release(damages);
 }
 
-/* What a shard has saved is listed by its digest in the store that its store is a part of. */
-static int check_whole(const char *path, struct error *err)
-{
-    char *real = realpath(path, NULL), *part = real ? strrchr(real, '/') : NULL;
-    error_clear(err);
-    if (part)
-        *part = 0;
-    if (part && str_ends(real, "/shards")) {
-        *strrchr(real, '/') = 0;
-        if (store_exists(real))
-            error_set(err, ERR_USAGE, "%s: is a part of %s, which is to be named", path, real);
-    }
-    free(real);
-    return err->code;
-}
-
 int command_open_writing(struct command *c, const char *path, struct store **store,
                          struct error *err)
 {
-    if (check_whole(path, err))
-        return err->code;
     const struct store_options options = {
         .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
     return store_open(path, &options, store, err);

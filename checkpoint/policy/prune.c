@@ -239,16 +239,15 @@ static int prune_shards(struct pruner *p, struct error *err)
             if (*entry->d_name == '.' || str_ends(entry->d_name, ".tmp"))
                 continue;
             struct store *shard;
-            struct str path = STR_INIT;
-            const struct store_options options = {
-                .write = !p->dry_run, .lock_wait = -1, .owner = "tf-ckpt prune"};
-            str_printf(&path, "%s/shards/%s", p->store->folder, entry->d_name);
-            if (!store_open(path.data, &options, &shard, err)) {
+            const struct store_options options = {.write = !p->dry_run,
+                                                  .lock_wait = -1,
+                                                  .owner = "tf-ckpt prune",
+                                                  .shard = entry->d_name};
+            if (!store_open(p->store->folder, &options, &shard, err)) {
                 if (p->dry_run || !forget_unlisted(shard, entry->d_name, &l, err))
                     prune_one(shard, p->dry_run, p->watch, p->report, err);
                 store_close(shard);
             }
-            str_release(&path);
         }
         manifests_release(&l.all);
         vec_release(&l.damages);

@@ -264,10 +264,9 @@ int store_check_place(const char *path, struct error *err)
     char *slash = access(folder, F_OK) ? strrchr(folder, '/') : folder + strlen(folder);
     const char *place = !slash ? "." : slash == folder ? "/" : folder;
     bool is_store = store_exists(folder);
-    error_clear(err);
     if (slash)
         *slash = '\0';
-    if (!check_writable(place, err) && !is_store)
+    if (!store_check_whole(place, err) && !check_writable(place, err) && !is_store)
         check_takes(place, err);
     mem_free(folder);
     return err->code;

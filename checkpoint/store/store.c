@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +47,20 @@ bool store_exists(const char *path)
 }
 
 /* ---- opening ---- */
+
+int store_check_whole(const char *path, struct error *err)
+{
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+    error_clear(err);
+    for (bool in_shards = false; slash && !in_shards; slash = strrchr(real, '/')) {
+        in_shards = !strcmp(slash, "/shards");
+        *slash = '\0';
+        if (in_shards && store_exists(real))
+            error_set(err, ERR_USAGE, "%s: is a part of %s, which is to be named", path, real);
+    }
+    free(real);
+    return err->code;
+}
 
 char *store_folder_of(const char *path, const char *shard)
 {
@@ -305,6 +320,9 @@ int store_open(const char *path, const struct store_options *options, struct sto
     if (!options)
         options = &reading;
     error_clear(err);
+    bool is_own = !options->write || options->shard || options->repairs != STORE_SOUND;
+    if (!is_own && store_check_whole(path, err))
+        return err->code;
     struct store *store = mem_alloc(sizeof *store);
     store->fd = store->lock_fd = store->committed_fd = -1;
     store->writes = options->write;

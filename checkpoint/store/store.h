@@ -56,7 +56,7 @@ struct store_options {
 /* Checks what can be known of a store before there is anything to save, which is made if it is
  * missing: ERR_NOINPUT when what it is to lie in is missing or no folder, as only one is made, not
  * all that are missing on the way; ERR_DENIED when it cannot be written to; ERR_IO where nothing
- * can be made, as in /proc. */
+ * can be made, as in /proc; ERR_USAGE where the store would be a part of another one. */
 int store_check_place(const char *path, struct error *err);
 
 /* Returns whether the folder looks like a store: it may still be damaged. */

@@ -47,6 +47,10 @@ struct store_head {
     struct digest manifest;
 };
 
+/* ERR_USAGE for what lies, or would lie, in the folder `shards` of a store: what a shard has saved is
+ * listed by its digest in the store that its own is a part of, and nobody else writes there. */
+int store_check_whole(const char *path, struct error *err);
+
 /* "STORE" or "STORE/shards/NAME", without a slash at the end; the caller frees it. */
 char *store_folder_of(const char *path, const char *shard);
 

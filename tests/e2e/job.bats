@@ -179,8 +179,20 @@ END
     cmp before.rec <(tf-ps get output/b)
     run --separate-stderr tf-ps restore ckpt@none
     [[ $status -eq 66 && $stderr == "tf-ps: ckpt@none: no checkpoint has this tag" ]]
-    run --separate-stderr tf-ckpt tag ckpt/shards/ps-0 part
-    [[ $status -eq 64 && $stderr == "tf-ckpt: ckpt/shards/ps-0: is a part of $PWD/ckpt, "* ]]
+    tf-graph - > g.tfg <<< 'w = variable{name = "w", shape = {}, init = 0.0}
+        entry.train = AssignAdd(w, Const(1.0))'
+    local part write existing=("tf-ckpt tag ckpt/shards/ps-0@2 part"
+        "tf-ckpt save ckpt/shards/ps-0 --job run" "tf-ckpt forget ckpt/shards/ps-0@2")
+    for part in ckpt/shards/ps-0 ckpt/shards/own; do # which only the shards write to
+        for write in "tf-ps save $part" "tf-exec -g g.tfg --run train --steps 1 --save $part/" \
+            "tf-ps serve -c c --task ps:0 --save $part" \
+            "tf-run g.tfg --job other --save $part/" "${existing[@]}"; do
+            # shellcheck disable=SC2086
+            run --separate-stderr $write < /dev/null
+            [[ $status -eq 64 && $stderr == *"is a part of $PWD/ckpt, which is to be named" ]]
+        done
+    done
+    [ "$(ls ckpt/shards)" = $'ps-0\nps-1' ]
     tf-ckpt verify ckpt
     run --separate-stderr tf-ps restore ckpt@7
     [ "$status" -eq 66 ]

@@ -74,11 +74,10 @@ void plan_find_counted(struct plan *plan)
     bool any = !plan->is_whole || !device->is_host, counts = !plan->is_whole || device->is_host;
     for (int at = plan->n_order; counts && at-- > 0;) /* loops before what has them done */
         count_kept(plan, &plan->items.items[plan->order[at]]);
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (plan->items.items[i].region < 0 && !plan->items.items[i].removed)
-            count_kept(plan, &plan->items.items[i]);
     count_uses(plan);
     vec_each(item, &plan->items) {
+        if (item->region < 0 && !item->removed)
+            count_kept(plan, item);
         if (device->is_host && !item->removed && item->node && node_has(item->node, OP_OVERWRITES))
             count_given(plan, item);
     }

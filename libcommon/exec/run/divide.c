@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/divide.h"
 
+#include "base/memory.h"
 #include "exec/plan/prune.h"
 #include "graph/join.h"
 
@@ -9,17 +10,23 @@ void request_divide(const struct graph *graph, const struct plan_request *reques
 {
     struct prune p;
     prune_init(&p, graph, request, true);
-    for (int i = 0; i < request->n_targets; i++)
+    bool *is_target = mem_array(graph->nodes.n + 1, sizeof *is_target);
+    for (int i = 0; i < request->n_targets; i++) {
         vec_push(&shares[place[request->targets[i]]].targets, request->targets[i]);
+        is_target[request->targets[i]] = true;
+    }
     for (int i = 0; i < request->n_fetches; i++)
         vec_push(&shares[place[request->fetches[i].node]].fetches, i);
     for (int i = 0; i < request->n_feeds; i++)
         vec_push(&shares[place[request->feeds[i].edge.node]].feeds, i);
     graph_each(node, graph) {
         const struct node *send = p.needed[node->id] ? join_send_of(graph, node) : NULL;
-        if (send)
+        if (send && !is_target[send->id]) {
             vec_push(&shares[place[send->id]].targets, send->id);
+            is_target[send->id] = true;
+        }
     }
+    mem_free(is_target);
     graph_free(p.to);
     prune_release(&p);
 }

@@ -45,11 +45,11 @@ static void describe_access(struct moments *m, const struct node *node)
     if (node_round(node) == ROUND_COMMIT)
         add_commit(m, node);
     for (int k = 0; k < node->n_inputs; k++) {
-        struct access read = {.node = node->id};
-        read.variable = access_variable_at(m->graph, m->variable, node->inputs[k]);
+        int variable = access_variable_at(m->graph, m->variable, node->inputs[k]);
+        struct access read = {.variable = variable, .node = node->id};
         bool writes = node_writes_ref(node, k);
         m->is_write[node->id] |= writes;
-        if (writes && read.variable >= 0)
+        if (writes && variable >= 0)
             vec_push(&m->access.accesses, read);
     }
 }
@@ -61,13 +61,12 @@ static void view_reads(struct moments *m, struct arena *memory)
     vec_each(access, &m->access.accesses) {
         n_writes[access->variable] += access->write;
     }
-    for (size_t i = 0; i < m->access.accesses.n; i++) {
-        const struct access *read = &m->access.accesses.items[i];
+    vec_each(read, &m->access.accesses) {
         struct request_view *view = &m->views[read->node];
         if (read->write)
             continue;
         view->of_own |= is_own(m, read->variable);
-        view->before |= counts[i] < n_writes[read->variable];
+        view->before |= counts[read - m->access.accesses.items] < n_writes[read->variable];
     }
     mem_free(counts);
 }

@@ -168,6 +168,13 @@ static void a_task_gets_its_nodes_alone(void **state)
     assert_int_equal(shares[1].targets.n, 1);
     assert_int_equal(shares[2].targets.n, 0);
     assert_int_equal(shares[2].fetches.n, 1);
+    int send = shares[0].targets.items[0];
+    for (int i = 0; i < 3; i++)
+        share_release(&shares[i]);
+    request.targets = &send;
+    request.n_targets = 1;
+    request_divide(graph, &request, table.of_node, shares);
+    assert_int_equal(shares[0].targets.n, 1); /* once */
     for (int i = 0; i < 3; i++)
         share_release(&shares[i]);
     task_table_release(&table);

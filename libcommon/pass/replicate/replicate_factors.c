@@ -125,7 +125,7 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
         return "it is no gradient";
     if (x->is_of_rows)
         return "it is of some rows of a table";
-    const struct node *made = graph_node(r->from, gradient->inputs[0].node);
+    const struct node *made = graph_node(r->from, x->node->inputs[0].node);
     if (!made->op->def->product)
         return "it is no product of two matrices";
     if (!sums_rows(made))

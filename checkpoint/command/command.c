@@ -124,7 +124,7 @@ static int open_compared(struct command *c, const char *name, struct source *sou
     if (!c->all)
         source_drop_resources(source);
     source_join_slices(source, err);
-    error_clear(err); /* what cannot be joined is compared as it is */
+    error_clear(err); /* slices that cannot be joined are compared as they are */
     return 0;
 }
 
@@ -137,7 +137,7 @@ int command_diff(struct command *c, struct error *err)
     if (!open_compared(c, c->operands[1], &b, err)) {
         if (!source_diff(&a, &b, &differences, err)) {
             text_diff(&c->out, &differences, c->json);
-            if (differences.n) /* no line: the answer is printed */
+            if (differences.n) /* no error line: the output says it */
                 err->code = ERR_NEGATIVE;
         }
         vec_release(&differences);
@@ -160,7 +160,7 @@ int command_verify(struct command *c, struct error *err)
     if (!store_verify(store, &request, &report, err)) {
         if (c->json || c->verbose)
             text_verify(&c->out, &report, c->json);
-        /* The last problem becomes the error's line, with the way out; those before are said. */
+        /* The last problem becomes the error line, with advice; the earlier ones are reported. */
         size_t n = report.problems.n;
         c->metrics.problems = (int64_t)n;
         if (n) {
@@ -244,7 +244,7 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
             str_append(&c->out, " written\n");
         }
         ckpt_manifest_release(&saved);
-        const char *tag; /* which another one may have had there */
+        const char *tag; /* which another checkpoint of `to` may have */
         for (size_t i = 0; !err->code && (tag = ckpt_manifest_next_tag(&checkpoint->manifest, &i));)
             store_tag(to, checkpoint->manifest.step, tag, err);
     }
@@ -252,8 +252,7 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
     return command_advise(err);
 }
 
-/* Those that the other store lacks. A checkpoint that was forgotten meanwhile need not be copied.
- * */
+/* Copies what the other store lacks. A checkpoint that was forgotten meanwhile is skipped. */
 static int copy_all(struct command *c, struct store *from, struct store *to, struct error *err)
 {
     manifest_vec here;
@@ -265,7 +264,7 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         copy_one(c, from, here.items[i].step, to, &failed);
         if (!failed.code || failed.code == ERR_NOINPUT)
             continue;
-        /* A failure of one that keeps back no other: it is damaged, or another is in its place. */
+        /* Damage, or another checkpoint in its place, does not stop the others. */
         if (failed.code != ERR_DATA && failed.code != ERR_CONFIG)
             *err = failed;
         else if (first.code)

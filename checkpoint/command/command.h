@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of tf-ckpt, without its options and its terminal. Each takes its operands, does its
- * work and leaves what is to be printed in `out`.
+ * The verbs of tf-ckpt, apart from its options and terminal. Each takes its operands, does its work
+ * and leaves its output in `out`.
  *
  * To add a verb: a function here, a row in bin/tf-ckpt.c.
  */
@@ -19,17 +19,17 @@ struct command {
     int n_operands;
     bool json, dry_run, verbose;
     bool all;     /* show, diff: not only variables */
-    bool replace; /* copy, import: a checkpoint of the same step */
+    bool replace; /* copy, import: replace a checkpoint of the same step */
     double lock_wait;
-    const atomic_bool *cancelled; /* waits end; NULL: nothing ends them */
-    const char *owner, *producer; /* "tf-ckpt prune", and with version and arguments */
+    const atomic_bool *cancelled; /* when true, waits end; NULL: they cannot be cancelled */
+    const char *owner, *producer; /* "tf-ckpt prune", and the same with version and arguments */
     struct retain_policy policy;
     const char *by;  /* metric of policy.best */
-    double fraction; /* of the data that verify reads */
-    int64_t step;    /* of import; -1: what the file says, or 0 */
+    double fraction; /* share of the data that verify reads */
+    int64_t step;    /* of import; -1: the step in the file, or 0 */
     const char *run_name;
     struct maintain_watch watch;
-    void (*say)(void *context, const char *line); /* what is worth a line, though not an error */
+    void (*say)(void *context, const char *line); /* gets notices that are not errors */
     void *context;
 
     /* Left by the verb; command_release. */
@@ -39,7 +39,7 @@ struct command {
 
 void command_release(struct command *command);
 
-/* For --metrics: how the store is at the end. */
+/* For --metrics: measures the store's final state. */
 void command_measure(struct command *command, struct store *store);
 
 int command_init(struct command *command, struct error *err);
@@ -54,11 +54,11 @@ int command_repair(struct command *command, struct error *err);
 int command_copy(struct command *command, struct error *err);
 int command_import(struct command *command, struct error *err);
 
-/* Opens what `name` says; tells when a newer checkpoint was passed over. */
+/* Opens the source `name`; reports if a newer checkpoint was skipped. */
 int command_open(struct command *command, const char *name, struct source *source,
                  struct error *err);
 
-/* The advice on how to get past an error of copy and import, as a part of its line. */
+/* Appends to an error of copy or import the advice on how to resolve it. */
 int command_advise(struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Forgetting: by a policy, or one checkpoint that is named; and tags, which keep from that.
+ * Forgetting, by a policy or by name; and tags, which protect checkpoints from being forgotten.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
         items[i].has_metric =
             c->by && ckpt_manifest_find_scalar(&all.items[i], c->by, &items[i].metric);
     }
-    /* A name that was mistyped must not make the best ones go. */
+    /* A mistyped name must not cause the best ones to be forgotten. */
     bool has_any = !c->by || !all.n;
     for (size_t i = 0; i < all.n && !has_any; i++)
         has_any = items[i].has_metric;
@@ -51,7 +51,7 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
     return err->code;
 }
 
-/* One checkpoint, whatever state it is in. */
+/* Forgets one checkpoint, damaged or not. */
 static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
 {
     struct ckpt_manifest manifest;
@@ -95,7 +95,7 @@ int command_forget(struct command *c, struct error *err)
     return err->code;
 }
 
-/* With a second operand the checkpoint gets that tag, else it loses the one by which it is named.
+/* With a second operand, the checkpoint gets that tag; else it loses the tag that names it.
  */
 int command_tag(struct command *c, struct error *err)
 {

@@ -6,7 +6,7 @@
 #include "checkpoint/formats/export.h"
 #include "checkpoint/store/save.h"
 
-/* `step` -1: the file does not say. */
+/* `step` -1: the file does not name a step. */
 static int save(struct command *c, struct store *store, const struct save_tensor *tensors, size_t n,
                 int64_t step, struct error *err)
 {
@@ -30,8 +30,8 @@ static int save(struct command *c, struct store *store, const struct save_tensor
     return command_advise(err);
 }
 
-/* The variable in which TensorFlow's programs count steps, or else the number that its Saver puts
- * behind the name: "model.ckpt-1200.index". -1: neither. */
+/* Returns the value of the variable in which TensorFlow programs count steps, or else the number
+ * that its Saver appends to the name: "model.ckpt-1200.index". -1: neither exists. */
 static int64_t imported_step(const char *path, const struct archive *archive)
 {
     const char *dash = strrchr(path, '-');

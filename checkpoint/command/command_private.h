@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs of command.h share.
+ * Shared by the verbs of command.h.
  */
 #ifndef TF_CHECKPOINT_COMMAND_PRIVATE_H
 #define TF_CHECKPOINT_COMMAND_PRIVATE_H
@@ -10,7 +10,7 @@
 void command_say(struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Names what is damaged, which keeps nobody from the others, and releases it. */
+/* Reports each damaged checkpoint, which does not affect the others, and releases the list. */
 void command_say_damages(struct command *command, damage_vec *damages);
 
 int command_open_writing(struct command *command, const char *path, struct store **store,

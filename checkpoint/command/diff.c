@@ -11,10 +11,10 @@ static double larger(double a, double b)
     return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
 }
 
-/* One number against the other, of which at least a bit differs. */
+/* Compares two numbers that differ in at least one bit. */
 static void compare_numbers(struct difference *d, double a, double b)
 {
-    double absolute = a == b ? 0 : fabs(a - b); /* infinities, and zeros of both signs */
+    double absolute = a == b ? 0 : fabs(a - b); /* equal: infinities, or zeros of both signs */
     double scale = larger(fabs(a), fabs(b));
     d->absolute = larger(d->absolute, absolute);
     d->relative = larger(d->relative, absolute == 0 ? 0 : absolute / scale);
@@ -96,7 +96,7 @@ static int compare(struct source *a, size_t i, struct source *b, size_t k, diffe
     return err->code;
 }
 
-/* Tensors of a source by the names that they have outside. */
+/* Tensors of a source, by their outer names. */
 struct names {
     const char **items;
     struct map places;
@@ -108,7 +108,7 @@ static struct names names_of(struct source *s)
     int64_t other;
     for (size_t i = 0; i < s->tensors.n; i++) {
         names.items[i] = source_outer_name(s, i);
-        if (!map_get(&names.places, names.items[i], &other)) /* files may have one twice */
+        if (!map_get(&names.places, names.items[i], &other)) /* a file may contain a tensor twice */
             map_put(&names.places, names.items[i], (int64_t)i);
     }
     return names;

@@ -128,7 +128,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
 
 /* ---- show ---- */
 
-/* Prints the digest of all chunks: 12 digits tell two versions of a tensor apart. */
+/* Prints a digest over all chunks: 12 digits suffice to tell two versions of a tensor apart. */
 static void print_digest(struct str *out, const struct manifest_tensor *t)
 {
     char text[2 * DIGEST_BYTES + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prometheus' text form 0.0.4: HELP and TYPE once for each metric, labels quoted, no times.
+ * Prometheus' text format 0.0.4: HELP and TYPE once per metric, labels quoted, no timestamps.
  */
 #include <inttypes.h>
 

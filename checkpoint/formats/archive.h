@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors with names, to and from the files of other programs.
+ * Named tensors, to and from the files of other programs.
  */
 #ifndef TF_CHECKPOINT_ARCHIVE_H
 #define TF_CHECKPOINT_ARCHIVE_H
@@ -34,12 +34,11 @@ struct archive {
 
 void archive_release(struct archive *archive);
 
-/* NumPy's .npz, not compressed. ERR_DATA for types that .npy does not have. The file is not
- * flushed.
+/* NumPy's .npz, not compressed. ERR_DATA for types that .npy lacks. The file is not flushed.
  */
 int npz_write(FILE *file, const struct archive_input *input, struct error *err);
 
-/* Hugging Face's safetensors. ERR_DATA for strings, which it does not have. */
+/* Hugging Face's safetensors. ERR_DATA for strings, which the format lacks. */
 int safetensors_write(FILE *file, const struct archive_input *input, struct error *err);
 int safetensors_read(const char *path, struct archive *archive, struct error *err);
 int safetensors_read_memory(const void *data, size_t n, const char *name, struct archive *archive,

@@ -8,15 +8,15 @@
 
 #include "checkpoint/formats/archive.h"
 
-/* "x.index" to "x.data-00000-of-00001" in the arena; NULL when the name does not end in .index. */
+/* Turns "x.index" into "x.data-00000-of-00001", in the arena; NULL: the name lacks .index. */
 const char *bundle_data_path(const char *path, int shard, int n_shards, struct arena *arena);
 
 /* Both files of a checkpoint with one shard, open for writing and not flushed. Names must differ.
  */
 int bundle_write(FILE *index, FILE *data, const struct archive_input *input, struct error *err);
 
-/* Variables that were partitioned, by rows, columns or both, are joined. ERR_DATA: damaged, with
- * every byte checked; types that tensors do not have are refused by name. */
+/* Joins variables that were partitioned by rows, columns or both. Every byte is checked. ERR_DATA:
+ * the bundle is damaged, or has a type that tensors lack; the error names it. */
 int bundle_read(const char *path, struct archive *archive, struct error *err);
 
 #endif

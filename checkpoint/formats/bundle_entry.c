@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Protocol buffers, as far as a bundle has them.
+ * Protocol buffers, as far as a bundle uses them.
  */
 #include "checkpoint/formats/bundle_private.h"
 #include "checkpoint/store/pages_private.h"

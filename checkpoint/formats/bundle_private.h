@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What reading and writing bundles share: checksums, variable-length numbers, the table's numbers.
+ * Shared by reading and writing bundles: checksums, variable-length numbers, the table's constants.
  *
  * The table is LevelDB's: blocks, each followed by a type (0: not compressed, 1: by Snappy) and the
  * masked CRC-32C of both; an index block of the last key of each block and where it lies; a footer
- * of two such handles, padded to 40 bytes, and a magic number. In a block a key is told by how much
- * of the one before it shares; offsets of keys that are told whole follow the entries, and their
- * number.
+ * of two such handles, padded to 40 bytes, and a magic number. In a block, a key is stored as the
+ * length of the prefix it shares with the key before, and the rest. After the entries come the
+ * offsets of the keys that are stored whole, and their number.
  */
 #ifndef TF_CHECKPOINT_BUNDLE_PRIVATE_H
 #define TF_CHECKPOINT_BUNDLE_PRIVATE_H
@@ -22,11 +22,11 @@
 
 #define BUNDLE_MAGIC 0xdb4775248b80fb57
 #define BUNDLE_FOOTER_BYTES 48
-#define BUNDLE_TRAILER_BYTES 5 /* of a block: type and sum */
+#define BUNDLE_TRAILER_BYTES 5 /* after a block: type and checksum */
 
-/* Goes on from `crc`, 0 at first. */
+/* Continues the checksum `crc`, which is 0 at first. */
 uint32_t bundle_crc(uint32_t crc, const void *data, size_t n);
-/* As it is stored: a sum over bytes that hold their own sum is a bad one. */
+/* The stored form: a CRC over bytes that contain their own CRC is a weak checksum. */
 uint32_t bundle_crc_mask(uint32_t crc);
 
 /* Fields of the protocol buffers that the table holds. */
@@ -52,7 +52,7 @@ enum {
     WIRE_FIXED32 = 5,
 };
 
-struct wire_bytes { /* what is left to read; `bad` once it ended too early */
+struct wire_bytes { /* what is left to read; `bad`: it ended too early */
     const uint8_t *p, *end;
     bool bad;
 };
@@ -62,25 +62,25 @@ struct bundle_entry { /* BundleEntryProto */
     struct shape shape;
     uint32_t crc;
     bool has_slices;
-    struct wire_bytes message; /* where it was parsed from */
+    struct wire_bytes message; /* the bytes it was parsed from */
 };
 
 uint64_t wire_varint(struct wire_bytes *in);
 struct wire_bytes wire_take(struct wire_bytes *in, uint64_t n);
 uint32_t wire_fixed32(struct wire_bytes *in);
 
-/* The next field of a message: its number, and its value as a number or as bytes. */
+/* Reads the next field of a message: its number, and its value as a number or as bytes. */
 uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *bytes);
 
-/* False when it is none. */
+/* False if the bytes are not an entry. */
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
 
 /* ---- compressed blocks (bundle_snappy.c) ---- */
 
 #define BLOCK_SNAPPY 1      /* a block's type */
-#define SNAPPY_RATIO_MAX 64 /* no byte of a packed block stands for more */
+#define SNAPPY_RATIO_MAX 64 /* the most bytes that one packed byte can stand for */
 
-/* Reads how long the block is unpacked; false if no block of so few bytes can be. */
+/* Reads the unpacked length; false if a block of this size cannot unpack to so much. */
 bool snappy_length(struct wire_bytes packed, uint64_t *n);
 /* Unpacks into exactly n bytes; false if the block is damaged. */
 bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n);
@@ -93,7 +93,7 @@ bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n);
 
 struct bundle;
 
-struct bundle_slice { /* an entry that is one, under its key */
+struct bundle_slice { /* an entry that is a slice, with its key */
     struct str key;
     struct bundle_entry entry;
     bool used;
@@ -104,22 +104,22 @@ struct bundle_slices {
     bool sorted;
 };
 
-/* Returns whether the key is a slice's: no name begins with a zero. */
+/* Returns whether the key is a slice's: no name begins with a zero byte. */
 bool bundle_key_is_slice(const struct str *key);
 void bundle_slices_add(struct bundle_slices *slices, const struct str *key,
                        const struct bundle_entry *entry);
-/* Reads the tensor of an entry that has slices: each element is in exactly one of them, or it is
- * ERR_DATA. */
+/* Reads the tensor of an entry that has slices: ERR_DATA unless each element is in exactly one
+ * slice. */
 int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
                        const struct bundle_entry *whole, struct tensor *value, struct error *err);
-/* ERR_DATA: one was of no tensor. */
+/* ERR_DATA: a slice belongs to no tensor. */
 int bundle_slices_check(const struct bundle_slices *slices, struct error *err);
 void bundle_slices_release(struct bundle_slices *slices);
 
-/* The tensor of an entry of numbers that has no slices, from whichever file holds it. */
+/* Reads the tensor of a numeric entry without slices, from whichever file holds it. */
 int bundle_read_numbers(struct bundle *bundle, const struct bundle_entry *entry,
                         struct tensor *value, struct error *err);
-/* Returns whether its data is there at all, before memory is taken. */
+/* Checks that the entry's data exists, before memory is allocated for it. */
 int bundle_find_data(struct bundle *bundle, const struct bundle_entry *entry, struct error *err);
 
 #endif

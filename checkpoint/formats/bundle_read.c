@@ -23,13 +23,13 @@ struct bundle {
     struct archive *archive;
     uint8_t *index;
     size_t index_bytes;
-    uint64_t n_shards; /* 0: the header was not there yet */
-    int fd;            /* of the shard that was read last */
+    uint64_t n_shards; /* 0: the header was not read yet */
+    int fd;            /* of the shard read last */
     uint64_t shard;
     struct bundle_slices slices;
-    VEC(struct whole) wholes; /* tensors that have slices, which are read when all are known */
-    struct arena blocks;      /* that were compressed: entries of slices point into them */
-    uint64_t unpacked;        /* bytes of these */
+    VEC(struct whole) wholes; /* tensors with slices; they are read once all slices are known */
+    struct arena blocks;      /* unpacked blocks: slice entries point into them */
+    uint64_t unpacked;        /* bytes in these blocks */
 };
 
 static int damaged(const struct bundle *b, const char *what, struct error *err)
@@ -60,7 +60,7 @@ static int read_numbers(struct bundle *b, const struct bundle_entry *e, struct t
     return 0;
 }
 
-/* Fills in the strings; `in` holds what the writer put there. */
+/* Fills in the strings from `in`, the bytes that the writer wrote. */
 static int take_strings(struct wire_bytes in, const struct bundle_entry *e, struct tensor *t,
                         struct error *err)
 {
@@ -95,7 +95,7 @@ static int read_strings(struct bundle *b, const struct bundle_entry *e, struct t
                         struct error *err)
 {
     int64_t n = shape_count(&e->shape);
-    if (n < 0 || (uint64_t)n > e->size || e->size < 4) /* each has a byte of length at least */
+    if (n < 0 || (uint64_t)n > e->size || e->size < 4) /* each has at least a byte of length */
         return error_set(err, ERR_DATA, "its size is not that of its shape");
     uint8_t *data = mem_try(e->size);
     if (!data)
@@ -124,7 +124,7 @@ int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct erro
             return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s",
                                    path ? path : b->path);
     }
-    /* Before memory is taken for it: is the data there at all? */
+    /* Checks that the data exists, before memory is allocated for it. */
     struct stat status;
     if (fstat(b->fd, &status))
         return error_set_errno(err, ERR_IO, "stat");
@@ -198,7 +198,7 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
     return read_tensor(b, name, &entry, err) ? error_prefix(err, "%s: '%s': ", b->path, name) : 0;
 }
 
-/* A block's contents, if its sum is right. */
+/* Finds a block's contents, if its checksum is right. */
 static int find_block(struct bundle *b, struct wire_bytes *handle, struct wire_bytes *block,
                       struct error *err)
 {
@@ -269,7 +269,7 @@ static int read_table(struct bundle *b, struct error *err)
     if (page_u64(handles.end) != BUNDLE_MAGIC)
         return error_set(err, ERR_DATA, "%s: not a TensorFlow checkpoint's index, or truncated",
                          b->path);
-    if (find_block(b, &handles, &block, err) || /* one for filters, of which there are none */
+    if (find_block(b, &handles, &block, err) || /* the block of filters, which is empty */
         find_block(b, &handles, &block, err))
         return err->code;
     return walk_block(b, block, take_block, err);

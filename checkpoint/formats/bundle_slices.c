@@ -37,8 +37,8 @@ int bundle_slices_check(const struct bundle_slices *slices, struct error *err)
 
 /* ---- keys ---- */
 
-/* The first bits say of how many bytes the number is: 1 is 6 bits and sign, each other has 7 more.
- * A negative number is the complement. */
+/* The first bits give the number of bytes: one byte holds 6 bits and the sign, each further byte 7
+ * more bits. A negative number is the complement. */
 static void put_signed(struct str *key, int64_t value)
 {
     static const uint8_t headers[NUMBER_BYTES + 1][2] = {
@@ -62,7 +62,7 @@ static void put_signed(struct str *key, int64_t value)
 
 struct extent {
     int64_t start, length;
-    bool is_all; /* told as such */
+    bool is_all; /* written as the whole extent */
 };
 
 static int by_key(const void *a, const void *b)
@@ -73,7 +73,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* NULL: there is none, or it was taken. */
+/* NULL: there is no such slice, or it was already used. */
 static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
                                  const struct extent *extents, int rank)
 {
@@ -83,7 +83,7 @@ static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
     if (!slices->sorted)
         qsort(slices->items.items, slices->items.n, sizeof *slices->items.items, by_key);
     slices->sorted = true;
-    /* A name that is fit to print has none of the bytes that the code would write in another way.
+    /* A printable name has none of the bytes that ordered code would escape.
      */
     str_append_char(&wanted.key, 0);
     str_append(&wanted.key, name);
@@ -171,7 +171,7 @@ static int take_piece(struct slice_joiner *j, struct bundle_slices *slices, cons
     return bundle_find_data(j->bundle, e, err);
 }
 
-/* Row by row of the last dimension. */
+/* Copies a piece, one row of the last dimension at a time. */
 static bool copy_piece(struct slice_joiner *j, const struct piece *piece, const struct tensor *part,
                        struct tensor *value)
 {
@@ -184,7 +184,7 @@ static bool copy_piece(struct slice_joiner *j, const struct piece *piece, const 
         int64_t to = 0;
         for (int i = 0; i <= last; i++)
             to = to * whole->dims[i] + piece->extents[i].start + at[i];
-        /* no element may be there twice */
+        /* no element may be in two slices */
         for (int64_t i = to; i < to + row; i++) {
             if (j->filled[i / 8] >> (i % 8) & 1)
                 return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Snappy, as its format_description.txt has it: the length as a varint, then elements, whose first
- * byte has the kind in its two lowest bits. Only unpacking, and only of what is in memory: its
- * library would bring the runtime of C++ into every program that reads checkpoints.
+ * byte has the kind in its two lowest bits. This only unpacks, and only in memory. Snappy's library
+ * would bring the C++ runtime into every program that reads checkpoints.
  */
 #include <string.h>
 
@@ -50,7 +50,7 @@ bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n)
                               : little_endian(&packed, (tag & 3) == COPY ? 2 : 4);
         if (packed.bad || !offset || offset > done || length > n - done)
             return false;
-        for (; length; length--, done++) /* the two may overlap: that is how runs are written */
+        for (; length; length--, done++) /* they may overlap: this encodes runs */
             bytes[done] = bytes[done - offset];
     }
     return !packed.bad && done == n;

@@ -30,7 +30,7 @@ static void put_tag(struct str *s, int field, int wire)
 
 static void put_number(struct str *s, int field, uint64_t value)
 {
-    if (!value) /* the default is not written */
+    if (!value) /* defaults are not written */
         return;
     put_tag(s, field, WIRE_VARINT);
     put_varint(s, value);
@@ -78,7 +78,7 @@ static int write_out(struct table_builder *t, const void *data, size_t n, struct
                : error_set_errno(err, ERR_IO, "writing a TensorFlow checkpoint");
 }
 
-/* Writes the block with its trailer; *handle is where it lies. */
+/* Writes the block with its trailer; `handle` tells where it lies. */
 static int flush_block(struct table_builder *t, struct block_builder *b, struct str *handle,
                        struct error *err)
 {
@@ -140,8 +140,8 @@ static int put_data(FILE *file, const void *data, size_t n, struct written *w, s
                : error_set_errno(err, ERR_IO, "writing a TensorFlow checkpoint");
 }
 
-/* Lengths as varints, the sum of the lengths as numbers, then the bytes. The sum of all is over the
- * numbers, their sum and the bytes. */
+/* Writes the lengths as varints, a checksum of the lengths as fixed-size numbers, then the bytes.
+ * The tensor's checksum covers those numbers, their checksum and the bytes. */
 static int write_strings(FILE *file, const struct tensor *t, struct written *w, struct error *err)
 {
     struct str lengths = STR_INIT;

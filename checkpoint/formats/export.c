@@ -19,7 +19,7 @@ enum export_form export_form_of(const char *path)
 
 struct exporter {
     struct source *source;
-    bool unread; /* the error is of what is read, and names it; else of what is written */
+    bool unread; /* the error is from reading, and names the source; else it is from writing */
 };
 
 static int export_entry(void *context, size_t i, struct tensor *value, struct error *err)
@@ -33,8 +33,8 @@ static int export_entry(void *context, size_t i, struct tensor *value, struct er
 int source_export(struct source *s, enum export_form form, const struct export_files *files,
                   const char *producer, struct error *err)
 {
-    source_join_slices(s, err); /* what cannot be joined leaves as it is */
-    if (form != EXPORT_RECORDS) /* which a job can go on from */
+    source_join_slices(s, err); /* slices that cannot be joined are exported as they are */
+    if (form != EXPORT_RECORDS) /* a job can resume from records */
         source_drop_resources(s);
     size_t n = s->tensors.n;
     error_clear(err);

@@ -25,14 +25,14 @@ struct export_files { /* open for writing; they are not flushed */
     FILE *data; /* of EXPORT_BUNDLE */
 };
 
-/* All tensors; `producer` is for records. */
+/* Writes all tensors; `producer` is used for records. */
 int source_export(struct source *source, enum export_form form, const struct export_files *files,
                   const char *producer, struct error *err);
 
-/* One tensor by its name, as .npy. */
+/* Writes one tensor, by its name, as .npy. */
 int source_export_npy(struct source *source, const char *name, FILE *file, struct error *err);
 
-/* Reads such a file; names "container:name" are taken apart. */
+/* Reads such a file; names of the form "container:name" are split. */
 int archive_read(const char *path, struct archive *archive, struct error *err);
 
 #endif

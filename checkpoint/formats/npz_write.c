@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ZIP as in PKWARE's APPNOTE 6.3; the numbers in brackets are its sections. Members are stored,
- * with ZIP64 sizes, as NumPy writes them. Sums and sizes stand before the data, so that a pipe will
- * do: a member is its header and the tensor's memory.
+ * with ZIP64 sizes, as NumPy writes them. Checksums and sizes come before the data, so that the
+ * output may be a pipe: a member is a header followed by the tensor's memory.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "wire/npy.h"
 
 #define VERSION 45  /* [4.4.3] ZIP64 */
-#define UTF8 0x0800 /* [4.4.4] names */
+#define UTF8 0x0800 /* [4.4.4] names are UTF-8 */
 #define DATE 0x0021 /* 1980-01-01, as NumPy has it: equal tensors make equal files */
 #define MAX32 0xffffffffu
 
@@ -37,8 +37,7 @@ static int write_out(struct zip *zip, const void *data, size_t n, struct error *
     return 0;
 }
 
-/* Writes the part that the local header and the directory have in common, [4.3.7] from the third
- * field on. */
+/* Writes the fields that the local header and the directory share, [4.3.7] from the third on. */
 static void put_member(struct str *s, uint32_t crc, size_t name_bytes, int extra_bytes)
 {
     put(s, VERSION, 2);
@@ -53,7 +52,7 @@ static void put_member(struct str *s, uint32_t crc, size_t name_bytes, int extra
     put(s, (uint64_t)extra_bytes, 2);
 }
 
-/* `npy` is what stands before the value's data. */
+/* `npy` is the header before the value's data. */
 static int add_member(struct zip *zip, const char *name, const struct str *npy,
                       const struct tensor *value, struct error *err)
 {
@@ -112,7 +111,7 @@ int npz_write(FILE *file, const struct archive_input *input, struct error *err)
         tensor_release(&value);
     }
     if (!err->code) {
-        /* NumPy knows an archive that has no members by the short end alone. */
+        /* NumPy recognizes an archive without members only by the short end record. */
         struct str *s = &zip.directory;
         uint64_t start = zip.offset, bytes = s->n;
         if (zip.n) {

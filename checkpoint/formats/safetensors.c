@@ -144,7 +144,7 @@ static int parse_tensor(const char *name, const json_t *value, struct archive_en
     return 0;
 }
 
-/* A file in memory: `loaded` holds it, where it is not somebody else's. */
+/* A file in memory: `loaded` owns it, unless the caller does. */
 struct safetensors_file {
     const uint8_t *data;
     uint64_t n;
@@ -155,7 +155,7 @@ static int take_tensor(struct archive *archive, const char *name, const struct a
                        const struct safetensors_file *file, const uint8_t *data, struct error *err)
 {
     struct named_tensor t = {.name = arena_strdup(&archive->arena, name)};
-    /* Where it lies, if that is held and a place for its type; else a copy. */
+    /* Borrows the file's memory if `loaded` owns it and it is aligned for the type; else copies. */
     if (file->loaded && (uintptr_t)data % dtype_bytes(entry->type) == 0) {
         t.tensor = tensor_borrow(entry->type, &entry->shape, (void *)(uintptr_t)data);
         t.tensor.buffer = file->loaded;
@@ -193,7 +193,7 @@ static bool ranges_tile(struct byte_range *ranges, size_t n, uint64_t bytes)
     return at == bytes;
 }
 
-/* `file` is what stands behind the header. */
+/* `file` is the data after the header. */
 static int parse_all(json_t *top, const struct safetensors_file *file, struct archive *archive,
                      struct error *err)
 {

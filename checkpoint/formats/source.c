@@ -16,7 +16,7 @@ const char *source_which(const char *text, struct arena *arena, const char **pat
     struct stat status;
     *step = CHECKPOINT_NEWEST;
     *path = arena_strdup(arena, text);
-    /* what exists under the whole name is meant by it */
+    /* a file of the whole name takes precedence */
     if (!at || !at[1] || !stat(text, &status))
         return NULL;
     const char *folder = arena_strndup(arena, text, (size_t)(at - text));
@@ -98,7 +98,7 @@ static int read_source(struct source *s, const char *path, struct error *err)
                 vec_push(&s->tensors, tensor);
                 s->step = v.step;
             }
-        } else if (err->code == ERR_DATA && s->tensors.n) /* how far it was read */
+        } else if (err->code == ERR_DATA && s->tensors.n) /* tells how far it was read */
         {
             error_append(err, "; behind variable '%s'", s->tensors.items[s->tensors.n - 1].name);
         }

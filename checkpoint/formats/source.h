@@ -15,10 +15,10 @@ struct source_tensor {
     enum dtype type;
     struct shape shape;
     uint64_t bytes, updates;
-    struct variable_slice slice;        /* if it is one */
-    int entry;                          /* of the checkpoint; -1: a file, or slices */
-    struct tensor value;                /* of a file: it was read whole */
-    const struct source_tensor *slices; /* that were joined, in the order of their rows */
+    struct variable_slice slice; /* set if the tensor is a slice */
+    int entry;                   /* in the checkpoint; -1: it comes from a file, or was joined */
+    struct tensor value;         /* from a file, which is read whole */
+    const struct source_tensor *slices; /* joined slices, in the order of their rows */
     size_t n_slices;
 };
 
@@ -27,28 +27,28 @@ struct source {
     int64_t step;
     struct store *store;           /* NULL: a file */
     struct checkpoint *checkpoint; /* NULL: a file */
-    struct error passed_over;      /* why a newer one was not taken; code 0: there is none */
+    struct error passed_over;      /* why a newer checkpoint was skipped; code 0: none was */
     VEC(struct source_tensor) tensors;
     struct arena arena;
 };
 
-/* Splits "STORE@STEP", "STORE@best" (CHECKPOINT_BEST) and "STORE@TAG" of a store that is there.
- * *step is CHECKPOINT_NEWEST without one, and for a tag. The text is copied into the arena. Returns
- * what stands behind the @, NULL: the text is a store's or a file's whole name. */
+/* Splits "STORE@STEP", "STORE@best" (CHECKPOINT_BEST) and "STORE@TAG" of an existing store. Without
+ * a step, and for a tag, *step is CHECKPOINT_NEWEST. The text is copied into the arena. Returns the
+ * text after the @; NULL: the whole text names a store or a file. */
 const char *source_which(const char *text, struct arena *arena, const char **path, int64_t *step);
 
-/* As source_which; where the store is there, *step is what it says of "best" and of tags.
- * ERR_NOINPUT when no checkpoint is called so. */
+/* As source_which; if the store exists, "best" and tags are resolved to *step. ERR_NOINPUT: no
+ * checkpoint has that name. */
 int source_split(const char *text, struct arena *arena, const char **path, int64_t *step,
                  struct error *err);
 
-/* ERR_NOINPUT when there is no such thing, ERR_DATA when it is damaged. */
+/* ERR_NOINPUT: it does not exist; ERR_DATA: it is damaged. */
 int source_open(const char *name, struct source *source, struct error *err);
 void source_close(struct source *source);
 
-/* As source_open, of a store that may be damaged in any way: what is intact of the checkpoint is
- * read at once, by its digests. `lost` is called for each tensor that is not, with a line that
- * names it. ERR_DATA when not even a manifest is left. */
+/* As source_open, for a store that may be damaged in any way: reads at once whatever is intact of
+ * the checkpoint, by its digests. `lost` gets a line naming each tensor that is lost. ERR_DATA: not
+ * even a manifest is left. */
 int source_salvage(const char *name, struct source *source, size_t *n_lost,
                    void (*lost)(void *context, const char *line), void *context, struct error *err);
 
@@ -57,38 +57,37 @@ int source_read(struct source *source, size_t i, struct tensor *value, struct er
 int source_read_tensor(struct source *source, const struct source_tensor *tensor,
                        struct tensor *value, struct error *err);
 
-/* "W", or "scratch:W" in another container than the default one: whether a tensor is called so. */
+/* Returns whether a tensor has that name: "W", or "scratch:W" if not in the default container. */
 bool source_is_named(const char *container, const char *tensor, const char *name);
 /* -1: none. */
 int source_find(const struct source *source, const char *name);
-/* The name under which it leaves for other formats: as above. In the source's arena. */
+/* The name of the tensor in other formats, of the form above. In the source's arena. */
 const char *source_outer_name(struct source *source, size_t i);
 
-/* ---- as a user knows the model (source_whole.c) ---- */
+/* ---- the model as its user sees it (source_whole.c) ---- */
 
-/* Variables that were cut into slices become one tensor each, under their names, if all of their
- * elements are there. ERR_DATA naming the first of which they are not, or whose slices are not of
- * the same whole: those stay slices, and all others are joined. */
+/* Joins the slices of each partitioned variable into one tensor under the variable's name. ERR_DATA
+ * naming the first variable with missing elements, or with slices of different wholes: such
+ * variables stay slices; all others are joined. */
 int source_join_slices(struct source *source, struct error *err);
 
-/* Takes out what is no variable: parts of clocks and aggregators. */
+/* Removes what is not a variable: the state of clocks and aggregators. */
 void source_drop_resources(struct source *source);
 
-/* Takes out texts, which formats of numbers do not have, as TensorFlow 2 keeps one beside its
- * variables. `left_out` is called for each with a line that names it. */
+/* Removes strings, which numeric formats cannot hold; TensorFlow 2 keeps one beside its variables.
+ * `left_out` gets a line naming each. */
 void source_drop_texts(struct source *source, void (*left_out)(void *context, const char *line),
                        void *context);
 
-/* As source_find; slices are joined if nothing else has the name. -1: ERR_NOINPUT; ERR_DATA when it
- * is there in slices that cannot be joined. */
+/* As source_find; joins slices if nothing else has the name. -1 with ERR_NOINPUT, or with ERR_DATA
+ * if its slices cannot be joined. */
 int source_find_whole(struct source *source, const char *name, struct error *err);
 
-/* Does the work of source_read for tensors that were joined. ERR_DATA, too, when slices overlap and
- * have different bits there. */
+/* Does source_read for joined tensors. Also ERR_DATA if overlapping slices have different bits. */
 int source_read_slices(struct source *source, const struct source_tensor *whole,
                        struct tensor *value, struct error *err);
 
-/* Returns a tensor in the form that restoring takes. */
+/* Returns the tensor in the form that restoring expects. */
 struct saved_part source_part(const struct source_tensor *tensor);
 
 #endif

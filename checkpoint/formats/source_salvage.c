@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A damaged store as a source of what is intact in it.
+ * A damaged store as a source of its intact tensors.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static const struct ckpt_manifest *choose(const struct salvage *salvage, int64_t
     return i ? &all->items[i - 1] : NULL;
 }
 
-/* Another step that has, or once had, the tag; -1: there is none. */
+/* Finds another step that has, or once had, the tag; -1: there is none. */
 static int64_t other_named(const manifest_vec *all, const char *tag, int64_t step)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -102,7 +102,7 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
     int64_t step;
     *s = (struct source){0};
     error_clear(err);
-    /* Where the store says no more which one is called so, what is left of it does. */
+    /* If the store can no longer resolve the name, the salvaged manifests do. */
     const char *which = source_which(name, &s->arena, &path, &step);
     bool is_lost = source_split(name, &s->arena, &path, &step, err) == ERR_DATA;
     if ((err->code && !is_lost) || salvage_open(path, &salvage, err)) {
@@ -114,7 +114,7 @@ int source_salvage(const char *name, struct source *s, size_t *n_lost,
     const struct ckpt_manifest *m =
         is_lost ? ckpt_manifest_named(all, which) : choose(salvage, step, NULL);
     int64_t other = m && is_lost && step != CHECKPOINT_BEST ? other_named(all, which, m->step) : -1;
-    if (other >= 0) { /* manifests that were replaced are still there */
+    if (other >= 0) { /* replaced manifests may still be in the file */
         error_set(err, ERR_USAGE,
                   "%s: steps %" PRId64 " and %" PRId64 " have had this tag; name one", name,
                   m->step, other);

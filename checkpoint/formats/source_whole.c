@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source as a user knows the model: tables whole that were cut into slices of rows, and without
- * what a job keeps beside its variables.
+ * A source as its user knows the model: partitioned variables are whole again, and what a job saves
+ * beside its variables is left out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct box box_of(const struct source_tensor *t, struct shape *whole)
     return variable_slice_box(&t->slice, &t->shape, whole);
 }
 
-/* In the order of their first elements; parts that begin at the same one stay in their order. */
+/* Sorts parts by their first elements; parts that begin at the same element keep their order. */
 static int by_box(const void *a, const void *b)
 {
     const struct source_tensor *const *x = a, *const *y = b;
@@ -34,7 +34,7 @@ static int by_box(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The reader of slices that were joined. */
+/* The reader of joined slices. */
 struct slice_parts {
     struct saved_parts parts;
     struct source *source;
@@ -72,10 +72,10 @@ static struct variable variable_of(const struct source_tensor *whole)
                              .shape = whole->shape};
 }
 
-/* Tensors of one name, in one container: what may make a whole. */
+/* Tensors of one name in one container, which may form a whole. */
 struct group {
     size_t first, n; /* of its tensors */
-    bool is_cut;     /* one of them says that it is a slice */
+    bool is_cut;     /* one of them is marked as a slice */
     bool is_joined;  /* into `whole` */
     struct source_tensor whole;
 };
@@ -114,7 +114,7 @@ static struct groups groups_of(const struct source *s)
     return g;
 }
 
-/* Errors as of saved_parts_have: all stays as it is. */
+/* Errors are those of saved_parts_have; nothing is changed then. */
 static int join(struct source *s, const struct groups *g, struct group *group, struct error *err)
 {
     size_t n = 0;
@@ -146,7 +146,7 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
     return 0;
 }
 
-/* `name` NULL: all that can be. The first error. */
+/* Joins the tensor `name`; NULL: all that can be joined. Returns the first error. */
 static int join_all(struct source *s, const char *name, struct error *err)
 {
     struct groups g = groups_of(s);
@@ -155,14 +155,14 @@ static int join_all(struct source *s, const char *name, struct error *err)
         struct error failed = ERROR_INIT;
         struct group *group = &g.items.items[i];
         const struct source_tensor *t = &s->tensors.items[group->first];
-        /* Files may have a variable twice. */
+        /* A file may contain a variable twice. */
         bool joins = (t->type != STRING || t->slice.of) && !resource_is_part(t->name) &&
                      (group->is_cut || (!s->checkpoint && group->n > 1));
         if (joins && (!name || source_is_named(t->container, whole_name(t), name)) &&
             join(s, &g, group, &failed) && !err->code)
             *err = failed;
     }
-    /* Wholes in the places of their first parts. */
+    /* Puts each whole in the place of its first part. */
     size_t end = 0;
     for (size_t i = 0; i < s->tensors.n; i++) {
         const struct group *group = &g.items.items[g.of[i]];

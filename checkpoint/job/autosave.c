@@ -22,7 +22,7 @@ static const struct measurement *metric_of(const struct autosave *a)
     return NULL;
 }
 
-/* ---- in the background ---- */
+/* ---- background saves ---- */
 
 static void report_failure(const struct autosave *a, const char *what, const struct error *why)
 {
@@ -48,7 +48,7 @@ static void *save_jobs(void *context)
     return NULL;
 }
 
-/* One that has failed waits, if it is the best, until the next is due. */
+/* A failed save of the best checkpoint waits until the next save is due. */
 static void end_job(struct autosave *a, struct autosave_job *job)
 {
     a->options.writer.goes_on |= job->writer.goes_on;
@@ -61,15 +61,15 @@ static void end_job(struct autosave *a, struct autosave_job *job)
         tell_failure(a, &job->err);
     if (!job->err.code || !job->is_best || a->waiting) {
         autosave_job_free(job);
-        if (!a->candidate) /* what variables had first has gone */
+        if (!a->candidate) /* the variables' first values were released */
             spare_begin(&a->spare, a->options.variables);
         return;
     }
-    atomic_store(&job->life, SAVE_LOCKING); /* once more: its values are there */
+    atomic_store(&job->life, SAVE_LOCKING); /* to be tried again: its values were copied */
     a->waiting = job;
 }
 
-/* Waits for the save that is under way, at its turn only if it is done. */
+/* Joins the save under way if its state allows it; SAVE_TURN joins only a save that is done. */
 static enum save_reaction join(struct autosave *a, enum save_event event)
 {
     struct autosave_job *job = a->job;
@@ -104,13 +104,13 @@ static void start(struct autosave *a, struct autosave_job *job)
     a->job = job;
     if (!thread_start(&a->thread, save_jobs, job))
         return;
-    a->job = NULL; /* there will be a thread another time */
+    a->job = NULL; /* a thread may be had later */
     error_set(&job->err, ERR_OS, "cannot start a thread");
     end_job(a, job);
 }
 
-/* A save that waits is started as soon as nothing is under way; one that has failed, when the next
- * is due. */
+/* Starts the waiting save once no other is under way; one that failed is started when the next is
+ * due. */
 static void reap(struct autosave *a, bool again)
 {
     bool waits = join(a, SAVE_TURN) == SAVE_WAIT;
@@ -128,8 +128,8 @@ static bool is_due(const struct autosave *a, int64_t step)
     return interval_is_over(&a->options.every, step, a->last_begun, a->last_time);
 }
 
-/* Several steps may have been due since the last save that was begun: this one, or one soon after
- * it, is saved. */
+/* Several saves may have become due since the last one began; one of them, this one or the best
+ * soon after it, is made. The others are counted. */
 static void count_left_out(struct autosave *a, int64_t step)
 {
     int64_t every = a->options.every.steps;
@@ -146,7 +146,7 @@ bool autosave_is_due(struct autosave *a, int64_t step)
            (due && autosave_job_react(a->job, SAVE_DUE) == SAVE_GO_ON);
 }
 
-/* Adds the scalars that the step has measured of the variables before it, or after it. */
+/* Adds the scalars that the step computed from the variables before (or after) its update. */
 static void add_scalars(const struct autosave *a, struct autosave_job *job, bool before)
 {
     for (size_t i = 0; i < a->scalars.n; i++)
@@ -154,7 +154,7 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
             autosave_job_add_scalar(job, a->scalars.items[i].name, a->scalars.items[i].value);
 }
 
-/* A cut is taken when all before it are collected: a variable has one mark at a time. */
+/* A snapshot is taken once all earlier ones are collected: a variable has one mark at a time. */
 static struct autosave_job *take_cut(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
@@ -176,8 +176,8 @@ static int check_variables(const struct autosave *a, struct error *err)
     return options->graph ? variables_check_all(options->variables, options->graph, err) : 0;
 }
 
-/* The best is never left out: it waits for what is under way, in place of one that was the best
- * until now. */
+/* The best checkpoint is never left out: it waits for the save under way, and replaces a former
+ * best that waits. */
 static void queue_best(struct autosave *a, struct autosave_job *job)
 {
     struct error err = ERROR_INIT;
@@ -192,7 +192,7 @@ static void queue_best(struct autosave *a, struct autosave_job *job)
     reap(a, true);
 }
 
-/* The step tells what the variables before it were worth. */
+/* Records what this step computed from the variables before its update. */
 static void measure(struct autosave *a, int64_t step)
 {
     struct autosave_job *job = a->candidate;
@@ -220,8 +220,8 @@ static void measure(struct autosave *a, int64_t step)
     }
 }
 
-/* Before the first cut: after steps 2, 4, 8 and so on, as a variable may be written in some steps
- * alone. */
+/* Before the first snapshot, looks after steps 2, 4, 8 and so on: some variables are written only
+ * in some steps. */
 static void look_for_spares(struct autosave *a, int64_t step)
 {
     int64_t run = step - a->options.step;
@@ -288,13 +288,13 @@ void autosave_begin(struct autosave *a)
         a->candidate = take_cut(a, a->options.step);
 }
 
-/* Saves that are under way or wait are written: nobody else will. */
+/* Writes the saves that are under way or waiting: this is the last chance. */
 static void drain(struct autosave *a)
 {
     join(a, SAVE_AWAIT);
     reap(a, true);
     join(a, SAVE_AWAIT);
-    autosave_job_free(a->waiting); /* it has failed twice */
+    autosave_job_free(a->waiting); /* its save has failed twice */
     a->waiting = NULL;
     autosave_job_free(a->candidate);
     a->candidate = NULL;

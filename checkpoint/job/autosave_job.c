@@ -9,11 +9,11 @@
 #include "checkpoint/store/best.h"
 #include "exec/state/saver.h"
 
-#define NICENESS 10 /* of the thread in the background */
+#define NICENESS 10 /* of the background thread */
 
 /* ---- what is saved ---- */
 
-/* No step runs: no variable has to be locked. */
+/* No step is running, so no variable has to be locked. */
 struct autosave_job *autosave_job_new(const struct autosave_options *options, int64_t step)
 {
     struct autosave_job *job = mem_alloc(sizeof *job);
@@ -52,7 +52,7 @@ void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob 
     vec_push(&job->blobs, copy);
 }
 
-/* Only its thread changes the state of one under way, until that is over. */
+/* Only its own thread changes the state of a save under way. */
 enum save_reaction autosave_job_react(struct autosave_job *job, enum save_event event)
 {
     enum save_life before = job ? atomic_load(&job->life) : SAVE_IDLE, life = before;
@@ -79,7 +79,7 @@ void autosave_late_clear(struct autosave_late *late)
 
 /* ---- writing ---- */
 
-/* The checkpoint may not have come to be, or may have been forgotten. */
+/* The checkpoint may never have been written, or may have been forgotten. */
 static int write_late(void *context, struct store *store, struct save_request *request,
                       struct error *err)
 {
@@ -115,8 +115,8 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
     if (autosave_job_collect(job, err))
         return err->code;
     if (job->in_background)
-        /* Steps come first: this thread, and those that it starts, step back. Not before the
-         * variables are copied, which steps may have to wait for. */
+        /* Steps come first: this thread, and those it starts, get a lower priority. Only once the
+         * variables are copied, as steps may have to wait for the copies. */
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     const struct autosave_options *options = job->options;
     const struct store_options opening = commit_options(options->owner);

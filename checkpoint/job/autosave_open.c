@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beginning: what the store has already, and what a checkpoint gets besides the variables.
+ * Opening: what the store already holds, and what a checkpoint gets besides the variables.
  */
 #include <math.h>
 #include <string.h>
@@ -78,12 +78,12 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->unmeasured = -1;
     a->late.step = -1;
     a->last_time = time_now();
-    /* The checkpoints that the run has already count when something must be better than ever. */
+    /* The run's earlier checkpoints count when a metric must be a new best. */
     manifest_vec all;
     struct store *store;
     struct error damaged = ERROR_INIT;
     if (!store_open(a->options.path, NULL, &store, err)) {
-        *err = *store_rolled_back(store); /* now, and not when there is something to save */
+        *err = *store_rolled_back(store); /* reported now, not at the first save */
         if (!err->code && !store_check_writer(store, &a->options.writer, err) &&
             !store_manifests(store, &all, &damaged, err)) {
             for (size_t i = 0; i < all.n; i++) {

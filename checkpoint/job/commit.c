@@ -7,7 +7,7 @@ int commit_checkpoint(struct store *store, struct commit *c, struct error *err)
 {
     struct save_request *request = &c->request;
     error_clear(err);
-    /* another job may have begun in the same moment, and have saved first */
+    /* another job may have started at the same moment and saved first */
     c->is_succeeded = c->writer && store_check_writer(store, c->writer, err) == ERR_DENIED;
     if (err->code ||
         (request->n_shards && store_may_save(store, request->step, &request->run, err)) ||

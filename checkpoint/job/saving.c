@@ -39,7 +39,7 @@ static const char *saving_name(struct saving *s)
     return arena_strndup(&s->arena, s->options->path, n);
 }
 
-/* Returns whether --restore is a store: its path and step. */
+/* Returns whether --restore names a store, with its path and step. */
 static bool restoring_from_store(struct saving *s, const char **path, int64_t *step,
                                  struct error *err)
 {
@@ -48,7 +48,7 @@ static bool restoring_from_store(struct saving *s, const char **path, int64_t *s
     return *step != CHECKPOINT_NEWEST || is_folder(*path);
 }
 
-/* The checkpoint of a step, where there is a store; NULL with the error, or without. */
+/* Opens the checkpoint of a step. NULL: an error if `err` is set, else there is no store. */
 static struct checkpoint *open_checkpoint(struct saving *s, int64_t step, struct store **store,
                                           struct error *err)
 {
@@ -103,7 +103,7 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
 
 /* ---- runs ---- */
 
-/* Saves from here on as that run, under its name if no other is given. */
+/* Continues the run: saves are now of that run, under its name unless another is given. */
 static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error *err)
 {
     s->writer.goes_on = true;
@@ -113,7 +113,7 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     return run_set_name(&s->writer.run, s->options->run_name, err);
 }
 
-/* Finds the newest checkpoint, from which --resume would go on; *step is -1 if there is none. */
+/* Finds the newest checkpoint, from which --resume would resume; *step is -1 if there is none. */
 static int find_newest(struct saving *s, int64_t *step, struct ckpt_run *run, struct error *err)
 {
     struct store *store;
@@ -138,7 +138,7 @@ int saving_await_turn(struct saving *s, struct error *err)
         store_generation(store, &s->writer.generation, err);
         store_close(store);
     } else if (err->code == ERR_NOINPUT) {
-        error_clear(err); /* it is of another host, or nobody has made it yet */
+        error_clear(err); /* it is on another host, or does not exist yet */
     }
     return err->code;
 }
@@ -193,7 +193,7 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
     return 0;
 }
 
-/* The store is taken over first: what another process has saved by then is found. */
+/* Takes the store over first, so that all that another process saved before is found. */
 static int resume_store(struct saving *s, struct restore_result *restored, struct error *err)
 {
     const struct store_options options = commit_options(s->owner);
@@ -241,8 +241,8 @@ int saving_newest(struct saving *s, int64_t *step, struct error *err)
 
 /* ---- saving ---- */
 
-/* A variable that has no value before the first step, and gets none by steps, would be missing at
- * the end. */
+/* A variable without a value before the first step that steps do not set would be missing at the
+ * end. */
 static int check_values(const struct saving *s, struct error *err)
 {
     const struct driver *driver = s->driver;
@@ -264,7 +264,7 @@ int saving_open(struct saving *s, struct error *err)
     struct ckpt_run run;
     if (!s->to_store || s->autosave)
         return 0;
-    /* The newest checkpoint of this job is by the process that saved before this one. */
+    /* The job's newest checkpoint was saved by the process that this one takes over from. */
     if (s->takes_over && !find_newest(s, &newest, &run, err) && newest >= 0)
         go_on_with(s, &run, err);
     if (err->code || check_values(s, err))

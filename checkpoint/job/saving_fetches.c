@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a checkpoint has besides the variables: what was measured of them, and the place in the
- * data.
+ * What a checkpoint holds besides the variables: scalars measured from them, and the iterator
+ * state.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int say_no_scalar(const char *name, enum dtype type, const struct shape *
     return err->code;
 }
 
-/* Dimensions that the graph does not know may be 1. */
+/* Unknown dimensions may turn out to be 1. */
 static bool may_be_scalar(const struct node_output *output)
 {
     bool may = DTYPE_BIT(output->type) & DTYPES_REAL;
@@ -62,7 +62,7 @@ static void take_scalar(void *context, const char *name, const struct tensor *va
         say_no_scalar(name, value->type, &value->shape, &s->no_scalar);
 }
 
-/* Checkpoints say by what metric the best is the best. */
+/* Each checkpoint names the metric by which the best is chosen. */
 static void say_metric(struct saving *s, const struct autosave_options *options)
 {
     struct str text = STR_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mark and sweep. The marks are made under the writer's lock, so that nothing is saved between
- * marking and sweeping; chunks go in batches, each a transaction, so that the lists of their pages
- * stay small and a kill loses little.
+ * marking and sweeping. Chunks are removed in batches, one transaction each, so that the lists of
+ * freed pages stay small and a kill loses little.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "checkpoint/store/store_private.h"
 
 #define BATCH_CHUNKS 1024
-/* The list of the pages of one removed chunk, and its way through the tree. */
+/* Space to remove one chunk: the list of its pages, and the tree pages on its path. */
 #define REMOVAL_BYTES ((CHUNK_BYTES / 4096 + 1) * 8 + 4096)
 #define SLACK_BYTES (64 << 10)
 
@@ -72,7 +72,7 @@ static int mark_value(void *context, const MDB_val *key, const MDB_val *value, s
 
 /* ---- sweeping ---- */
 
-/* Removes a batch. *more: it is full, and the next begins at p->from. */
+/* Removes a batch. *more: the batch was full; the next begins at p->from. */
 static int sweep_batch(struct pruner *p, MDB_cursor *cursor, bool *more)
 {
     uint8_t bytes[CHUNK_KEY_BYTES];
@@ -121,7 +121,7 @@ static int sweep(struct pruner *p, struct error *err)
 {
     bool more = true;
     while (more) {
-        /* On a full disk smaller batches may do with the pages that are free: they free more. */
+        /* On a full disk a smaller batch may fit in the free pages; it frees more for the next. */
         if (!p->dry_run) {
             while (store_reserve(p->store, p->batch * REMOVAL_BYTES + SLACK_BYTES, false, err) &&
                    p->batch > 1) {
@@ -166,12 +166,12 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
 
 /* ---- shards ---- */
 
-struct store_list { /* what the store itself has */
+struct store_list { /* the manifests of the store itself */
     manifest_vec all;
     damage_vec damages;
 };
 
-/* One that is damaged may list any of its step. */
+/* A damaged manifest may list any shard manifest of its step. */
 static bool may_be_listed(const struct store_list *l, const char *shard, int64_t step,
                           const struct digest *digest)
 {
@@ -201,8 +201,8 @@ static int forget_replaced(struct store *shard, const char *name, const struct s
     return err->code;
 }
 
-/* Forgets checkpoints that no coordinating manifest lists, and that are older than one that is
- * listed. */
+/* Forgets shard manifests that no coordinating manifest lists and that are older than a listed
+ * one. */
 static int forget_unlisted(struct store *shard, const char *name, const struct store_list *l,
                            struct error *err)
 {
@@ -232,7 +232,7 @@ static int prune_shards(struct pruner *p, struct error *err)
     str_printf(&folder, "%s/shards", p->store->folder);
     DIR *shards = opendir(folder.data);
     str_release(&folder);
-    if (!shards) /* a store without */
+    if (!shards) /* a store without shards */
         return 0;
     if (!store_read_all(p->store, &l.all, &l.damages, err)) {
         while (!err->code && (entry = readdir(shards))) {

@@ -43,7 +43,7 @@ int retain_print_metric(const char *text, struct str *out, struct error *err)
     return name ? 0 : err->code;
 }
 
-/* ---- periods: two times are in the same one if these texts are equal ---- */
+/* ---- periods: two times are in one period if these texts are equal ---- */
 
 static void keep_periods(struct retain_item *items, size_t n, int64_t count, const char *format,
                          const char *rule)
@@ -63,7 +63,7 @@ static void keep_periods(struct retain_item *items, size_t n, int64_t count, con
     }
 }
 
-/* Returns how many are better, or as good and newer. */
+/* Returns how many items are better than item `at`, or as good and newer. */
 static int64_t scalar_rank(const struct retain_policy *p, const struct retain_item *items, size_t n,
                            size_t at)
 {

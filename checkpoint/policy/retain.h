@@ -17,9 +17,9 @@
 
 struct retain_policy {
     int64_t last, hourly, daily, weekly, monthly;
-    int64_t best; /* of a metric; a checkpoint without it, or with NaN, is none of the best */
+    int64_t best; /* this many by a metric; not those where it is missing or NaN */
     bool best_is_low;
-    int64_t every; /* steps that are multiples of it */
+    int64_t every; /* keep steps that are multiples of it */
 };
 
 struct retain_item {
@@ -30,21 +30,21 @@ struct retain_item {
     const char *kept_by; /* set by retain: "last", "daily", ...; NULL: to be forgotten */
 };
 
-/* Returns whether there is a rule at all: without one everything would be forgotten. */
+/* Returns whether there is any rule: without one, everything would be forgotten. */
 bool retain_has_rules(const struct retain_policy *policy);
 
-/* The items are in the order of saving. The last one is kept in any case. */
+/* The items are in the order of saving. The last one is always kept. */
 void retain(const struct retain_policy *policy, struct retain_item *items, size_t n);
 
-/* The metric of "loss", "bits:min" or "lasted:max", in the arena. *is_low: whether less is better,
- * which the text has to say unless the name does. NULL: neither does. */
+/* Parses "loss", "bits:min" or "lasted:max"; returns the metric's name, in the arena. *is_low:
+ * whether less is better. NULL: neither the name nor a suffix says so. */
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low, struct error *err);
-/* Returns whether the value of a metric is better than another; NaN is none. */
+/* Returns whether a metric's value is better than another; NaN counts as no value. */
 static inline bool retain_is_better(bool is_low, double value, double than)
 {
     return !isnan(value) && (isnan(than) || (is_low ? value < than : value > than));
 }
-/* "loss:min": as manifests have it (store/best.h). */
+/* Prints "loss:min", the form in manifests (store/best.h). */
 int retain_print_metric(const char *text, struct str *out, struct error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #define TAG_BLOB "tag:"
 #define TAG_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* ---- which it is ---- */
+/* ---- which is the best ---- */
 
 struct best_rule { /* of a run */
     const struct ckpt_run *run;
@@ -58,7 +58,7 @@ const struct ckpt_manifest *best_of(const manifest_vec *manifests)
     return best;
 }
 
-/* ---- what it is worth ---- */
+/* ---- scalars ---- */
 
 static int rewrite_best(struct store *store, struct ckpt_manifest *m, struct error *err)
 {
@@ -129,7 +129,7 @@ const char *ckpt_manifest_next_tag(const struct ckpt_manifest *m, size_t *i)
     return NULL;
 }
 
-/* Behind its place; 0: it has not this tag. */
+/* Returns one more than the tag's position; 0: the checkpoint lacks the tag. */
 static size_t find_tag(const struct ckpt_manifest *m, const char *tag)
 {
     const char *name;
@@ -202,7 +202,7 @@ int store_tag(struct store *store, int64_t step, const char *tag, struct error *
     struct error damaged = ERROR_INIT;
     if (store_manifests(store, &all, &damaged, err))
         return err->code;
-    for (size_t i = 0; i < 2 * all.n && !err->code; i++) { /* a kill leaves it twice, never lost */
+    for (size_t i = 0; i < 2 * all.n && !err->code; i++) { /* a kill may leave it twice, not lost */
         struct ckpt_manifest *m = &all.items[i % all.n];
         size_t at = find_tag(m, tag);
         bool gives = i < all.n;

@@ -9,12 +9,12 @@
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
-/* Holds a read transaction for as long as the checkpoint is open; looking up is quick and done by
- * one thread at a time, reading by all. */
+/* Holds a read transaction while the checkpoint is open. Lookups are quick, and made by one thread
+ * at a time; data is read by several. */
 struct checkpoint_part {
     struct store *store;
     bool owns_store;
-    struct ckpt_manifest manifest; /* of a shard */
+    struct ckpt_manifest manifest; /* the shard's manifest */
     MDB_txn *txn;
     pthread_mutex_t lock;
 };
@@ -62,7 +62,7 @@ void checkpoint_close(struct checkpoint *c)
 
 /* ---- opening ---- */
 
-/* One that cannot be read now may be all there. */
+/* A shard that cannot be read now may still be complete. */
 static int blame_shard(const struct checkpoint *c, struct error *err)
 {
     return error_prefix(err, "%s: %s", c->name, checkpoint_is_damaged(err) ? "not complete: " : "");
@@ -77,14 +77,14 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     store_open(folder.data, NULL, &store, err);
     str_release(&folder);
     if (err->code == ERR_NOINPUT)
-        err->code = ERR_DATA; /* it is listed */
+        err->code = ERR_DATA; /* it is missing though listed */
     if (err->code)
         return blame_shard(c, err);
     struct checkpoint_part *part = add_part(c, store, true);
     if (store_begin(store, false, &part->txn, err))
         return blame_shard(c, err);
-    /* Opens the one of that digest: the shard may have saved the step once more, which nobody lists
-     * yet, or no longer have it after a prune. */
+    /* Opens the manifest of that digest. The shard may have saved the step again, which is not
+     * listed yet, or may have lost it in a prune. */
     struct error missing = ERROR_INIT;
     int code =
         store_manifest_in(part->store, part->txn, c->manifest.step, &part->manifest, &missing);
@@ -101,8 +101,8 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     return 0;
 }
 
-/* Returns whether it is no longer what was opened: it was forgotten meanwhile, or saved once more.
- * Then its shards may have been pruned of it, and nothing is damaged. */
+/* Returns whether the checkpoint was forgotten or saved again since it was opened. Then its shards
+ * may have been pruned, and nothing is damaged. */
 static bool has_gone(struct store *store, const struct ckpt_manifest *opened)
 {
     struct ckpt_manifest now;
@@ -123,7 +123,7 @@ static int open_once(struct store *store, int64_t step, struct checkpoint **resu
     c->name = arena_printf(&c->arena, "%s@%" PRId64, store->name, step);
     *gone = false;
     struct checkpoint_part *own = add_part(c, store, false);
-    /* within the transaction: it may have been forgotten meanwhile */
+    /* within the transaction: another process may have forgotten it */
     if (!store_begin(store, false, &own->txn, err) &&
         !store_manifest_in(store, own->txn, c->manifest.step, &c->manifest, err)) {
         add_entries(c, own, &c->manifest, "");
@@ -156,14 +156,14 @@ bool checkpoint_is_damaged(const struct error *err)
     return err->code == ERR_DATA;
 }
 
-/* A look for the newest checkpoint that can be opened, as `open` does it. */
+/* A search for the newest checkpoint that `open` can open. */
 struct checkpoint_search {
     struct store *store;
     int (*open)(struct store *store, int64_t step, struct checkpoint **checkpoint,
                 struct error *err);
     struct checkpoint_listener *skipped;
     struct checkpoint *found; /* NULL: none */
-    bool has_damage;          /* that was passed over */
+    bool has_damage;          /* a damaged one was skipped */
     bool has_gone;            /* some were forgotten since the list was made */
 };
 
@@ -174,8 +174,8 @@ static void pass_over(struct checkpoint_search *search, const struct error *why)
         search->skipped->tell(search->skipped, why->text);
 }
 
-/* A checkpoint that is damaged, or not there any more, is passed over. Any other error says nothing
- * of the checkpoint, and an older one in its place would be a guess. */
+/* Skips checkpoints that are damaged or no longer exist. Any other error says nothing about the
+ * checkpoint, so that taking an older one would be a guess. */
 static int search_list(struct checkpoint_search *search, const manifest_vec *all, struct error *err)
 {
     for (size_t i = all->n; i-- > 0;) {
@@ -256,7 +256,7 @@ int checkpoint_find(const struct checkpoint *c, const char *container, const cha
     return -1;
 }
 
-/* Puts in front of an error what it is about. */
+/* Prefixes an error with what it is about. */
 static int blame(const struct checkpoint *c, int i, uint64_t k, struct error *err)
 {
     const struct checkpoint_entry *entry = &c->entries.items[i];

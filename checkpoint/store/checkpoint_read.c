@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The data of a checkpoint, as many chunks at once as digests are taken of.
+ * Reads a checkpoint's data, as many chunks at once as digests are computed together.
  */
 #include "base/memory.h"
 #include "checkpoint/store/checkpoint.h"
@@ -11,7 +11,7 @@ struct chunk_place {
     uint64_t chunk;
 };
 
-/* Reads at most DIGEST_GROUP chunks to places CHUNK_BYTES apart, and checks them. */
+/* Reads at most DIGEST_GROUP chunks into `data`, CHUNK_BYTES apart, and checks them. */
 static int read_places(struct checkpoint *c, const struct chunk_place *places, size_t m, char *data,
                        struct error *err)
 {

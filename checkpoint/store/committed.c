@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A slot: the magic, number, sequence and step, the digest of the manifest, the meta page, and the
- * SHA-256 of all that.
+ * A slot holds a magic number, the commit's number, sequence and step, the manifest's digest, the
+ * meta page, and the SHA-256 of all these.
  */
 #include "checkpoint/store/committed.h"
 
@@ -16,7 +16,7 @@
 #include "checkpoint/store/store_private.h"
 
 #define MAGIC "TFCOMMIT"
-#define SLOT_BYTES 4096 /* what a disk writes at once, or more */
+#define SLOT_BYTES 4096 /* at least what a disk writes at once */
 enum {
     AT_TXN = 8,
     AT_SEQUENCE = 16,

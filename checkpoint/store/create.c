@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making a store. It is filled under a temporary name and gets its own by a rename, so that it is
- * there whole or not at all. A folder that is there already, perhaps a file system of its own whose
- * name cannot be changed, gets the files instead, data.mdb last: that is what makes it a store.
+ * Creating a store. It is filled under a temporary name and then renamed, so that it exists
+ * completely or not at all. If the folder already exists, perhaps as a mount point that cannot be
+ * renamed, the files are moved into it instead, data.mdb last: that file makes it a store.
  *
- * Whoever makes one holds a kernel lock on the temporary folder. One without a lock was left by a
- * process that was killed, and goes.
+ * The creator holds a kernel lock on the temporary folder. A temporary folder without a lock was
+ * left by a process that was killed, and is removed.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -23,16 +23,16 @@
 #include "checkpoint/store/committed.h"
 #include "checkpoint/store/store_private.h"
 
-#define INSIDE "new" /* what temporary folders are called in a folder that is there already */
+#define INSIDE "new" /* name of temporary folders in an existing folder */
 
-/* Those that a store gets, in this order, and what LMDB makes beside them. */
+/* The files of a store, in order of moving, and with the file that LMDB adds. */
 static const char *const files[] = {COMMITTED_FILE, STORE_DATA_FILE};
 static const char *const all_files[] = {COMMITTED_FILE, STORE_DATA_FILE, STORE_READERS_FILE};
 
 struct creation {
     const char *folder; /* of the store */
-    char *place;        /* where the temporary folder lies: beside it, or it itself */
-    char *prefix;       /* how temporary folders are called: PREFIX.PID-N.tmp */
+    char *place;        /* the parent of the temporary folder: the store's, or the store */
+    char *prefix;       /* temporary folders are named PREFIX.PID-N.tmp */
     bool is_inside;
     struct str temporary;
     int lock; /* on the temporary folder */
@@ -90,8 +90,8 @@ static bool is_temporary(const struct creation *c, const char *name)
 static bool lock_folder(struct creation *c, struct error *err)
 {
     c->lock = open(c->temporary.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Another process that looks around may take a new folder away before it is locked: then
-     * another is made. */
+    /* Another process that cleans up may remove a new folder before it is locked; then another is
+     * created. */
     struct stat held, named;
     if (c->lock >= 0 && !patience_lock(c->lock, c->temporary.data, err) && !fstat(c->lock, &held) &&
         !stat(c->temporary.data, &named) && held.st_dev == named.st_dev &&
@@ -129,7 +129,7 @@ static int fill_new(struct store *store, struct error *err)
 
 /* ---- its name ---- */
 
-/* One creator at a time: the second one finds a store. */
+/* Only one creator at a time: a second one finds a store. */
 static int move_files(const struct creation *c, struct error *err)
 {
     int place = open(c->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -157,7 +157,7 @@ static int move_files(const struct creation *c, struct error *err)
 
 static int create(struct creation *c, struct error *err)
 {
-    static atomic_int made; /* two threads do not meet in one temporary folder */
+    static atomic_int made; /* gives each thread a temporary folder of its own */
     struct str other = STR_INIT;
     struct stat status;
     char *slash = strrchr(c->folder, '/');
@@ -168,13 +168,13 @@ static int create(struct creation *c, struct error *err)
                : slash      ? mem_strndup(c->folder, (size_t)(slash - c->folder))
                             : mem_strdup(".");
     c->prefix = mem_strdup(c->is_inside ? INSIDE : slash ? slash + 1 : c->folder);
-    /* what was left there goes; `other` gets the name of something else */
+    /* removes what was left there; `other` gets the name of anything else */
     struct dirent *entry;
     DIR *place = opendir(c->place);
     while (place && (entry = readdir(place))) {
         struct str path = STR_INIT;
         str_printf(&path, "%s/%s", c->place, entry->d_name);
-        if (is_temporary(c, entry->d_name)) { /* and who made it lives no more */
+        if (is_temporary(c, entry->d_name)) { /* if locked, its creator lives */
             int fd = open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
                 remove_new(path.data);
@@ -244,8 +244,8 @@ static int check_writable(const char *path, struct error *err)
     return error_set_errno(err, is_missing ? ERR_NOINPUT : store_errno_code(errno), "%s", path);
 }
 
-/* Folders as /proc allow to write and take nothing. The folder has the name of a temporary folder
- * of a store, which others that make a store pass over, and take away if it was left. */
+/* Folders like /proc claim to be writable, but no file can be created. The probe has the name of a
+ * store's temporary folder, which other creators ignore, and remove if it was left. */
 static int check_takes(const char *path, struct error *err)
 {
     struct str probe = STR_INIT;

@@ -14,7 +14,7 @@
 #include "checkpoint/store/digest_lanes.h"
 
 #define THREADS_MAX 4
-#define LANES_MIN 8              /* fewer are done sooner one by one */
+#define LANES_MIN 8              /* fewer are faster one by one */
 #define AHEAD (8 * DIGEST_GROUP) /* two groups for each of the threads */
 
 struct digest digest_of(const void *data, size_t n)
@@ -76,7 +76,7 @@ void digest_many(struct digest_item *items, size_t m)
 struct digest_pool {
     struct digest_item *items;
     size_t n;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t progress;
     size_t next;    /* the first item that no thread has taken */
     size_t horizon; /* the first one that is too far ahead */
@@ -137,7 +137,7 @@ void digest_pool_wait(struct digest_pool *pool, size_t i)
     while (pool->n_threads && !pool->done[i])
         pthread_cond_wait(&pool->progress, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
-    if (!pool->n_threads && !pool->done[i]) { /* there were none to be had */
+    if (!pool->n_threads && !pool->done[i]) { /* no thread could be started */
         digest_many(pool->items + i, 1);
         pool->done[i] = true;
     }

@@ -74,7 +74,7 @@ static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff5
         SCHEDULE((t) + 3);                                                                         \
     } while (0)
 
-/* Rows of sixteen words become columns: by pairs of words, of double words, of quarters twice. */
+/* Turns rows of sixteen words into columns: swaps words, double words, then quarters twice. */
 WIDE static inline void transpose(__m512i r[16])
 {
     __m512i t[16];
@@ -120,14 +120,14 @@ WIDE static void compress(__m512i state[8], __m512i w[16])
         state[i] = ADD(state[i], after[i]);
 }
 
-/* Words are the other way round there. */
+/* SHA-256 words are big-endian. */
 WIDE static inline __m512i swap_bytes(__m512i words)
 {
     const __m512i order = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
     return _mm512_shuffle_epi8(words, order);
 }
 
-/* A block of each, at the same place. */
+/* Adds one block of each value, all at the same offset. */
 WIDE static void add_block(__m512i state[8], const uint8_t *const at[DIGEST_LANES], size_t offset)
 {
     __m512i w[16];
@@ -141,7 +141,7 @@ WIDE static void add_block(__m512i state[8], const uint8_t *const at[DIGEST_LANE
     compress(state, w);
 }
 
-/* Adds the rest, a bit, zeros, and the length in bits. */
+/* Adds the remaining bytes, a one bit, zeros, and the length in bits. */
 WIDE static void add_end(__m512i state[8], const void *const values[DIGEST_LANES], size_t n)
 {
     uint8_t ends[DIGEST_LANES][2 * BLOCK_BYTES] = {{0}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The number of the job that a store is saved to by, in the environment that coordinates: eight
- * bytes, sixteen that nobody else has, and who has taken it over, for people. A store that nobody
- * has taken over has none, and is of the first generation.
+ * The generation of the job that may save to a store, kept in the coordinating environment: eight
+ * bytes of number, sixteen random bytes of claim, and the owner's name, for people. A store that
+ * was never taken over has no such value, and is of the first generation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 #define FIRST 1
 #define OWNER_BYTES 128
 #define SLACK_BYTES (64 << 10)
-#define CLAIMS_BYTES (1 << 20) /* of a file of claims, at most */
+#define CLAIMS_BYTES (1 << 20) /* maximum size of a file of claims */
 
 struct generation {
     int64_t number;
-    struct ckpt_run claim;   /* whose identity is the claim's; all zero: nobody has made one */
+    struct ckpt_run claim;   /* identity of the claim; all zero: there is none */
     char owner[OWNER_BYTES]; /* "process 4711, tf-exec" */
 };
 enum { AT_CLAIM = 8, AT_OWNER = AT_CLAIM + RUN_BYTES };
@@ -84,7 +84,7 @@ int store_check_writer(struct store *store, struct store_writer *writer, struct 
 
 /* ---- taking it over ---- */
 
-/* A job that is started again after another one has taken the store over had it before that. */
+/* Refuses a restarted job if the current claim is another job's, that is, not among its claims. */
 static int check_claims(struct store *store, const struct generation *g, const char *path,
                         struct error *err)
 {
@@ -100,7 +100,7 @@ static int check_claims(struct store *store, const struct generation *g, const c
     return err->code;
 }
 
-/* Before it is made: what was claimed and not noted would be another job's. */
+/* Called before the claim is made: a claim without a note would look like another job's. */
 static int note_claim(const struct ckpt_run *claim, const char *path, struct error *err)
 {
     char line[RUN_HEX_BYTES + 1];

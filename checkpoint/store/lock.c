@@ -16,14 +16,14 @@
 #define PAUSE_SECONDS 0.02
 #define OWNER_BYTES 128
 
-/* One of the two. */
+/* Takes one of the two locks. */
 static int wait_lock(int fd, const struct lock_request *request, struct patience *patience,
                      int text_fd, struct error *err)
 {
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_set_errno(err, ERR_IO, "locking");
-        /* A process that holds the lock for so long is named, and a signal ends the wait. */
+        /* A process that holds the lock for long is named, and a signal ends the wait. */
         const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
         char owner[OWNER_BYTES];
         enum patience_news news = patience_look(patience);
@@ -62,7 +62,7 @@ int lock_take(const struct lock_request *request, int *fd, struct error *err)
         *fd = -1;
         return err->code;
     }
-    /* what a process that was killed left there says nothing of who has the data */
+    /* text left by a killed process does not name the holder of the data's lock */
     if (ftruncate(*fd, 0) || wait_lock(request->data_fd, request, &patience, *fd, err)) {
         if (!err->code)
             error_set_errno(err, ERR_IO, "locking");
@@ -74,7 +74,7 @@ int lock_take(const struct lock_request *request, int *fd, struct error *err)
     int n = snprintf(text, sizeof text, "process %ld, %s\n", (long)getpid(), request->owner);
     if (n >= OWNER_BYTES)
         n = OWNER_BYTES - 1;
-    /* only a help for people: a full disk must not keep anybody from working */
+    /* the text only helps people: a full disk must not prevent work */
     if (ftruncate(*fd, 0) || pwrite(*fd, text, (size_t)n, 0) < 0)
         errno = 0;
     return 0;
@@ -84,7 +84,7 @@ void lock_release(int fd)
 {
     if (fd < 0)
         return;
-    if (ftruncate(fd, 0)) /* or it would look like a lock that was left, between two saves */
+    if (ftruncate(fd, 0)) /* or it would look like a stale lock between two saves */
         errno = 0;
     close(fd);
 }

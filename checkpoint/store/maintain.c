@@ -14,7 +14,7 @@ struct newest {
     int64_t sequence;
 };
 
-/* One that is damaged cannot be the newest. */
+/* A damaged manifest cannot be the newest. */
 static int check_newest(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
     struct newest *newest = context;
@@ -48,7 +48,7 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
         if (status != MDB_NOTFOUND)
             store_failed(store, status, "forgetting", err);
     }
-    /* The head is to name the newest manifest that is left. */
+    /* The head must name the newest remaining manifest. */
     struct store_head head;
     struct newest newest = {&head, -1};
     if (!err->code && !store_read_head(store, txn, &head, err)) {

@@ -6,8 +6,8 @@
  * bytes, new_bytes, scalars: {name: float}, blobs: {name: bin}, shards: {name: bin of 32}, tensors:
  * [{container, name, type, shape: [int], bytes, updates, chunks: bin of 32 for each}]}
  *
- * Programs of another minor format read it: what they do not know they pass over, and `run`, which
- * came with 1.1, and `run_name`, may be missing.
+ * Programs of other minor formats can read it: they skip unknown keys, and `run`, which is new in
+ * 1.1, and `run_name` may be missing.
  */
 #include "checkpoint/store/manifest.h"
 
@@ -179,7 +179,7 @@ static int take_shard(struct ckpt_manifest *m, const char *name, const msgpack_o
 {
     struct manifest_shard shard = {.name = name};
     if (value->type != MSGPACK_OBJECT_BIN || value->via.bin.size != DIGEST_BYTES ||
-        strchr(name, '/') || *name == '.' || !*name) /* it names a folder */
+        strchr(name, '/') || *name == '.' || !*name) /* it is a folder's name */
         return -1;
     memcpy(&shard.manifest, value->via.bin.ptr, DIGEST_BYTES);
     vec_push(&m->shards, shard);
@@ -342,7 +342,7 @@ int manifest_tensor_check(const struct manifest_tensor *t, const struct tensor *
 
 void manifest_tensor_discard(struct tensor *value)
 {
-    if (value->type == STRING) /* nobody may look at offsets that were not read */
+    if (value->type == STRING) /* offsets that were not read must not be used */
         memset(value->data, 0, (size_t)(tensor_count(value) + 1) * 8);
     tensor_release(value);
 }

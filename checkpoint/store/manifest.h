@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What one checkpoint consists of. In the store it is a value of its own: a magic number, the
- * SHA-256 of what follows, and a msgpack map.
+ * What one checkpoint consists of. In the store a manifest is one value: a magic number, the
+ * SHA-256 of the rest, and a msgpack map.
  *
- * Of a job with several shards each shard has a manifest of its tensors in its own environment, and
- * the coordinating one lists the shards with the digests of those; a checkpoint is complete when
- * all of them are there.
+ * In a job with several shards, each shard has a manifest of its tensors in its own environment,
+ * and the coordinating manifest lists the shards with those manifests' digests. A checkpoint is
+ * complete if all of them exist.
  */
 #ifndef TF_CHECKPOINT_MANIFEST_H
 #define TF_CHECKPOINT_MANIFEST_H
@@ -24,18 +24,18 @@ struct manifest_tensor {
     const char *container, *name;
     enum dtype type;
     struct shape shape;
-    uint64_t bytes;              /* of STRING: offsets and bytes */
+    uint64_t bytes;              /* for STRING: offsets and bytes */
     uint64_t updates;            /* writes since the variable was made */
-    struct variable_slice slice; /* if it is one */
+    struct variable_slice slice; /* set if the tensor is a slice */
     const struct digest *chunks; /* chunk_count(bytes) */
 };
 
-struct manifest_scalar { /* what was fetched last: "loss", 0.0187 */
+struct manifest_scalar { /* a fetched value: "loss", 0.0187 */
     const char *name;
     double value;
 };
 
-struct manifest_blob { /* choices, the place in the data, the state of an aggregation, ... */
+struct manifest_blob { /* choices, iterator state, state of an aggregation, ... */
     const char *name;
     const void *data;
     size_t n;
@@ -53,37 +53,36 @@ struct ckpt_manifest {
     const char *producer;
     struct ckpt_run run;
     uint64_t n_tensors;        /* variables, those of the shards among them */
-    uint64_t bytes, new_bytes; /* of the tensors; of these, what the store did not have yet */
+    uint64_t bytes, new_bytes; /* of the tensors; new to the store */
     VEC(struct manifest_tensor) tensors;
     VEC(struct manifest_scalar) scalars;
     VEC(struct manifest_blob) blobs;
     VEC(struct manifest_shard) shards;
-    struct digest digest;      /* of the value; set by encoding and decoding */
-    struct arena arena;        /* what the above points to, if it was decoded */
-    struct name_index by_name; /* tensors, once one was looked for */
+    struct digest digest;      /* of the encoded value; set by encoding and decoding */
+    struct arena arena;        /* holds what the above points to, if decoded */
+    struct name_index by_name; /* tensors; built when one is first looked for */
 };
 
 void ckpt_manifest_release(struct ckpt_manifest *manifest);
 
-/* Appends the value. */
+/* Appends the encoded value. */
 void ckpt_manifest_encode(struct ckpt_manifest *manifest, struct str *out);
 
-/* ERR_DATA when it is damaged, malformed or of another version. `manifest` is zeroed. */
+/* ERR_DATA: it is damaged, malformed or of another version. `manifest` is zeroed. */
 int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *manifest,
                          struct error *err);
 
-/* Returns whether a name of a tensor, a container, a scalar, ... is not too long, and fit to be
- * printed. */
+/* Returns whether the name of a tensor, a container, a scalar, ... is short enough and
+ * printable. */
 bool ckpt_name_fits(const char *name);
 
-/* All that are in it. ERR_DATA naming the first that is not. */
+/* Checks all names in the manifest. ERR_DATA naming the first bad one. */
 int ckpt_manifest_check_names(const struct ckpt_manifest *manifest, struct error *err);
 
-/* Returns whether the bytes begin as a manifest does: for whoever looks for one in a damaged file.
- * */
+/* Returns whether the bytes begin like a manifest; used to find manifests in a damaged file. */
 bool ckpt_manifest_begins(const void *value, size_t n);
 
-/* NULL: none of that name. Tensors are not added any more once one was looked for. */
+/* NULL: none has that name. No tensors may be added after the first lookup. */
 const struct manifest_tensor *ckpt_manifest_find(struct ckpt_manifest *manifest,
                                                  const char *container, const char *name);
 const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *manifest,
@@ -91,13 +90,13 @@ const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *
 bool ckpt_manifest_find_scalar(const struct ckpt_manifest *manifest, const char *name,
                                double *value);
 
-/* Memory for the value, and whether what was read into it can be one (a manifest may have been
- * written by anybody): ERR_DATA. The errors do not name the tensor. */
+/* Allocates memory for the value, and checks what was read into it, as anybody may have written the
+ * manifest: ERR_DATA. The errors do not name the tensor. */
 int manifest_tensor_alloc(const struct manifest_tensor *tensor, struct tensor *value,
                           struct error *err);
 int manifest_tensor_check(const struct manifest_tensor *tensor, const struct tensor *value,
                           struct error *err);
-/* Gives back memory that was not filled, or not with a value. */
+/* Releases memory that was not filled with a valid value. */
 void manifest_tensor_discard(struct tensor *value);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names in manifests. They are shown on terminals, so that those which cannot be printed are
- * refused when they are saved: read back they would be damage.
+ * Names in manifests. As they are shown on terminals, unprintable names are refused when they are
+ * saved; when read back, they would count as damage.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "checkpoint/store/manifest.h"
 #include "wire/limits.h"
 
-#define SHOWN_BYTES 60 /* of a name that is refused */
+#define SHOWN_BYTES 60 /* shown of a refused name */
 
 bool ckpt_name_fits(const char *name)
 {

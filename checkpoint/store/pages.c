@@ -11,7 +11,7 @@
 #define MAGIC 0xBEEFC0DE
 #define VERSION 1
 #define DB_BYTES 48
-#define FREE_FLAGS 8 /* whole numbers as keys */
+#define FREE_FLAGS 8 /* integer keys */
 #define MAP_BYTES_MAX ((uint64_t)1 << 47)
 #define ATTEMPTS 20 /* a meta page may be read while it is written */
 
@@ -75,18 +75,18 @@ void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint6
     memcpy(bytes + META_TXN, &txn, sizeof txn);
 }
 
-/* A commit writes the meta page that its number chooses, so that the two are always one apart. */
+/* A commit's number selects the meta page it writes, so the two numbers always differ by one. */
 static bool metas_agree(const struct pages_meta metas[2])
 {
     uint64_t a = metas[0].txn, b = metas[1].txn;
     if (metas[0].page_bytes != metas[1].page_bytes)
         return false;
-    if (a == b) /* of a store that nothing was committed to */
+    if (a == b) /* a store without commits */
         return !a;
     return a % 2 == 0 && b % 2 == 1 && (a == b + 1 || b == a + 1);
 }
 
-/* The meta page of `txn`, or of the newest commit if it is PAGES_NONE. */
+/* Reads the meta page of `txn`, or of the newest commit if it is PAGES_NONE. */
 static int choose(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
 {
     struct pages_meta metas[2];

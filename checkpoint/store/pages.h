@@ -2,12 +2,12 @@
  *
  * The pages of an LMDB file (format 1, of LMDB 0.9), read without trusting them.
  *
- * LMDB believes its pages: one flipped bit in a page of the tree can send it to any address, and a
- * free list that names a page in use lets the next writer destroy it. So every store is walked
- * before LMDB may work on it, with pread, which fails where a mapping would end the process. A file
- * that passes is a tree: each page is used once, numbers itself rightly and lies within the file;
- * keys ascend; counts and depths are those of the meta page. The values are not looked at: their
- * digests answer for them.
+ * LMDB trusts its pages: one flipped bit in a page of the tree can send it to any address, and a
+ * free list that names a page in use lets the next writer overwrite it. So every store is walked
+ * before LMDB may open it. The walk uses pread, which returns an error where a mapping would raise
+ * a signal. A file that passes is a tree: each page is used once, has its own number and lies
+ * within the file; keys ascend; counts and depths are those of the meta page. Values are not
+ * checked here, as they have digests.
  */
 #ifndef TF_CHECKPOINT_PAGES_H
 #define TF_CHECKPOINT_PAGES_H
@@ -34,47 +34,47 @@ struct pages_meta {
     struct pages_db dbs[PAGES_DBS]; /* free pages; keys and values */
 };
 
-#define PAGES_META_BYTES 152 /* of a meta page: what is used of it */
+#define PAGES_META_BYTES 152 /* the part of a meta page that is used */
 
-/* Reads the bytes of meta page `number`, 0 or 1. ERR_DATA when they are none. */
+/* Reads the bytes of meta page `number`, 0 or 1. ERR_DATA: they are no meta page. */
 int pages_parse_meta(const uint8_t bytes[PAGES_META_BYTES], int number, struct pages_meta *meta,
                      struct error *err);
 
-/* Makes it meta page `number` of the commit `txn`. */
+/* Turns the bytes into meta page `number` of the commit `txn`. */
 void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint64_t txn);
 
-/* Reads the newer of both meta pages. ERR_DATA when either is none, they contradict each other, or
- * the file is shorter than they say. A writer of another process may be at work. */
+/* Reads the newer of the two meta pages, even while another process writes. ERR_DATA: one is
+ * invalid, they contradict each other, or the file is shorter than they say. */
 int pages_read_meta(int fd, struct pages_meta *meta, struct error *err);
 
-/* Reads as above, of the commit `txn`, which the caller keeps alive by a read transaction. */
+/* As above, for the commit `txn`, which the caller keeps alive by a read transaction. */
 int pages_read_meta_of(int fd, uint64_t txn, struct pages_meta *meta, struct error *err);
 
 struct pages_count {
     uint64_t tree, overflow, free;
-    uint64_t lost; /* neither used nor free: harmless, but wasted */
+    uint64_t lost; /* pages neither used nor free: harmless, but wasted */
 };
 
 /* Walks both trees of the commit that `meta` describes, which must stay alive meanwhile. ERR_DATA
- * naming page and defect; ERR_IO; ERR_OS when the file is too large for the memory that is left. */
+ * naming page and defect; ERR_IO; ERR_OS: too little memory for a file of this size. */
 int pages_check(int fd, const struct pages_meta *meta, struct pages_count *count,
                 struct error *err);
 
-/* ---- one leaf page, for the walk and for whoever salvages ---- */
+/* ---- one leaf page, for the walk and for salvage ---- */
 
 struct pages_node {
     const uint8_t *key;
     size_t key_bytes;
     uint64_t value_bytes;
-    const uint8_t *value;    /* in the page; NULL: from its 17th byte on in the pages that follow */
-    uint64_t overflow_page;  /* where `value` is NULL */
+    const uint8_t *value;    /* in the page; NULL: in overflow pages, from their 17th byte on */
+    uint64_t overflow_page;  /* the first of them, if `value` is NULL */
     uint64_t overflow_pages; /* how many */
 };
 
-/* Returns whether the bytes are a sound leaf page that numbers itself `number`. */
+/* Returns whether the bytes are a sound leaf page with the number `number`. */
 bool pages_is_leaf(const uint8_t *page, uint32_t page_bytes, uint64_t number);
 int pages_leaf_nodes(const uint8_t *page);
-/* False if node i lies outside the page, or is of a kind that stores do not have. */
+/* False if node i lies outside the page, or is of a kind that stores do not use. */
 bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pages_node *node);
 
 #define PAGES_HEADER_BYTES 16 /* of every page, and of a run of overflow pages */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pages.c and pages_tree.c share: reading, and the layout of a page's header.
+ * Shared by pages.c and pages_tree.c: reading, and the layout of a page's header.
  */
 #ifndef TF_CHECKPOINT_PAGES_PRIVATE_H
 #define TF_CHECKPOINT_PAGES_PRIVATE_H
@@ -15,7 +15,7 @@ enum {
     PAGE_FLAGS = 10,
     PAGE_LOWER = 12,
     PAGE_UPPER = 14,
-    PAGE_RUN = 12, /* of overflow: how many pages */
+    PAGE_RUN = 12, /* number of overflow pages */
     NODE_HEADER_BYTES = 8,
     FLAG_BRANCH = 1,
     FLAG_LEAF = 2,
@@ -24,7 +24,7 @@ enum {
     NODE_BIG = 1, /* the value lies in overflow pages */
 };
 
-/* Numbers lie in the machine's order and at any address. */
+/* Numbers have the machine's byte order, and may be unaligned. */
 static inline uint16_t page_u16(const uint8_t *p)
 {
     uint16_t value;
@@ -46,10 +46,10 @@ static inline uint64_t page_u64(const uint8_t *p)
     return value;
 }
 
-/* Exactly n bytes; ERR_IO, ERR_DATA at the end of the file. */
+/* Reads exactly n bytes; ERR_IO, or ERR_DATA at the end of the file. */
 int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err);
 
-/* The header of a branch or leaf page is sound: its number, its kind, and lists that fit in it. */
+/* Returns whether the header of a branch or leaf page is sound: number, kind, size of lists. */
 bool page_header_fits(const uint8_t *page, uint32_t page_bytes, uint64_t number, int kind);
 
 #endif

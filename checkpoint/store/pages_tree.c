@@ -2,9 +2,9 @@
 #include "base/memory.h"
 #include "checkpoint/store/pages_private.h"
 
-#define DEPTH_MAX 32 /* of LMDB's cursors */
+#define DEPTH_MAX 32 /* the limit of LMDB's cursors */
 #define KEY_BYTES_MAX 511
-#define FIRST_PAGE 2 /* behind the meta pages */
+#define FIRST_PAGE 2 /* after the meta pages */
 
 struct pages_walk {
     int fd;
@@ -13,10 +13,10 @@ struct pages_walk {
     uint8_t *pages;          /* one buffer for each level of the tree */
     struct pages_db counted; /* what was found */
     const struct pages_db *db;
-    bool is_free;                    /* the tree of free pages */
-    uint8_t last_key[KEY_BYTES_MAX]; /* of the leaf before */
+    bool is_free;                    /* it is the tree of free pages */
+    uint8_t last_key[KEY_BYTES_MAX]; /* of the entry before */
     size_t last_key_bytes;
-    const uint8_t *floor; /* the branch says that the next key is at least this; NULL: nothing */
+    const uint8_t *floor; /* lower bound of the next key, from the branch; NULL: none */
     size_t floor_bytes;
     struct pages_count *count;
 };
@@ -26,7 +26,7 @@ static int defect(struct error *err, uint64_t page, const char *what)
     return error_set(err, ERR_DATA, "page %llu: %s", (unsigned long long)page, what);
 }
 
-/* Marks a run of pages as used; each may be used once. */
+/* Marks a run of pages as used; each page may be used only once. */
 static int use_pages(struct pages_walk *w, uint64_t first, uint64_t n, uint64_t from,
                      struct error *err)
 {
@@ -59,7 +59,7 @@ bool page_header_fits(const uint8_t *page, uint32_t page_bytes, uint64_t number,
            lower >= PAGES_HEADER_BYTES && lower <= upper && upper <= page_bytes && lower % 2 == 0;
 }
 
-/* A node's header and key; the value follows the key. */
+/* Checks a node's header and key; the value follows the key. */
 static bool node_fits(const uint8_t *page, uint32_t page_bytes, int i, size_t *end)
 {
     size_t at = node_offset(page, i);
@@ -103,7 +103,7 @@ bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pag
 
 /* ---- leaves ---- */
 
-/* Compares the last key with this one. */
+/* Compares the previous key with this one. */
 static int compare(const struct pages_walk *w, const uint8_t *key, size_t n)
 {
     if (w->is_free) {
@@ -136,7 +136,7 @@ static int check_key(struct pages_walk *w, const struct pages_node *node, uint64
     return 0;
 }
 
-/* A list of free pages: how many, then their numbers, descending. */
+/* Checks a list of free pages: their count, then their numbers, descending. */
 static int check_free_list(struct pages_walk *w, const uint8_t *list, uint64_t bytes, uint64_t page,
                            struct error *err)
 {
@@ -214,7 +214,7 @@ static int check_branch(struct pages_walk *w, const uint8_t *page, uint64_t numb
         if (!node_fits(page, w->meta->page_bytes, i, &end))
             return defect(err, number, "an entry that is none");
         const uint8_t *p = page + node_offset(page, i);
-        if (i > 0) { /* its key lies above all keys before it, and not above those behind */
+        if (i > 0) { /* its key is above all keys before, and not above those after it */
             w->floor = p + NODE_HEADER_BYTES;
             w->floor_bytes = page_u16(p + 6);
             if (!key_fits(w, w->floor_bytes) || compare(w, w->floor, w->floor_bytes) >= 0)

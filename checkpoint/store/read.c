@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manifests and chunks out of a store.
+ * Reads manifests and chunks from a store.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static int64_t key_step(const MDB_val *key)
     return (int64_t)step;
 }
 
-/* The newest manifest is the one that the head names. */
+/* Checks that the newest manifest is the one that the head names. */
 static int check_head(struct store *store, MDB_txn *txn, const manifest_vec *manifests,
                       struct error *err)
 {

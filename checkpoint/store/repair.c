@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mending meta pages by the copies that are kept of the last two commits' (committed.h). The pages
- * of a commit are written over when another commit follows the next one; none does once a store
- * was found to have gone back, so that the commit that was lost is whole in most cases.
+ * Repairs meta pages from the kept copies of the last two commits' meta pages (committed.h). A
+ * commit's pages are overwritten at the earliest by the second commit after it. A store that was
+ * found to have fallen back gets no commits, so the lost commit is usually intact.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static int write_meta(struct store *store, const uint8_t *meta, struct error *er
     return 0;
 }
 
-/* The commit before: its own page or, where that is not known, the same trees once more. */
+/* Makes the previous commit's meta page: its own or, if that is unknown, the same trees again. */
 static int make_older(const struct store *store, const struct commit_note *last,
                       uint8_t meta[PAGES_META_BYTES], struct error *err)
 {
@@ -127,7 +127,7 @@ static int repair(const struct repair *r, const char *path, const struct store_o
         return err->code;
     if (committed_clear(store->committed_fd, err))
         error_prefix(err, "%s: ", store->name);
-    if (!err->code && !store_commit_nothing(store, err)) { /* what is found counts from now on */
+    if (!err->code && !store_commit_nothing(store, err)) { /* the found commit counts from now on */
         error_clear(&store->rolled_back);
         say_newest(r, store, "its last commit is lost");
     }
@@ -135,7 +135,7 @@ static int repair(const struct repair *r, const char *path, const struct store_o
     return err->code;
 }
 
-/* The shards come first: they hold what the store lists. */
+/* Repairs the shards first, as the store lists what they hold. */
 int store_repair(const char *path, const struct store_options *options,
                  void (*say)(void *context, const char *line), void *context, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A shard that saves a step once more must not take away the manifest that the coordinating one
- * lists, or a kill before that is written anew would cost a checkpoint. It stays under its digest.
+ * A shard that saves a step again must keep the manifest that the coordinating one lists: a kill
+ * before that one is rewritten would lose a checkpoint. The old manifest stays under its digest.
  */
 #include <string.h>
 

@@ -11,7 +11,7 @@ int run_make(struct ckpt_run *run, const char *name, struct error *err)
     *run = (struct ckpt_run){.name = ""};
     if (getrandom(run->id, sizeof run->id, 0) != sizeof run->id)
         return error_set_errno(err, ERR_OS, "getrandom");
-    run->id[0] |= 1; /* zero is none */
+    run->id[0] |= 1; /* an id of zero means none */
     return run_set_name(run, name, err);
 }
 

@@ -13,7 +13,7 @@
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
-struct salvage_place { /* where a chunk may be: several, of pages old and new */
+struct salvage_place { /* where a chunk may be; old and new pages may both claim it */
     struct digest digest;
     uint64_t offset, n;
 };
@@ -69,7 +69,7 @@ static void take_page(struct salvage *s, uint64_t page, const uint8_t *bytes)
 
 static int by_digest(const void *a, const void *b)
 {
-    return memcmp(a, b, sizeof(struct digest)); /* it comes first in a place */
+    return memcmp(a, b, sizeof(struct digest)); /* the digest is a place's first member */
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -130,11 +130,11 @@ const manifest_vec *salvage_manifests(const struct salvage *s)
     return &s->manifests;
 }
 
-/* Tries every place that claims to have it. */
+/* Tries every place that claims to hold the chunk. */
 static bool read_chunk(struct salvage *s, const struct digest *digest, void *data, size_t n)
 {
     size_t low = 0, high = s->places.n;
-    while (low < high) { /* the first that is not below */
+    while (low < high) { /* finds the first that is not below */
         size_t middle = low + (high - low) / 2;
         if (memcmp(&s->places.items[middle].digest, digest, sizeof *digest) < 0)
             low = middle + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is left of a damaged store: its file is read page by page, without LMDB and whatever the
- * tree says. Every leaf of it that still looks like one is asked for manifests and chunks; a chunk
- * is taken only if its digest is right.
+ * Reading what is left of a damaged store. Its file is read page by page, without LMDB and
+ * regardless of the tree. Every page that still looks like a leaf is searched for manifests and
+ * chunks; a chunk is used only if its digest is right.
  */
 #ifndef TF_CHECKPOINT_SALVAGE_H
 #define TF_CHECKPOINT_SALVAGE_H
@@ -16,11 +16,11 @@ struct salvage; /* of the environment in one folder */
 int salvage_open(const char *folder, struct salvage **salvage, struct error *err);
 void salvage_close(struct salvage *salvage);
 
-/* The manifests that were found whole, each once, in the order of saving; also of checkpoints that
- * were forgotten, while nothing was written over them. */
+/* The manifests found intact, each once, in the order of saving; also those of forgotten
+ * checkpoints that were not yet overwritten. */
 const manifest_vec *salvage_manifests(const struct salvage *salvage);
 
-/* ERR_DATA naming the tensor when a chunk of it is lost. The caller releases. */
+/* ERR_DATA naming the tensor if a chunk of it is lost. The caller releases. */
 int salvage_read(struct salvage *salvage, const struct manifest_tensor *tensor,
                  struct tensor *value, struct error *err);
 

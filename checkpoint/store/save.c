@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three passes over the chunks. The first (save_compare.c) compares each with the one at its place
- * in the newest checkpoint, up to the first byte that differs, and says how much may be new; for
- * that space is made. The second takes digests, by several threads, and writes what no checkpoint
- * has, in one transaction or, beyond what LMDB keeps of one, in several: chunks without a manifest
- * are no checkpoint. The last transaction adds the manifest and moves the head.
+ * Three passes over the chunks. The first (save_compare.c) compares each chunk with the one at its
+ * place in the newest checkpoint, up to the first different byte, and tells how much may be new;
+ * space is allocated for that. The second computes digests, in several threads, and writes chunks
+ * that no checkpoint has, in one transaction or, beyond LMDB's limit, in several: chunks without a
+ * manifest are not a checkpoint. The last transaction adds the manifest and moves the head.
  *
- * Chunks are written by pwrite to where LMDB has put them: the map is of the same pages, and a
- * failing disk is an error here and a signal there.
+ * Chunks are written by pwrite to where LMDB has placed them: the map shows the same pages, and a
+ * failing disk gives an error with pwrite but a signal with the map.
  */
 #include "checkpoint/store/save_private.h"
 
@@ -24,25 +24,25 @@
 #include "checkpoint/store/pages_private.h"
 #include "exec/state/resource.h"
 
-#define TXN_CHUNKS 16384 /* LMDB keeps 131,071 dirty pages or runs of a transaction */
-#define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
+#define TXN_CHUNKS 16384 /* LMDB allows 131,071 dirty pages or runs per transaction */
+#define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* maximum space of n keys in the tree */
 #define ATTEMPTS 3
 
-static const struct timespec look_again = {.tv_nsec = 10000000}; /* whether a disk has its rest */
+static const struct timespec look_again = {.tv_nsec = 10000000}; /* pause of the rate limit */
 
 struct store_save {
     struct store *store;
     const struct save_request *request;
     struct ckpt_manifest *manifest;
-    struct ckpt_manifest newest; /* the one before */
+    struct ckpt_manifest newest; /* the previous one */
     struct ckpt_manifest there;  /* of the same step */
     bool is_there;
     struct save_again again;
     save_chunks chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
-    uint64_t done;       /* bytes that were seen to */
-    uint64_t shards_new; /* bytes that the shards had to write */
+    uint64_t done;       /* bytes processed */
+    uint64_t shards_new; /* bytes that the shards wrote */
     double started;
 };
 
@@ -60,14 +60,14 @@ static int find_newest(struct store_save *s, struct error *err)
     if (err->code)
         return err->code;
     s->manifest->sequence = head.sequence + 1;
-    if (head.step >= 0) /* one that is damaged is no help, and no harm */
+    if (head.step >= 0) /* a damaged one is simply not used */
         store_manifest(s->store, head.step, &s->newest, &ignored);
     return 0;
 }
 
 /* ---- second pass: chunks ---- */
 
-/* MDB_MAP_FULL is told from other errors by its status. */
+/* `status` tells MDB_MAP_FULL from other errors. */
 static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item *item, int *status,
                     struct error *err)
 {
@@ -80,8 +80,8 @@ static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item
         return store_failed(s->store, *status, "writing", err);
     uint64_t offset = store_offset(s->store, value.mv_data);
     s->manifest->new_bytes += item->n;
-    if (item->n < s->store->page_bytes) { /* it lies in a page of the tree, which may move: only
-                                             through the map */
+    if (item->n < s->store->page_bytes) { /* it lies in a page of the tree, which may move: write
+                                           * only by the map */
         memcpy(value.mv_data, item->data, item->n);
         return 0;
     }
@@ -94,14 +94,14 @@ static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item
             return error_set_errno(err, ERR_IO, "%s: writing", s->store->name);
         done += (size_t)put;
     }
-    /* so that the disk is at work before the commit waits for it; a hint, whose failure shows there
+    /* starts the disk before the commit waits for it; only a hint: errors show at the commit
      */
     sync_file_range(s->store->fd, (off_t)offset, (off_t)item->n, SYNC_FILE_RANGE_WRITE);
     return 0;
 }
 
-/* Chunks from `first` on, as many as fit into a transaction; the last one stays open for what the
- * manifest adds. */
+/* Writes chunks from `first` on, as many as fit into a transaction; the last transaction stays open
+ * for the manifest. */
 static int put_some(struct store_save *s, struct digest_pool *pool, size_t first, MDB_txn **txn,
                     int *status, struct error *err)
 {
@@ -243,8 +243,8 @@ static int describe(struct store_save *s, struct error *err)
     }
     if (describe_shards(s, err))
         return err->code;
-    /* Nobody could go on from it, and it would stand before all that is there. Shards have no
-     * variable before the first graph comes, of a shard's part that is no error. */
+    /* An empty checkpoint would hide all earlier ones, and nobody could resume from it. A shard's
+     * part may be empty: a shard has no variables before its first graph. */
     const struct ckpt_manifest *newest = &s->newest;
     if (s->request->is_part || s->manifest->n_tensors)
         return 0;
@@ -255,7 +255,7 @@ static int describe(struct store_save *s, struct error *err)
     return err->code;
 }
 
-/* A checkpoint of the step that is there already stays, or is replaced, or is in the way. */
+/* An existing checkpoint of the step stays, is replaced, or is an error. */
 static int save_all(struct store_save *s, bool *stays, struct error *err)
 {
     struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;
@@ -264,7 +264,7 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
     if (save_compare(s->store, s->request, before, &s->chunks, err) ||
         (s->is_there && save_check_over(s->store, &over, stays, err)) || *stays)
         return err->code;
-    uint64_t room = 0; /* bytes that may be written */
+    uint64_t room = 0; /* bytes that may have to be written */
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
     for (size_t i = 0; i < s->chunks.n; i++) {
         const struct save_chunk *chunk = &s->chunks.items[i];
@@ -275,8 +275,8 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
         room += (chunk->n + PAGES_HEADER_BYTES + page - 1) / page * page;
     }
     room += TREE_BYTES(s->n_items + s->request->n_tensors);
-    /* As it will be, but for digests: one that nobody could read back must not get into the store,
-     * where it would be damage. */
+    /* Tests the manifest, as it will be but for digests: one that cannot be read back would be
+     * damage in the store. */
     struct str text = STR_INIT;
     struct ckpt_manifest back;
     list_tensors(s);
@@ -293,7 +293,7 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
         return err->code;
     struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
     int code = ERR_DATA;
-    /* Free pages may not lie as they are needed: then with more space again. */
+    /* Free pages may be too scattered: then tries again with more space. */
     for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
         error_clear(err);
         code = store_reserve(s->store, room, i > 0, err);
@@ -320,8 +320,8 @@ int store_save(struct store *store, const struct save_request *request, struct c
     if (err->code || !saved) {
         ckpt_manifest_release(&manifest);
     } else {
-        /* The manifest of what was saved, for the caller; of what stays nothing is new, and it has
-         * no number of this save. */
+        /* The caller gets the manifest of what was saved; if the old one stays, nothing is new and
+         * this save has no sequence number. */
         *saved = stays ? s.there : *s.manifest;
         if (stays) {
             saved->sequence = 0;

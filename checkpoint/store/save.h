@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Saving: a checkpoint becomes visible by one transaction, or leaves no trace.
+ * Saving: one transaction makes a checkpoint visible, or leaves no trace.
  */
 #ifndef TF_CHECKPOINT_SAVE_H
 #define TF_CHECKPOINT_SAVE_H
@@ -14,11 +14,10 @@ struct save_tensor {
     struct variable_slice slice;
 };
 
-/* When there is a checkpoint of the same step already. One with the same tensors, bit for bit,
- * stays as it is: to save it is to have done so. One that is damaged is replaced. */
+/* What happens to an existing checkpoint of the same step. One with bitwise equal tensors stays as
+ * it is, and counts as saved. A damaged one is replaced. */
 enum save_over {
-    SAVE_OVER_OWN,  /* one of the same run is replaced, and has the new scalars; others are refused
-                     */
+    SAVE_OVER_OWN,  /* one of the same run is replaced, with the new scalars; others are refused */
     SAVE_OVER_NONE, /* all others are refused */
     SAVE_OVER_ANY,
 };
@@ -35,64 +34,64 @@ struct save_request {
     size_t n_scalars;
     const struct manifest_blob *blobs;
     size_t n_blobs;
-    const char *const *shards; /* names: what coordinates them has no tensors. Each has saved this
-                                * step already. */
+    const char *const *shards; /* names, for the coordinating manifest, which has no tensors itself.
+                                  Each has already saved this step. */
     size_t n_shards;
-    bool is_part;             /* of a checkpoint of several shards: one of the same step stays until
-                               * store_prune, as it may be what is listed */
-    double bytes_per_second;  /* 0: as fast as it goes, */
-    const atomic_bool *hurry; /* and from when this is true, as somebody waits; NULL: nobody does */
-    int threads;              /* for digests; 0: as many as cores */
+    bool is_part; /* part of a checkpoint of several shards: one of the same step stays until
+                     store_prune, as it may be the listed one */
+    double bytes_per_second;  /* 0: no limit, */
+    const atomic_bool *hurry; /* no limit once true, as somebody waits; NULL: nobody does */
+    int threads;              /* for digests; 0: one per core */
 
-    /* Called between chunks, with the bytes that were seen to; returning false ends the call with
-     * ERR_CANCELLED, and without a trace. NULL: nobody wants to know. */
+    /* Called between chunks with the bytes processed so far. Returning false ends the save with
+     * ERR_CANCELLED, without a trace. NULL: nobody is told. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
 };
 
-/* `saved` (NULL: not wanted) gets what the manifest says, but points into the request; release it.
- * Its sequence number is 0 when what is there has stayed. The store is open for writing. ERR_IO
- * when the disk is full, ERR_CONFIG naming the run when a checkpoint of this step is there that may
- * not be replaced: nothing was changed then. */
+/* `saved` (NULL: not wanted) gets the manifest, but points into the request; release it. Its
+ * sequence number is 0 if the existing checkpoint stayed. The store must be open for writing.
+ * ERR_IO: the disk is full; ERR_CONFIG naming the run: a checkpoint of this step may not be
+ * replaced. Then nothing was changed. */
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
                struct error *err);
 
-/* Returns whether a checkpoint of that step and run may be saved there over what is of the same run
- * alone: the error of store_save, for who has to save shards before it. */
+/* Checks that store_save, replacing only the same run's checkpoints, would accept that step and
+ * run. For callers that must save shards first; errors are those of store_save. */
 int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run,
                    struct error *err);
 
-/* A run that begins anew has a store of its own: ERR_CONFIG naming the run of which there are
- * checkpoints. */
+/* A run that starts afresh must have its own store: ERR_CONFIG naming another run with checkpoints
+ * there. */
 int store_check_alone(struct store *store, const struct ckpt_run *run, struct error *err);
 
 /* ---- which job saves ----
  *
- * Two jobs may go on with one run: one that was thought dead, and one that has resumed from what it
- * had saved. Whoever resumes takes the store over first: from then on it is of another generation,
- * and who is of an older one saves nothing more. */
+ * Two jobs may continue one run: a job that was thought dead, and the job that resumed from its
+ * checkpoints. A job that resumes first takes the store over, which begins a new generation; jobs
+ * of older generations can no longer save. */
 
-/* Opens the store to write, and begins a new generation. Before what is there is looked for: what
- * is acknowledged by then is what is found. A job that starts its processes again has a file of
- * what it claimed before (`claims`, made if it is missing; NULL: none): what another one has taken
- * over since it does not get back, ERR_DENIED. Other errors as of store_open. */
+/* Opens the store to write, and begins a new generation. Call it before looking for a checkpoint,
+ * so that all acknowledged saves are found. A job that restarts its processes keeps a file of its
+ * claims (`claims`, created if missing; NULL: none): it cannot reclaim a store that another job has
+ * taken over since, ERR_DENIED. Other errors as of store_open. */
 int store_take_over(const char *path, const struct store_options *options, const char *claims,
                     int64_t *generation, struct error *err);
-/* Reads the generation that the store is of now. */
+/* Reads the store's current generation. */
 int store_generation(struct store *store, int64_t *generation, struct error *err);
 
 /* In whose name a job saves to its store. */
 struct store_writer {
     struct ckpt_run run;
-    bool goes_on;       /* the store has checkpoints of the run; else it may have no other's */
-    int64_t generation; /* that the store is of; 0: not known yet, the first check finds it */
+    bool goes_on;       /* the store has checkpoints of the run; else it may have no others */
+    int64_t generation; /* of the store; 0: not known yet, the first check reads it */
 };
 
-/* Before something is saved, with the store open: ERR_DENIED naming who has taken it over since,
+/* Called before a save, with the store open. ERR_DENIED naming who has taken the store over since;
  * ERR_CONFIG as of store_check_alone. */
 int store_check_writer(struct store *store, struct store_writer *writer, struct error *err);
 
-/* As store_save, with a store that is opened for this, as `options` say. */
+/* As store_save, but opens the store for this, with `options`. */
 int store_save_at(const char *path, const struct store_options *options,
                   const struct save_request *request, struct error *err);
 

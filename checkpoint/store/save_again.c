@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step that is saved once more: a job that was resumed and asked to end before it had run a step
- * knows no loss. As long as the variables are the same, bit for bit, what was fetched then still
- * belongs to them, and a policy that keeps the best must not forget them.
+ * Saving a step again. A job that was resumed and told to end before it ran a step knows no loss.
+ * As long as the variables are bitwise the same, the scalars fetched earlier still belong to them,
+ * and a policy that keeps the best must not forget them.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static size_t count_variables(const struct ckpt_manifest *m)
     return n;
 }
 
-/* The knowledge of clocks about workers is no value. */
+/* Compares variables only: what clocks know about workers is not a value. */
 static bool has_same_variables(const struct ckpt_manifest *a, struct ckpt_manifest *b)
 {
     bool same = count_variables(a) == count_variables(b);
@@ -34,7 +34,7 @@ static bool has_same_variables(const struct ckpt_manifest *a, struct ckpt_manife
 
 void save_again_begin(struct save_again *again, struct store *store, int64_t step)
 {
-    struct error ignored = ERROR_INIT; /* one that is damaged has nothing to keep */
+    struct error ignored = ERROR_INIT; /* a damaged one has nothing to keep */
     again->is_same = !store_manifest(store, step, &again->before, &ignored);
 }
 
@@ -54,7 +54,7 @@ void save_again_shard(struct save_again *again, struct store *shard, const char 
     again->is_same = before && digest_equal(&before->manifest, &now->digest);
     if (!before || again->is_same || store_begin(shard, false, &txn, &ignored))
         return;
-    /* The shard keeps the manifest that was listed, under its digest, when it saves the step anew.
+    /* When a shard saves the step again, it keeps the listed manifest under its digest.
      */
     bool is_kept = !store_find_replaced(shard, txn, &before->manifest, &listed, &ignored);
     store_abort(shard, txn);

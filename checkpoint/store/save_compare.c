@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first pass of a save. Places are looked up first, by one thread as LMDB wants it; then
- * several threads compare.
+ * The first pass of a save. One thread, as LMDB requires, looks up all places; then several threads
+ * compare.
  */
 #include <string.h>
 
@@ -47,8 +47,8 @@ static void list(const struct save_request *request, struct ckpt_manifest *newes
         const struct manifest_tensor *before = ckpt_manifest_find(newest, t->container, t->name);
         if (before && before->bytes != tensor_bytes(&t->value))
             before = NULL;
-        /* The chunks of a tensor; `before` is what it was, NULL if it was not there or of another
-         * size. */
+        /* Adds the chunks of a tensor; `before` is the tensor in the newest checkpoint, NULL if
+         * missing or of another size. */
         uint64_t bytes = tensor_bytes(&t->value);
         for (uint64_t k = 0; k < chunk_count(bytes); k++) {
             struct save_chunk chunk = {.data = (const char *)t->value.data + k * CHUNK_BYTES,
@@ -86,7 +86,7 @@ int save_compare(struct store *store, const struct save_request *request,
         struct save_chunk *chunk = &chunks->items[i];
         if (chunk->offset != CHUNK_NOWHERE &&
             store_find_chunk(store, txn, &chunk->digest, chunk->n, &chunk->offset, &ignored))
-            chunk->offset = CHUNK_NOWHERE; /* it is damaged, and written anew */
+            chunk->offset = CHUNK_NOWHERE; /* it is damaged, and is written again */
     }
     checkpoint_parallel(request->threads, chunks->n, compare_chunk, &comparison, err);
     store_abort(store, txn);

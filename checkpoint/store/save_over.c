@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of a checkpoint when another one of its step is to be saved: nothing is lost by
- * saving but what the same run had saved itself, or what may be by request.
+ * What happens to a checkpoint when another one of its step is saved: a save replaces only
+ * checkpoints of the same run, or those that the request allows to be replaced.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "checkpoint/store/save_private.h"
 #include "exec/state/resource.h"
 
-/* Errors are those of reading; one that is damaged is as good as none. */
+/* Errors are those of reading; a damaged checkpoint counts as none. */
 int save_find_there(struct store *store, int64_t step, bool *is_there, struct ckpt_manifest *there,
                     struct error *err)
 {
@@ -21,7 +21,7 @@ int save_find_there(struct store *store, int64_t step, bool *is_there, struct ck
     return 0;
 }
 
-/* Returns whether they are alike but for their bytes. `there` NULL: there is none. */
+/* Returns whether the tensors are alike except for their data. `there` NULL: there is none. */
 static bool is_like(const struct manifest_tensor *mine, const struct manifest_tensor *there)
 {
     return there && there->type == mine->type && shape_equal(&there->shape, &mine->shape) &&
@@ -80,8 +80,8 @@ static bool is_tensor_copy(const struct manifest_tensor *t, struct ckpt_manifest
            !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
 }
 
-/* A second save of a step at a job's end has the variables of the step, and the rest as it is then:
- * workers have left, states were given. */
+/* A second save of a step, at a job's end, has the same variables, but resources as they are then:
+ * for example, workers have left. */
 static bool is_later_save(const struct checkpoint *from, struct ckpt_manifest *there)
 {
     const struct ckpt_manifest *m = &from->manifest;

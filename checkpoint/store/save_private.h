@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What save.c and save_compare.c share: which chunks of a checkpoint the store has already.
+ * Shared by save.c and save_compare.c: which chunks of a checkpoint the store already has.
  */
 #ifndef TF_CHECKPOINT_SAVE_PRIVATE_H
 #define TF_CHECKPOINT_SAVE_PRIVATE_H
@@ -14,21 +14,21 @@
 struct save_chunk {
     const void *data;
     size_t n;
-    struct digest digest; /* of what the newest checkpoint has at this place */
-    uint64_t offset;      /* where in the file that lies; CHUNK_NOWHERE: there is none */
-    bool reused;          /* it is the same */
+    struct digest digest; /* of the newest checkpoint's chunk at this place */
+    uint64_t offset;      /* of that chunk in the file; CHUNK_NOWHERE: there is none */
+    bool reused;          /* that chunk has the same bytes */
 };
 
 typedef VEC(struct save_chunk) save_chunks;
 
-/* Lists the chunks of all tensors, one after the other, and compares each with the one at its place
- * in `newest`: byte by byte, up to the first that differs. */
+/* Lists the chunks of all tensors in order, and compares each with the chunk at its place in
+ * `newest`: byte by byte, up to the first that differs. */
 int save_compare(struct store *store, const struct save_request *request,
                  struct ckpt_manifest *newest, save_chunks *chunks, struct error *err);
 
 /* ---- save_over.c ---- */
 
-/* The checkpoint of that step, unless it is damaged. */
+/* Finds the checkpoint of that step, unless it is damaged. */
 int save_find_there(struct store *store, int64_t step, bool *is_there, struct ckpt_manifest *there,
                     struct error *err);
 
@@ -36,33 +36,33 @@ struct save_over_case {
     const struct save_request *request;
     const struct ckpt_manifest *mine;
     struct ckpt_manifest *there;
-    const save_chunks *chunks; /* compared with those of what is there */
+    const save_chunks *chunks; /* already compared with those of the existing checkpoint */
 };
 
-/* ERR_CONFIG when it may not be replaced. *stays: it is the same, and nothing is to be saved. */
+/* ERR_CONFIG: the existing checkpoint may not be replaced. *stays: it is equal. */
 int save_check_over(const struct store *store, const struct save_over_case *over, bool *stays,
                     struct error *err);
 
-/* The same before anything is read, for who has the digests: the tensors of a checkpoint. */
+/* The same for the tensors of a checkpoint, whose digests are known before anything is read. */
 int save_check_copy(struct store *store, const struct checkpoint *from, bool *stays,
                     struct error *err);
 
-/* Returns whether the store has exactly this, in good order. */
+/* Returns whether the store has exactly this chunk, intact. */
 bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item *item);
 
-/* ---- save_again.c: what a step that is saved once more keeps ---- */
+/* ---- save_again.c: what is kept when a step is saved again ---- */
 
 struct save_again {
-    struct ckpt_manifest before; /* of the step */
-    bool is_same;                /* there is one, and no difference was found yet */
-    size_t n_shards;             /* that were compared */
+    struct ckpt_manifest before; /* the step's former manifest */
+    bool is_same;                /* it exists, and no difference was found yet */
+    size_t n_shards;             /* number of shards compared */
 };
 
 void save_again_begin(struct save_again *again, struct store *store, int64_t step);
-/* Compares the new manifest of a shard with the one that is listed. */
+/* Compares the new manifest of a shard with the listed one. */
 void save_again_shard(struct save_again *again, struct store *shard, const char *name,
                       const struct ckpt_manifest *now);
-/* When digests are known: gives `now` the scalars that it lacks, if its variables are the same. */
+/* Once digests are known: gives `now` the scalars that it lacks, if its variables are unchanged. */
 void save_again_keep(struct save_again *again, struct ckpt_manifest *now);
 void save_again_end(struct save_again *again);
 

@@ -15,9 +15,9 @@
 #include "checkpoint/store/store_private.h"
 
 #define READERS 126
-#define READERS_BYTES 8192 /* what LMDB takes for them */
+#define READERS_BYTES 8192 /* LMDB's size of their table */
 
-/* LMDB must not open a file twice in a process. */
+/* LMDB must not open a file twice in one process. */
 static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct store *opened;
 
@@ -90,7 +90,7 @@ int store_open_files(struct store *store, struct error *err)
     }
     store->device = status.st_dev;
     store->inode = status.st_ino;
-    /* A reader does without files that it may not read. */
+    /* A reader works without files that it may not read. */
     struct error failed = ERROR_INIT;
     if (committed_open(store->folder, store->writes, &store->committed_fd, &failed) &&
         (store->writes || failed.code != ERR_DENIED)) {
@@ -118,7 +118,7 @@ int store_reserve_readers(struct store *store, struct error *err)
     return error_set_errno(err, store_errno_code(failed), "%s: " STORE_READERS_FILE, store->name);
 }
 
-/* A disk that cannot be read is no damage. */
+/* An unreadable disk does not count as damage. */
 static int blame_file(const struct store *store, struct error *err)
 {
     return error_prefix(err, "%s: " STORE_DATA_FILE ": %s", store->name,
@@ -129,8 +129,8 @@ int store_open_environment(struct store *store, unsigned flags, struct error *er
 {
     int status = mdb_env_open(store->env, store->folder, flags, 0666);
     if (status == MDB_INVALID) {
-        /* LMDB says the same of both of its files. The data was sound, or new, before it looked,
-         * and may have been cut since. */
+        /* LMDB returns the same error for both of its files. The data was sound, or new, before
+         * that, and may have been truncated since. */
         struct pages_meta meta;
         if (store->fd >= 0 && pages_read_meta(store->fd, &meta, err))
             return blame_file(store, err);
@@ -147,8 +147,8 @@ static int create_environment(struct store *store, unsigned flags, struct error 
         status = mdb_env_set_maxreaders(store->env, READERS);
     if (status)
         return store_failed(store, status, "opening", err);
-    /* The map is the file, all of it allocated: nothing can be written beyond, and nothing before
-     * can find the disk full. */
+    /* The map has the size of the file, which is allocated in full: nothing can be written beyond
+     * it, and no write within it can find the disk full. */
     struct stat file;
     if (store->writes && fstat(store->fd, &file))
         return error_set_errno(err, ERR_IO, "%s", store->name);
@@ -165,8 +165,8 @@ static int create_environment(struct store *store, unsigned flags, struct error 
     return store_open_environment(store, flags, err);
 }
 
-/* Within a read transaction: its pages are not used again. Its meta page is, by the second commit
- * after it; so what looks damaged is looked at anew if something was committed. */
+/* Runs within a read transaction, whose pages are not reused. Its meta page is, by the second
+ * commit after it; so if damage is found, the check is repeated if something was committed. */
 static int check_pages(struct store *store, struct error *err)
 {
     uint64_t before, id = 0;
@@ -185,8 +185,8 @@ static int check_pages(struct store *store, struct error *err)
     return err->code;
 }
 
-/* Returns whether the newest commit that LMDB finds is the one that was made last. The note was
- * read before the transaction began: a writer may be at work. */
+/* Checks that the newest commit that LMDB finds is the last one made. The note was read before the
+ * transaction began, as a writer may be at work. */
 static int check_commit(struct store *store, MDB_txn *txn, const struct commit_note *last,
                         struct error *err)
 {
@@ -215,7 +215,7 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct commit_n
 
 static void close_store(struct store *store)
 {
-    if (store->env && !store->lost_map.code) /* it would unmap what is somebody else's by now */
+    if (store->env && !store->lost_map.code) /* it would unmap memory reused by others */
         mdb_env_close(store->env);
     if (store->fd >= 0)
         close(store->fd);
@@ -273,7 +273,7 @@ static int open_new(struct store *store, struct store **result, struct error *er
                          store->name, meta.page_bytes, store->page_bytes);
     int cleared;
     if (create_environment(store, 0, err) == ERR_DENIED && !store->writes) {
-        mdb_env_close(store->env); /* readers cannot be announced in this folder */
+        mdb_env_close(store->env); /* readers cannot register in this folder */
         store->env = NULL;
         error_clear(err);
         create_environment(store, MDB_NOLOCK, err);

@@ -45,8 +45,8 @@ int store_failed(const struct store *store, int status, const char *what, struct
 
 /* ---- transactions ---- */
 
-/* The map stays where it is until unuse_map, perhaps by another thread: a checkpoint need not be
- * closed by who has opened it. Fails when there is no map. */
+/* Keeps the map in place until unuse_map, which another thread may call: a checkpoint may be closed
+ * by a thread that did not open it. Fails if there is no map. */
 static int use_map(struct store *store, struct error *err)
 {
     pthread_mutex_lock(&store->map_lock);
@@ -67,7 +67,7 @@ static void unuse_map(struct store *store)
     pthread_mutex_unlock(&store->map_lock);
 }
 
-/* When nobody uses it. 0: as large as the file is. */
+/* Waits until nobody uses the map, and resizes it. 0: to the size of the file. */
 static int resize_map(struct store *store, uint64_t bytes)
 {
     pthread_mutex_lock(&store->map_lock);
@@ -88,7 +88,7 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
         if (write)
             mdb_reader_check(store->env, &cleared);
         int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
-        if (status == MDB_READERS_FULL) { /* some may be dead */
+        if (status == MDB_READERS_FULL) { /* some readers may be dead */
             mdb_reader_check(store->env, &cleared);
             status = mdb_txn_begin(store->env, NULL, MDB_RDONLY, txn);
         }
@@ -105,7 +105,7 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     struct commit_note committed;
-    /* The commit that it is, told by the tree itself, and its head. */
+    /* The commit's number, read from the tree itself, and its head. */
     struct store_head head;
     committed.txn = mdb_txn_id(txn);
     MDB_val key = {1, (void *)"n"}, value = {sizeof committed.txn, &committed.txn};
@@ -123,8 +123,8 @@ int store_commit(struct store *store, MDB_txn *txn, struct error *err)
     unuse_map(store);
     if (status)
         return store_failed(store, status, "committing", err);
-    /* The commit is made; whoever is killed, or fails, before it is noted leaves a note that is
-     * one behind. */
+    /* The commit is done. If noting it fails, or the process is killed before, the note is one
+     * commit behind. */
     if (pages_read(store->fd, committed.meta, sizeof committed.meta,
                    committed.txn % 2 * store->page_bytes, err) ||
         committed_write(store->committed_fd, &committed, err))
@@ -167,8 +167,8 @@ MDB_val store_chunk_key(uint8_t key[CHUNK_KEY_BYTES], const struct digest *diges
     return digest_key('c', key, digest);
 }
 
-/* Each page, and each run of them, begins with its number; what LMDB hands out lies in the first
- * page of a run. */
+/* Each page, and each run of pages, begins with its number; a value that LMDB returns begins in the
+ * first page of a run. */
 uint64_t store_offset(const struct store *store, const void *value)
 {
     size_t in_page = (uintptr_t)value % store->page_bytes;
@@ -217,7 +217,7 @@ int store_write_head(struct store *store, MDB_txn *txn, const struct store_head 
 /* ---- space ---- */
 
 struct free_pages {
-    uint64_t usable, young; /* young: freed by the last commit, and usable after another one */
+    uint64_t usable, young; /* young: freed by the last commit, usable after the next */
 };
 
 static int count_free(struct store *store, struct free_pages *pages, struct error *err)
@@ -251,8 +251,8 @@ int store_commit_nothing(struct store *store, struct error *err)
     return err->code;
 }
 
-/* Returns whether free pages do. They lie scattered: not every run of them holds a chunk. After a
- * commit that changes nothing, what the one before has freed can be used. */
+/* Returns whether the free pages suffice. They are scattered: not every run can hold a chunk. After
+ * an empty commit, pages freed by the commit before it can be used. */
 static bool free_pages_suffice(struct store *store, uint64_t bytes)
 {
     struct free_pages pages;
@@ -281,7 +281,7 @@ int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct er
         failed = posix_fallocate(store->fd, (off_t)map, (off_t)(new - map));
     while (failed == EINTR);
     if (failed) {
-        if (ftruncate(store->fd, (off_t)map)) /* gives back what was there of it */
+        if (ftruncate(store->fd, (off_t)map)) /* frees what was allocated */
             failed = failed ? failed : errno;
         errno = failed;
         return error_set_errno(err, ERR_IO, "%s: %llu more bytes are needed", store->name,

@@ -13,7 +13,7 @@
 
 enum { CHUNK_GOOD = 1, CHUNK_BAD, CHUNK_THERE }; /* THERE: not read */
 
-struct chunk_task { /* a chunk that was not looked at before */
+struct chunk_task { /* a chunk that was not yet checked */
     int entry;
     uint64_t chunk;
     bool read;
@@ -26,7 +26,7 @@ struct verify {
     struct verify_report *report;
     struct checkpoint *checkpoint;
     VEC(struct chunk_task) tasks;
-    VEC(struct store *) shards; /* held open, so that each is walked once */
+    VEC(struct store *) shards; /* kept open, so that each is walked only once */
     struct digest_set known;
     pthread_mutex_t lock;
     uint64_t total;
@@ -38,13 +38,13 @@ static void add_problem(struct verify *v, int64_t step, const char *text)
     vec_push(&v->report->problems, problem);
 }
 
-/* Takes the result of the digest; until there is one, whether the chunk could be read. */
+/* Records whether the digest was right or, before it is checked, whether the chunk was read. */
 static void take_result(struct chunk_task *task, const struct error *failed)
 {
     task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
 }
 
-/* Counts a group; false when the rest is not wanted. */
+/* Counts a group; returns false to stop the verification. */
 static bool count(struct verify *v, const struct chunk_task *tasks, const struct digest_item *items,
                   size_t m)
 {
@@ -111,7 +111,7 @@ static int check_group(void *context, uint64_t group, struct error *err)
     return err->code;
 }
 
-/* One line for each tensor: the first of its chunks that is bad, with the error said anew. */
+/* Adds one line for the tensor: its first bad chunk, which is read again for the error. */
 static void report_tensor(struct verify *v, int entry)
 {
     struct checkpoint *c = v->checkpoint;
@@ -141,7 +141,7 @@ static int verify_open(struct verify *v, struct error *err)
             if (digest_set_get(&v->known, &t->chunks[k]))
                 continue;
             digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
-            /* As many as are asked for, the same in each run. */
+            /* Draws the requested fraction, the same chunks in each run. */
             const double fraction = v->request->fraction;
             double drawn = (double)hash_bytes(&t->chunks[k], sizeof t->chunks[k], v->request->seed);
             task.read = fraction >= 1 || (fraction > 0 && drawn < fraction * 0x1p64);
@@ -176,7 +176,7 @@ int store_verify(struct store *store, const struct verify_request *request,
         add_problem(&v, damages.items[i].step, damages.items[i].err.text);
     vec_release(&damages);
     report->checkpoints = all.n;
-    /* Shards that cannot be opened are told by the checkpoints that need them. */
+    /* Shards that cannot be opened are reported with the checkpoints that need them. */
     const struct ckpt_manifest *m = all.n ? &all.items[all.n - 1] : NULL;
     for (size_t i = 0; m && i < m->shards.n; i++) {
         struct str folder = STR_INIT;

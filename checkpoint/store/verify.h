@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verification: is everything there that the manifests name, and, if asked for, is it what was
- * saved? The pages of the file were checked when the store was opened.
+ * Verification: checks that all that the manifests name exists and, on request, that it is what was
+ * saved. The file's pages were already checked when the store was opened.
  */
 #ifndef TF_CHECKPOINT_VERIFY_H
 #define TF_CHECKPOINT_VERIFY_H
@@ -9,8 +9,8 @@
 #include "checkpoint/store/maintain.h"
 
 struct verify_request {
-    double fraction; /* of the chunks whose digests are taken; 0: structure only */
-    uint64_t seed;   /* which ones: another seed, others */
+    double fraction; /* of the chunks whose digests are checked; 0: structure only */
+    uint64_t seed;   /* selects which ones */
     const struct maintain_watch *watch;
 };
 
@@ -20,13 +20,13 @@ struct verify_problem {
 };
 
 struct verify_report {
-    uint64_t checkpoints, tensors, chunks; /* looked at; chunks that several have count once */
+    uint64_t checkpoints, tensors, chunks; /* examined; shared chunks count once */
     uint64_t checked_chunks, checked_bytes;
     VEC(struct verify_problem) problems; /* one for each damaged tensor */
     int64_t newest_intact;               /* a step; -1: none */
 };
 
-/* 0 also when problems were found. */
+/* Returns 0 also if problems were found. */
 int store_verify(struct store *store, const struct verify_request *request,
                  struct verify_report *report, struct error *err);
 void verify_report_release(struct verify_report *report);

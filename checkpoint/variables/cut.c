@@ -51,7 +51,7 @@ int cut_collect(struct cut *cut, struct error *err)
     if (variable_marks_collect(&cut->marks, err))
         return err->code;
     for (size_t i = 0; i < cut->marks.n; i++)
-        cut->tensors.items[i].value = cut->marks.items[i].value; /* which owns it */
+        cut->tensors.items[i].value = cut->marks.items[i].value; /* owned by the mark */
     if (resource_marks_save(&cut->resources, &parts.writer, err)) {
         drop_parts(cut);
         return err->code;

@@ -7,13 +7,13 @@
 #include "checkpoint/formats/source.h"
 #include "checkpoint/store/save.h"
 
-#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
+#define LOCK_WAIT_SECONDS 600 /* a nightly job may be using the store */
 
 struct files {
     struct checkpoint_files files; /* first */
     const char *producer;
     pthread_mutex_t lock; /* guards the run */
-    struct ckpt_run run;  /* of what is saved: a new one, or that of what was restored before */
+    struct ckpt_run run;  /* of saved files: a new run, or that of the file restored before */
 };
 
 static int save(struct checkpoint_files *files, const char *path, int64_t step,

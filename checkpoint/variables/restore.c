@@ -10,7 +10,7 @@
 #include "graph/worker_attr.h"
 #include "resource/kinds.h"
 
-/* The pair that is for a variable; -1: none is. */
+/* Returns the pair that applies to a variable; -1: none does. */
 static int find_pair(const struct restore_names *names, const char *name)
 {
     for (size_t i = 0; i < names->n; i++) {
@@ -77,10 +77,10 @@ struct variable_loader {
     struct checkpoint *checkpoint;
     const struct graph *graph;
     const struct restore_names *names;
-    bool may_lack; /* some of them */
+    bool may_lack; /* some variables may be missing */
 };
 
-/* All that the graph wants of the checkpoint, or, with `saved` NULL, whether it fits. */
+/* Reads all that the graph needs from the checkpoint; `saved` NULL: only checks that it fits. */
 static int load_variables(const struct variable_loader *loading, saved_variables *saved,
                           struct error *err)
 {
@@ -157,8 +157,8 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
     error_clear(err);
     int code = restore_step(store, step, request, restored, err);
     if (step != CHECKPOINT_NEWEST || !restored->fits || !checkpoint_is_damaged(err))
-        return code; /* a graph that does not fit is no damage */
-    /* The ones before the newest, until one is intact. */
+        return code; /* a graph that does not fit does not mean damage */
+    /* Tries the ones before the newest, until one is intact. */
     manifest_vec all;
     struct error damaged = ERROR_INIT, first = *err, other = ERROR_INIT;
     bool found = false;
@@ -207,7 +207,7 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
         const struct variable_loader loading = {c, graph, &same, true};
         if (!load_variables(&loading, &saved, err)) {
-            /* In memory: who reads it gives all of it to others. */
+            /* A file in memory: its reader passes all of it on. */
             int fd = memfd_create("checkpoint", MFD_CLOEXEC);
             if (fd < 0) {
                 error_set_errno(err, ERR_OS, "%s", c->name);

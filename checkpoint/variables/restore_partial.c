@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of a checkpoint what fits a graph: to go on with another model that has some of its layers.
+ * Restores what fits a graph from a checkpoint, such as layers shared with another model.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct partial {
     struct saved_parts parts;
     struct name_index index;
     saved_variables saved;
-    struct map wanted; /* "CONTAINER NAME" of variables and their wholes, as in the source */
+    struct map wanted; /* "CONTAINER NAME" of variables and their wholes, as named in the source */
     struct arena arena;
 };
 
@@ -72,7 +72,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
             if (like.slice.of)
                 map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
             if (saved_parts_have(&p.parts, &like, err)) {
-                if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it fits not */
+                if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it does not fit */
                     omit(&p, err->text);
                     error_clear(err);
                 }
@@ -82,7 +82,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
             }
         }
     if (!err->code) {
-        /* Tensors that the graph has no variable for: tables by their own names. */
+        /* Reports tensors that the graph has no variable for, under the names of their wholes. */
         struct error ignored = ERROR_INIT;
         source_join_slices(&p.source, &ignored);
         for (size_t i = 0; i < p.source.tensors.n; i++) {

@@ -6,7 +6,7 @@
 
 struct entries {
     struct saved_parts parts;
-    struct checkpoint *checkpoint; /* looking for parts leaves it as it is, reading needs it */
+    struct checkpoint *checkpoint; /* mutable for reading; looking up does not change it */
 };
 
 static struct checkpoint *checkpoint_of(const struct saved_parts *parts)

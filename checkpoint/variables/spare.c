@@ -7,10 +7,10 @@
 #include "base/time.h"
 #include "exec/device/device.h"
 
-#define LARGE_BYTES ((size_t)1 << 20) /* what is smaller costs no step anything */
+#define LARGE_BYTES ((size_t)1 << 20) /* smaller variables delay no step noticeably */
 #define PIECE_BYTES ((size_t)2 << 20)
 #define PAGE_BYTES 4096
-#define REST 4 /* times what a piece took */
+#define REST 4 /* the thread rests this many times as long as a piece took */
 
 static void touch(const struct spare *spare, const struct tensor *other)
 {
@@ -35,7 +35,7 @@ static void *work(void *context)
         if (!variable_other_memory(spare->variables.items[i], &other))
             continue;
         touch(spare, &other);
-        tensor_release(&other); /* to where the variable takes it from */
+        tensor_release(&other); /* returns it to the pool that the variable allocates from */
     }
     atomic_store(&spare->is_done, true);
     return NULL;

@@ -19,20 +19,20 @@
 
 struct backup_fetch {
     const struct backup *backup;
-    char name[64]; /* of the cut */
+    char name[64]; /* of the snapshot */
     int64_t step;
     struct ckpt_run run; /* the job's */
-    int64_t index;       /* of the part that is asked for */
-    uint64_t n, done;    /* parts of the shard; bytes that have come */
+    int64_t index;       /* of the requested part */
+    uint64_t n, done;    /* parts of the shard; bytes received */
     VEC(struct save_tensor) tensors;
-    VEC(const char *) names; /* what the shard's variables are called, in their order */
+    VEC(const char *) names; /* of the shard's variables, in their order */
     struct arena arena;
     struct tail tail;  /* of the fetches, if there are any */
-    bool is_versioned; /* the clock's step is that of the cut, so that there are scalars of it, */
-    bool exact;        /* which are of no other */
+    bool is_versioned; /* the snapshot's step is the clock's, so it has scalars */
+    bool exact;        /* the scalars are of exactly this version */
 };
 
-/* ---- the cut ---- */
+/* ---- the snapshot ---- */
 
 static void pack_cut(void *context, msgpack_packer *packer)
 {
@@ -150,7 +150,7 @@ static int fetch_all(struct backup_fetch *f, int task, struct error *err)
     return 0;
 }
 
-/* One shard after the other: only what one keeps is in memory. */
+/* Saves one shard after the other: only one shard's values are in memory. */
 static int save_shard(struct backup_fetch *f, int task, const char *name, struct error *err)
 {
     const struct backup *b = f->backup;
@@ -173,8 +173,8 @@ static int save_shard(struct backup_fetch *f, int task, const char *name, struct
 
 /* ---- all of it ---- */
 
-/* A loss is in the records of the step after the one that made the variables. A worker that is slow
- * is not waited for long. */
+/* Waits for the scalars. The loss of these variables is in the records of the next step. A slow
+ * worker is not waited for long. */
 static void await_scalars(struct backup_fetch *f)
 {
     const double end = time_now() + SCALARS_SECONDS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A checkpoint of a running job, over its links: the shards hold still between two rounds as long
- * as marking takes, then hand their values to who asked, who writes them into a store of its own.
+ * A checkpoint of a running job, over its links. The shards pause between two rounds while they
+ * mark their variables. Then they send the values to the caller, who writes them to a store.
  */
 #ifndef TF_PS_BACKUP_H
 #define TF_PS_BACKUP_H
@@ -10,17 +10,17 @@
 #include "ps/client.h"
 
 struct backup {
-    struct client *client; /* of all shards */
+    struct client *client; /* linked to all shards */
     struct store *store;   /* open for writing */
     const char *path;      /* of the store */
     const char *owner, *producer;
     double lock_wait;    /* for the environments of shards */
-    const char *fetches; /* the first worker's records, for scalars; NULL: there are none */
+    const char *fetches; /* the first worker's fetch records, for scalars; NULL: none */
     const struct maintain_watch *watch;
 };
 
-/* *step: of the checkpoint. Errors as of client_ask, store_open and store_save; ERR_CANCELLED: the
- * watch did not want to go on. Nothing is visible then. */
+/* *step: the checkpoint's step. Errors are those of client_ask, store_open and store_save;
+ * ERR_CANCELLED: the watch stopped it. After an error nothing is visible. */
 int backup_save(const struct backup *backup, int64_t *step, struct error *err);
 
 #endif

@@ -10,7 +10,7 @@
 struct claims {
     char *folder;
     int64_t step;
-    struct store *store; /* NULL, as the checkpoint: closed for now */
+    struct store *store; /* NULL, like the checkpoint: closed for now */
     struct checkpoint *checkpoint;
 };
 
@@ -39,8 +39,8 @@ void claims_free(struct claims *claims)
     mem_free(claims);
 }
 
-/* False: it cannot be; without an error: it was pruned away meanwhile. A store that is not there is
- * an error, as an unmounted disk looks the same. */
+/* Returns false if it cannot be opened; without an error: it was pruned meanwhile. A missing store
+ * is an error, as an unmounted disk looks the same. */
 static bool open_again(struct claims *claims, struct error *err)
 {
     error_clear(err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A checkpoint that was made by other shards than those of today: which variables a shard has is
- * known only when a graph comes. Each that is made then, and each resource, gets what the
- * checkpoint has for it, wherever it was.
+ * Deferred restore from a checkpoint made by a different set of shards: a shard learns only from a
+ * graph which variables it has. Each variable or resource created then gets its value from the
+ * checkpoint, whichever shard had saved it.
  *
  * Not thread-safe.
  */
@@ -14,26 +14,26 @@
 
 struct claims;
 
-/* Takes both. */
+/* Takes ownership of both. */
 struct claims *claims_new(struct store *store, struct checkpoint *checkpoint);
-/* Closes them until something is claimed again: the store can be written to, and what nobody needs
- * is pruned, perhaps the checkpoint, too; then it has nothing any more. */
+/* Closes both until something is claimed again. Meanwhile the store can be written and pruned,
+ * which may remove the checkpoint; then there is nothing left to claim. */
 void claims_shut(struct claims *claims);
 void claims_free(struct claims *claims); /* NULL is harmless */
 
-/* Gives a new variable, which nobody else knows yet, its value, if the checkpoint has one. ERR_DATA
- * when it does not fit. */
+/* Gives a new variable, which nobody else uses yet, its value, if the checkpoint has one. ERR_DATA:
+ * it does not fit. */
 int claims_variable(struct claims *claims, struct variable *variable, struct error *err);
 
 int claims_resource(struct claims *claims, const struct resource *resource, struct error *err);
 
-/* ---- for restoring at once, too ---- */
+/* ---- also for restoring at once ---- */
 
-/* The value of a variable; type DTYPE_INVALID: the checkpoint has none. The caller releases. */
+/* Reads the value of a variable; type DTYPE_INVALID: there is none. The caller releases it. */
 int claims_read(struct checkpoint *checkpoint, struct variable *variable, struct tensor *value,
                 uint64_t *updates, struct error *err);
 
-/* All parts of a resource that is there. */
+/* Loads all parts of an existing resource. */
 int claims_load(struct checkpoint *checkpoint, const struct resource *resource, struct error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #define TIMEOUT_SECONDS 30.0
 #define LOOK_SECONDS 0.02
 
-/* A file that is named counts more than a job's directory. */
+/* A cluster file that is named takes precedence over a job's directory. */
 static int read_cluster(struct client *client, struct error *err)
 {
     const struct client_options *options = &client->options;
@@ -37,7 +37,7 @@ static bool is_wanted(const struct client *client, const struct cluster_task *ta
     return wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARD_JOB);
 }
 
-/* One of those that are asked whose port nobody knows yet; NULL: none. */
+/* Finds a task to ask whose port is not known yet; NULL: none. */
 static const struct cluster_task *find_unknown(const struct client *client, const char **why)
 {
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
@@ -64,7 +64,7 @@ static int give_up(const char *task, struct error *err)
     return error_set(err, ERR_CANCELLED, "interrupted while waiting for %s", task);
 }
 
-/* A job that starts: its tasks say in the cluster file which ports they got. */
+/* Waits while a job starts: its tasks write the ports that they got into the cluster file. */
 static int await_ports(struct client *client, struct error *err)
 {
     double now = time_now(), told = now, end = now + client->options.timeout;
@@ -112,7 +112,7 @@ static int choose_tasks(struct client *client, struct error *err)
                : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
 }
 
-/* A task that is known to be dead is not waited for. */
+/* Fails for a task that is known to be dead: it is not waited for. */
 static int check_alive(const struct client *client, const struct cluster_task *task,
                        const char *name, struct error *err)
 {
@@ -126,7 +126,7 @@ static int check_alive(const struct client *client, const struct cluster_task *t
     return code;
 }
 
-/* Returns the address: for a job on this host the control socket, which wants no key. */
+/* Returns the address: for a job on this host the control socket, which needs no key. */
 static const char *address_of(struct client *client, const struct cluster_task *task)
 {
     struct arena *arena = &client->cluster.arena;
@@ -140,7 +140,7 @@ static const char *address_of(struct client *client, const struct cluster_task *
     return arena_printf(arena, "unix:%s", name);
 }
 
-/* The first task that there is no link to yet. */
+/* Returns the first task without a link. */
 static const char *find_awaited(const struct client *client)
 {
     for (size_t i = 0; i < client->tasks.n; i++) {
@@ -152,7 +152,7 @@ static const char *find_awaited(const struct client *client)
     return "the cluster";
 }
 
-/* A task that stands still may let a dial wait for as long as the timeout. */
+/* A stalled task may delay a dial until the timeout. */
 static void check_limit(void *context)
 {
     struct client *client = context;

@@ -11,7 +11,7 @@
 #define LOOK_SECONDS 0.05
 
 struct inquiry_call {
-    struct call call; /* first: what the hub gives back */
+    struct call call; /* first: the hub returns a pointer to it */
     struct inquiry *inquiry;
     struct peer *peer;
     char *task;
@@ -24,9 +24,9 @@ struct inquiry {
     char *about;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    int holders; /* calls under way, and who waits */
+    int holders; /* calls under way, and the waiter */
     int n, n_done;
-    bool given_up; /* who asked does not wait any more */
+    bool given_up; /* the asker no longer waits */
     struct error failure;
     struct inquiry_call *asked;
 };
@@ -50,14 +50,14 @@ static void release(struct inquiry *inquiry)
     mem_free(inquiry);
 }
 
-/* Tells what a link has died over, unless the task that was asked says so itself. */
+/* Adds what was waited for when a link died, unless the task's own error says it. */
 static void say_waited(struct error *failure, const char *about)
 {
     if (failure->code == ERR_UNAVAILABLE && *about && failure->reason != ERROR_WAITED)
         error_waited(failure, "%s", about);
 }
 
-/* `answered` runs under the lock, so that nobody gives up and takes its context away meanwhile. */
+/* Calls `answered` under the lock, so that the asker cannot free its context meanwhile. */
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
     struct inquiry_call *asked = (struct inquiry_call *)call;
@@ -130,7 +130,7 @@ static bool is_cancelled(const struct inquiry *inquiry)
     return inquiry->request.cancelled && atomic_load(inquiry->request.cancelled);
 }
 
-/* With the lock: names the first who has not answered. */
+/* With the lock: names the first task that has not replied. */
 static void blame(struct inquiry *inquiry, double seconds)
 {
     for (int i = 0; i < inquiry->n; i++) {
@@ -151,7 +151,7 @@ static void blame(struct inquiry *inquiry, double seconds)
 int inquiry_finish(struct inquiry *inquiry, bool pumps, double seconds, struct error *err)
 {
     double end = time_now() + seconds, left = seconds;
-    while (pumps && left > 0 && !is_cancelled(inquiry) && /* looks every now and then */
+    while (pumps && left > 0 && !is_cancelled(inquiry) && /* checks now and then */
            !loop_run_until(hub_loop(inquiry->hub), is_answered, inquiry, fmin(left, LOOK_SECONDS)))
         left = end - time_now();
     pthread_mutex_lock(&inquiry->lock);

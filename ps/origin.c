@@ -12,7 +12,7 @@ int origin_decide(struct shard_origin *origin, struct error *err)
     *origin = (struct shard_origin){.step = -1};
     if (getrandom(&origin->decision, sizeof origin->decision, 0) != sizeof origin->decision)
         return error_set_errno(err, ERR_OS, "getrandom");
-    origin->decision |= 1; /* zero is none */
+    origin->decision |= 1; /* zero means none */
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which checkpoint the values of a shard come from. The shards of a job must all go on from the
- * same one, so one of them decides, the first, and names it by its digest; the others find exactly
- * that, or end. The decision has a number of its own: shards that have different ones were restored
- * apart, and neither train nor are saved together.
+ * The checkpoint that a shard's values come from. All shards of a job must resume from the same
+ * one. So the first shard decides, and names it by its digest; the others find exactly that one, or
+ * end. Each decision has a unique number: shards with different numbers were restored apart, and
+ * can neither train nor be saved together.
  */
 #ifndef TF_PS_ORIGIN_H
 #define TF_PS_ORIGIN_H
@@ -12,29 +12,29 @@
 #include "ps/client.h"
 
 struct shard_origin {
-    uint64_t decision;      /* 0: nothing was decided, as in a job that began anew */
+    uint64_t decision;      /* 0: none, as in a job that started afresh */
     int64_t step, sequence; /* step -1: there was no checkpoint */
     struct ckpt_run run;
     struct digest manifest;
-    int64_t generation; /* of the store, that the job saves as */
+    int64_t generation; /* of the store, as which the job saves */
 };
 
-/* A new decision, for nothing yet. ERR_OS when the system has no random bits. */
+/* Makes a new decision, without a checkpoint yet. ERR_OS: the system has no random bits. */
 int origin_decide(struct shard_origin *origin, struct error *err);
-/* Sets the checkpoint that it is for. */
+/* Sets the checkpoint that was decided on. */
 void origin_set(struct shard_origin *origin, const struct ckpt_manifest *manifest);
-/* ERR_RETRY when the checkpoint is not the one that was decided on. */
+/* ERR_RETRY: the checkpoint found is not the one that was decided on. */
 int origin_check(const struct shard_origin *origin, const struct checkpoint *found,
                  struct error *err);
 
-/* The fields of a request or an answer. */
+/* The fields of a request or a reply. */
 #define ORIGIN_FIELDS 7
 void origin_pack(msgpack_packer *packer, const struct shard_origin *origin);
-/* decision 0 where there are none, or not all. */
+/* Sets decision 0 if fields are missing. */
 void origin_take(const msgpack_object *header, struct shard_origin *origin);
 
-/* For a shard, `task`, that is to be resumed: asks the one that the client is of, which decides.
- * ERR_RETRY when that has gone on meanwhile. */
+/* For a shard, `task`, that resumes: asks the shard that `client` is linked to, which decides.
+ * ERR_RETRY: that shard has trained on meanwhile. */
 int origin_ask(struct client *client, const char *task, struct shard_origin *origin,
                struct error *err);
 

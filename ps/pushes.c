@@ -30,7 +30,7 @@ int pushes_open(struct pushes *pushes, const char *folder, struct error *err)
     pushes->counts = NULL;
     str_printf(&path, "%s/pushes", folder);
     int fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    /* The space is taken first: a page that the disk has no room for would end the process. */
+    /* Allocates the space first: touching a page without disk space would end the process. */
     int code = 0, failed = fd < 0 ? errno : posix_fallocate(fd, 0, BYTES);
     void *memory =
         failed ? MAP_FAILED : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -38,7 +38,7 @@ int pushes_open(struct pushes *pushes, const char *folder, struct error *err)
         errno = failed ? failed : errno;
         code = error_set_errno(err, file_write_error_code(), "%s", path.data);
     } else {
-        bool is_empty = true; /* or its maker was killed before it came as far */
+        bool is_empty = true; /* new, or its creator was killed before this */
         pushes->counts = memory;
         for (int i = 0; i < PUSHES_WORKERS; i++)
             is_empty = is_empty && !atomic_load(&pushes->counts[i]);

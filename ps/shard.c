@@ -7,7 +7,7 @@
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
-#define FORGET_SECONDS 30.0 /* between two looks at cuts that are fetched */
+#define FORGET_SECONDS 30.0 /* between checks of snapshots being fetched */
 
 struct verb_row {
     const char *name;
@@ -72,7 +72,7 @@ static void run_errand(void *argument)
     mem_free(errand);
 }
 
-/* The context of a verb is its row, so that one function serves all; the shard is found beside. */
+/* The context of a verb: its row, so that one function serves all verbs, and the shard. */
 struct registration {
     struct shard *shard;
     const struct verb_row *row;
@@ -86,7 +86,7 @@ static void verb(void *context, const struct query *from)
     *errand = (struct errand){query_new(shard, from), registered->row->work};
     struct serial_queue *const queues[] = {shard->quick, shard->slow, shard->writer};
     if (!serial_queue_add(queues[registered->row->queue], run_errand, errand)) {
-        shard_query_free(errand->query); /* the links have ended, too */
+        shard_query_free(errand->query); /* the links have also ended */
         mem_free(errand);
     }
 }
@@ -121,7 +121,7 @@ enum shard_reaction shard_react(struct shard *shard, enum shard_event event)
     return what;
 }
 
-/* A new clock has counted nothing; one that is restored is given its counts then. */
+/* A new clock has counted nothing; a restored clock gets its counts afterwards. */
 static void resource_made(struct resource_watcher *watcher, const struct resource *resource)
 {
     struct shard *shard = (struct shard *)watcher;
@@ -135,8 +135,8 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
         shard_stop_first(shard, resource->object);
 }
 
-/* A store that cannot be made is told by shard_check_store; without the file of pushes a restore
- * cannot say what it undoes, which is no reason not to serve. */
+/* A store that cannot be created is reported by shard_check_store. Without the file of pushes a
+ * restore cannot tell what it undoes, which does not prevent serving. */
 static void open_files(struct shard *shard)
 {
     struct error err = ERROR_INIT;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A parameter shard as its users see it: what the requests of tf-ps do to the variables of a server
+ * A parameter shard as its users see it: the requests of tf-ps on the variables of a server
  * (transport/session/server.h), beside the sessions that train them. docs/job.md describes the
  * requests.
  *
  *   list, get, put, reset    containers (ps/containers.h)
- *   status, stats            what the shard does
- *   save, snapshot, keep     checkpoints of all shards in a store; what one asks the others for
- *   cut, part                the same for who fetches the values over the link
- *   restore                  takes the shard back to one
+ *   status, stats what the shard is doing
+ *   save, snapshot, keep checkpoints of all shards in a store; requests between shards
+ *   cut, part the same for a client that fetches the values over the link
+ *   restore takes the shard back to a checkpoint
  *   stop                     ends the process
  *
- * For workers that update by themselves it is a summation server, too
+ * For workers that update by themselves it is also a summation server
  * (transport/collective/sum_server.h).
  *
- * What waits for locks or disks is done by threads of the shard; the loop's thread never blocks.
+ * Work that waits for locks or disks is done by threads of the shard; the loop's thread never
+ * blocks.
  */
 #ifndef TF_PS_SHARD_H
 #define TF_PS_SHARD_H
@@ -29,55 +30,54 @@ struct shard_options {
     struct hub *hub;
     const char *task; /* "ps:0" */
     struct variable_store *variables;
-    struct device *device; /* of variables that a restore makes */
+    struct device *device; /* where a restore creates variables */
 
     void *context;
-    /* A request to stop was answered. In the loop's thread; NULL: the loop is stopped. */
+    /* Called after a request to stop was replied to, in the loop's thread. NULL: stops the loop. */
     void (*stop)(void *context);
-    /* It cannot go on, as another job has taken over the store that it saves to. Any thread; NULL:
+    /* Called if the shard cannot go on, as another job has taken over its store. Any thread; NULL:
      * nothing happens. */
     void (*fail)(void *context, const struct error *why);
-    /* Where the tasks are now: whom a save asks. Any thread; NULL: there is this shard alone. */
+    /* Finds where the tasks are now, for a save. Any thread; NULL: this shard is alone. */
     int (*find_cluster)(void *context, struct cluster *cluster, struct error *err);
-    /* A line for the log: a save that went wrong. Any thread; may be NULL. */
+    /* Gets a line for the log, such as a failed save. Any thread; may be NULL. */
     void (*tell)(void *context, const char *line);
 
-    /* Checkpoints by itself, where the clock is. */
-    const char *save_folder; /* a store, made if there is none; NULL: none */
+    /* Automatic checkpoints, by the shard that has the clock. */
+    const char *save_folder; /* a store, created if missing; NULL: none */
     const char *claims;      /* of the job, for store_take_over; NULL: there is no job */
-    int64_t save_every;      /* updates, none left out; 0: not by updates */
+    int64_t save_every;      /* exactly so many updates; 0: not by updates */
     double save_seconds;     /* 0: not by time */
     int keep;                /* checkpoints in the folder; 0: 5 */
     const char *producer;    /* tool, version and arguments, for manifests */
-    struct ckpt_run run;     /* what they are of, until a resume or another shard says better */
-    const char *fetches;     /* the first worker's records, for scalars; NULL: there are none */
-    const char *best;        /* the metric, and which is better, as BEST_BLOB; NULL: none */
+    struct ckpt_run run;     /* of the checkpoints, until a resume or another shard sets it */
+    const char *fetches;     /* the first worker's fetch records, for scalars; NULL: none */
+    const char *best;        /* metric and direction, as in BEST_BLOB; NULL: none */
 };
 
 struct shard;
 
-/* Registers the verbs. Objects that the options point to must outlive the shard. Before the loop
- * runs. */
+/* Registers the verbs, before the loop runs. Objects that the options point to must outlive the
+ * shard. */
 struct shard *shard_new(const struct shard_options *options);
 
-/* When the loop does not run any more. */
+/* Called when the loop no longer runs. */
 void shard_free(struct shard *shard);
 
-/* Before the loop runs: restores the shard's part of a checkpoint of the folder. `wanted` NULL: the
- * shard decides for all, takes the newest that is intact, and takes the store over; else that one,
- * which the first shard has decided on (origin_ask). *restored is its step; -1: the folder has
- * none, and nothing was done. options.tell gets a line for each checkpoint that is passed over, and
- * what came of it. ERR_RETRY: there is another one in the place of the one that is wanted. */
+/* Before the loop runs: restores the shard's part of a checkpoint in the folder. `wanted` NULL: the
+ * shard decides for all: it uses the newest intact one, and takes the store over. Else it restores
+ * `wanted`, on which the first shard has decided (origin_ask). *restored is the step; -1: the
+ * folder has none, and nothing was done. options.tell gets a line for each checkpoint skipped, and
+ * the result. ERR_RETRY: another checkpoint is in the place of `wanted`. */
 int shard_resume(struct shard *shard, const char *folder, const struct shard_origin *wanted,
                  int64_t *restored, struct error *err);
 
-/* After shard_resume, if there was one: ERR_CONFIG when there are checkpoints of another run in
- * options.save_folder, or why there is none and none could be made. A damaged one is found when
- * something is saved. */
+/* Called after any shard_resume. ERR_CONFIG: options.save_folder has checkpoints of another run; or
+ * the error why no store could be created there. A damaged store shows at the first save. */
 int shard_check_store(struct shard *shard, struct error *err);
 
-/* From now on it makes checkpoints by itself, if the options say so. After shard_resume: what is
- * due is counted from the clock, which must not be one that is half restored. */
+/* Starts automatic checkpoints, if the options say so. Called after shard_resume: what is due
+ * depends on the clock, which must be completely restored. */
 void shard_start_saves(struct shard *shard);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints that a shard makes by itself, every so many updates or seconds. Whoever has the clock
- * does it: the clock stops at the very update, so that a checkpoint's step is what was asked for.
+ * Automatic checkpoints, every so many updates or seconds. The shard with the clock makes them: the
+ * clock stops exactly at the update, so that a checkpoint has the requested step.
  */
 #include <stdio.h>
 #include <time.h>
@@ -10,9 +10,9 @@
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
-#define WAIT_SECONDS 0.3 /* then others have their turn */
+#define WAIT_SECONDS 0.3 /* then other work of the queue gets its turn */
 
-static const struct timespec look_again = {0, 50000000}; /* whether there is a clock */
+static const struct timespec look_again = {0, 50000000}; /* interval of polling */
 
 /* ---- between two rounds ---- */
 
@@ -66,9 +66,9 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
     return err->code;
 }
 
-/* ---- by itself ---- */
+/* ---- automatic checkpoints ---- */
 
-/* For the log, and for whoever asks for statistics: training goes on, and could for days. */
+/* Reports to the log and in the statistics, as training goes on, perhaps for days. */
 static void report_failure(struct shard *shard, int64_t step, const struct error *err)
 {
     char line[ERROR_TEXT_BYTES + 64];
@@ -107,8 +107,8 @@ static void save_paused(struct shard *shard, struct clock *clock, int64_t versio
         report_failure(shard, step, &err);
 }
 
-/* So long after the last one, after the update that comes then. Nothing is saved where there was no
- * update since. */
+/* Saves after the first update once save_seconds have passed since the last checkpoint. Saves
+ * nothing if there was no update since. */
 static void save_at_time(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
@@ -124,10 +124,10 @@ static void save_at_time(struct shard *shard, struct clock *clock)
     }
 }
 
-/* Waits for the update after which a checkpoint is due, and makes it. The clock is told beforehand
- * where to stop, so that it does while others have their turn, or while the one before is still
- * being written: a disk that is too slow slows updates down, and no checkpoint is left out. One
- * that failed is due again after as many updates. */
+/* Waits for the update after which a checkpoint is due, and makes it. The clock knows beforehand
+ * where to stop, so that it does so even while the queue does other work or still writes the
+ * previous checkpoint. So a slow disk slows updates down, but no checkpoint is left out. A failed
+ * one is due again after as many updates. */
 static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
@@ -135,7 +135,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
     if (!atomic_load(&shard->due))
         set_due(shard, clock, next_due(shard, clock_version(clock)));
     if (shard_pause(shard, atomic_load(&shard->due), WAIT_SECONDS, &reached, &err)) {
-        if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
+        if (err.code != ERR_RETRY) /* the rounds have failed, perhaps temporarily */
             nanosleep(&look_again, NULL);
         return;
     }
@@ -164,7 +164,7 @@ void shard_stop_first(struct shard *shard, struct clock *clock)
     clock_stop_at(clock, first);
 }
 
-/* One errand among others, so that two saves never meet. */
+/* Queued like other work, so that two saves never overlap. */
 void shard_auto_save(void *argument)
 {
     struct shard *shard = argument;

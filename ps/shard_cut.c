@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a shard keeps, as it was at one moment: a cut under the name of who wants it, until it is
- * written to a store or was fetched over the link. There is one of each kind; a later one takes
- * the place of an earlier one.
+ * Snapshots of what a shard keeps, each under the name of who wants it, until it is written to a
+ * store or was fetched over the link. There is one of each kind; a later one replaces an earlier
+ * one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "ps/shard_private.h"
 #include "wire/slice.h"
 
-#define FORGOTTEN_SECONDS 120 /* who fetches has died if it asks for nothing as long as this */
+#define FORGOTTEN_SECONDS 120 /* a fetcher that asks for nothing for so long has died */
 
 static struct shard_cut *slot_of(struct shard *shard, const char *name)
 {
     return &shard->cuts[str_starts(name, SHARD_CUT_REMOTE)];
 }
 
-/* With the lock, as everything that touches a cut. */
+/* With the lock, like everything that touches a snapshot. */
 static void clear(struct shard_cut *cut)
 {
     cut_release(&cut->cut);
@@ -42,17 +42,17 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
 {
     struct shard_cut cut = {.step = step, .used = time_now()};
     error_clear(err);
-    shard_claims_shut(shard); /* what a graph has claimed is in memory; others may come later */
+    shard_claims_shut(shard); /* claimed values are in memory; other graphs may come later */
     pthread_mutex_lock(&shard->cuts_lock);
     clear(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
         collect(&shard->cuts[i], err);
-    /* All variables are locked for reading here: between two steps of their writers. */
+    /* All variables are locked for reading here, that is, between two steps of their writers. */
     variable_vec locked = VEC_INIT;
     if (!err->code)
         containers_lock(shard->options.variables, NULL, false, seconds, &locked, err);
     for (size_t i = 0; i < locked.n && !err->code; i++)
-        if (!locked.items[i]->initialized) /* a graph has made it: the checkpoint would lack it */
+        if (!locked.items[i]->initialized) /* created by a graph: the checkpoint would lack it */
             error_set(err, ERR_RETRY, "nothing to save: variable '%s' has no value",
                       locked.items[i]->name);
     if (!err->code) {
@@ -123,7 +123,7 @@ void shard_snapshot(struct shard_query *query)
     shard_query_end(query, &err);
 }
 
-/* With the last part the cut is gone. */
+/* Sends a part; after the last one the snapshot is released. */
 void shard_part(struct shard_query *query)
 {
     struct error err = ERROR_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was measured of a checkpoint: the scalars that the first worker computed of the very
- * variables that are in it. For a loss that is the step after the one that made them, so that a
- * checkpoint is committed first and gets its scalars when they are in the worker's records.
+ * The scalars of a checkpoint: those that the first worker computed from exactly the variables in
+ * it. A loss is computed in the step after the one that wrote the variables. So a checkpoint is
+ * committed first, and gets its scalars when they appear in the worker's records.
  */
 #include <time.h>
 
@@ -38,7 +38,7 @@ static int set_scalars(struct shard *shard, struct error *err)
     return err->code;
 }
 
-/* Returns whether there is nothing to wait for any more. */
+/* Returns whether there is nothing left to wait for. */
 static bool measure(struct shard *shard)
 {
     struct shard_measure *m = &shard->measure;
@@ -49,12 +49,12 @@ static bool measure(struct shard *shard)
     if (!m->fetches.has_all || set_scalars(shard, &err) == ERR_RETRY)
         return false;
     shard_measure_forget(shard);
-    if (err.code && err.code != ERR_NOINPUT) /* it may be forgotten */
+    if (err.code && err.code != ERR_NOINPUT) /* it may have been forgotten */
         shard_say(shard, err.text);
     return true;
 }
 
-/* An errand among others, until the worker has come so far. */
+/* Queued like other work, until the worker has got that far. */
 static void measure_later(void *argument)
 {
     struct shard *shard = argument;
@@ -93,8 +93,8 @@ void shard_measure_want(struct shard *shard, const struct shard_save_request *wa
     struct clock_worker first;
     if (!m->fetches.path)
         return;
-    /* A worker that writes each of its steps is about to write the one of the checkpoint before:
-     * the clock did not come as far as this without it. */
+    /* A worker that writes each step is about to write that of the previous checkpoint: the clock
+     * could not have come this far without it. */
     bool writes_soon = wanted->clock && m->fetches.exact &&
                        clock_workers(wanted->clock, &first, 1) && first.worker == 0 &&
                        first.joined && !first.left;
@@ -102,11 +102,11 @@ void shard_measure_want(struct shard *shard, const struct shard_save_request *wa
            !atomic_load(&shard->ends))
         nanosleep(&soon, NULL);
     if (m->folder)
-        set_scalars(shard, &ignored); /* what there is: that of an evaluation, perhaps */
+        set_scalars(shard, &ignored); /* those found so far, perhaps of an evaluation */
     shard_measure_forget(shard);
-    /* Nothing was read since, so that what is there was not passed. */
+    /* No record was read since, so none of this version was missed. */
     if (wanted->clock)
         tail_want(&m->fetches, wanted->step, clock_has_one_version(wanted->clock));
     else
-        tail_want(&m->fetches, -1, true); /* nobody knows what it was measured of */
+        tail_want(&m->fetches, -1, true); /* the version of scalars is not known */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the values of the shards of a job come from (ps/origin.h): the first shard has decided, the
+ * The checkpoint that the shards' values come from (ps/origin.h): the first shard decides, the
  * others ask it.
  */
 #include <string.h>
@@ -19,7 +19,7 @@ struct shard_origin shard_origin(struct shard *shard)
     return origin;
 }
 
-/* Writes to all variables that there are. */
+/* Counts the writes to all existing variables. */
 static int count_updates(struct shard *shard, double seconds, uint64_t *n, struct error *err)
 {
     variable_vec locked = VEC_INIT;
@@ -69,8 +69,8 @@ int shard_check_decision(struct shard *shard, uint64_t decision, struct error *e
 
 /* ---- the first shard is asked ---- */
 
-/* A shard asks once. One that asks again was started again alone: what it had since is lost, and
- * what the others have of that is not. */
+/* A shard asks once. If it asks again, it alone was restarted: its updates since are lost, but the
+ * other shards still have theirs. */
 static bool asks_again(struct shard *shard, const char *task)
 {
     pthread_mutex_lock(&shard->lock);

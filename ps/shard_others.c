@@ -7,14 +7,14 @@
 #include "base/time.h"
 #include "ps/shard_private.h"
 
-/* The waiter may give up before the loop comes to the call: the last of the two frees it. */
+/* The waiter may give up before the loop gets to the dial: the last of the two frees it. */
 struct awaited_dial {
     struct hub *hub;
     char *task, *address;
     double seconds;
     atomic_int holders;
-    atomic_bool given_up; /* the hub may be ending: nothing is dialed any more */
-    struct error err;     /* to be read when it is done */
+    atomic_bool given_up; /* the hub may be ending: do not dial */
+    struct error err;     /* valid once done */
     atomic_bool done;
 };
 
@@ -44,7 +44,7 @@ static bool is_linked(struct hub *hub, const char *task)
     return peer != NULL;
 }
 
-/* Given up only when the shard ends: whose loop then runs on for a while, or not at all. */
+/* Gives up early only if the shard ends, whose loop then runs on for a while, or not at all. */
 static int link_to(struct shard *shard, const char *task, const char *address, double seconds,
                    struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How what was asked of a shard ends: it is answered, and freed.
+ * How a request to a shard ends: with a reply, and freed.
  */
 #include "base/memory.h"
 #include "ps/shard_private.h"

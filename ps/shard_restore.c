@@ -26,7 +26,7 @@ static void say_skipped(struct checkpoint_listener *skipped, const char *why)
     shard_say(((struct teller *)skipped)->shard, line);
 }
 
-/* ---- variables whose shard is known when a graph comes ---- */
+/* ---- variables whose shard is known only when a graph comes ---- */
 
 /* With the lock. */
 static void shut(struct shard *shard)
@@ -93,7 +93,7 @@ struct store_opener {
     bool locked;
 };
 
-/* Nothing is claimed until the store is open. */
+/* Nothing can be claimed until the store is open. */
 static void make_way(void *context)
 {
     struct store_opener *opening = context;
@@ -129,11 +129,11 @@ void shard_close_store(struct shard *shard, struct store *store)
 
 struct restorer {
     struct shard *shard;
-    bool is_wanted; /* the checkpoint was decided on by another shard */
+    bool is_wanted; /* another shard has decided on the checkpoint */
     struct checkpoint *checkpoint;
-    bool is_own; /* the shards that have saved are those of today */
+    bool is_own; /* it was saved by the same set of shards */
     variable_vec locked;
-    struct tensor *values; /* of those that are locked */
+    struct tensor *values; /* of the locked variables */
     uint64_t *updates;
 };
 
@@ -157,7 +157,7 @@ static bool is_of_shard(const struct restorer *r)
     return listed && n == m->shards.n;
 }
 
-/* Makes the variables that are not there. */
+/* Creates the missing variables. */
 static int make_variables(struct restorer *r, struct error *err)
 {
     for (size_t i = 0; i < r->checkpoint->entries.n; i++) {
@@ -185,10 +185,10 @@ static int restore_variables(struct restorer *r, double seconds, struct error *e
     }
     for (size_t i = 0; i < r->locked.n && !err->code; i++)
         claims_read(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
-    /* Now that all is read, something may change. A variable that the checkpoint lacks has no value
-     * then. */
+    /* All was read, so variables may be changed now. One that the checkpoint lacks is left without
+     * a value. */
     for (size_t i = 0; i < r->locked.n && !err->code; i++) {
-        variable_clear(r->locked.items[i]); /* a dimension left open may be another now */
+        variable_clear(r->locked.items[i]); /* an open dimension may differ now */
         if (r->values[i].type != DTYPE_INVALID)
             variable_put_in(r->locked.items[i], &r->values[i], err);
         r->locked.items[i]->updates = r->updates[i];
@@ -213,7 +213,7 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
     shard_react(r->shard, r->is_own || !has_clock ? SHARD_WHOLE : SHARD_PART);
     if (restore_variables(r, seconds, err))
         return err->code;
-    /* Resources of this shard are made; others that are there get what the checkpoint has. */
+    /* With the same shards, creates its resources; else existing ones get the saved parts. */
     if (r->is_own)
         return checkpoint_load_resources(r->checkpoint, r->shard->name, store, err);
     while (!err->code && (resource = resource_next(store, resource)))
@@ -221,8 +221,8 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
     return err->code;
 }
 
-/* Opens the checkpoint to be restored. Every byte of the newest is read, for all shards; a
- * checkpoint that was decided on in that way is only found, and each shard reads its own. */
+/* Opens the checkpoint to be restored. The shard that decides reads every byte of the newest, for
+ * all shards. The others only find the chosen one, and each reads its own part. */
 static int open_origin(struct restorer *r, struct store *store, int64_t step,
                        struct shard_origin *origin, struct error *err)
 {
@@ -235,7 +235,7 @@ static int open_origin(struct restorer *r, struct store *store, int64_t step,
     return err->code;
 }
 
-/* `origin` is what is wanted, or gets what was found. */
+/* `origin` is the wanted checkpoint, or gets the one found. */
 static int restore(struct restorer *r, const char *folder, int64_t step, double seconds,
                    struct shard_origin *origin, struct error *err)
 {
@@ -281,7 +281,7 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     else if (!origin_decide(&origin, err) &&
              store_take_over(folder, &options, shard->options.claims, &origin.generation, err) ==
                  ERR_NOINPUT)
-        error_clear(err); /* of a store that is not there nothing is taken over */
+        error_clear(err); /* a missing store is not taken over */
     if (!wanted && err->code)
         return err->code;
     bool is_there = !wanted || wanted->step >= 0;
@@ -300,8 +300,8 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     return 0;
 }
 
-/* The values of another run may go on as this one. The first that is asked decides, the others are
- * told. */
+/* Values of another run may continue as this run. The shard that is asked first decides, the others
+ * are told. */
 void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
@@ -318,6 +318,6 @@ void shard_restore(struct shard_query *query)
         origin.generation = shard_origin(shard).generation;
         shard_set_origin(shard, &origin, true);
     }
-    atomic_store(&shard->due, 0); /* what is due next is counted from where the clock is now */
+    atomic_store(&shard->due, 0); /* the next due version is counted from the clock's */
     shard_answer_origin(query, &origin, &err);
 }

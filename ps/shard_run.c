@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose checkpoints a shard makes. The shards of a job save as one run: that of who leads the first
- * save, or that of the checkpoint that they were resumed from.
+ * The run that a shard saves as. The shards of a job save as one run: that of the leader of the
+ * first save, or that of the checkpoint that they resumed from.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ int shard_check_store(struct shard *shard, struct error *err)
     return err->code;
 }
 
-/* The asker may name it another way. */
+/* The asker may name the folder by another path. */
 bool shard_is_own_folder(const struct shard *shard, const char *folder)
 {
     const char *own = shard->options.save_folder;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints of a running job. The shard that is asked for one, or has the clock, leads: it holds
- * back the next round of updates, has every shard mark what it keeps, its own first, lets the
- * rounds go on, has each write its part into an environment of its own in the store, and commits
- * the manifest that lists them when all have said that theirs is on the disk. Updates stand still
- * as long as marking takes.
+ * Checkpoints of a running job. The shard that is asked for one, or has the clock, leads. It holds
+ * back the next round of updates, makes every shard mark what it keeps, itself first, and lets the
+ * rounds continue. Then each shard writes its part into its own environment in the store. When all
+ * have reported theirs on disk, the leader commits the manifest that lists them. Updates pause only
+ * for the marking.
  *
- * Without a clock each shard's cut is between two of its steps, but not all shards' between the
- * same two.
+ * Without a clock each shard's snapshot is between two of its steps, but these differ among shards.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,15 +66,15 @@ void shard_write(struct shard_query *query)
     shard_query_end(query, &err);
 }
 
-/* ---- leading: the cut ---- */
+/* ---- leading: the snapshot ---- */
 
 struct leading_save {
     struct shard *shard;
     struct shard_others others;
-    const char *name; /* of the cuts: the folder, or who fetches them */
+    const char *name; /* of the snapshots: the folder, or who fetches them */
     int64_t step;
     double seconds;
-    struct str pushes; /* of each worker, that count */
+    struct str pushes; /* accepted pushes of each worker */
     struct store_writer writer;
     struct arena arena;
     bool finds_successor; /* another job has taken the store over */
@@ -136,7 +135,7 @@ static int collect_parts(void *context, struct store *store, struct save_request
     return 0;
 }
 
-/* Whoever asks may name any folder: only in one that is there. */
+/* The asker may name any folder, so only one folder is created, in an existing one. */
 static int make_store(const char *path, struct error *err)
 {
     bool exists = store_exists(path);
@@ -193,7 +192,7 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
 
 /* ---- requests ---- */
 
-/* The newest there plus one, where no clock counts. */
+/* Without a clock: one more than the newest step there. */
 static int next_step(const char *folder, int64_t *step, struct error *err)
 {
     struct store *store;
@@ -208,8 +207,8 @@ static int next_step(const char *folder, int64_t *step, struct error *err)
     return err->code;
 }
 
-/* Shards that are to go on from what others have saved get it with a graph, one variable after the
- * other: until all are there, a checkpoint would lack some, or would be of a step that never was.
+/* Shards that restore from other shards' parts get variables one by one, when a graph comes. Until
+ * all are there, a checkpoint would lack some, or mix values of different steps.
  */
 static int check_complete(struct shard *shard, struct clock *clock, struct error *err)
 {
@@ -230,8 +229,8 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     int code = check_complete(save->shard, wanted->clock, err);
     if (!code)
         code = shard_find_others(save->shard, &save->others, wanted->seconds, err);
-    /* The shard with the clock first: what its clock knows of, the others still have. The clock was
-     * held for this, which ends here. */
+    /* The shard with the clock comes first: what its clock knows, the other shards still have. The
+     * clock was held for this, until here. */
     struct clock_worker workers[SHARD_WORKERS_MAX];
     int n = !code && wanted->clock ? clock_workers(wanted->clock, workers, SHARD_WORKERS_MAX) : 0;
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
@@ -274,7 +273,7 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
         write_all(&save, wanted->keep, err);
     }
     *step = save.step;
-    pthread_mutex_lock(&shard->lock); /* how it went, for status */
+    pthread_mutex_lock(&shard->lock); /* the result, for status */
     if (!err->code) {
         shard->saved_step = *step;
         shard->saves++;
@@ -331,7 +330,7 @@ void shard_hand_out(struct shard_query *query)
         cut_for(&save, &wanted, &err);
     }
     save.writer = shard_saves_as(query->shard);
-    /* The process that fetches the values saves them as a checkpoint of the job's run. */
+    /* The fetching process saves the values as a checkpoint of the job's run. */
     struct clock *clock = containers_clock(query->shard->options.variables);
     int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
     msgpack_packer *packer = NULL;

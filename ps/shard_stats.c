@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a shard tells of itself. Called in the loop's thread, and never waits for a lock.
+ * What a shard reports about itself. Called in the loop's thread; never waits for a lock.
  */
 #include <unistd.h>
 
@@ -66,8 +66,8 @@ static void pack_workers(msgpack_packer *packer, struct clock *clock)
 struct traffic {
     int64_t links;
     uint64_t in, out;
-    VEC(struct link *) tasks; /* to tasks; tools are none */
-    size_t n_stuck;           /* of them, whose loops stand still */
+    VEC(struct link *) tasks; /* to tasks, not to tools */
+    size_t n_stuck;           /* links whose tasks' loops are stalled */
 };
 
 static void add_link(void *context, struct link *link)
@@ -103,7 +103,7 @@ static struct resource_size count_staged(struct shard *shard)
     return sum;
 }
 
-/* More may be made meanwhile: those that were there first are told. */
+/* More may be created meanwhile: only those counted first are reported. */
 static void pack_resources(msgpack_packer *packer, struct variable_store *store)
 {
     struct resource *r = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a shard says of a restore: how many pushes that had counted it undoes.
+ * What a shard reports about a restore: how many counted pushes it undoes.
  */
 #include <inttypes.h>
 #include <libgen.h>

@@ -32,7 +32,7 @@ void shard_list(struct shard_query *query)
 
 /* ---- get, put, reset ---- */
 
-/* False: the query was answered. */
+/* Returns false if the query was answered with an error. */
 static bool check_name(struct shard_query *query)
 {
     struct error err = ERROR_INIT;

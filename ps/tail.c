@@ -49,8 +49,8 @@ void tail_release(struct tail *tail)
     str_release(&tail->values);
 }
 
-/* Opens the file, anew when there is another one, or it became shorter; but the rest of the old one
- * comes first. */
+/* Opens the file; reopens it if it was replaced or truncated, but only after the rest of the old
+ * one is read. */
 static bool find(struct tail *tail)
 {
     struct stat there, own;
@@ -67,8 +67,8 @@ static bool find(struct tail *tail)
     return tail->fd >= 0;
 }
 
-/* A record may have what was computed before a step and after it, of two versions; one more of the
- * same step is an evaluation behind it, which the next step may add to. */
+/* A record may hold values from before and after a step's update, which are of two versions. A
+ * second record of a step is an evaluation after it; the next step may add to its scalars. */
 static void take_wanted(struct tail *tail, bool is_step)
 {
     int64_t least = -1;
@@ -121,7 +121,7 @@ void tail_read(struct tail *tail)
     struct error err = ERROR_INIT;
     if (!find(tail) || tail->damaged)
         return;
-    while (tail->version < 0 || !tail->has_all) { /* what follows may be wanted next */
+    while (tail->version < 0 || !tail->has_all) { /* stops there: the rest may be wanted next */
         void *out;
         size_t wanted;
         if (!tail->begun)

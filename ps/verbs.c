@@ -36,7 +36,7 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
         pack_key_bool(packer, "last", true);
 }
 
-/* A request with its fields and who takes the replies. */
+/* A request with its fields and the receiver of the replies. */
 struct verb_request {
     struct fields fields; /* first */
     void (*answered)(void *context, const char *task, const struct record *reply);
@@ -111,7 +111,7 @@ static void take_place(void *context, const char *task, const struct record *rep
                     &found->container);
 }
 
-/* One round trip more than guessing, and right with any placement. */
+/* This costs a round trip more than guessing, but is right with any placement. */
 static int find(struct client *client, const struct variable_place *place,
                 struct task_answer *found, struct error *err)
 {
@@ -235,7 +235,7 @@ int verbs_leader(struct client *client, int *task, struct error *err)
     return code;
 }
 
-/* Shards may run in another folder. */
+/* Returns the absolute path, as shards may run in another folder. */
 static char *absolute(const char *path)
 {
     char here[PATH_MAX];
@@ -271,7 +271,7 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 struct restore_order {
     const char *folder;
     double seconds;
-    struct shard_origin origin; /* decision 0: the shard that is asked decides */
+    struct shard_origin origin; /* decision 0: the asked shard decides */
 };
 
 static void pack_order(void *context, msgpack_packer *packer)
@@ -288,7 +288,7 @@ static void take_decision(void *context, const char *task, const struct record *
     origin_take(&reply->header, &((struct restore_order *)context)->origin);
 }
 
-/* The leader decides which one it is, and the others take that. */
+/* The leader decides on a checkpoint, and the others restore the same. */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err)
 {
     int leader;

@@ -36,8 +36,8 @@ static int64_t step_of(const struct watch *watch)
     return watch->state.step > 0 ? watch->state.step : 0;
 }
 
-/* Returns whether the task is on another host: it has no pid file here, and is known by its links
- * alone. */
+/* Returns whether the task is on another host: it has no pid file here, and is known only by its
+ * links. */
 static bool is_elsewhere(const struct watched_task *task)
 {
     return !task->process.incarnation && !task->lacks;
@@ -50,7 +50,7 @@ static void see_process(struct watch *watch, struct watched_task *task)
     if (job_look(&watch->job, task->name, &now, &ignored))
         return;
     bool again = before.alive && now.alive && now.incarnation != before.incarnation;
-    if (before.alive && (!now.alive || again)) { /* told once */
+    if (before.alive && (!now.alive || again)) { /* reported once */
         if (now.pid || again)
             watch_say(watch, "died %s pid=%ld incarnation=%" PRIu64 " step=%" PRId64, task->name,
                       (long)before.pid, before.incarnation, step_of(watch));
@@ -60,7 +60,7 @@ static void see_process(struct watch *watch, struct watched_task *task)
     }
     task->process = now;
     if (now.listens && !task->ready && !before.listens)
-        task->heard = time_now(); /* from here on an answer is due */
+        task->heard = time_now(); /* a reply is due from now on */
     if (!now.alive || (before.alive && !again))
         return;
     task->heard = time_now();
@@ -69,8 +69,8 @@ static void see_process(struct watch *watch, struct watched_task *task)
     say_of(watch, "up", task);
 }
 
-/* Shards speak for workers, which otherwise speak for themselves. Shards are asked a few times in a
- * lease, so it is over somewhat early. When none answers, those are missed first. */
+/* Shards report on workers, or else workers themselves. Shards are asked a few times in a lease, so
+ * a worker is overdue before its lease ends. If no shard replies, the shards are missed first. */
 static bool is_overdue(const struct watched_task *task)
 {
     const struct watch *watch = task->watch;
@@ -91,7 +91,7 @@ static void see_answers(struct watch *watch, struct watched_task *task, double b
         task->ready = true;
         task->silent = false;
     }
-    /* A shard is missed from when it listens, a worker once it was there: before that they may be
+    /* A shard may be missed once it listens, a worker once it was ready: before that they may be
      * reading a checkpoint or a graph. */
     bool is_due = task->ready || (task->is_shard && task->process.listens);
     if (!heard && is_due && !task->silent && is_overdue(task)) {
@@ -131,7 +131,7 @@ static void watch_tasks(struct watch *watch)
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
-        /* A worker without shards speaks for others: who would miss it may have left. */
+        /* Without shards we ask each worker: those that would miss it may have left. */
         bool speaks = task->is_shard || (task->is_worker && !watch->has_shards);
         if (!here || task->lacks || !speaks)
             continue;
@@ -147,13 +147,13 @@ static bool never(void *context)
     return watch->options.ends && watch->options.ends(watch->options.context);
 }
 
-/* Lets links move, then says who began or ceased to answer meanwhile. */
+/* Serves the links, then reports who began or ceased to reply meanwhile. */
 static void let_links_move(struct watch *watch)
 {
     size_t n = watch->tasks.n;
     double now = time_now(), missed = now - watch->looked;
     if (watch->looked > 0 && missed > 5 * WATCH_LOOK_SECONDS) {
-        /* The watch itself stood still: nobody was silent for as long as that. */
+        /* The watch itself was stalled, which must not count as silence of others. */
         for (size_t i = 0; i < n; i++)
             watch->tasks.items[i]->heard += missed;
         watch->answered += missed;
@@ -208,9 +208,9 @@ static void say_step(struct watch *watch, double now)
               state->stale);
 }
 
-/* NULL: it is there, or has ended, which was said. A worker without shards may be reading its graph
- * as long as it likes, but has read it when it listens: who stands still from there on would be
- * missed by nobody, once the others have ended. */
+/* Returns NULL if the task is there, or has ended, which was reported. In a job without shards, a
+ * worker may take any time to read its graph, until it listens. If it stalls after that, nobody
+ * else would miss it once the others have ended. */
 static const char *why_missing(const struct watch *watch, const struct watched_task *task)
 {
     bool lives = task->process.incarnation != 0;
@@ -279,12 +279,12 @@ static int open_watch(struct watch *watch, struct error *err)
 
 static void close_watch(struct watch *watch)
 {
-    if (watch->hub && watch->options.state) { /* what the last steps have written, too */
+    if (watch->hub && watch->options.state) { /* includes what the last steps have written */
         update_state(watch);
         watch->options.state(watch->options.context, &watch->state);
     }
     watch->hub_is_over = true;
-    hub_free(watch->hub); /* ends calls, whose memory is the tasks' */
+    hub_free(watch->hub); /* ends calls, whose memory belongs to the tasks */
     for (size_t i = 0; i < watch->tasks.n; i++)
         mem_free(watch->tasks.items[i]);
     vec_release(&watch->tasks);
@@ -319,11 +319,11 @@ int watch_job(const struct watch_options *options, struct error *err)
         cluster_release(&watch.cluster);
         watch.cluster = (struct cluster){0};
         if (job_cluster(&watch.job, &watch.cluster, &ignored))
-            break; /* the job's directory has no cluster file any more */
+            break; /* the job's directory no longer has a cluster file */
         watch_tasks(&watch);
         let_links_move(&watch);
         speak(&watch);
-        bool is_over = watch.anyone; /* whoever was there has ended well */
+        bool is_over = watch.anyone; /* all that were seen have ended well */
         for (size_t i = 0; i < watch.tasks.n && is_over; i++) {
             const struct watched_task *task = watch.tasks.items[i];
             is_over = !task->process.pid && !(is_elsewhere(task) && task->ready && !task->silent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watches a running job for whoever runs it: which processes are there, answer, are silent, have
- * died or left, and how far training is. By calls, or as lines for a shell; docs/job.md lists them:
+ * Watches a running job: which processes run, reply, are silent, have died or left, and how far
+ * training is. It reports by calls, or as lines for a shell; docs/job.md lists them:
  *
  *     up ps:0 pid=4120 incarnation=1
  *     ready ps:0 pid=4120 incarnation=1
@@ -11,8 +11,8 @@
  *     died worker:1 pid=4123 incarnation=1 step=211
  *     left ps:0 step=460
  *
- * A process is there as long as it holds the lock of its pid file; it answers, if a shard does to a
- * link of ours, or a worker has one to a shard.
+ * A process runs as long as it holds the lock of its pid file. A shard is responsive if it replies
+ * on our link, a worker if it has a link to a shard.
  */
 #ifndef TF_PS_WATCH_H
 #define TF_PS_WATCH_H
@@ -21,11 +21,11 @@
 #include "transport/job/job.h"
 #include "transport/value/hub.h"
 
-/* Runs until every process that was there has ended well, or `ends` says so: 0. ERR_NOINPUT when
+/* Runs until every process that was seen has ended well, or `ends` says so: returns 0. ERR_NOINPUT:
  * there is no job. */
 int watch_job(const struct watch_options *options, struct error *err);
 
-/* Returns the incarnation of a job's task that is there, or was; 0: none. */
+/* Returns the incarnation of a job's task that runs, or last ran; 0: none. */
 uint64_t watch_incarnation(const char *job_folder, const char *task);
 
 #endif

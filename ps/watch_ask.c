@@ -23,7 +23,7 @@ struct watched_task *watch_find(struct watch *watch, const char *name)
     return NULL;
 }
 
-/* A dial that fails is begun again at the next look. */
+/* A dial that fails is repeated at the next look. */
 void watch_link(struct watch *watch, struct watched_task *task, const char *address)
 {
     struct error ignored = ERROR_INIT;
@@ -33,7 +33,7 @@ void watch_link(struct watch *watch, struct watched_task *task, const char *addr
 
 /* ---- pings ---- */
 
-#define STUCK_LEASES 10 /* that a loop may stand still before it counts as dead */
+#define STUCK_LEASES 10 /* for which a loop may stall before it counts as dead */
 
 static void hear_ping(void *context, struct link *link)
 {
@@ -56,7 +56,7 @@ void watch_hear_pings(struct watch *watch)
     peers_each(hub_peers(watch->hub), hear_ping, watch);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 static void add_workers(struct watched_task *task, const msgpack_object *workers)
 {
@@ -78,7 +78,7 @@ static void add_workers(struct watched_task *task, const msgpack_object *workers
     }
 }
 
-/* Each checkpoint that a shard could not make by itself, or that some were not. */
+/* Reports an automatic checkpoint that failed or, if several did, their number. */
 static void hear_of_saves(struct watched_task *task, const msgpack_object *reply)
 {
     struct arena arena = ARENA_INIT;
@@ -105,7 +105,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
     record_get_int(&reply->header, "version", &task->version);
     task->has_clock = task->version >= 0;
     hear_of_saves(task, &reply->header);
-    /* A shard says when it last heard of a worker. */
+    /* A shard tells when it last heard from a worker. */
     struct watch *watch = task->watch;
     const msgpack_object *peers = record_field(&reply->header, "peers");
     double now = time_now(), silence;
@@ -123,7 +123,7 @@ void watch_ask(struct watch *watch, struct watched_task *task)
 {
     struct error ignored = ERROR_INIT;
     struct peer *peer;
-    double pause = watch->options.lease / 6; /* a lease is several answers long */
+    double pause = watch->options.lease / 6; /* several replies per lease */
     if (task->asking || time_now() - task->asked < pause)
         return;
     if (!(peer = hub_peer(watch->hub, task->name)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the watcher share. Private to ps/.
+ * Shared by the files of the watcher. Private to ps/.
  */
 #ifndef TF_PS_WATCH_PRIVATE_H
 #define TF_PS_WATCH_PRIVATE_H
@@ -10,25 +10,25 @@
 
 #define WATCH_LOOK_SECONDS 0.1
 
-/* A task as it was seen last. */
+/* A task as it was last seen. */
 struct watched_task {
     char name[64];
     bool is_shard, is_worker;
-    int index; /* of the tasks of its job */
+    int index; /* within its job */
     struct job_process process;
-    bool ready, silent; /* as was said */
-    double heard;       /* from it, or of a worker by a shard */
+    bool ready, silent; /* as last reported */
+    double heard;       /* when last heard from; of a worker: also by a shard */
     const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
 
-    /* Facts of a shard. */
-    double still; /* for how long its loop has stood still, as it says */
-    bool asking;  /* the call is under way */
+    /* Of a shard: */
+    double still; /* seconds that its loop has stalled, as it reports */
+    bool asking;  /* a status call is under way */
     double asked;
     struct call call;
     struct watch *watch;
     bool has_clock;
     int64_t version, late, stale;
-    int64_t saves_failed; /* as was said */
+    int64_t saves_failed; /* as last reported */
 };
 
 struct watch {
@@ -39,23 +39,23 @@ struct watch {
     struct hub *hub;
     struct tail tail; /* of worker 0 */
     struct watch_state state;
-    double answered; /* when a shard last did */
-    double looked;   /* when the links last moved */
+    double answered; /* when a shard last replied */
+    double looked;   /* when the links were last served */
     double said;     /* the last step line */
     int64_t said_step;
-    bool anyone;     /* some process was there */
-    bool has_shards; /* the job has */
+    bool anyone;     /* some process was seen */
+    bool has_shards; /* the job has shards */
     bool hub_is_over;
 };
 
 void watch_say(const struct watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* watch_ask.c: links to shards, or to workers where there are none, and questions. */
+/* watch_ask.c: links to shards, or to workers if there are no shards, and requests. */
 void watch_link(struct watch *watch, struct watched_task *task, const char *address);
 void watch_ask(struct watch *watch, struct watched_task *task);
-/* A shard that stands still does not answer, but is not dead: it says so. A worker's ping is all
- * that is asked of it. */
+/* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
+ * expected. */
 void watch_hear_pings(struct watch *watch);
 bool watch_is_linked(struct watch *watch, const struct watched_task *task);
 struct watched_task *watch_find(struct watch *watch, const char *name);

@@ -68,7 +68,7 @@ static enum dtype to_type(lua_State *L, int index, const struct wanted_attr *w)
     return type;
 }
 
-/* {-1, 64}, or the text form "[?,64]", by which an unknown rank can be written: "?". */
+/* Reads {-1, 64}, or the text form "[?,64]", which can also express an unknown rank: "?". */
 static struct shape to_shape(lua_State *L, int index, const struct wanted_attr *w)
 {
     struct shape shape = SHAPE_SCALAR;

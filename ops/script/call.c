@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops as functions: MatMul(a, b, {transpose_b = true, name = "m"}). Inputs are positional and as
- * many as the op declares; what follows them is the table of attributes.
+ * Ops as functions: MatMul(a, b, {transpose_b = true, name = "m"}). Inputs are positional, as many
+ * as the op declares; after them comes the table of attributes.
  */
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void read_attrs(struct op_call *c, int table)
     }
 }
 
-/* Types that only numbers decide: the widest of them, or float32 where the op takes no integers. */
+/* Types that only numbers decide: their widest type, or float32 if the op takes no integers. */
 static void guess_types(struct op_call *c)
 {
     for (int i = 0; i < c->op->n_inputs; i++) {
@@ -160,7 +160,7 @@ static struct edge one_input(struct op_call *c, int index, enum dtype type,
         size_t n = c->s->controls.n;
         if (arg->is_ref)
             return edge;
-        /* A variable is read after what the op itself is to come after. */
+        /* A variable is read after the op's own controls. */
         for (int i = 0; i < c->n_controls; i++)
             vec_push(&c->s->controls, c->controls[i].node);
         edge = handle_value(c->L, edge);
@@ -213,7 +213,7 @@ static int call_op(lua_State *L)
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
     struct op_call c = begin(L, op);
     count_arguments(&c, lua_gettop(L));
-    /* First: what is given in place of a list may be another input's. */
+    /* Checks lists first: what is given in place of a list may belong to another input. */
     for (int i = 0; i < c.op->n_inputs; i++) {
         if (!is_list(&c.op->inputs[i]))
             continue;
@@ -224,7 +224,7 @@ static int call_op(lua_State *L)
     }
     read_attrs(&c, op->n_inputs + 1);
     lua_settop(L, op->n_inputs);
-    /* Types that tensors among the arguments decide. */
+    /* Types determined by tensors among the arguments. */
     for (int i = 0; i < c.op->n_inputs; i++) {
         int attr = c.op->inputs[i].type_attr;
         if (attr >= 0 && c.types[attr] == DTYPE_INVALID)
@@ -251,7 +251,7 @@ static int call_op(lua_State *L)
             type = value_type(c.L, i + 1);
         vec_push(&c.s->edges, one_input(&c, i + 1, type, arg, "", what_input(&c, i)));
     }
-    /* The script need not give the seed, and the container in force. */
+    /* Adds the seed, and the container in force, if the script does not give them. */
     if (!c.has_seed && op_find_attr(c.op, "seed") >= 0)
         vec_push(&c.s->attrs, ((struct attr){"seed", attr_int(c.s->options.seed)}));
     if (!c.has_container && *c.s->container && op_find_attr(c.op, "container") >= 0)
@@ -318,7 +318,7 @@ void call_open(lua_State *L)
         lua_pushcclosure(L, strcmp(op->def->name, "Const") ? call_op : call_const, 1);
         lua_setfield(L, -2, op->def->name);
     }
-    /* Types are texts; "string" has no global of its own, which is Lua's library. */
+    /* Types are strings; `string` is not a type's global, as it is Lua's library. */
 #define X(constant, type_name, number, bytes, npy)                                                 \
     if (constant != STRING) {                                                                      \
         lua_pushliteral(L, type_name);                                                             \

@@ -3,7 +3,7 @@
  * Control-flow contexts. Every node belongs to one: the root, a branch of a cond, or a while loop;
  * they nest. A node may take tensors of its own context only, so one from outside is brought in,
  * once per context: into a branch by a Switch on the predicate, into a loop by a constant Enter,
- * and through every context between. Nodes without inputs hang on the context's pivot, which is
+ * and through every context between. Nodes without inputs depend on the context's pivot, which is
  * live exactly when the branch is taken, or once per iteration. The lowering is TensorFlow's; cond
  * and while_loop themselves are in the prelude (flow.lua), over the functions here.
  */
@@ -75,7 +75,7 @@ struct edge context_route(lua_State *L, int context, struct edge edge)
     if (map_get(&s->contexts.items[context].captured, key, &found))
         return s->captures.items[found];
     struct edge outer = context_route(L, s->contexts.items[context].parent, edge);
-    /* Settings for the op that asks are not for the gate. */
+    /* Settings in force for the calling op do not apply to the gate. */
     size_t n_controls = s->controls.n;
     int leader = s->leader;
     s->controls.n = 0;
@@ -108,7 +108,7 @@ bool context_route_control(lua_State *L, int context, int node)
     struct script *s = script_of(L);
     check_visible(L, context, node);
     int made_in = node_note(s, node)->context;
-    int loop = -1; /* the outermost loop between */
+    int loop = -1; /* the outermost loop between the two contexts */
     for (int c = context; c != made_in; c = s->contexts.items[c].parent)
         if (s->contexts.items[c].kind == CONTEXT_LOOP)
             loop = c;
@@ -127,7 +127,7 @@ bool context_route_control(lua_State *L, int context, int node)
     return false;
 }
 
-/* The input that comes with the loop's body is its last. */
+/* The last input, which comes from the loop's body, may be missing. */
 static bool is_open(const struct node *node)
 {
     return node->n_inputs && !edge_exists(node->inputs[node->n_inputs - 1]);
@@ -159,8 +159,8 @@ void context_show_open(struct script *s)
         graph_node(s->graph, vec_pop(&s->open))->n_inputs++;
 }
 
-/* tf.context{kind=, pred=, branch=, pivot=, frame=, parallel_iterations=}: a new one in the current
- * one, as a number. */
+/* tf.context{kind=, pred=, branch=, pivot=, frame=, parallel_iterations=}: makes a context within
+ * the current one, and returns its number. */
 static int new_context(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -186,7 +186,7 @@ static int new_context(lua_State *L)
 }
 
 /* tf.within(context, f, ...): calls f there, or in the root for 0; returns what f returns. After a
- * failure the script ends or is in a pcall, where the context must be right again. */
+ * failure the script ends or is in a pcall, so the context must be restored. */
 static int within(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -223,7 +223,7 @@ static int set_pivot(lua_State *L)
     return 0;
 }
 
-/* tf.route(tensor): as it is seen in the current context. */
+/* tf.route(tensor): returns the tensor as it is seen in the current context. */
 static int route(lua_State *L)
 {
     struct edge edge = handle_value(L, handle_check(L, 1, "route"));
@@ -231,8 +231,8 @@ static int route(lua_State *L)
     return 1;
 }
 
-/* tf.gate(context, op, inputs, attrs): a control-flow node of that context whose inputs are as they
- * are, of any context; false as an input leaves it open. */
+/* tf.gate(context, op, inputs, attrs): makes a control-flow node of that context, whose inputs may
+ * be of any context and are not routed; false leaves an input open. */
 static int gate(lua_State *L)
 {
     struct script *s = script_of(L);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Globals are names: a tensor or op assigned to a global gets its name, so that it can be fetched
- * by it. The environment of scripts is an empty table, so that every assignment comes by here.
- * Their values lie in a table of its own before the globals: a script may call a tensor `init` or
- * `clip`, and the prelude still finds what it means by these.
+ * by it. The environment of scripts is an empty table, so that every assignment is seen here.
+ * Assigned values are kept in a separate table, looked up before the globals: a script may name a
+ * tensor `init` or `clip`, and the prelude still finds its own.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void set_alias(struct script *s, const char *name, struct edge edge)
     s->aliases.items[at].edge = edge;
 }
 
-/* Makes the name free; a placeholder is fed and an explicit name was asked for, so both stay. */
+/* Frees the name. Placeholders, which are fed by name, and explicit names keep theirs. */
 static void take_name(lua_State *L, const char *name)
 {
     struct script *s = script_of(L);
@@ -69,7 +69,7 @@ static int assign_global(lua_State *L)
     return 0;
 }
 
-/* entry[name] = tensor, op or list: what --run NAME fetches and runs. */
+/* entry[name] = tensor, op or list: what --run NAME fetches or runs. */
 static int assign_entry(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -121,7 +121,7 @@ static int set_parameter(lua_State *L)
     place_error(L, "D holds the parameters given by -D and cannot be changed");
 }
 
-/* tf.nameless(tensor): its name was the prelude's choice, so that a global's takes its place. */
+/* tf.nameless(tensor): the prelude chose its name, so a global's name may replace it. */
 static int forget_name(lua_State *L)
 {
     struct edge edge = handle_check(L, 1, "nameless");
@@ -138,8 +138,8 @@ static int add_alias(lua_State *L)
     return 0;
 }
 
-/* rawget(table, key), which asks for a name without an error when nobody set it. The values of _G
- * and D lie elsewhere. Upvalues: _G, D, what the script assigned, the globals. */
+/* rawget(table, key), which does not fail for a name that was never set. The values of _G and D are
+ * kept elsewhere. Upvalues: _G, D, what the script assigned, the globals. */
 static int raw_get(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -158,7 +158,7 @@ static int raw_get(lua_State *L)
     return 1;
 }
 
-/* rawset(table, key, value); to _G, D and entry values are assigned. Upvalues: these. */
+/* rawset(table, key, value); for _G, D and entry it is an assignment. Upvalues: these three. */
 static int raw_set(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

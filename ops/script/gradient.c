@@ -9,7 +9,7 @@
 #include "ops/script/internal.h"
 #include "pass/gradient/grad.h"
 
-/* The tensors of a list at stack index `index`, by value. */
+/* Returns the tensors of a list at stack index `index`, reading variables. */
 static struct edge *values_of(lua_State *L, int index, const char *what, int *n)
 {
     struct script *s = script_of(L);
@@ -30,18 +30,18 @@ struct gradient_call {
     int n;
     struct gradients_options options;
     struct gradient *result; /* by x */
-    size_t n_done;           /* nodes of the graph that follow what was in force */
+    size_t n_done;           /* nodes that already follow the controls in force */
 };
 
 /* ---- variables that are read more than once ---- */
 
-/* The x's, and behind them the reads of their own that control() gave variables among them. */
+/* The x's, followed by the separate reads that control() made of variables among them. */
 struct own_xs {
     const bool *used;
-    int *first, *next; /* x's and one: by node the last, by x the one before it of the same node */
-    struct edge *all;  /* NULL while they are counted */
-    int *of, n;        /* which x a read behind the x's belongs to */
-    int n_nodes;       /* before ways to the variables are made */
+    int *first, *next; /* x's plus one: by node its last x, by x the previous one of its node */
+    struct edge *all;  /* NULL while counting */
+    int *of, n;        /* the x that each read after the x's belongs to */
+    int n_nodes;       /* before routes to the variables are added */
 };
 
 static void add_read(lua_State *L, const struct own_read *read, struct own_xs *own, int n_xs)
@@ -50,7 +50,7 @@ static void add_read(lua_State *L, const struct own_read *read, struct own_xs *o
     struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
     if (!own->used[read->edge.node])
         return;
-    first = context_route(L, s->context, first); /* as the x's are; a way that is new is of none */
+    first = context_route(L, s->context, first); /* like the x's; a new route is of no x */
     for (int i = first.node < own->n_nodes ? own->first[first.node] : 0; i; i = own->next[i]) {
         if (read->context != s->context)
             place_error(L,
@@ -65,12 +65,12 @@ static void add_read(lua_State *L, const struct own_read *read, struct own_xs *o
     }
 }
 
-/* An x may be there more than once: its reads are counted first. */
+/* An x may occur more than once, so its reads are counted first. */
 static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
 {
     struct script *s = script_of(L);
     struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
-    const struct node *node; /* whether the y's depend on it */
+    const struct node *node; /* walks what the y's depend on */
     for (int i = 0; i < w->n_ys && s->own_reads.n; i++)
         graph_walk_to(&walk, w->ys[i].node);
     while ((node = graph_walk_next(&walk, s->graph)))
@@ -136,8 +136,8 @@ static bool flag(lua_State *L, const char *name)
     return value;
 }
 
-/* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): a list with, for each x, a
- * tensor, {values=, indices=}, or false when there is none. */
+/* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): returns a list with a tensor,
+ * {values=, indices=}, or false if there is none, for each x. */
 static int gradients(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -156,7 +156,7 @@ static int gradients(lua_State *L)
     bool rows = flag(L, "rows");
     struct gradient_call wanted = {
         .ys = ys, .grad_ys = n_grads ? grad_ys : NULL, .n_ys = n_ys, .xs = xs, .n = n_xs};
-    /* Device, colocation and control of the nodes made are what is in force, as for an op. */
+    /* The nodes made have the device, colocation and controls in force, like an op. */
     wanted.options = (struct gradients_options){.colocate = flag(L, "colocate"),
                                                 .allow_missing = flag(L, "allow_missing"),
                                                 .scope = node_full_name(s, "gradients"),
@@ -206,14 +206,14 @@ static int gradients(lua_State *L)
         }
         lua_rawseti(L, 5, i + 1);
     }
-    /* These nodes make gradients of several reads one, and rows dense. */
+    /* These nodes add gradients of several reads, and make rows dense. */
     for (size_t i = wanted.n_done; i < s->graph->nodes.n; i++) {
         struct node *node = graph_node(s->graph, (int)i);
         for (int k = 0; k < wanted.options.n_controls && !node_is(node, "Const"); k++)
             graph_add_control(s->graph, node, controls[k]);
     }
-    /* Nodes without inputs run only where the branch does, or once in each iteration. Those that
-     * read only the outside may run: they have no effect. */
+    /* Nodes without inputs must run only if the branch does, or once per iteration. Those that read
+     * only outside values may always run: they have no effect. */
     if (s->context) {
         for (size_t i = first; i < s->graph->nodes.n; i++) {
             struct node *node = graph_node(s->graph, (int)i);
@@ -221,8 +221,8 @@ static int gradients(lua_State *L)
                 graph_add_control(s->graph, node, s->contexts.items[s->context].pivot);
         }
     }
-    /* Engine-made nodes name their forward op's group; names may still change, so groups are kept
-     * as node ids until the end. */
+    /* Nodes made by the gradient pass name their forward op's group. As names may still change,
+     * groups are kept as node ids until the end. */
     node_adopt(s);
     for (size_t i = first; i < s->graph->nodes.n; i++) {
         const struct attr_value *group = node_attr(graph_node(s->graph, (int)i), "_class");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors and ops as Lua values: a userdata that holds an edge. A variable is a tensor, too; where
- * an op wants its value, its read is used, where an op wants to change it, the variable itself.
+ * Tensors and ops as Lua values: a userdata that holds an edge. A variable is a tensor, too: an op
+ * that needs its value gets its read, an op that changes it gets the variable itself.
  */
 #include <string.h>
 
 #include "ops/script/internal.h"
 
 #define METATABLE "tensor"
-/* Numbered as they are made: as keys of a table they have an order. */
+/* Handles are numbered as they are created, which gives them an order as keys of a table. */
 struct edge_handle {
     struct edge edge;
     int64_t number;
@@ -71,7 +71,7 @@ struct edge handle_value(lua_State *L, struct edge edge)
         return first;
     if (s->controls.n)
         return s->shares_reads ? first : variable_own_read(L, edge);
-    int around = s->context; /* the loop that is within control(), if any is */
+    int around = s->context; /* the loop within control(), if there is one */
     while (around && !s->contexts.items[around].n_controls)
         around = s->contexts.items[around].parent;
     if (!around)
@@ -305,7 +305,7 @@ static int handle_text(lua_State *L)
     return 1;
 }
 
-/* tf.number_of(tensor): in the order in which handles were made. */
+/* tf.number_of(tensor): its number, in the order in which handles were created. */
 static int number_of(lua_State *L)
 {
     const struct edge_handle *handle = luaL_checkudata(L, 1, METATABLE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much a script may use: instructions, memory (Lua's and the graph's) and nodes (node.c). The
- * functions of Lua's library that count up to a number of the script's, in which no instruction is
- * executed, are made to spend that many.
+ * How much a script may use: instructions, memory (Lua's and the graph's) and nodes (node.c). Some
+ * functions of Lua's library loop up to a number given by the script without executing
+ * instructions: they are charged that many.
  */
 #include <stdlib.h>
 
@@ -43,7 +43,8 @@ void limits_check_memory(lua_State *L)
 
 static void count_instructions(lua_State *L, lua_Debug *activation);
 
-/* Beyond the limit every instruction fails, so that no pcall keeps the script alive. */
+/* Charges instructions. Beyond the limit every instruction fails, so that no pcall keeps the script
+ * alive. */
 static void spend(lua_State *L, double instructions)
 {
     struct script *s = script_of(L);
@@ -63,14 +64,14 @@ static void count_instructions(lua_State *L, lua_Debug *activation)
     spend(L, HOOK_INSTRUCTIONS);
 }
 
-/* ---- functions of the library ---- */
+/* ---- functions of Lua's library ---- */
 
 static double number(lua_State *L, int index, double otherwise)
 {
     return lua_isnumber(L, index) ? (double)lua_tonumber(L, index) : otherwise;
 }
 
-/* string.rep(text, n, separator) of nothing; memory limits the others. */
+/* string.rep(text, n, separator) of empty strings; others are limited by memory. */
 static double cost_of_rep(lua_State *L)
 {
     return lua_rawlen(L, 1) || lua_rawlen(L, 3) ? 0 : number(L, 2, 0);
@@ -88,8 +89,7 @@ static double cost_of_concat(lua_State *L)
     return number(L, 4, 0) - number(L, 3, 0);
 }
 
-/* The cost of functions that go through a list: its real length counts; __len could say
- * anything. */
+/* The cost of functions that walk a list: its real length, as __len could return anything. */
 static double cost_of_list(lua_State *L)
 {
     if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL)
@@ -104,7 +104,7 @@ static const struct metered_function {
                    {"table", "concat", cost_of_concat}, {"table", "insert", cost_of_list},
                    {"table", "remove", cost_of_list},   {"table", "sort", cost_of_list}};
 
-/* Upvalues: what is called, and which one it is. */
+/* Upvalues: the function to call, and its index. */
 static int call_counted(lua_State *L)
 {
     int n = lua_gettop(L);

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 
-/* The bytes of `path` ("-": stdin), which the caller frees with mem_free; NULL with the error set:
- * ERR_NOINPUT when missing, ERR_DATA for a directory or beyond `most` bytes, ERR_IO. */
+/* Returns the bytes of `path` ("-": stdin), which the caller frees with mem_free. NULL with the
+ * error set: ERR_NOINPUT if missing, ERR_DATA for a directory or beyond `most` bytes, ERR_IO. */
 char *load_file(const char *path, size_t most, size_t *n, struct error *err);
 
 #define LOAD_SCRIPT_BYTES ((size_t)64 << 20)

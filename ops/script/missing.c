@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names that nobody set. A misspelt global, or field of a library or of the prelude, would be nil,
- * which an option takes for "not given": reading one is an error that names the nearest. A script
- * that wants to know asks rawget(_G, "name"), or sets the global to nil first.
+ * Names that were never set. A misspelt global, or field of a library or of the prelude, would be
+ * nil, which an option takes for "not given". So reading one is an error that names the nearest
+ * name. A script can test with rawget(_G, "name"), or set the global to nil first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define DECLARED "tf-tools.declared" /* globals that were set to nil */
 
-/* The names that could have been meant; the texts belong to Lua. */
+/* Names that could have been meant; the strings belong to Lua. */
 struct suggestions {
     struct arena *arena;
     const char **items; /* the last one is NULL */
@@ -36,7 +36,7 @@ static int compare_strings(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted, as of two names that are equally near the first is taken. */
+/* Adds keys in sorted order, as the first of equally near names is suggested. */
 static void add_keys(lua_State *L, int table, struct suggestions *names)
 {
     size_t first = names->n;
@@ -56,7 +56,7 @@ static const char *hint(const char *key, const struct suggestions *names)
     return place_hint(names->n ? str_nearest(key, names->items) : NULL);
 }
 
-/* __index of the globals, which are asked last. Upvalue: what the script assigned. */
+/* __index of the globals, which are looked up last. Upvalue: what the script assigned. */
 static int missing_global(lua_State *L)
 {
     lua_settop(L, 2);
@@ -67,8 +67,8 @@ static int missing_global(lua_State *L)
         return 1;
     }
     struct suggestions names = {.arena = &script_of(L)->scratch};
-    /* Locals of the functions of scripts that are being called: the one that reads the name, and
-     * mostly those around it. */
+    /* Adds locals of the script functions on the stack: the one that reads the name, and usually
+     * those around it. */
     lua_Debug frame;
     const char *name;
     for (int level = 1; lua_getstack(L, level, &frame); level++) {
@@ -139,7 +139,7 @@ void missing_open(lua_State *L)
 void missing_guard(lua_State *L)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
-    /* A metatable of its own for each library; what has one (D, entry, _G) answers for itself. */
+    /* Gives each library a metatable; tables that have one (D, entry, _G) keep it. */
     int globals = lua_gettop(L);
     lua_pushnil(L);
     while (lua_next(L, globals)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adding nodes: what is in force (scope, device, controls, control-flow context) is applied here,
- * and nowhere else.
+ * Adding nodes: only here are the settings in force applied (scope, device, controls, control-flow
+ * context).
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ const char *node_unique_name(struct script *s, const char *op)
 }
 
 /* The node's inputs as seen from its context; *guarded: it needs the pivot as a control input, as
- * no input says whether the branch is taken or the loop goes on. */
+ * no input depends on whether the branch is taken or the loop goes on. */
 static struct edge *route_inputs(lua_State *L, const struct new_node *what, const struct op *op,
                                  bool *guarded)
 {
@@ -51,7 +51,7 @@ static struct edge *route_inputs(lua_State *L, const struct new_node *what, cons
             writes |= context_route_ref(L, s->context, inputs[i]);
         else if (edge_exists(inputs[i]))
             inputs[i] = context_route(L, s->context, inputs[i]);
-        /* A value that a loop takes from outside once is there even when the loop is over. */
+        /* A value that enters a loop from outside exists even when the loop is over. */
         const struct node *from =
             edge_exists(inputs[i]) ? graph_node(s->graph, inputs[i].node) : NULL;
         free =
@@ -85,7 +85,7 @@ struct node *node_make(lua_State *L, const struct new_node *what)
     struct node_spec spec = {.op = what->op, .inputs = what->inputs, .n_inputs = what->n_inputs};
     if (op && what->context < 0 && s->contexts.n > 1)
         spec.inputs = route_inputs(L, what, op, &guarded);
-    /* When a constant is made does not matter, and it can be folded if it waits for nothing. */
+    /* When a constant runs does not matter, and without controls it can be folded. */
     size_t n_in_force = strcmp(what->op, "Const") ? s->controls.n : 0;
     size_t limit = n_in_force + (size_t)what->n_controls + 1;
     int *controls = arena_array(&s->scratch, limit, sizeof *controls);
@@ -122,7 +122,7 @@ static void rename_one(lua_State *L, struct node *node, const char *name)
         place_error(L, "%s", err.text);
 }
 
-/* A node that bears the old name as the first part of its own, as "Div/y" does of "Div". */
+/* Renames a node whose name begins with the renamed node's, as "Div/y" with "Div". */
 static void rename_follower(lua_State *L, int id, const char *old, const char *name)
 {
     struct script *s = script_of(L);

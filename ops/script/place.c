@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where in the user's script we are. Chunks of the user are named "@file"; those of the prelude
- * "=[prelude] nn.lua", so that a place is always one that the user wrote.
+ * The current place in the user's script. The user's chunks are named "@file", those of the prelude
+ * "=[prelude] nn.lua", so that a place is always in what the user wrote.
  */
 #include <stdarg.h>
 #include <stdio.h>

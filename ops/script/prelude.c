@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prelude: Lua that is built in. Its chunks run with the globals as environment, so that what
- * they define is global without being named, and get the internals as their argument.
+ * The prelude: Lua that is built in. Its chunks run with the globals as environment, so that their
+ * definitions become globals without naming nodes, and get the internals as argument.
  */
 #include <string.h>
 
@@ -25,8 +25,8 @@ static void run(lua_State *L, const struct prelude_module *module)
     lua_call(L, 1, 0);
 }
 
-/* tf.parameters(f): how many a function of the prelude has, and a list of their names; nothing for
- * a function of C and for one that takes any number. */
+/* tf.parameters(f): returns the number of parameters of a prelude function, and their names;
+ * nothing for a C function, or one with variable arguments. */
 static int parameters(lua_State *L)
 {
     lua_Debug about;
@@ -53,13 +53,13 @@ void prelude_open(lua_State *L)
     set_function(L, "parameters", parameters);
     lua_pop(L, 1);
     const struct prelude_module *base = prelude_find("base");
-    if (base) /* what the others are written in */
+    if (base) /* the other modules use it */
         run(L, base);
     for (const struct prelude_module *m = prelude_modules; m->name; m++)
         if (m != base)
             run(L, m);
     if (base) {
-        /* tf.seal(globals), when all is defined. */
+        /* Calls tf.seal(globals) once all is defined. */
         lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
         lua_getfield(L, -1, "seal");
         lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program of the build: prelude_gen FILE.lua... writes the prelude as C, compiled to Lua's
- * bytecode, because reading its text takes tf-graph 3 ms and reading bytecode a tenth of that.
+ * A build program: prelude_gen FILE.lua... writes the prelude as C, compiled to Lua bytecode.
+ * Loading its text would take tf-graph 3 ms, loading bytecode takes a tenth of that.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -26,7 +26,7 @@ static const char *module_name(lua_State *L, const char *path)
     return lua_pushlstring(L, base, strcspn(base, "."));
 }
 
-/* Does the work of luaL_loadfile, but with the name that users see in messages. */
+/* Like luaL_loadfile, but with the name that users see in messages. */
 static int load(lua_State *L, const char *path, const char *name)
 {
     char text[65536];

@@ -2,8 +2,8 @@
  *
  * What a script may do: the pure part of Lua's library, modules beside it, within limits
  * (limits.c). Removed are: os, io, debug, package, coroutine, dofile, loadfile, collectgarbage,
- * string.dump; loading is of text only, finalizers are refused (they would run in the middle of our
- * C code), random numbers start from the script's seed, no text holds an address (text.c).
+ * string.dump; only text can be loaded, finalizers are refused (they would run in the middle of our
+ * C code), random numbers start from the script's seed, no text contains an address (text.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, in
     lua_call(L, 0, n_results);
 }
 
-/* Letters, digits and _, joined by single dots: nothing that climbs out of the folder. */
+/* Valid: letters, digits and _, joined by single dots, so that no name leads out of the folder. */
 static bool module_name_valid(const char *name)
 {
     bool after_dot = true;
@@ -129,7 +129,7 @@ static void run_module(lua_State *L, const char *name)
     if (!text)
         place_error(L, "require '%s': %s", name, err.text);
     const char *chunk = lua_pushfstring(L, "@%s", path);
-    const char *copy = lua_pushlstring(L, text, n); /* what follows may not return */
+    const char *copy = lua_pushlstring(L, text, n); /* the following calls may not return */
     mem_free(text);
     sandbox_load(L, copy, n, chunk);
     lua_call(L, 0, 1);
@@ -211,7 +211,7 @@ void sandbox_open(lua_State *L)
     lua_setfield(L, -2, LUA_MATHLIBNAME);
     text_open(L);
     sort_open(L);
-    /* All texts have one metatable. */
+    /* All strings share one metatable. */
     lua_pushliteral(L, "");
     lua_getmetatable(L, -1);
     lua_pushboolean(L, false);
@@ -246,7 +246,7 @@ int sandbox_message(lua_State *L)
                                   "%s:%d: functions that scope, cond, pcall and the like call are "
                                   "nested too deeply: up to 60, one in the other, are sure to fit",
                                   file, line);
-    /* those of C functions have no place of their own */
+    /* messages of C functions have no place of their own */
     if (has_place && (str_starts(message, "[prelude] ") || str_starts(message, "attempt to ")))
         message = lua_pushfstring(L, "%s:%d: %s", file, line, message);
     luaL_gsub(L, message, "\n", " ");

@@ -8,7 +8,7 @@
 #include "graph/device_name.h"
 #include "ops/script/internal.h"
 
-/* The settings that a with-function may change. */
+/* The settings that a with_... function may change. */
 struct saved_scope {
     const char *scope, *device, *container;
     int leader, context;
@@ -26,7 +26,7 @@ static struct saved_scope save(struct script *s)
     return saved;
 }
 
-/* Calls the function at stack index 2 with what follows it; returns its results. */
+/* Calls the function at stack index 2 with the values above it; returns its results. */
 static int call_and_restore(lua_State *L, const struct saved_scope *saved)
 {
     int status = sandbox_protected(L, lua_gettop(L) - 2);
@@ -62,7 +62,7 @@ static const char *check_text(lua_State *L, const char *what)
 const char *scope_unique(struct script *s, const char *name)
 {
     const char *full = arena_strdup(&s->arena, node_full_name(s, name)), *candidate = full;
-    int64_t suffix = 0; /* the last one tried; a scope that was not asked for again has none */
+    int64_t suffix = 0; /* the last one tried; a scope that was used once has none */
     map_get(&s->scopes, full, &suffix);
     while (map_get(&s->scopes, candidate, NULL) || graph_find(s->graph, candidate))
         candidate = arena_printf(&s->arena, "%s_%lld", full, (long long)++suffix);
@@ -147,14 +147,14 @@ static int with_control(lua_State *L)
     return call_after(L, false);
 }
 
-/* tf.after({ops}, f): as control, but variables are read as they are outside: for ops that change
- * none of those that f reads. */
+/* tf.after({ops}, f): like control, but f uses the reads of variables from outside; for ops that
+ * change no variable that f reads. */
 static int with_after(lua_State *L)
 {
     return call_after(L, true);
 }
 
-/* They ask for the device that the tensor asks for, whatever is in force around. */
+/* The nodes request the device that the tensor requests, whatever device is in force. */
 static int with_colocate(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -166,8 +166,8 @@ static int with_colocate(lua_State *L)
     return call_and_restore(L, &saved);
 }
 
-/* tf.outside(colocated, f): as at the top of the script: no controls, no context, and no colocation
- * unless it is to stay. Scope, device and container stay. */
+/* tf.outside(colocated, f): runs f as at the top of the script: no controls, no context, and no
+ * colocation unless `colocated`. Scope, device and container stay. */
 static int with_outside(lua_State *L)
 {
     struct script *s = script_of(L);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a script: a Lua state is made, runs text under lua_pcall, and its findings are
- * written to the graph at the end.
+ * The life of a script: a Lua state is created, runs text under lua_pcall, and at the end its notes
+ * are written to the graph.
  */
 #include "ops/script/script.h"
 
@@ -34,7 +34,7 @@ static int call(struct script *s, lua_CFunction function, int n, struct error *e
     lua_insert(s->L, -n - 1);
     int status = sandbox_protected(s->L, n);
     if (status) {
-        /* The error that a failed lua_pcall left on the stack, as ours. */
+        /* Turns the error that a failed lua_pcall left on the stack into ours. */
         const char *text = lua_tostring(s->L, -1);
         bool no_memory = status == LUA_ERRMEM || (text && strstr(text, "not enough memory"));
         if (no_memory && s->refused)
@@ -234,7 +234,7 @@ int script_finish(struct script *s, struct error *err)
                              place_hint(str_nearest(s->parameters.items[i].name, s->asked.items)));
     if (call(s, finish, 0, err))
         return err->code;
-    /* Texts that hold a node's name are made when no name changes any more. */
+    /* Texts that contain node names are made now that names no longer change. */
     for (size_t i = 0; i < s->notes.n; i++) {
         if (s->notes.items[i].leader < 0)
             continue;

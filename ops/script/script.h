@@ -17,27 +17,27 @@
 struct script;
 
 struct script_options {
-    int64_t seed;         /* of every random op that does not bring its own */
+    int64_t seed;         /* of every random op without its own seed */
     size_t memory_bytes;  /* of the Lua state, and of the graph; 0: SCRIPT_MEMORY_BYTES */
     int64_t instructions; /* of the Lua machine; 0: SCRIPT_INSTRUCTIONS */
     int64_t nodes;        /* in the graph; 0: SCRIPT_NODES */
-    void (*print)(const char *line); /* of the script's print(); NULL: nowhere */
+    void (*print)(const char *line); /* gets the output of the script's print(); may be NULL */
 };
 
 #define SCRIPT_MEMORY_BYTES ((size_t)2 << 30)
 #define SCRIPT_INSTRUCTIONS ((int64_t)2000000000) /* about half a minute */
 #define SCRIPT_NODES ((int64_t)16 << 20)
 
-/* The graph may already hold nodes (one that was read). Returns NULL with the error set. */
+/* The graph may already hold nodes, if it was read. Returns NULL with the error set. */
 struct script *script_new(struct graph *graph, const struct script_options *options,
                           struct error *err);
 void script_free(struct script *script);
 
-/* A parameter, "NAME=VALUE", as the script sees it in D: a number, true, false or text, by its
- * form. ERR_USAGE when it is not of that form. */
+/* Sets a parameter, "NAME=VALUE", which the script sees in D: a number, true, false or text, by its
+ * form. ERR_USAGE if it is malformed. */
 int script_define(struct script *script, const char *assignment, struct error *err);
 
-/* Runs Lua text. `name` is for messages and for the places of nodes; `require` looks in `folder`.
+/* Runs Lua text. `name` is for messages and the places of nodes; `require` looks in `folder`.
  */
 int script_run(struct script *script, const char *text, size_t n, const char *name,
                const char *folder, struct error *err);
@@ -54,9 +54,9 @@ int script_minimize(struct script *script, const char *loss, const char *optimiz
 int script_gradients(struct script *script, const char *of, const char *const *wrt, int n,
                      struct error *err);
 
-/* Ends the building: entries, aliases, colocation groups and seeds are written to the graph, with
- * the entries "init" (the variables' initial values) and "ready" (all have one). ERR_USAGE for a
- * parameter that the script never looked at. Call once. */
+/* Completes the graph: writes entries, aliases, colocation groups and seeds to it, with the entries
+ * "init" (sets the variables' initial values) and "ready" (whether all have a value). ERR_USAGE for
+ * a parameter that the script never read. Call once. */
 int script_finish(struct script *script, struct error *err);
 
 #endif

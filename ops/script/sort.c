@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table.sort, stable: Lua's own asks the clock where to cut a long list, so that items which are
- * equal end in an order that differs from run to run. A merge sort of the items' places.
+ * A stable table.sort. Lua's own uses the clock to choose the pivot of a long list, so that the
+ * order of equal items differs from run to run. This is a merge sort of the items' indices.
  */
 #include "ops/script/internal.h"
 
@@ -42,7 +42,7 @@ static int sort(lua_State *L)
         lua_rawseti(L, ITEMS, (lua_Integer)i);
     }
     lua_Unsigned *places = lua_newuserdatauv(L, (2 * n + 1) * sizeof *places, 0);
-    /* The places of the items in their order, in one of two arrays of n. */
+    /* Indices of the items in sorted order, in one of two arrays of n. */
     lua_Unsigned *sorted = places, *to = places + n;
     for (size_t i = 0; i < n; i++)
         sorted[i] = i + 1;
@@ -50,7 +50,7 @@ static int sort(lua_State *L)
         for (size_t first = 0; first < n; first += 2 * run) {
             size_t middle = first + run < n ? first + run : n;
             size_t end = middle + run < n ? middle + run : n;
-            /* The runs [first, middle) and [middle, end) of `sorted` as one of `to`. */
+            /* Merges the runs [first, middle) and [middle, end) of `sorted` into `to`. */
             size_t left = first, right = middle;
             for (size_t i = first; i < end; i++) {
                 bool takes_right =

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values as text, without addresses: these differ from run to run, and a text may become a name in
- * the graph. A table or function is known by the turn in which it was first asked for its text.
+ * Values as text, without addresses: they differ from run to run, and a text may become a name in
+ * the graph. Tables and functions are numbered in the order in which their text is first asked for.
  */
 #include <string.h>
 
 #include "ops/script/internal.h"
 
-#define NUMBERS "tf-tools.numbers" /* of objects that were asked for; they are held weakly */
+#define NUMBERS "tf-tools.numbers" /* of objects; a table with weak keys */
 
 const char *text_of(lua_State *L, int index)
 {
@@ -47,7 +47,7 @@ static int to_string(lua_State *L)
     return 1;
 }
 
-/* string.format(format, ...), upvalue: Lua's own. Values for %s are made texts before. */
+/* string.format(format, ...), upvalue: Lua's own. Values for %s are converted to text before. */
 static int format(lua_State *L)
 {
     int n = lua_gettop(L), argument = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lua numbers, texts and nested lists as tensors. Tables are read raw: no code of the script runs
- * here. All memory is the scratch arena's, as any step may raise a Lua error.
+ * Lua numbers, texts and nested lists as tensors. Tables are read raw: no script code runs here.
+ * All memory is from the scratch arena, as any step may raise a Lua error.
  */
 #include <string.h>
 
@@ -70,7 +70,7 @@ static enum dtype find_type(lua_State *L, int index, int depth)
         lua_rawgeti(L, index, i);
         enum dtype item = find_type(L, -1, depth + 1);
         lua_pop(L, 1);
-        /* The type that holds both: int32 < int64 < float32 of numbers. */
+        /* The type that holds both numbers: int32 < int64 < float32. */
         if (type == DTYPE_INVALID)
             type = item;
         else if (item != DTYPE_INVALID && item != type)
@@ -104,7 +104,7 @@ void value_check_list(lua_State *L, int index, const char *what)
     }
 }
 
-/* Shape by the first item of each level. */
+/* Determines the shape from the first item of each level. */
 static struct shape measure(lua_State *L, int index, const char *what)
 {
     struct shape shape = SHAPE_SCALAR;
@@ -149,7 +149,7 @@ static void fill_number(lua_State *L, const struct tensor_filler *f)
         place_error(L, "%s: %s is not a value of %s", f->what, text_of(L, -1), dtype_name(type));
 }
 
-/* The value on top of the stack. */
+/* Fills in the value on top of the stack. */
 static void fill(lua_State *L, struct tensor_filler *f, int depth)
 {
     const struct shape *shape = &f->tensor->shape;
@@ -161,7 +161,7 @@ static void fill(lua_State *L, struct tensor_filler *f, int depth)
         if (f->tensor->type == STRING) {
             if (lua_type(L, -1) != LUA_TSTRING)
                 place_error(L, "%s: a %s cannot be a string", f->what, value_kind(L, -1));
-            /* The string stays where it is: it is also in the table that is being read. */
+            /* The string stays alive, as it is also in the table being read. */
             f->texts[f->next] = lua_tolstring(L, -1, &f->lengths[f->next]);
         } else if (f->tensor->type == BOOL) {
             if (lua_type(L, -1) != LUA_TBOOLEAN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables: what belongs to one (its read, its initial value), and the entries that come of them.
- * The nodes are made by variable() in the prelude (variable.lua).
+ * Variables: what belongs to one (its read, its initial value), and the entries made from them. The
+ * nodes are made by variable() in the prelude (variable.lua).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void add_note(struct script *s, struct variable_note what)
     vec_push(&s->variables, what);
 }
 
-/* Reads after the same nodes see the same, and are one. */
+/* Reads after the same nodes see the same value, and are merged into one. */
 struct edge variable_own_read(lua_State *L, struct edge variable)
 {
     struct script *s = script_of(L);
@@ -90,7 +90,7 @@ static int note_variable(lua_State *L)
     return 0;
 }
 
-/* tf.variables(): all of them, in the order in which they were made. */
+/* tf.variables(): all variables, in order of creation. */
 static int list_variables(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -118,7 +118,7 @@ static int list_trainable(lua_State *L)
     return 1;
 }
 
-/* updates(): ops marked _update, which a training step runs besides (moving averages). */
+/* updates(): ops marked _update, which a training step also runs (moving averages). */
 static int list_updates(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -135,7 +135,7 @@ static int list_updates(lua_State *L)
     return 1;
 }
 
-/* tensor(name): of the graph as it stands. */
+/* tensor(name): finds a tensor in the graph so far. */
 static int find_tensor(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -158,7 +158,7 @@ static int next_id(lua_State *L)
     return 1;
 }
 
-/* tf.unique(name): the full name within the scope that is still free. */
+/* tf.unique(name): returns a full name within the scope that is still free. */
 static int unique(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -192,8 +192,8 @@ static void start_entry(struct script *s, const char *name)
         vec_push(&s->edges, entry->edges[k]);
 }
 
-/* The place where all answers come together: in each of the tasks, if variables are in each of
- * some; the device is open, as a kernel may have none there. */
+/* Returns the place of `ready`: each of the tasks, if variables are on all of several tasks. The
+ * device within a task is left open, as some have no kernel for it. */
 static const char *place_of_ready(struct script *s)
 {
     for (size_t i = 0; i < s->variables.n; i++) {
@@ -263,7 +263,7 @@ void variable_finish(lua_State *L)
         const struct variable_note *v = &s->variables.items[i];
         if (v->assign < 0)
             continue;
-        /* An initial value that reads another variable would read it before it has one. */
+        /* An initial value that reads another variable might read it before it has a value. */
         const struct node *node;
         graph_walk_to(&walk, v->initial.node);
         while ((node = graph_walk_next(&walk, s->graph))) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Activations: loops over one or two arrays. Those that map 0 to 0 (and, given two arrays, a
- * gradient of 0 to 0) keep the layout that they are given, and run over the padding of its blocks,
- * too.
+ * gradient of 0 to 0) keep the layout of their input, and also run over the padding of its blocks.
  */
 #include "ops/nn/activation_cpu.h"
 

@@ -10,12 +10,12 @@
 
 #include "tensor/dtype.h"
 
-/* n elements of x, and of y where the op has two inputs, else NULL. `out` is an input or overlaps
- * none. */
+/* Computes n elements of x, and of y if the op has two inputs, else NULL. `out` may be an input,
+ * but may not overlap one partly. */
 typedef void activation_loop(int64_t n, const void *x, const void *y, void *out);
 
-/* NULL: it is no activation, or not of the type. `keeps_zero`: it makes 0 of 0, so that the padding
- * of a layout stays what it is. */
+/* NULL: not an activation, or not for the type. `keeps_zero`: it maps 0 to 0, so that the padding
+ * of a layout stays 0. */
 activation_loop *activation_find(const char *op, enum dtype type, bool *keeps_zero);
 
 #endif

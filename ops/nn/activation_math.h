@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of activations that devices share, as those of ops/math/vmath.h.
+ * Functions of activations shared by devices, like those of ops/math/vmath.h.
  */
 #ifndef TF_OPS_NN_ACTIVATION_MATH_H
 #define TF_OPS_NN_ACTIVATION_MATH_H
 
 #include "ops/math/vmath.h"
 
-/* exp(x) - 1 near 0 from tanh(x/2), which is exact there: e - 1 = t (e + 1). */
+/* Near 0 computes exp(x) - 1 from t = tanh(x/2), which is accurate there: e - 1 = t (e + 1). */
 VMATH_FUNCTION float activation_expm1_float32(float x)
 {
     float e = vmath_exp(x), near = vmath_tanh(0.5f * x) * (e + 1.0f);

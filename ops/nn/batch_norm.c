@@ -23,9 +23,9 @@ static struct edge sum_of(struct build *b, struct edge x, struct edge y)
     return build_binary(b, "Add", x, y);
 }
 
-/* In training the other outputs are moments of x, too: with m the mean and N positions,
- * dx = (d mean + 2 (x - m) d variance) / N, and the unbiased variance is N / (N - 1) of the other.
- * Mean and variance that are given have no gradient. */
+/* In training the other outputs are also moments of x: with m the mean and N positions, dx = (d
+ * mean + 2 (x - m) d variance) / N, and the unbiased variance is N / (N - 1) of the other. Given
+ * mean and variance have no gradient. */
 static void moments_gradient(struct grad *g)
 {
     struct build *b = &g->b;

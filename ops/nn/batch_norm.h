@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the declarations of batch normalization and of its gradient share: images [.., channels ..]
- * beside vectors of one element per channel.
+ * Shared by the declarations of batch normalization and of its gradient: images [.., channels ..],
+ * and vectors of one element per channel.
  */
 #ifndef TF_OPS_NN_BATCH_NORM_H
 #define TF_OPS_NN_BATCH_NORM_H
@@ -17,13 +17,13 @@ int norm_per_channel(struct infer *infer, int image, int first, struct shape *ch
 
 /* ---- for gradient functions ---- */
 
-/* A vector so that it broadcasts with images. */
+/* Reshapes a vector so that it broadcasts with images. */
 struct edge norm_wide(struct grad *g, struct edge vector);
-/* The same, of the shape of the image. */
+/* The same, repeated to the shape of the image. */
 struct edge norm_spread(struct grad *g, struct edge vector, struct edge image);
-/* Sums or means ("Sum", "Mean") of an image per channel. */
+/* Reduces an image per channel, by "Sum" or "Mean". */
 struct edge norm_reduce(struct grad *g, const char *op, struct edge image);
-/* Positions per channel, a scalar of the type of counts (grad_count_type). */
+/* The number of positions per channel, a scalar of the type of counts (grad_count_type). */
 struct edge norm_count(struct grad *g, struct edge image, struct edge vector);
 
 #endif

@@ -25,7 +25,7 @@ struct batch_norm_work {
     void *out[5];
 };
 
-/* Runs the body for each position's part of the slice [begin, end): `at` its first element. */
+/* Runs the body for each position's part of the slice [begin, end); `at` is its first element. */
 #define EACH_POSITION(c)                                                                           \
     for (int64_t o = 0; o < (c)->outer; o++)                                                       \
         for (int64_t b = begin / (c)->block; b * (c)->block < end; b++)                            \
@@ -152,7 +152,7 @@ static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
     return KERNEL_DONE;
 }
 
-/* Of the gradient, whose input 0 is what flows back, or not. */
+/* Runs the op, or its gradient, whose input 0 is the incoming gradient. */
 static int norm_run(struct kernel_call *call)
 {
     struct batch_norm_work w;

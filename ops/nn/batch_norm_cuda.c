@@ -15,7 +15,7 @@ struct cuda_norm_state {
     struct norm norm;
 };
 
-/* The image, and how it is normalized. */
+/* Describes the image, and how it is normalized. */
 static void describe(const struct norm *norm, enum dtype type, const struct shape *image,
                      struct cuda_batch_norm *launch)
 {
@@ -121,8 +121,8 @@ static int prepare(struct kernel_setup *setup)
     setup->scratch_bytes = scratch_for(&launch);
     if (!setup->shapes_known)
         return 0;
-    /* cuDNN has no gradient of given statistics, no variance of one position, and its vectors are
-     * of 32 bits where images are of 16. */
+    /* cuDNN has no gradient for given statistics, no variance of one position, and 32-bit vectors
+     * with 16-bit images. */
     struct cuda_dnn_op op = {.kind = backward               ? CUDA_DNN_NORM_GRAD
                                      : state->norm.training ? CUDA_DNN_NORM_TRAINING
                                                             : CUDA_DNN_NORM_INFERENCE,
@@ -137,7 +137,7 @@ static int prepare(struct kernel_setup *setup)
                               &state->dnn);
 }
 
-/* Without positions the statistics are those of nothing: NaN, as on the CPU. */
+/* Without positions the statistics are NaN, as on the CPU. */
 static int launch_it(struct kernel_call *call, struct cuda_batch_norm *launch)
 {
     const struct cuda_norm_state *state = call->state;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three kernels. The first one cuts the positions into parts and adds up two terms of each channel
- * in each part; the second one adds the parts, one thread for each channel, and makes of them what
- * the third one needs for an element. The variance is that of differences from the channel's first
- * element, so that a large mean takes nothing from it.
+ * Three kernels. The first splits the positions into parts, and sums two terms per channel in each
+ * part. The second adds the parts, one thread per channel, and computes from them what the third
+ * needs per element. The variance is computed from differences to the channel's first element, so
+ * that a large mean does not cost precision.
  */
 #include "ops/nn/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 
 #define PARTS_MAX 64
-#define PART_POSITIONS 32 /* of each thread, at least */
-#define LANE_CHANNELS 32  /* of a block, where channels lie side by side */
+#define PART_POSITIONS 32 /* minimum per thread */
+#define LANE_CHANNELS 32  /* of a block, if channels are adjacent */
 
 namespace
 {
-/* The two terms that are added up: of the gradient g and g (x - mean), else x - first and its
+/* The two terms that are summed: for the gradient g and g (x - mean), else x - first and its
  * square, where `first` is the channel's first element. */
 struct norm_terms {
     double a, b;
 };
 
-/* The grid of what the first kernel is launched for. */
+/* The grid of the first kernel. */
 struct norm_grid {
     int64_t count; /* positions of a channel */
     int width;     /* channels of a block */
@@ -38,8 +38,8 @@ static inline norm_grid grid_of(int64_t outer, int64_t inner)
     return grid;
 }
 
-/* Vectors of the scratch memory, by channel: a factor, a shift and a slope, and then the terms of
- * each part. */
+/* Vectors in scratch memory, by channel: a factor, a shift and a slope, then the terms of each
+ * part. */
 DEVICE_INLINE double *vector_of(const struct cuda_batch_norm &call, int i)
 {
     return static_cast<double *>(call.scratch) + i * call.channels;
@@ -116,10 +116,10 @@ DEVICE_INLINE void finish_forward(const struct cuda_batch_norm &call, int64_t ch
 {
     double mean, variance, unbiased = 1;
     if (call.training) {
-        double off = sum.a / n; /* NaN where there is nothing */
+        double off = sum.a / n; /* NaN without positions */
         mean = n > 0 ? static_cast<double>(centre_of<false, T>(call, channel)) + off : off;
         variance = (sum.b - sum.a * off) / n;
-        variance = variance < 0 ? 0 : variance; /* of rounding */
+        variance = variance < 0 ? 0 : variance; /* by rounding */
         unbiased = n > 1 ? n / (n - 1) : 1;
     } else {
         mean = widen(static_cast<const T *>(call.mean)[channel]);
@@ -187,7 +187,7 @@ static __global__ void apply_norm(const struct cuda_batch_norm call)
     }
 }
 
-/* Statistics that are given need no sums. */
+/* Given statistics need no sums. */
 template <bool backward, typename T>
 static int launch(const struct cuda_batch_norm *call, struct CUstream_st *stream)
 {

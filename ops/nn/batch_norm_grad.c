@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gradient of batch normalization, and what flows back through it.
+ * The gradient of batch normalization, and the gradient of that.
  */
 #include "graph/op_cost.h"
 #include "ops/nn/batch_norm.h"
@@ -80,7 +80,7 @@ static struct edge by_count(struct grad *g, struct edge x, struct edge n)
 /* With c = x - mean, r = 1 / sqrt(variance + epsilon), N positions and sums over them:
  *     dx = scale r (dy - mean(dy) - r^2 c mean(dy c)), or, not in training, scale r dy
  *     dscale = r sum(dy c), doffset = sum(dy).
- * Let A, B and C flow back to these. All vectors are per channel. */
+ * A, B and C are the incoming gradients of these. All vectors are per channel. */
 struct second {
     bool training;
     struct edge dy, scale, r, c, n;
@@ -123,7 +123,7 @@ static struct edge to_dy(struct grad *g, const struct second *s)
     return add(g, add(g, first, second), norm_wide(g, s->c_out));
 }
 
-/* N r^2 mean(A c) mean(dy c), what the statistics take away in sum(A dx). */
+/* N r^2 mean(A c) mean(dy c), the part of sum(A dx) that the statistics remove. */
 static struct edge curvature(struct grad *g, const struct second *s)
 {
     struct edge square = build_unary(&g->b, "Square", s->r);
@@ -131,7 +131,7 @@ static struct edge curvature(struct grad *g, const struct second *s)
     return by_count(g, grad_mul(g, square, product), s->n);
 }
 
-/* sum(A dy) - N mean(A) mean(dy), which times scale r is sum(A dx) but for the curvature. */
+/* sum(A dy) - N mean(A) mean(dy), which times scale r is sum(A dx) except for the curvature. */
 static struct edge covariance(struct grad *g, const struct second *s)
 {
     if (!s->training)
@@ -150,7 +150,7 @@ static struct edge to_x(struct grad *g, const struct second *s)
     return subtract(g, result, times(g, both, grad_mul(g, s->scale, cube)));
 }
 
-/* -r^3 / 2 times what flows back to r: scale (covariance - 3 curvature) + B N mean(dy c) */
+/* -r^3 / 2 times the gradient of r: scale (covariance - 3 curvature) + B N mean(dy c) */
 static struct edge to_variance(struct grad *g, const struct second *s)
 {
     struct edge sum = covariance(g, s);

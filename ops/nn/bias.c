@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A value per channel, added, and its gradient.
+ * Adding a value per channel, and its gradient.
  */
 #include "graph/infer.h"
 #include "graph/op.h"

@@ -11,11 +11,11 @@
 #include "ops/nn/checks.h"
 #include "ops/nn/format.h"
 
-/* Channels that a thread of BiasAddGrad takes at least, and those that it sums at a time; sums do
- * not depend on either. */
+/* The minimum of channels per thread of BiasAddGrad, and the channels summed at a time; results
+ * depend on neither. */
 #define SLICE 16
 #define SIDE_BY_SIDE 1024
-/* Elements, and rows, that are added in their own type before a wide sum is touched. */
+/* Elements, and rows, that are added in their own type before they are added to a wide sum. */
 #define RUN 512
 #define ROWS 32
 
@@ -56,9 +56,9 @@ ADD_LOOP(double)
 ADD_LOOP(uint32_t)
 ADD_LOOP(uint64_t)
 
-/* Sums of channels [begin, end), which are SIDE_BY_SIDE at most, in a fixed order. Few elements are
- * added in their own type, for blocks of one channel along the row in eight lanes, else row by row;
- * their sums in a wide one. */
+/* Sums channels [begin, end), at most SIDE_BY_SIDE, in a fixed order. Short runs are added in their
+ * own type: along the row in eight lanes if blocks have one channel, else row by row. The runs'
+ * sums are added in a wide type. */
 #define SUM_LOOP(type, wide)                                                                       \
     static type sum_run_##type(const type *x, int64_t n)                                           \
     {                                                                                              \
@@ -162,7 +162,7 @@ static int add_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* The memory of input 0 by channels. */
+/* Describes the memory of input 0 by channels. */
 static int see_channels(struct kernel_call *call, struct channels *c)
 {
     const struct bias *state = call->state;

@@ -15,7 +15,7 @@ struct bias_state {
     cuda_binary_launcher *add; /* of BiasAdd */
 };
 
-/* dims[1]: the channels. */
+/* Sets dims to [outer, channels, inner]. */
 static void see_channels(const struct shape *shape, bool nchw, int64_t dims[3])
 {
     int axis = nchw ? 1 : shape->rank - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of neural networks on all devices read of their nodes and check of their inputs,
- * and the outputs that they make. Each check is 0, or ERR_DATA.
+ * What the kernels of neural networks on all devices read from their nodes and check of their
+ * inputs, and how they make outputs. Each check returns 0 or ERR_DATA.
  */
 #ifndef TF_OPS_NN_CHECKS_H
 #define TF_OPS_NN_CHECKS_H
@@ -10,7 +10,7 @@
 
 /* ---- activations ---- */
 
-/* Gradients are not broadcast. */
+/* Checks equal shapes: gradients are not broadcast. */
 static inline int activation_check_shapes(struct kernel_call *call)
 {
     if (call->n_in < 2 || shape_equal(&call->in[0]->shape, &call->in[1]->shape))
@@ -49,12 +49,12 @@ struct lrn {
 
 void lrn_init(struct lrn *lrn, const struct node *node);
 
-/* ERR_DATA: the inputs are no images, or not of one shape. */
+/* ERR_DATA: the inputs are not images, or not of one shape. */
 int lrn_check(struct kernel_call *call);
 
 /* ---- batch normalization ---- */
 
-/* Forms of its kernels: whether inputs begin with what flows back. */
+/* Forms of its kernels: with NORM_GRAD the first input is the incoming gradient. */
 enum { NORM = 0, NORM_GRAD = 1 };
 
 struct norm {
@@ -64,34 +64,34 @@ struct norm {
 
 void norm_init(struct norm *norm, const struct node *node);
 
-/* Of FusedBatchNorm, and of its gradient: that images have rank 4, and that each vector has one
- * element per channel, or none where there is to be none. ERR_DATA. */
+/* Check, for FusedBatchNorm and its gradient, that images have rank 4, and that each vector has one
+ * element per channel, or none where it must be empty. ERR_DATA. */
 int norm_check(struct kernel_call *call, const struct norm *norm);
 int norm_grad_check(struct kernel_call *call, const struct norm *norm);
 
-/* Makes five outputs: one like the image, and vectors of so many elements. */
+/* Makes five outputs: one like the image, and four vectors of the given sizes. */
 int norm_outputs(struct kernel_call *call, const struct shape *image, const int64_t sizes[4],
                  void *out[5]);
 
-/* The channels of an image that was checked. */
+/* Returns the channels of an image that was checked. */
 int64_t norm_channels(const struct norm *norm, const struct shape *image);
 
 /* ---- Softmax and cross entropies ---- */
 
-/* Rows of n elements. */
+/* Finds the rows and their number of elements, n. */
 int softmax_rows_of(struct kernel_call *call, int64_t *rows, int64_t *n);
 
-/* The matrix that features and labels broadcast to; of class numbers: that they fit the rows. */
+/* The matrix that features and labels broadcast to; a check that class numbers fit the rows. */
 int cross_entropy_shape_of(struct kernel_call *call, struct shape *shape);
 int sparse_cross_entropy_check(struct kernel_call *call);
 
-/* The loss of each row of the matrix, and what flows back. */
+/* Makes the outputs: the loss of each row of the matrix, and the backpropagated gradient. */
 int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape, struct tensor **loss,
                           struct tensor **backprop);
 
 /* ---- TopKV2 and InTopK ---- */
 
-/* Rows of n elements, of which k are to be found; k is read on the host. ERR_DATA. */
+/* Finds the row length n, and k, which is read on the host, and checks them. ERR_DATA. */
 int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k);
 
 /* Makes both outputs of TopKV2. */
@@ -101,7 +101,7 @@ int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
 /* prepare of InTopK, whose state is k, an int64_t. */
 int in_top_k_prepare(struct kernel_setup *setup);
 
-/* ERR_DATA: predictions are no matrix, or targets no vector of its rows. */
+/* ERR_DATA: predictions are not a matrix, or targets not a vector of its rows. */
 int in_top_k_check(struct kernel_call *call);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two-dimensional convolution and its two gradients, each of which is made of the other two; and
- * the same with a filter for each position.
+ * Two-dimensional convolution and its two gradients; the gradients of each op are built from the
+ * other two. And the same with a filter for each position.
  */
 #include "graph/infer.h"
 #include "graph/op.h"
@@ -36,7 +36,7 @@ static int solve(struct infer *infer, struct window *w, const struct shape *imag
         return infer->err->code;
     if (filter->rank != 6)
         return 0;
-    /* The filter says for which positions it is: some may not have been known of the output. */
+    /* The filter's shape tells its positions; some may not have been known from the output. */
     struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
     struct shape there = shape_matrix(w->y.out, w->x.out), met;
     if (!shape_merge(&given, &there, &met))
@@ -58,7 +58,7 @@ static int conv_shape(struct infer *infer)
     return 0;
 }
 
-/* The output that image and filter would have must be what arrives as its gradient. */
+/* Checks that the incoming gradient has the shape of the output for this image and filter. */
 static int check_backprop(struct infer *infer, const struct window *w, const struct shape *image,
                           int64_t channels)
 {
@@ -116,7 +116,7 @@ enum related {
     RELATED_FILTER,
 };
 
-/* Another of the three ops with this node's attributes. */
+/* Builds another of the three ops, with this node's attributes. */
 static struct edge related(struct grad *g, enum related which, struct edge a, struct edge b,
                            struct edge c)
 {
@@ -162,7 +162,7 @@ static void backprop_filter_gradient(struct grad *g)
     g->in[2] = related(g, RELATED_FORWARD, x, dd, EDGE_NONE);
 }
 
-/* Every element of the result, or of its gradient, meets the cells of one filter's window. */
+/* Each element of the result, or of its gradient, meets the cells of one filter's window. */
 static void convolution_cost(const struct cost_query *query, const struct shape *result,
                              const struct shape *filter, struct op_cost *cost)
 {
@@ -211,7 +211,7 @@ static bool conv_window(const struct node *node, const struct shape *image,
                                    .window = conv_window,                                          \
                                    __VA_ARGS__}
 
-/* What shared filters and those of each position have in common, whose tiles lie elsewhere. */
+/* Shared by convolutions with one filter and with a filter per position, whose tiles differ. */
 #define FORWARD(filters)                                                                           \
     .inputs = "input: T, filter: T", .cost = conv_cost, .shape = conv_shape,                       \
     .gradient = conv_gradient, .tiles = {{LIES_IN, filters}, LIES_OUT}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conv2D and its gradients: float32 with known shapes by oneDNN, where it has kernels for the
- * machine, or better by our own; everything else by matrix products.
+ * Conv2D and its gradients: float32 with known shapes by oneDNN, if it has kernels for the machine,
+ * or by our own where faster; everything else by matrix products.
  */
 #include "ops/nn/conv_cpu.h"
 
@@ -71,7 +71,7 @@ static int run(struct kernel_call *call)
                                             call->n_in > 2 ? call->in[2] : NULL};
         operands[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out;
         size_t bytes = tensor_bytes(out);
-        if (conv_is_empty(&conv)) { /* sums of nothing */
+        if (conv_is_empty(&conv)) { /* empty sums */
             if (bytes)
                 memset(out->data, 0, bytes);
             return KERNEL_DONE;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of Conv2D, LocallyConnected2D and their gradients: cuDNN's, where it is there
- * and has what is asked for (conv_dnn_cuda.h), or matrix products of unrolled windows, some images
- * at a time, so that the matrix stays within a bound. All is computed in NHWC: NCHW is transposed
- * into scratch memory and back. Windows of one cell, one after the other, are the image itself.
- * Filters of positions make a product for each position, of one batch.
+ * The CUDA kernels of Conv2D, LocallyConnected2D and their gradients: cuDNN's, if available and
+ * suitable (conv_dnn_cuda.h), or matrix products of unrolled windows, some images at a time to
+ * bound the matrix's size. All is computed in NHWC: NCHW is transposed into scratch memory and
+ * back. Adjacent windows of one cell need no unrolling. With a filter per position there is a
+ * product per position, in one batch.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -21,14 +21,14 @@
 #include "ops/nn/conv_shapes.h"
 #include "ops/nn/window_dnn_cuda.h"
 
-#define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once, unless one has more */
+#define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once; at least one image */
 
 struct conv_cuda_state {
-    struct conv form;    /* without shapes */
-    bool has_dnn;        /* cuDNN is there and, where the shapes are known, computes it */
-    bool exact;          /* as of struct kernel_setup */
-    bool is_planned;     /* the shapes are known */
-    struct conv_dnn dnn; /* if has_dnn and is_planned */
+    struct conv form;                /* without shapes */
+    bool has_dnn;                    /* cuDNN is available and, if shapes are known, computes it */
+    bool exact;                      /* as in struct kernel_setup */
+    bool is_planned;                 /* the shapes are known */
+    struct conv_dnn dnn;             /* if has_dnn and is_planned */
     char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
 };
 
@@ -37,11 +37,11 @@ struct conv_steps {
     const struct conv *conv;
     enum cuda_type type;
     bool is_plain;          /* nothing is unrolled */
-    bool is_wide;           /* products are kept in float32, and rounded to 16 bits in the end */
+    bool is_wide;           /* products are kept in float32, and rounded to 16 bits at the end */
     int64_t positions, row; /* of an image; elements of a row of the matrix */
     int64_t chunk;          /* images at once */
     int64_t image_count, output_count; /* elements of one of each */
-    /* offsets: NHWC copies, the matrix, wide sums, what products have to work in */
+    /* offsets: NHWC copies, the matrix, wide sums, workspace of products */
     size_t image, output, matrix, filter, work, bytes;
 };
 
@@ -82,8 +82,8 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
 
 /* ---- sizes of products ---- */
 
-/* A product for each position: of its filter, its column of the matrix, and its outputs, of all
- * images. */
+/* Sets up a product per position: of its filter, its column of the matrix, and its outputs, over
+ * all images. */
 static void by_positions(const struct conv_steps *s, int64_t images, struct cuda_gemm *g)
 {
     int64_t columns = s->conv->out_channels, filter = s->row * columns;
@@ -106,8 +106,8 @@ static void by_positions(const struct conv_steps *s, int64_t images, struct cuda
     }
 }
 
-/* The product without matrices; by columns, in which each of ours is its transpose: output' =
- * filter' matrix', and so on. */
+/* Returns the product without addresses; column-major, so that each of our matrices is its
+ * transpose: output' = filter' matrix', and so on. */
 static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
 {
     const struct conv *c = s->conv;
@@ -128,7 +128,7 @@ static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
     return g;
 }
 
-/* Plans the products of all images but the last few; this plan is named. */
+/* Plans the products of all chunks, the last of which may be smaller; returns the first plan. */
 static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_steps *s)
 {
     struct cuda_gemm gemm = gemm_of(s, s->chunk);
@@ -146,7 +146,7 @@ static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_st
 
 /* ---- prepare ---- */
 
-/* The shapes are known, and there is something to compute. */
+/* Called if the shapes are known, and there is something to compute. */
 static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
 {
     struct conv_cuda_state *state = setup->state;
@@ -192,7 +192,7 @@ static int prepare(struct kernel_setup *setup)
 
 /* ---- formats ---- */
 
-/* An image tensor [batch, height, width, channels] from NCHW or back to it. */
+/* Transposes an image tensor from NCHW to [batch, height, width, channels], or back. */
 static int transpose(struct kernel_call *call, const struct shape *nchw, enum dtype type,
                      const void *const data[2], bool to_nchw)
 {
@@ -217,8 +217,8 @@ static int transpose(struct kernel_call *call, const struct shape *nchw, enum dt
 /* The memory of a computation in NHWC. */
 struct conv_data {
     char *image, *filter, *output, *matrix;
-    char *sums; /* of the filter's gradient: itself, or wide ones */
-    char *work; /* what products have to work in */
+    char *sums; /* of the filter's gradient: itself, or wide sums */
+    char *work; /* workspace of products */
 };
 
 static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
@@ -266,7 +266,7 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
 
 /* ---- run ---- */
 
-/* Operands into NHWC, and the result out of it. */
+/* Transposes operands to NHWC, and the result back. */
 static int run_nchw(struct kernel_call *call, const struct conv_steps *s, struct conv_data *data,
                     char *scratch)
 {
@@ -322,12 +322,12 @@ static int run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
     if (!out)
         return call->err->code;
-    if (conv_is_empty(&conv)) /* sums of nothing */
+    if (conv_is_empty(&conv)) /* empty sums */
         return strided_fill_bits(call, out, 0);
     void *all[3] = {call->in[0]->data, call->in[1]->data,
                     call->n_in > 2 ? call->in[2]->data : NULL};
     all[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out->data;
-    /* By cuDNN, as was planned before, or by a plan of this call's own; else by products. */
+    /* Uses cuDNN, by the plan made before, or a plan made for this call; else products. */
     const struct conv_dnn *dnn = state->has_dnn ? &state->dnn : NULL;
     if (state->has_dnn && !state->is_planned)
         dnn = conv_dnn_plan(cuda_device(call->device), &conv, state->exact, &own) ? &own : NULL;

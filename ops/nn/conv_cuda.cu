@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread for each element that is written, channels side by side, so that reads and writes are
- * coalesced. Unrolling moves 16 bytes at once where the channels of a cell are made of them.
+ * One thread per element written, adjacent for adjacent channels, so that reads and writes are
+ * coalesced. Unrolling moves 16 bytes at once if a cell's channels are a multiple of that.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -31,7 +31,7 @@ static __global__ void unroll(const struct cuda_unroll call, const int64_t chann
     }
 }
 
-/* The window, if there is one, whose cell k lies at `in`; else -1. */
+/* Returns the window whose cell k lies at `in`; -1: there is none. */
 DEVICE_INLINE int64_t window_at(const cuda_window &axis, int64_t in, int64_t k)
 {
     int64_t start = in + axis.before - k * axis.dilation;

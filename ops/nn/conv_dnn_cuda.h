@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions on CUDA by cuDNN: those whose padding is the same on both sides, or seems so, and
- * whose sizes are ints. Filters, which we have as [y, x, in, out], are transposed into scratch
- * memory. Only files whose names end in _cuda.c include this.
+ * Convolutions on CUDA by cuDNN: those whose padding is equal, or equivalent, on both sides, and
+ * whose sizes are ints. Our filters, [y, x, in, out], are transposed into scratch memory. Only
+ * files whose names end in _cuda.c include this.
  */
 #ifndef TF_OPS_NN_CONV_DNN_CUDA_H
 #define TF_OPS_NN_CONV_DNN_CUDA_H
@@ -14,14 +14,14 @@
 struct conv_dnn {
     struct cuda_dnn_conv conv;
     struct cuda_dnn_algorithm algorithm;
-    size_t workspace, bytes; /* its offset; of all scratch memory */
+    size_t workspace, bytes; /* offset of the workspace; size of all scratch memory */
 };
 
-/* False: the convolution, which is not empty, is not cuDNN's. `exact` as of struct kernel_setup.
- * Thread-safe. */
+/* False: cuDNN does not compute the convolution, which may not be empty. `exact` as in struct
+ * kernel_setup. Thread-safe. */
 bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, struct conv_dnn *plan);
 
-/* The image, the filter and the output, one of which is written; `scratch` has plan->bytes.
+/* `data`: image, filter and output, one of which is written; `scratch` has plan->bytes. Returns
  * KERNEL_ENQUEUED, or an error. */
 int conv_dnn_run(struct kernel_call *call, const struct conv_dnn *plan, void *const data[3],
                  char *scratch);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolution by oneDNN: operands are brought into the layouts that the primitive likes best, and
- * the result is left in such a layout where the plan allows it.
+ * Convolution by oneDNN: operands are reordered to the primitive's preferred layouts, and the
+ * result stays in its layout if the plan allows it.
  */
 #include <string.h>
 
 #include "ops/nn/conv_cpu.h"
 
-/* Winograd's F(4x4, 3x3) takes a quarter of the multiplications, but needs work for its transforms:
- * it pays from this many channels and output cells per image on. */
+/* Winograd's F(4x4, 3x3) takes a quarter of the multiplications, but adds work for its transforms:
+ * it pays from this many channels and output cells per image. */
 #define WINOGRAD_CHANNELS 32
 #define WINOGRAD_CELLS 100
 #define WINOGRAD_SCRATCH_MAX ((size_t)1 << 30)
 
-/* Dimensions in oneDNN's order: of a tensor in NHWC or NCHW, to batch, channels, height, width. */
+/* Permutes a tensor's dimensions from NHWC or NCHW to oneDNN's batch, channels, height, width. */
 static dnnl_memory_desc_t to_dnnl(const struct conv *c, const dnnl_memory_desc_t *tensor)
 {
     static const int from_nhwc[4] = {0, 2, 3, 1};
@@ -35,7 +35,7 @@ static dnnl_memory_desc_t with_tag(int64_t a, int64_t b, int64_t height, int64_t
 
 struct descs {
     dnnl_memory_desc_t image, filter, output;    /* in any layout */
-    dnnl_memory_desc_t filter_plain;             /* as TensorFlow has it */
+    dnnl_memory_desc_t filter_plain;             /* in TensorFlow's order */
     dnnl_dims_t strides, dilates, before, after; /* dilates: cells left out */
 };
 
@@ -86,15 +86,14 @@ static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c
     return desc;
 }
 
-/* Times nothing. */
+/* Estimates, without measuring. */
 static bool winograd_pays(const struct conv *c, const struct kernel_setup *setup)
 {
     const struct window *w = &c->window;
     if (setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
         w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1)
         return false;
-    /* oneDNN's Winograd gives other values for the gradient of an image with more padding on one
-     * side. */
+    /* oneDNN's Winograd gives wrong gradients of images with unequal padding. */
     if (c->direction == CONV_IMAGE && (w->y.before != w->y.after || w->x.before != w->x.after))
         return false;
     return c->in_channels >= WINOGRAD_CHANNELS && c->out_channels >= WINOGRAD_CHANNELS &&
@@ -129,7 +128,7 @@ static dnnl_memory_desc_t desc_arg(const_dnnl_primitive_desc_t desc, int arg)
     return *dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, arg);
 }
 
-/* An image-like input in the primitive's layout. */
+/* Returns an image-like input in the primitive's layout. */
 static int image_operand(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
                          int input, const dnnl_memory_desc_t *wants)
 {
@@ -153,8 +152,8 @@ static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup 
     return to_dnnl(c, &tensor);
 }
 
-/* Links the operands of a direction, by oneDNN's names; `input` is the number of the first. The
- * filter is the second, but for its own gradient. */
+/* Links the operands of a direction to oneDNN's names. The filter is the second input, except for
+ * its own gradient. */
 static void link_operands(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
                           dnnl_primitive_desc_t desc)
 {
@@ -182,7 +181,7 @@ static void link_operands(struct chain *chain, const struct conv *c, struct kern
 int conv_chain(const struct conv *c, struct kernel_setup *setup)
 {
     struct chain *chain = chain_new(setup);
-    /* The sum over the batch is cut by the size of the team. */
+    /* oneDNN splits the sum over the batch by the size of the team. */
     if (setup->deterministic && c->direction == CONV_FILTER)
         cpu_set_team(1);
     dnnl_primitive_desc_t desc = choose(chain, c, setup);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gradient of the filter of an image with few channels, as a net's first convolution has it.
- * With AVX2 oneDNN pads the channels of such an image to a whole vector and computes with the
- * zeros: of one channel eight times as much as there is to do.
+ * The gradient of the filter for an image with few channels, as in a net's first convolution. With
+ * AVX2 oneDNN pads the channels of such an image to a whole vector and computes with the zeros: for
+ * one channel, eight times the necessary work.
  *
- * Channels of the output fill the vectors here. For each row of the output, and each row of the
- * image that a row of the filter meets there, a few cells of the filter at a time are sums over the
- * row that stay in registers. A sum is one thread's, in the order of the batch, whatever the team.
+ * Here vectors hold channels of the output. For each row of the output, and each image row that a
+ * filter row meets there, the sums of a few filter cells at a time stay in registers along the row.
+ * Each sum is computed by one thread, in the order of the batch, for any team.
  */
 #include "ops/nn/conv_cpu.h"
 
@@ -19,34 +19,34 @@
 
 #define LANES 8
 #define PAIR (2 * LANES)    /* channels of the output that are summed at once */
-#define CELLS 6             /* of the filter, as many */
-#define CELLS_MAX 512       /* of a row of the filter, with its channels */
-#define ROW_FLOATS_MAX 4096 /* of a row of the image with what is around it */
+#define CELLS 6             /* of the filter, summed at once */
+#define CELLS_MAX 512       /* of a filter row, with its channels */
+#define ROW_FLOATS_MAX 4096 /* of an image row with its padding */
 
 struct conv_few {
     struct arrivals arrivals; /* first */
     struct conv conv;
     struct channels channels; /* of the output's gradient, as it arrives */
-    int64_t row_cells, pairs; /* cells of a row of the filter, with its channels */
+    int64_t row_cells, pairs; /* cells of a filter row, with its channels */
 };
 
 /* The sums of one thread. */
 struct sums {
     const struct conv_few *few;
     int64_t begin, end, pair; /* rows of the filter */
-    int halves;               /* of PAIR that there are */
+    int halves;               /* number of halves of PAIR that exist */
     float of[CELLS_MAX][PAIR];
-    float (*at)[PAIR]; /* of the row of the filter */
+    float (*at)[PAIR]; /* of the current filter row */
     float row[ROW_FLOATS_MAX];
 };
 
-/* A row of the output's gradient: PAIR channels of each cell, the second half somewhere else. */
+/* A row of the output's gradient: PAIR channels of each cell, in two separate halves. */
 struct gradient_row {
     const float *first, *second;
     int64_t step, n;
 };
 
-/* The sums of `cells` cells from `cell` on; cells and halves are constants where it is called. */
+/* Adds to the sums of `cells` cells from `cell` on; callers pass constant cells and halves. */
 static inline __attribute__((always_inline)) void
 add_cells(struct sums *sums, const struct gradient_row *d, int64_t cell, int cells, int halves)
 {
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) void add_row(struct sums *sums,
     }
 }
 
-/* Row y of an image into sums->row, whose cells around it stay 0. */
+/* Copies row y of an image into sums->row, whose padding stays 0. */
 static void take_row(struct sums *sums, const float *image, int64_t y)
 {
     const struct conv *c = &sums->few->conv;
@@ -114,7 +114,7 @@ static void take_row(struct sums *sums, const float *image, int64_t y)
             row[x * channels + channel] = image[(channel * w->y.in + y) * n + x];
 }
 
-/* Channels from `channel` on of a row of the output's gradient. */
+/* Finds the channels from `channel` on in a row of the output's gradient. */
 static const float *gradient_at(const struct channels *c, const float *data, int64_t outer,
                                 int64_t cell, int64_t channel)
 {
@@ -122,7 +122,7 @@ static const float *gradient_at(const struct channels *c, const float *data, int
     return data + (block * c->inner + cell) * c->block + channel % c->block;
 }
 
-/* A row of the output's gradient with all rows of the image that it meets. */
+/* Combines a row of the output's gradient with all image rows that it meets. */
 static void add_meetings(struct sums *sums, const float *image, const struct gradient_row *d,
                          int64_t row)
 {
@@ -145,7 +145,7 @@ static void add_image(struct sums *sums, const float *image, const float *gradie
     const struct conv *c = &sums->few->conv;
     const struct channels *channels = &sums->few->channels;
     const struct window_axis *y = &c->window.y, *x = &c->window.x;
-    bool by_cell = channels->outer != c->batch; /* a row-major one: channels of a cell are one */
+    bool by_cell = channels->outer != c->batch; /* row-major: a cell's channels are adjacent */
     int64_t channel = sums->pair * PAIR, cells = y->out * x->out;
     struct gradient_row d = {.step = channels->block, .n = x->out};
     for (int64_t row = 0; row < y->out; row++) {
@@ -161,7 +161,7 @@ struct filter_work {
     const struct conv_few *few;
     const float *image, *gradient;
     float *filter;
-    int64_t cuts; /* of the filter's rows */
+    int64_t cuts; /* parts of the filter's rows */
 };
 
 static int filter_part(void *context, int64_t begin, int64_t end)
@@ -192,7 +192,7 @@ int conv_few_run(const struct conv_few *few, struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &few->conv.filter);
     if (!out || arrivals_run(&few->arrivals, call, data))
         return call->err->code;
-    /* Rows of the filter are cut only so far that all of a team have something to do. */
+    /* The filter's rows are split only as far as needed to give each thread work. */
     int64_t rows = few->conv.window.y.size, wanted = (call->threads + few->pairs - 1) / few->pairs;
     struct filter_work work = {few, data[0], data[2], out->data, wanted < rows ? wanted : rows};
     parallel_for(call->threads, work.cuts * few->pairs, 1, filter_part, &work);
@@ -210,7 +210,7 @@ struct conv_few *conv_few_prepare(const struct conv *c, struct kernel_setup *set
     const struct layout *layout = setup->in_layouts ? setup->in_layouts[2] : NULL;
     const struct layout *wanted[3] = {NULL, NULL, layout};
     const struct window_axis *x = &c->window.x;
-    /* Whether the channels of an image would be less than half of a vector, and all fits. */
+    /* Requires that channels fill at most half a vector, and that rows fit the buffers. */
     bool is_few = c->direction == CONV_FILTER && c->in_channels <= LANES / 2 && x->dilation == 1 &&
                   c->window.y.size * x->size * c->in_channels <= CELLS_MAX &&
                   (x->in + x->before + x->after) * c->in_channels <= ROW_FLOATS_MAX;

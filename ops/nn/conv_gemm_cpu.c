@@ -16,7 +16,7 @@ struct unroll {
     int64_t stride_c, stride_x, stride_y, row; /* of the image; `row` of the matrix, in elements */
 };
 
-/* One row of the matrix from the image, or (add) added to the image. */
+/* Copies one row of the matrix from the image or, with `add`, adds it to the image. */
 #define UNROLL_ROW(type)                                                                           \
     static void unroll_##type(const struct unroll *u, int64_t position, type *image, type *matrix, \
                               bool add)                                                            \
@@ -58,7 +58,7 @@ static void unroll_part(void *context, int part, int parts)
                      : unroll_double(u, i, all->image, all->matrix, false);
 }
 
-/* One image. NCHW outputs are [out channels, positions]: transposed. */
+/* Computes one image. NCHW outputs are [out channels, positions], that is, transposed. */
 static int one_image(const struct unroll *u, struct kernel_call *call, bool deterministic,
                      void *const data[4], bool first)
 {
@@ -94,7 +94,7 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
     }
     int code = gemm_run(&g, a, b, result, call->threads, call->err);
     if (!code && c->direction == CONV_IMAGE) {
-        /* Windows overlap: one thread. */
+        /* Windows overlap, so one thread does it. */
         memset(image, 0, (size_t)(c->window.y.in * c->window.x.in * c->in_channels) * u->size);
         for (int64_t i = 0; i < positions; i++)
             u->size == 4 ? unroll_float(u, i, image, matrix, true)

@@ -73,7 +73,7 @@ const struct shape *conv_result(const struct conv *c)
     return shapes[c->direction];
 }
 
-/* An input that holds a shape. */
+/* Reads an input that holds a shape. */
 static int read_sizes(struct kernel_call *call, int input, int rank, struct shape *sizes)
 {
     const struct tensor *t = call->in[input];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The three kernels of Conv2D on all devices, and those of LocallyConnected2D: what is computed,
- * and whether its shapes fit. A filter for each position has two dimensions more, the first ones.
+ * and whether shapes fit. With a filter for each position, filters have two more, leading
+ * dimensions.
  */
 #ifndef TF_OPS_NN_CONV_SHAPES_H
 #define TF_OPS_NN_CONV_SHAPES_H
@@ -27,14 +28,13 @@ struct conv {
 /* Reads a node's attributes, without shapes. ERR_DATA as of window_init. */
 int conv_init(struct conv *conv, const struct node *node, struct error *err);
 
-/* Solves for the shapes of prepare, which are known. ERR_DATA when they do not fit. */
+/* Solves for the shapes known in prepare. ERR_DATA: they do not fit. */
 int conv_plan(struct kernel_setup *setup, struct conv *conv);
 
-/* Describes the convolution of a call, whose sizes are read on the host; `form`: as conv_init has
- * left it. */
+/* Describes the convolution of a call, whose sizes are read on the host; `form`: from conv_init. */
 int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv);
 
-/* An operand has no elements: the result is zeros. */
+/* Returns whether an operand has no elements: then the result is zeros. */
 bool conv_is_empty(const struct conv *conv);
 
 /* Returns the shape of the result. */

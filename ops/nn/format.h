@@ -14,7 +14,7 @@ static inline bool format_is_nchw(const struct node *node)
     return !__builtin_strcmp(node_string(node, "data_format"), "NCHW");
 }
 
-/* Axis of the channels of a tensor of that rank: the last one, or for NCHW number 1. */
+/* Returns the channel axis of a tensor of that rank: the last one, or 1 for NCHW. */
 static inline int format_channel_axis(const struct node *node, int rank)
 {
     return format_is_nchw(node) ? 1 : rank - 1;

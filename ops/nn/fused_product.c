@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What plans make of products and convolutions with a bias and an activation behind them
+ * Fused ops that plans make from products and convolutions followed by a bias and an activation
  * (exec/plan/fuse.h).
  */
 #include "ops/nn/fused_product.h"

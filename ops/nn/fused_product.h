@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What declarations and kernels of FusedMatMul and FusedConv2D share.
+ * Shared by declarations and kernels of FusedMatMul and FusedConv2D.
  */
 #ifndef TF_OPS_NN_FUSED_PRODUCT_H
 #define TF_OPS_NN_FUSED_PRODUCT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products and convolutions with biases and activations behind them: the kernel of the product,
- * then one pass over what it has made, some rows at a time, which are in the first cache when the
- * next loop takes them. The loops are those of the ops, so the bits are, too.
+ * Products and convolutions followed by biases and activations: the kernel of the product, then one
+ * pass over its result, some rows at a time, which stay in the first-level cache for the next loop.
+ * The loops, and so the bits, are those of the separate ops.
  */
 #include "ops/nn/fused_product.h"
 
@@ -15,10 +15,10 @@
 #include "ops/nn/bias_cpu.h"
 #include "ops/nn/format.h"
 
-#define ROWS_BYTES 8192 /* of rows, as many as there are in that, but at least one */
+#define ROWS_BYTES 8192 /* of rows processed at a time, at least one row */
 
-struct epilogue_step { /* one of these: */
-    bias_loop *bias;   /* of the input: */
+struct epilogue_step { /* one of the loops is set */
+    bias_loop *bias;   /* with the bias from: */
     int input;
     activation_loop *activation;
     unary_loop *unary;
@@ -27,8 +27,8 @@ struct epilogue_step { /* one of these: */
 struct fused_product {
     const struct kernel_code *product;
     void *product_state;
-    const struct layout *layout; /* of what the product makes; NULL: row-major */
-    int axis;                    /* of the channels of what it makes */
+    const struct layout *layout; /* of the product's result; NULL: row-major */
+    int axis;                    /* the channel axis of the result */
     int64_t grain;
     size_t item_bytes;
     char name[32];
@@ -60,7 +60,7 @@ static int find_step(struct kernel_setup *setup, const char *op, int *n_biases,
     return 0;
 }
 
-/* The padding of a layout's blocks is to stay 0: a step that cannot keep it so gets none. */
+/* The padding of a layout's blocks must stay 0: if a step does not keep it, there is no layout. */
 static int find_steps(struct kernel_setup *setup, struct fused_product *state)
 {
     const struct attr_value *ops = node_attr(setup->node, "epilogue");

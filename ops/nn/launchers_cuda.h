@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launchers of the .cu files of neural networks: what each takes.
+ * The launchers of the .cu files of neural networks, and their arguments.
  */
 #ifndef TF_OPS_NN_LAUNCHERS_CUDA_H
 #define TF_OPS_NN_LAUNCHERS_CUDA_H
@@ -13,11 +13,11 @@
 /* ---- conv ----
  *
  * Convolution as matrix products: the windows of images [batch, height, width, channels] are
- * unrolled into the rows of a matrix [positions, window * channels], or what flows back to such a
- * matrix is added up where it came from. */
+ * unrolled into the rows of a matrix [positions, window * channels], or the gradient of such a
+ * matrix is summed into the cells it came from. */
 
 /* A window of `size` cells, `dilation` apart, begins at `out` places, the first one `before` cells
- * before the image. */
+ * outside the image. */
 struct cuda_window {
     int64_t in, size, stride, dilation, before, out;
 };
@@ -27,25 +27,25 @@ struct cuda_unroll {
     int64_t batch, channels;
     struct cuda_window y, x;
     void *image;
-    void *matrix; /* of the type; what is rolled up is of what it is computed in */
+    void *matrix; /* of the type; for rolling, of the type that it is computed in */
 };
 
-/* Zeros where a window leaves the image. */
+/* Unrolls, with zeros where a window leaves the image. */
 CUDA_C int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *stream);
 
-/* The reverse: each cell of the images is the sum of what its copies hold, in a fixed order. */
+/* The reverse: each cell of the images is the sum of its copies, in a fixed order. */
 CUDA_C int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream);
 
 /* ---- pool ----
  *
- * Pooling, with the CPU's bits. Images are planes [height, width, block]: NHWC has one plane for
- * each image, its block all channels, NCHW one of single elements for each channel. */
+ * Pooling, with the CPU's bits. Images are planes [height, width, block]: NHWC has one plane per
+ * image, with a block of all channels; NCHW one per channel, with blocks of one element. */
 
 enum cuda_pool_form {
     CUDA_MAX_POOL,
     CUDA_MAX_POOL_GRAD,
     CUDA_MAX_POOL_GRAD_GRAD,
-    CUDA_AVG_POOL, /* means are of floats alone */
+    CUDA_AVG_POOL, /* means only of floats */
     CUDA_AVG_POOL_GRAD,
 };
 
@@ -54,9 +54,9 @@ struct cuda_pool {
     enum cuda_type type; /* a number */
     int64_t planes, block;
     struct cuda_window y, x;
-    const void *image;    /* not of AVG_POOL_GRAD */
-    const void *output;   /* of gradients of the largest: what MaxPool made of the image */
-    const void *gradient; /* like the output; of MAX_POOL_GRAD_GRAD like the image */
+    const void *image;    /* not for AVG_POOL_GRAD */
+    const void *output;   /* for gradients of MaxPool: its output */
+    const void *gradient; /* like the output; for MAX_POOL_GRAD_GRAD like the image */
     void *result;
 };
 
@@ -64,15 +64,15 @@ CUDA_C int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream);
 
 /* ---- pool place ----
  *
- * MaxPool with a byte for each window, which says where its largest value is, and its gradient from
- * those bytes (ops/nn/pool.c), with the CPU's bits. */
+ * MaxPool with a byte per window that tells where its largest value is, and its gradient from those
+ * bytes (ops/nn/pool.c), with the CPU's bits. */
 
 struct cuda_pool_place {
     enum cuda_type type; /* a float */
-    int masked;          /* forward: no place where the largest value is not above 0 */
+    int masked;          /* forward: no place if the largest value is not above 0 */
     int64_t planes, block;
     struct cuda_window y, x;
-    const void *image, *gradient; /* forward: the image; backward: what flows back */
+    const void *image, *gradient; /* forward: the image; backward: the gradient */
     uint8_t *place;               /* written by the forward pass */
     void *result;                 /* like the output; backward: like the image */
 };
@@ -82,19 +82,19 @@ CUDA_C int cuda_max_pool_place_grad(const struct cuda_pool_place *call, struct C
 
 /* ---- batch norm ----
  *
- * Batch normalization of images [outer, channels, inner]: NHWC has an inner of 1, NCHW an outer of
- * as many as there are images. Sums are in float64 and in an order that the shape decides. */
+ * Batch normalization of images [outer, channels, inner]: for NHWC inner is 1, for NCHW outer is
+ * the number of images. Sums are in float64, in an order that depends only on the shape. */
 
 struct cuda_batch_norm {
-    enum cuda_type type; /* a float; vectors have it, too */
+    enum cuda_type type; /* a float; also of the vectors */
     int64_t outer, channels, inner;
     bool training;
     double epsilon;
     const void *x, *scale;
-    const void *g;               /* of the gradient: what flows back; else NULL */
-    const void *offset;          /* not of the gradient */
-    const void *mean, *variance; /* of the gradient, and where it is not training */
-    /* y, mean, unbiased variance, mean, variance; of the gradient: those of x, scale, offset. */
+    const void *g;               /* for the gradient: the incoming gradient; else NULL */
+    const void *offset;          /* not for the gradient */
+    const void *mean, *variance; /* for the gradient, and without training */
+    /* y, mean, unbiased variance, mean, variance; for the gradient: those of x, scale, offset. */
     void *out[5];
     void *scratch; /* cuda_batch_norm_scratch bytes, at a multiple of 8 */
 };
@@ -103,9 +103,9 @@ CUDA_C size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t i
 
 CUDA_C int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 
-/* Around cuDNN's, which has other vectors, in the scratch memory: in training mean and unbiased
- * variance, which are zeros before and are made outputs of after; of the gradient
- * 1 / sqrt(variance + epsilon). Where statistics are given they are outputs. */
+/* Launched before and after cuDNN's, whose vectors in scratch memory differ from ours: in training
+ * mean and unbiased variance, zeroed before and converted to outputs after; for the gradient 1 /
+ * sqrt(variance + epsilon). Given statistics are copied to the outputs. */
 CUDA_C int cuda_batch_norm_before(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 CUDA_C int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 
@@ -118,9 +118,9 @@ struct cuda_lrn {
     int64_t positions, channels, radius;
     double bias, alpha, beta;
     const void *x;
-    const void *y, *g; /* of the gradient: what came of x, and what flows back to it; else NULL */
+    const void *y, *g; /* for the gradient: LRN's output, and its gradient; else NULL */
     void *out;
-    void *scratch; /* of the gradient: cuda_lrn_scratch bytes, at a multiple of 8 */
+    void *scratch; /* for the gradient: cuda_lrn_scratch bytes, aligned to 8 */
 };
 
 CUDA_C size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements);
@@ -129,13 +129,13 @@ CUDA_C int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream);
 
 /* ---- softmax ----
  *
- * Softmax and cross entropies of rows. Elements of 16 bits are computed in float32, sums are in
- * float64 and in an order that the length of a row decides. */
+ * Softmax and cross entropies of rows. Elements of 16 bits are computed in float32; sums are in
+ * float64, in an order that depends only on the length of a row. */
 
 enum cuda_softmax_form {
     CUDA_SOFTMAX,
     CUDA_LOG_SOFTMAX,
-    CUDA_CROSS_ENTROPY, /* y: what flows back, softmax - labels */
+    CUDA_CROSS_ENTROPY, /* y: the gradient, softmax - labels */
     CUDA_SPARSE_CROSS_ENTROPY,
 };
 
@@ -145,17 +145,17 @@ struct cuda_softmax {
     int64_t rows, n;
     const void *x;
     const void *labels;      /* [rows, n], or, sparse, [rows] class numbers */
-    bool wide_classes;       /* of int64; else of int32 */
+    bool wide_classes;       /* int64; else int32 */
     void *y;                 /* [rows, n]; may be x */
     void *loss;              /* [rows], of cross entropies */
-    struct cuda_fault fault; /* FAULT_LABEL of what is no class */
+    struct cuda_fault fault; /* FAULT_LABEL if a label is not a class */
 };
 
 CUDA_C int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream);
 
 /* ---- top k ----
  *
- * The k largest elements of rows, in order: NaN is the largest, of equals the one that comes first.
+ * The k largest elements of rows, in order: NaN is the largest; of equals the first comes first.
  */
 
 struct cuda_top_k {
@@ -166,13 +166,13 @@ struct cuda_top_k {
     int32_t *indices;
 };
 
-/* Whether fewer than k elements of a row are larger than that of its target; not where the target
- * is none of them, or an element is not finite. */
+/* Tells whether fewer than k elements of a row are larger than its target's; false if the target is
+ * out of range, or an element is not finite. */
 struct cuda_in_top_k {
     enum cuda_type type; /* of the predictions: a float */
     int64_t rows, n, k;
     const void *predictions, *targets;
-    bool wide_targets; /* of int64; else of int32 */
+    bool wide_targets; /* int64; else int32 */
     bool *out;
 };
 

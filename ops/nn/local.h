@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of two families an op of convolution is of: Conv2D, or LocallyConnected2D, which has a
- * filter for each position.
+ * Tells the two families of convolutions apart: Conv2D, and LocallyConnected2D, which has a filter
+ * for each position.
  */
 #ifndef TF_OPS_NN_LOCAL_H
 #define TF_OPS_NN_LOCAL_H
@@ -14,7 +14,7 @@ static inline bool conv_is_local(const struct node *node)
 }
 
 /* The last four dimensions of a filter are [height, width, in channels, out channels]; before them
- * are those of the positions, if it has such. */
+ * are those of the positions, if any. */
 static inline int conv_filter_rank(const struct node *node)
 {
     return conv_is_local(node) ? 6 : 4;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Multiplications up to which a loop takes less time than a library's preparations. */
+/* Up to this many multiplications a loop is faster than the setup of a library call. */
 #define LOOP_WORK 512
 
 #define BOXES(type)                                                                                \
@@ -48,7 +48,7 @@ static void move(const struct local_box *box, char *tensor, char *matrix, bool t
 {
     int64_t size = (int64_t)dtype_bytes(box->type);
     size_t run = (size_t)(box->width * box->channels * size);
-    /* Row-major channels last: what an image has is one run. */
+    /* In channels-last order, an image's cells are contiguous. */
     bool is_run = (box->channel == 1 || box->channels == 1) &&
                   (box->column == box->channels || box->width == 1);
     for (int64_t i = 0; i < box->n; i++) {

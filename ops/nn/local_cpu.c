@@ -2,9 +2,9 @@
  *
  * LocallyConnected2D and its gradients: a small matrix product for each position, of the windows of
  * a block of images, [images, cells], and the position's filter, [cells, out channels]. Windows
- * overlap, so the gradient of the image is made by stripes of a few rows: of each filter that
- * reaches one, with the rows that do. Positions, stripes and blocks are items that a team shares.
- * How all is cut follows from the shapes alone, and so do the bits.
+ * overlap, so the gradient of the image is computed in stripes of a few rows: from each filter that
+ * reaches the stripe, with its rows that do. Positions, stripes and blocks are items that a team
+ * shares. The partition, and so the bits, depend only on the shapes.
  */
 #include "ops/nn/local_cpu.h"
 
@@ -13,26 +13,26 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/conv_shapes.h"
 
-#define BLOCK_BYTES (1 << 20) /* of what a member has of a block of images */
-#define GRAIN (1 << 18)       /* multiplications that occupy a thread */
-#define STRIPES 16            /* at least, if there are as many rows */
+#define BLOCK_BYTES (1 << 20) /* of a member's data of a block of images */
+#define GRAIN (1 << 18)       /* minimum multiplications per thread */
+#define STRIPES 16            /* minimum, if there are as many rows */
 
 struct local_work {
     const struct conv *conv;
     int64_t size;                        /* of an element */
-    int64_t cells, row_cells, image_row; /* of a window, of its row, of a row of the image */
+    int64_t cells, row_cells, image_row; /* of a window, of its row, of an image row */
     int64_t images, blocks, items;       /* images of a block */
     int64_t stripe;                      /* rows */
     struct local_box in, out;            /* steps of the tensors */
-    int64_t in_row, out_position;        /* further ones */
+    int64_t in_row, out_position;        /* further steps */
     char *image, *filter, *output, *scratch;
     size_t scratch_bytes; /* of a member */
-    struct error *err;    /* of the member that was first to fail */
+    struct error *err;    /* of the first member to fail */
     int code;
 };
 
-/* The work of a member: images [first, first + n), or rows [top, bottom) of them; their windows or
- * rows of these, their outputs, and the stripe. */
+/* The work of a member: images [first, first + n), or rows [top, bottom) of them; their windows, or
+ * rows of windows, their outputs, and the stripe. */
 struct local_block {
     const struct local_work *work;
     int64_t first, n, top, bottom;
@@ -69,7 +69,7 @@ static void take_outputs(const struct local_block *b, int64_t position)
     local_take(&box, from, b->outputs);
 }
 
-/* Cells of a window that begins at `first`, before the image or in it: those inside. */
+/* Finds the cells inside the image of a window that begins at `first`, in or before the image. */
 static void clip(const struct window_axis *a, int64_t first, int64_t *begin, int64_t *end)
 {
     *begin = first < 0 ? -first : 0;
@@ -135,7 +135,7 @@ static int filter_item(struct local_block *b, int64_t position)
     return code;
 }
 
-/* Rows [ky, end_y) of windows, as `step` cells for each image, to where they lie in the stripe. */
+/* Adds rows [ky, end_y) of windows, `step` cells per image, at their place in the stripe. */
 static void add_windows(const struct local_block *b, int64_t position, int64_t ky, int64_t end_y)
 {
     const struct local_work *w = b->work;
@@ -187,7 +187,7 @@ static int image_item(struct local_block *b, int64_t item)
     box.width = x->in;
     box.line = (b->bottom - b->top) * w->image_row;
     memset(b->stripe, 0, (size_t)(b->n * box.line * w->size));
-    if (b->top + y->before >= y->size) /* the windows before end above */
+    if (b->top + y->before >= y->size) /* earlier windows end above the stripe */
         i = (b->top + y->before - y->size) / y->stride + 1;
     for (int64_t p = i * x->out; p < y->out * x->out && !code; p++) {
         if (p / x->out * y->stride - y->before >= b->bottom)
@@ -220,7 +220,7 @@ static void run_member(void *context, int member, int members)
         }
 }
 
-/* The cells of images of that shape, none of them chosen yet. */
+/* The strides of images of that shape; no cells are chosen yet. */
 static struct local_box box_of(const struct conv *c, const struct shape *shape, int64_t *row)
 {
     int64_t steps[SHAPE_RANK_MAX];
@@ -251,7 +251,7 @@ static int run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
     if (!out)
         return call->err->code;
-    if (conv_is_empty(&conv)) { /* sums of nothing */
+    if (conv_is_empty(&conv)) { /* empty sums */
         if (tensor_count(out))
             memset(out->data, 0, tensor_bytes(out));
         return KERNEL_DONE;
@@ -270,7 +270,7 @@ static int run(struct kernel_call *call)
     work.out_position = work.out.column;
     work.out.width = 1;
     work.out.line = conv.out_channels;
-    /* Blocks are of so many images that what a member has of them is within bounds. */
+    /* The number of images per block bounds a member's data. */
     bool by_stripes = direction == CONV_IMAGE;
     int64_t height = conv.window.y.in, least = (height + STRIPES - 1) / STRIPES;
     work.stripe = conv.window.y.size < least ? conv.window.y.size : least;

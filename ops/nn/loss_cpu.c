@@ -7,7 +7,7 @@
 
 #define CHUNK 16384
 #define LANES 16
-#define RUN 512 /* elements added in their own type before a sum in double is touched */
+#define RUN 512 /* elements added in their own type before a sum in double */
 
 struct loss_work {
     const void *x;

@@ -57,7 +57,7 @@ static struct edge neighbours(struct grad *g, struct edge x)
 }
 
 /* z = g n^-beta - 2 alpha beta x W(g y / n), with n = bias + alpha W(x^2) and W the sum over
- * neighbours, which is its own transpose. d flows back; u = 2 alpha beta W(d x). */
+ * neighbours, which is its own transpose. d is the incoming gradient; u = 2 alpha beta W(d x). */
 static void lrn_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;

@@ -18,8 +18,8 @@ struct lrn_work {
     bool backward;
     int64_t channels;
     const void *x, *y, *g;
-    void *out, *rows; /* rows: two of scratch per span */
-    int64_t n;        /* positions, cut into spans */
+    void *out, *rows; /* rows: two scratch rows per span */
+    int64_t n;        /* positions, split into spans */
 };
 
 static inline float power_float(float base, float exponent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA kernels of LRN, our own or cuDNN's (ops/device/dnn_op_cuda.h), and of its gradient,
- * whose inputs are what flows back, x and y.
+ * whose inputs are the gradient of y, x and y.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -15,7 +15,7 @@ struct cuda_lrn_state {
     struct lrn lrn;
 };
 
-/* The description leaves addresses out. */
+/* Describes the launch without addresses. */
 static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const struct shape *image)
 {
     int64_t channels = image->dims[3];
@@ -30,7 +30,7 @@ static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const st
 
 /* ---- by cuDNN ---- */
 
-/* The limits of its manual: no more neighbours, and no smaller parameters, which are of the
+/* Limits from cuDNN's manual: the maximum of neighbours, and minima of parameters, which have the
  * elements' type. */
 #define DNN_NEIGHBOURS 16
 #define DNN_BIAS 1e-5

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread for each element, which adds what is within the radius, channel by channel. The gradient
- * is two kernels: what each element gives to its neighbours, and the sum of what they gave.
+ * One thread per element adds the channels within the radius, in order. The gradient takes two
+ * kernels: each element's term for its neighbours, and the sum of these terms.
  */
 #include "ops/nn/launchers_cuda.h"
 

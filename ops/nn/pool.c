@@ -10,7 +10,7 @@
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
-/* Returns whether each window has a cell of the image, as a mean needs. */
+/* Returns whether each window has a cell of the image, which a mean requires. */
 static bool sees_image(const struct window_axis *a)
 {
     return a->out < 1 || a->in < 0 ||
@@ -99,7 +99,7 @@ static int avg_pool_grad_shape(struct infer *infer)
     return 0;
 }
 
-/* A byte counts a window's cells, and says that there is none. */
+/* A byte must number a window's cells, and leave a value for "none". */
 static int max_pool_with_place_shape(struct infer *infer)
 {
     const struct attr_value *ksize = node_attr(infer->node, "ksize");
@@ -144,7 +144,7 @@ static void max_pool_gradient(struct grad *g)
     g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
 }
 
-/* The largest cell stays the largest under a small change: the gradient is linear in what flows. */
+/* The largest cell stays the largest under a small change: the gradient is linear in its input. */
 static void max_pool_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};

@@ -11,7 +11,7 @@
 #include "ops/nn/pool_planes_cpu.h"
 #include "ops/nn/pool_shapes.h"
 
-/* The same where results are of images: sums over the windows, or of one. */
+/* The same for results that are images: sums over the windows or, if tiled, from one window. */
 INLINED void each_window_back(const struct planes *p, const struct plane *plane, size_t bytes,
                               spot_loop *add, spot_loop *set)
 {
@@ -23,7 +23,7 @@ INLINED void each_window_back(const struct planes *p, const struct plane *plane,
     each_window(p, plane, add);
 }
 
-/* `sum` is what gradients are added in: integers wrap around. */
+/* `sum` is the type in which gradients are added: integers wrap around. */
 #define MAX_LOOPS(type, low, sum)                                                                  \
     INLINED void max_spot_##type(const struct plane *plane, const struct spot *spot, int64_t n)    \
     {                                                                                              \
@@ -101,7 +101,7 @@ INLINED void each_window_back(const struct planes *p, const struct plane *plane,
         each_window(p, plane, max_grad_grad_spot_##type);                                          \
     }
 
-/* The cells of window number `out` that are in the image. */
+/* Returns the number of cells of window `out` that are in the image. */
 static inline int64_t inside(const struct window_axis *a, int64_t out)
 {
     int64_t start = out * a->stride - a->before;
@@ -113,7 +113,7 @@ static inline int64_t inside(const struct window_axis *a, int64_t out)
     {                                                                                              \
         type *out = (type *)plane->result + spot->output;                                          \
         type count = (type)(spot->rows * spot->columns);                                           \
-        double total[LANES] = {0}; /* of the sums of the window's rows */                          \
+        double total[LANES] = {0}; /* of the row sums of the window */                             \
         for (int64_t row = 0; row < spot->rows; row++) {                                           \
             const type *x = (const type *)plane->image + spot->first + row * spot->line;           \
             type part[LANES] = {0};                                                                \
@@ -185,7 +185,7 @@ struct pool_state {
     plane_loop *loop;
     struct window window;
     bool masked;
-    const struct layout *layout; /* of all images, each in its size; NULL: row-major */
+    const struct layout *layout; /* of all images, at their sizes; NULL: row-major */
 };
 
 static int prepare(struct kernel_setup *setup)

@@ -17,7 +17,7 @@ struct cuda_pool_state {
     struct window window;
 };
 
-/* Describes the pool without addresses; the window is solved. */
+/* Describes the pooling without addresses; the window is solved. */
 static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, const struct window *w,
                                  const struct shape *image)
 {
@@ -32,7 +32,7 @@ static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, cons
 
 /* ---- by cuDNN ---- */
 
-/* Windows that lie wholly beside the image are not known to be what ours are. */
+/* Excludes windows completely outside the image, for which cuDNN may differ from us. */
 static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
 {
     return window_dnn_axis(a, taken) && taken->pad < taken->size;
@@ -83,14 +83,14 @@ static int pool_prepare(struct kernel_setup *setup)
     const struct node_output *out = &setup->out_types[0];
     const struct shape *image = state->form->to_image ? &out->shape : &setup->in_types[0].shape;
     struct window w = state->window;
-    struct error ignored = ERROR_INIT; /* run says it */
+    struct error ignored = ERROR_INIT; /* run reports it */
     if (!setup->shapes_known || image->rank != 4 || window_solve(&w, image, &ignored))
         return 0;
     struct cuda_dnn_op op = {.kind = state->launch == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
                                                                     : CUDA_DNN_AVG_POOL_GRAD,
                              .type = cuda_type_of(out->type),
                              .nchw = w.nchw};
-    /* cuDNN may compute means, of an image that is not empty. */
+    /* cuDNN may compute means, if the image is not empty. */
     if ((state->launch != CUDA_AVG_POOL && state->launch != CUDA_AVG_POOL_GRAD) ||
         !dtype_is_floating(out->type) || !cuda_dnn_take_image(&op, image) ||
         !take_axis(&w.y, &op.y) || !take_axis(&w.x, &op.x))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread for each element of the result. What flows back to a cell is gathered from the windows
- * that cover it, in their order, so that no two threads add to one element.
+ * One thread per element of the result. The gradient of a cell is gathered from the windows that
+ * cover it, in order, so that no two threads add to one element.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -11,25 +11,25 @@
 
 namespace
 {
-/* The cells that count: from the first to the one behind the last. */
+/* A range of cells: from the first to the one after the last. */
 struct span {
     int64_t from, to;
 };
 
-/* An element of a plane that is so high and wide. */
+/* The coordinates of an element. */
 struct place {
     int64_t plane, y, x, channel;
 };
 } // namespace
 
-/* The cells of the window at `out` that are inside the image. */
+/* Returns the cells of the window at `out` that are inside the image. */
 DEVICE_INLINE span cells_of(const cuda_window &w, int64_t out)
 {
     int64_t start = out * w.stride - w.before, end = start + w.size;
     return {start < 0 ? 0 : start, end > w.in ? w.in : end};
 }
 
-/* The windows that cover the cell at `in`. */
+/* Returns the windows that cover the cell at `in`. */
 DEVICE_INLINE span windows_over(const cuda_window &w, int64_t in)
 {
     int64_t at = in + w.before, first = at - w.size + 1;
@@ -74,7 +74,7 @@ template <typename T> DEVICE_INLINE T max_of(const struct cuda_pool &call, const
     return narrow<T>(most);
 }
 
-/* Where in the image the first cell of a window is that has its largest value; -1: nowhere. */
+/* Returns the index in the image of a window's first cell with its largest value; -1: none. */
 template <typename T>
 DEVICE_INLINE int64_t first_largest(const struct cuda_pool &call, const place &window)
 {
@@ -116,7 +116,7 @@ template <typename T> DEVICE_INLINE T mean_of(const struct cuda_pool &call, cons
     typedef wide<T> W;
     const T *x = static_cast<const T *>(call.image);
     span y = cells_of(call.y, p.y), columns = cells_of(call.x, p.x);
-    double sum = 0; /* of the sums of the window's rows */
+    double sum = 0; /* of the row sums of the window */
     for (int64_t i = y.from; i < y.to; i++) {
         W row = 0;
         for (int64_t k = columns.from; k < columns.to; k++)

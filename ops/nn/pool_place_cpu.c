@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The largest value of each window and where it was, and the gradient from that alone. Compilers
- * make no vectors of loops over bytes and floats together, so that these are vectors to begin with;
- * but for bytes that are widened, which they know in loops.
+ * The largest value of each window and its place, and the gradient from the place alone. Compilers
+ * do not vectorize loops over bytes and floats together, so these use explicit vectors, except for
+ * widening bytes, which compilers vectorize.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "ops/nn/pool_planes_cpu.h"
 #include "ops/nn/pool_shapes.h"
 
-/* A lane of values is as wide as one of places, in which they are compared. */
+/* Lanes of places, used in comparisons, are as wide as lanes of values. */
 #define VECTOR(type) __attribute__((vector_size(LANES * sizeof(type)))) type
 typedef VECTOR(uint8_t) bytes;
 typedef VECTOR(float) floats_float;
@@ -18,11 +18,11 @@ typedef VECTOR(int32_t) places_float;
 typedef VECTOR(double) floats_double;
 typedef VECTOR(int64_t) places_double;
 
-/* All lanes the same: a number of a cell, which fits a byte. */
+/* Sets all lanes to a cell's number, which fits in a byte. */
 #define ALL(type, number) ((places_##type){0} + (uint8_t)(number))
 #define SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
 
-/* A NaN is the largest; the last one is the value, the first one has the place. */
+/* A NaN is the largest; of several, the last gives the value, the first the place. */
 #define PLACE_LOOPS(type)                                                                          \
     INLINED void place_spot_##type(const struct plane *plane, const struct spot *spot, int64_t n)  \
     {                                                                                              \

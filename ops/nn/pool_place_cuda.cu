@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread for each window, or each cell of the image, and 16 bytes of channels where they lie at
- * multiples of that. Indices have 32 bits, and what divides them is prepared on the host: planes
- * are launched in parts that allow it.
+ * One thread per window, or cell of the image, and per 16 bytes of channels if these are aligned.
+ * Indices have 32 bits, and their divisors are prepared on the host: planes are launched in parts
+ * small enough for this.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -15,7 +15,7 @@
 
 namespace
 {
-/* n / by of n below 2^31 is (the upper half of n * factor, + n) >> shift. */
+/* For n below 2^31, n / by is (the upper half of n * factor, plus n) >> shift. */
 struct divisor {
     uint32_t by, factor, shift;
 };
@@ -28,7 +28,7 @@ struct axis {
 struct places {
     axis y, x;
     uint32_t n;                   /* threads */
-    divisor packs, width, height; /* of what has a thread each */
+    divisor packs, width, height; /* of the items that have a thread each */
     int block, masked;
 };
 } // namespace
@@ -48,7 +48,7 @@ DEVICE_INLINE uint32_t divide(uint32_t n, const divisor &d)
     return (static_cast<uint32_t>(static_cast<uint64_t>(n) * d.factor >> 32) + n) >> d.shift;
 }
 
-/* Takes the remainder off `n`, which becomes the quotient. */
+/* Returns the remainder of `n`, which becomes the quotient. */
 DEVICE_INLINE int take_rest(uint32_t &n, const divisor &d)
 {
     uint32_t quotient = divide(n, d), rest = n - quotient * d.by;
@@ -56,7 +56,7 @@ DEVICE_INLINE int take_rest(uint32_t &n, const divisor &d)
     return static_cast<int>(rest);
 }
 
-/* A NaN is the largest; the last one is the value, the first one has the place. */
+/* A NaN is the largest; of several, the last gives the value, the first the place. */
 template <int N, typename T>
 static __global__ void pool_places(const places p, const T *image, T *result, uint8_t *place)
 {
@@ -99,7 +99,7 @@ static __global__ void pool_places(const places p, const T *image, T *result, ui
     }
 }
 
-/* The first window over the cell at `in`, and the one behind the last. */
+/* Return the first window over the cell at `in`, and the one after the last. */
 DEVICE_INLINE int first_over(const axis &a, int in)
 {
     int at = in + a.before - a.size + a.stride;
@@ -112,7 +112,7 @@ DEVICE_INLINE int end_over(const axis &a, int in)
     return end > a.out ? a.out : end;
 }
 
-/* A cell adds what its windows give it in their order, which is the CPU's. */
+/* A cell adds the gradients of its windows in their order, which is the CPU's. */
 template <int N, typename T>
 static __global__ void gather_places(const places p, const T *gradient, const uint8_t *place,
                                      T *result)
@@ -150,7 +150,7 @@ static axis axis_of(const cuda_window &w)
             static_cast<int>(w.before), static_cast<int>(w.out),  divisor_of(w.stride)};
 }
 
-/* Calls `launch` with the parts of all planes: their first one's number, and what they are. */
+/* Calls `launch` with each part of the planes: the number of its first plane, and the part. */
 template <typename Launch>
 static int in_parts(const struct cuda_pool_place *call, bool to_image, int pack, Launch launch)
 {
@@ -175,7 +175,7 @@ static int in_parts(const struct cuda_pool_place *call, bool to_image, int pack,
     return result;
 }
 
-/* Whether packs of N elements begin at multiples of their size everywhere. */
+/* Returns whether all packs of N elements are aligned to their size. */
 template <int N, typename T> static bool can_pack(const struct cuda_pool_place *call, const T *like)
 {
     return call->block % N == 0 && is_aligned(like, N * sizeof(T)) &&

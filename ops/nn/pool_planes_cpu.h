@@ -9,38 +9,38 @@
 
 #include "ops/nn/window.h"
 
-/* Channels that are worked on at a time: with all of them compilers keep a window's in registers.
+/* Channels processed at a time: for a full set compilers keep a window's values in registers.
  */
 #define LANES 16
 
 struct planes {
     struct window window;
     int64_t n, block; /* planes [height, width, block] */
-    bool tiled;       /* each cell of an image is in one window */
+    bool tiled;       /* each cell of an image is in exactly one window */
 };
 
 /* One plane: image, output, and gradients of them. */
 struct plane {
     const void *image, *output, *gradient;
     void *result;
-    uint8_t *place; /* of MaxPoolWithPlace and its gradient: a byte for each window */
+    uint8_t *place; /* of MaxPoolWithPlace and its gradient: a byte per window */
     bool masked;
 };
 
-/* Lanes of a window, as far as it is inside the image: rows x columns cells. */
+/* Lanes of the part of a window inside the image: rows x columns cells. */
 struct spot {
     int64_t rows, columns;
-    int64_t first, line, cell; /* elements: where the first cell lies, and from one to the next */
-    int64_t output;            /* where the output lies */
-    int64_t number, width;     /* the first cell's number in the window, and cells in its rows */
+    int64_t first, line, cell; /* in elements: the first cell, and steps */
+    int64_t output;            /* index of the output */
+    int64_t number, width;     /* the first cell's number in the window, and its row length */
 };
 
-/* Lanes of a cell of the image, and the windows over it: rows x columns of them. */
+/* Lanes of a cell of the image, and the windows over it. */
 struct plane_cell {
     int64_t y, x;
     int64_t top, bottom, left, right; /* windows oy in [top, bottom), ox in [left, right) */
-    int64_t image;                    /* elements: where the cell lies */
-    int64_t lane;                     /* of a block: the first one */
+    int64_t image;                    /* index of the cell, in elements */
+    int64_t lane;                     /* the first lane within a block */
 };
 
 typedef void plane_loop(const struct planes *p, const struct plane *plane);
@@ -60,7 +60,7 @@ static inline int64_t end_inside(int64_t start, const struct window_axis *a)
     return start + a->size > a->in ? a->in - start : a->size;
 }
 
-/* The window (oy, ox) of the plane's windows. */
+/* Runs the loop for each slice of lanes of window (oy, ox). */
 INLINED void each_slice(const struct planes *p, const struct plane *plane, int64_t oy, int64_t ox,
                         spot_loop *loop)
 {
@@ -93,7 +93,7 @@ INLINED void each_window(const struct planes *p, const struct plane *plane, spot
         for (int64_t column = 0, at = (spot)->first + row * (spot)->line;                          \
              column < (spot)->columns; column++, at += (spot)->cell)
 
-/* Moves [from, to) to the windows over the cell at `in`, which comes after those before. */
+/* Advances [from, to) to the windows over the cell at `in`; cells come in ascending order. */
 INLINED void slide(const struct window_axis *a, int64_t in, int64_t *from, int64_t *to)
 {
     while (*from < a->out && *from * a->stride - a->before + a->size <= in)
@@ -102,7 +102,7 @@ INLINED void slide(const struct window_axis *a, int64_t in, int64_t *from, int64
         ++*to;
 }
 
-/* The cells of an image, each of which gathers from the windows over it. */
+/* Runs the loop for each cell of an image, which gathers from the windows over it. */
 INLINED void each_cell(const struct planes *p, const struct plane *plane, cell_loop *loop)
 {
     struct plane_cell cell = {0};

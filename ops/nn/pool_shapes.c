@@ -15,8 +15,8 @@ const struct pool_form *pool_form_of(const struct node *node)
     return NULL;
 }
 
-/* The image's shape: that of input 0; for the gradient of a mean, its value; where a place is all
- * that is left of the image, an attribute, which is the output's shape. */
+/* Finds the image's shape: that of input 0; for the gradient of a mean, the value of input 0; if
+ * only places are left of the image, the output's shape, from an attribute. */
 static int image_shape(struct kernel_call *call, const struct pool_form *form, struct shape *image)
 {
     const struct tensor *in = call->in[0];
@@ -47,7 +47,7 @@ int pool_solve(struct kernel_call *call, const struct pool_form *form, const str
     if (image_shape(call, form, &shapes->image) || window_solve(w, &shapes->image, call->err))
         return call->err->code;
     shapes->output = window_output(w, &shapes->image, shapes->image.dims[w->channels]);
-    /* Inputs behind the first are like the output, or, what flows back, like the image. */
+    /* Inputs after the first have the output's shape, except a gradient with the image's shape. */
     for (int i = form->to_image && form->place ? 0 : 1; i < call->n_in; i++) {
         bool is_image = form->of_image && i == call->n_in - 1;
         const struct shape *expected = is_image ? &shapes->image : &shapes->output;

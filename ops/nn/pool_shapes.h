@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of pooling on all devices check: the shapes of the image, and of what comes with
- * it.
+ * What the pooling kernels of all devices check: the shapes of the image, and of the other inputs.
  */
 #ifndef TF_OPS_NN_POOL_SHAPES_H
 #define TF_OPS_NN_POOL_SHAPES_H
@@ -11,18 +10,18 @@
 
 struct pool_form {
     const char *op;
-    int n_images;  /* inputs that are images: the last ones */
-    bool to_image; /* the result is one as large as the input, else as the output */
-    bool of_image; /* so is what flows back */
-    bool place;    /* of a byte for each window: where its largest value is */
+    int n_images;  /* number of inputs that are images: the last ones */
+    bool to_image; /* the result has the size of the input, else of the output */
+    bool of_image; /* the incoming gradient has the size of the input */
+    bool place;    /* a byte per window tells where its largest value is */
 };
 
-/* In place of a cell's number in its window, rows first, cells beside the image counted: the
- * window has no cell, or its largest value lets no gradient through. */
+/* A place is a cell's number in its window, row by row, counting cells outside the image. This
+ * value means: the window has no cell, or its largest value passes no gradient. */
 #define POOL_NO_PLACE 255
 #define POOL_PLACES_MAX 254
 
-/* NULL: the node is no pooling. */
+/* NULL: the node is not pooling. */
 const struct pool_form *pool_form_of(const struct node *node);
 
 struct pool_shapes {
@@ -30,8 +29,8 @@ struct pool_shapes {
     struct shape image, output;
 };
 
-/* ERR_DATA when the inputs do not fit each other or the window. The value of orig_input_shape is
- * read on the host. */
+/* ERR_DATA: the inputs do not fit each other or the window. orig_input_shape is read on the
+ * host. */
 int pool_solve(struct kernel_call *call, const struct pool_form *form, const struct window *window,
                struct pool_shapes *shapes);
 

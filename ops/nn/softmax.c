@@ -70,8 +70,8 @@ static int sparse_cross_entropy_shape(struct infer *infer)
     return 0;
 }
 
-/* Returns the gradient of features of output 1's shape. Output 1 is softmax - labels: through it
- * comes a second-order term. */
+/* Returns the gradient of features of output 1's shape. Output 1 is softmax - labels, which adds a
+ * second-order term. */
 static struct edge through_entropy(struct grad *g, struct edge features)
 {
     struct build *b = &g->b;
@@ -99,7 +99,7 @@ static void cross_entropy_gradient(struct grad *g)
         !(shape_is_known(build_shape(b, features)) &&
           shape_equal(build_shape(b, features), build_shape(b, grad_output(g, 1))))) {
         struct edge zeros = build_unary(b, "ZerosLike", grad_output(g, 1));
-        features = build_binary(b, "Add", features, zeros); /* broadcasts them */
+        features = build_binary(b, "Add", features, zeros); /* broadcasts the features */
     }
     g->in[0] = grad_unbroadcast(g, through_entropy(g, features), 0, 1);
 }

@@ -15,7 +15,7 @@
 #include "ops/nn/checks.h"
 
 #define LANES 16
-#define RUN 1024 /* elements added in their own type before a sum in double is touched */
+#define RUN 1024 /* elements added in their own type before a sum in double */
 
 /* Rows of n elements; labels as a distribution, or as class numbers. */
 struct softmax_rows {
@@ -25,7 +25,7 @@ struct softmax_rows {
     void *y, *loss;
 };
 
-/* One row of each form; `i` is its number. */
+/* Computes row `i`; one function for each form. */
 typedef void row_loop(const struct softmax_rows *rows, int64_t i);
 
 #define ROW_LOOPS(type, EXP, LOG)                                                                  \
@@ -199,7 +199,7 @@ static int make_outputs(struct kernel_call *call, const struct shape *shape,
     return 0;
 }
 
-/* The input as a matrix of that shape: itself, or rows and columns repeated. NULL without memory.
+/* Returns the input as a matrix of that shape: itself, or repeated. NULL: out of memory.
  */
 static const void *broadcast_to(struct kernel_call *call, int input, const struct shape *shape)
 {
@@ -233,7 +233,7 @@ static int cross_entropy_run(struct kernel_call *call)
     return run_rows(call, &rows, shape.dims[0]);
 }
 
-/* Class numbers as int64, checked. */
+/* Reads class numbers as int64, and checks them. */
 static int64_t *read_classes(struct kernel_call *call, int64_t n, int64_t classes)
 {
     int64_t *labels = kernel_temporary(call, (size_t)(n + 1) * sizeof *labels);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA kernels of Softmax, our own or cuDNN's (ops/device/dnn_op_cuda.h), and cross entropies.
- * Features and labels that are to be repeated are copied into scratch memory as often as they are
- * needed.
+ * Features and labels that are broadcast are copied repeatedly into scratch memory.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -124,8 +123,8 @@ static int entropy_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* The input as a matrix of that shape: itself, or repeated in the memory that *scratch points to,
- * which is behind it then. */
+/* Returns the input as a matrix of that shape: itself, or repeated at *scratch, which is then
+ * advanced. */
 static int spread(struct kernel_call *call, const struct tensor *in, const struct shape *shape,
                   char **scratch, const void **matrix)
 {
@@ -147,7 +146,7 @@ static int spread(struct kernel_call *call, const struct tensor *in, const struc
     return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
 }
 
-/* A launch whose outputs are there. */
+/* Describes a launch with its outputs allocated. */
 static int describe(struct kernel_call *call, enum cuda_softmax_form form,
                     const struct shape *shape, struct cuda_softmax *launch)
 {

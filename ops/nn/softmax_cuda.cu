@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax and cross entropies: a warp for each row, a block where rows are long. Exponentials are
- * computed again where they are written, rather than kept.
+ * Softmax and cross entropies: a warp per row, or a block if rows are long. Exponentials are not
+ * kept, but computed again when results are written.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -41,7 +41,7 @@ DEVICE_INLINE double exponential(double x)
     return exp(x);
 }
 
-/* The fold of the row's threads, in all of them. */
+/* Folds the values of the row's threads; all of them get the result. */
 template <typename Op, int threads, typename T>
 DEVICE_INLINE T fold_row(T value, shared_pointer<T> part)
 {
@@ -65,7 +65,7 @@ template <typename W> struct row_terms {
     W max, sum, log_sum;
 };
 
-/* Writes the thread's elements; of a cross entropy by distributions, its part of the loss. */
+/* Writes the thread's elements; with distributions as labels, returns its part of the loss. */
 template <int form, int threads, typename T>
 DEVICE_INLINE double write_row(const struct cuda_softmax &call, int64_t row, int thread,
                                const row_terms<wide<T>> &terms)
@@ -120,7 +120,7 @@ static __global__ void softmax(const struct cuda_softmax call)
                     leave_fault(call.fault, FAULT_LABEL, row, label, call.n);
                 label = 0;
             }
-            owns = call.n && label % threads == thread; /* x may be overwritten by others */
+            owns = call.n && label % threads == thread; /* read before other threads overwrite x */
             at_label = owns ? widen(x[label]) - terms.max : 0;
         }
         double loss = write_row<form, threads, T>(call, row, thread, terms);

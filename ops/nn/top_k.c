@@ -27,7 +27,7 @@ static int top_k_shape(struct infer *infer)
     return 0;
 }
 
-/* The gradient goes to the elements that were taken, in a flat view of the input. */
+/* The gradient goes to the selected elements, in a flat view of the input. */
 static void top_k_gradient(struct grad *g)
 {
     struct build *b = &g->b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A heap of the k best so far, worst on top, per row; then it is taken apart from the worst on.
+ * Per row, a heap of the k best so far, with the worst on top, is then emptied from the worst on.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block for each row. Its threads look k times for the first element behind the one that was
- * found before, in an order in which no two are equal.
+ * One block per row. Its threads search k times for the first element after the one found before,
+ * in an order in which no two are equal.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -27,7 +27,7 @@ template <typename T> DEVICE_INLINE int32_t first_of(const T *x, int32_t i, int3
     return is_before(x, i, j) ? i : j;
 }
 
-/* The first element behind `last`, in all threads. */
+/* Returns the first element after `last`, in all threads. */
 template <typename T>
 DEVICE_INLINE int32_t next_of(const T *x, int64_t n, int32_t last, shared_pointer<int32_t> best)
 {
@@ -82,7 +82,7 @@ DEVICE_INLINE int64_t target_of(const struct cuda_in_top_k &call, int64_t row)
                              : static_cast<const int32_t *>(call.targets)[row];
 }
 
-/* A warp for each row. */
+/* One warp per row. */
 template <typename T> static __global__ void in_top_k(const struct cuda_in_top_k call)
 {
     int lane = threadIdx.x % CUDA_WARP;

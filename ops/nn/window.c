@@ -7,7 +7,7 @@
 
 #define WINDOW_MAX INT32_MAX
 
-/* A list of four with 1 for batch and channels. */
+/* Reads a list of four numbers that has 1 for batch and channels. */
 static int read_quadruple(const struct window *w, const struct node *node, const char *name,
                           int64_t *y, int64_t *x, struct error *err)
 {

@@ -3,10 +3,10 @@
  * Windows that slide over images: sizes, strides, dilations and padding of convolution and pooling.
  *
  * A window of `size` cells, `dilation` apart, spans (size - 1) * dilation + 1. VALID: no padding,
- * out = (in - span + stride) / stride, cut toward zero: a window that is a little larger than the
- * image has no output, and where out would be negative it is an error. SAME: out = ceil(in /
- * stride), and the padding that this takes, the odd cell behind. EXPLICIT: as VALID, with the cells
- * of the attribute explicit_paddings around the image.
+ * out = (in - span + stride) / stride, truncated toward zero: a window slightly larger than the
+ * image has no output, and a negative out is an error. SAME: out = ceil(in / stride), with the
+ * padding this needs; an odd cell goes after the image. EXPLICIT: as VALID, with the cells of the
+ * attribute explicit_paddings around the image.
  */
 #ifndef TF_OPS_NN_WINDOW_H
 #define TF_OPS_NN_WINDOW_H
@@ -27,28 +27,28 @@ struct window {
     struct window_axis y, x;
 };
 
-/* Reads strides, dilations if it has any, padding and data_format of a node. ERR_DATA when they
- * make no sense. */
+/* Reads strides, dilations (if any), padding and data_format of a node. ERR_DATA: they are
+ * invalid. */
 int window_init(struct window *window, const struct node *node, struct error *err);
 
 /* Sets window sizes from the attribute ksize (pooling). */
 int window_from_ksize(struct window *window, const struct node *node, struct error *err);
 
-/* Returns the cells from the first of a window to its last, both counted. */
+/* Returns the number of cells from a window's first to its last, inclusive. */
 static inline int64_t window_span(const struct window_axis *axis)
 {
     return (axis->size - 1) * axis->dilation + 1;
 }
 
-/* Solves for an image, given y.size and x.size; what is unknown stays so. ERR_DATA when the window
+/* Solves for an image, given y.size and x.size; unknown sizes stay unknown. ERR_DATA: the window
  * does not fit. */
 int window_solve(struct window *window, const struct shape *image, struct error *err);
 
-/* The output image: like `image`, with the solved height and width and that many channels. */
+/* Returns the output image: like `image`, with solved height and width, and that many channels. */
 struct shape window_output(const struct window *window, const struct shape *image,
                            int64_t channels);
 
-/* ---- what declarations say of windows (op_def.window) ---- */
+/* ---- what declarations tell about windows (op_def.window) ---- */
 
 /* A solved window. False: something of it is unknown. */
 bool window_declare(const struct window *window, struct op_window *declared);

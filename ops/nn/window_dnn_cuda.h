@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows as our kernels have them, and as cuDNN does: zeros on both sides of the image alike. Only
+ * Converts our kernels' windows to those of cuDNN, with equal zero padding on both sides. Only
  * files whose names end in _cuda.c include this.
  */
 #ifndef TF_OPS_NN_WINDOW_DNN_CUDA_H
@@ -15,8 +15,8 @@ static inline struct cuda_window cuda_window_of(const struct window_axis *a)
     return (struct cuda_window){a->in, a->size, a->stride, a->dilation, a->before, a->out};
 }
 
-/* False: cuDNN has no such windows. The library's own formula has to come to our output: more zeros
- * behind the image than before it may be one window more. */
+/* False: cuDNN has no such windows. The library's formula must give our output size: with more
+ * zeros after the image than before it, it might count another window. */
 bool window_dnn_axis(const struct window_axis *a, struct cuda_dnn_axis *taken);
 
 #endif

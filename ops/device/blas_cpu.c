@@ -8,7 +8,7 @@
 
 #include "ops/math/parallel_cpu.h"
 
-/* Rows and columns of C that a thread computes at a time when the cut must not depend on the team.
+/* Rows and columns of the blocks of C, if the partition must not depend on the team.
  */
 #define BLOCK_ROWS 128
 #define BLOCK_COLUMNS 512
@@ -20,7 +20,7 @@ struct operands {
 };
 
 /* Integers: each row of C is a sum of rows of op(B), so that the inner loop is contiguous unless B
- * is transposed. Unsigned arithmetic: wraps. */
+ * is transposed. Unsigned arithmetic wraps around. */
 #define INTEGER_GEMM(name, type)                                                                   \
     static void name(const struct gemm *g, const struct operands *o)                               \
     {                                                                                              \
@@ -75,7 +75,7 @@ static dnnl_status_t gemm_block(const struct gemm *g, const struct operands *o)
     return dnnl_success;
 }
 
-/* A column times a row: the library would lay them out anew first. 0 + -0 is 0, as there. */
+/* Multiplies a column by a row, which the library would repack first. 0 + -0 is 0, as there. */
 static void outer_rows(const float *column, const float *row, int64_t m, int64_t n, float *to)
 {
     for (int64_t i = 0; i < m; i++)
@@ -110,7 +110,7 @@ struct blocks {
     const struct gemm *gemm;
     const struct operands *operands;
     int64_t n;
-    dnnl_status_t failed; /* one of those that did */
+    dnnl_status_t failed; /* one of the failures */
 };
 
 static void run_blocks(void *context, int member, int members)
@@ -120,7 +120,7 @@ static void run_blocks(void *context, int member, int members)
     int64_t size = (int64_t)dtype_bytes(g->type);
     int64_t across = (g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
     for (int64_t i = member; i < all->n; i += members) {
-        /* Blocks of C are counted by rows of blocks. */
+        /* Blocks of C are numbered row by row. */
         int64_t row = i / across * BLOCK_ROWS, column = i % across * BLOCK_COLUMNS;
         struct gemm block = *g;
         block.m = smaller(BLOCK_ROWS, g->m - row);
@@ -135,8 +135,8 @@ static void run_blocks(void *context, int member, int members)
     }
 }
 
-/* A few rows times a transposed matrix is what oneDNN does badly (a fifth of the speed at 16 x 4096
- * x 9216); the transposed product of the same, A^T's few columns on the right, it does well. */
+/* oneDNN is slow at a few rows times a transposed matrix (a fifth of the speed at 16 x 4096 x
+ * 9216), but fast at the transposed product, with A^T's few columns on the right. */
 #define SKINNY_ROWS 128
 #define SKINNY_WORK (1 << 18)
 
@@ -151,7 +151,7 @@ size_t gemm_scratch_bytes(const struct gemm *g)
     return is_skinny(g) ? (size_t)(g->m * g->n) * sizeof(float) : 0;
 }
 
-/* Columns [begin, end) of C from rows of its transpose. */
+/* Copies columns [begin, end) of C from rows of its transpose. */
 static int transpose_part(void *context, int64_t begin, int64_t end)
 {
     const struct gemm *g = ((void **)context)[0];

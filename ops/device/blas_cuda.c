@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one handle of cuBLAS, with memory of its own, so that products may be captured: what
- * they use belongs to the device's stream for kernels, in which one goes after the other.
+ * A device has one cuBLAS handle with a permanent workspace, so that products may be captured: the
+ * workspace belongs to the device's stream for kernels, in which products run one after the other.
  */
 #include "ops/device/blas_cuda.h"
 
@@ -51,7 +51,7 @@ void cuda_blas_close(struct cuda_device *d)
     d->blas_workspace->free(d->blas_workspace);
 }
 
-/* With the lock held, which whoever has called gives back. */
+/* Returns with the lock held, which the caller releases. */
 static int begin(struct kernel_call *call, struct cuda_device *d)
 {
     struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products of floats, and equations with triangular matrices, by cuBLAS, whose library is
- * found by its name when the first one is asked for. Only files whose names end in _cuda.c include
- * this, and the tests' own module, which answers the same calls with loops.
+ * Matrix products of floats, and triangular systems, by cuBLAS. The library is found by name at the
+ * first request. This is included only by files whose names end in _cuda.c, and by the tests' own
+ * module, which implements the same calls with loops.
  */
 #ifndef TF_OPS_DEVICE_BLAS_CUDA_H
 #define TF_OPS_DEVICE_BLAS_CUDA_H
@@ -12,23 +12,23 @@
 
 struct cuda_device;
 
-/* C = op(A) op(B) for each of `batches`, as cuBLAS has it: all by columns, op(A) of [m,k], op(B) of
+/* C = op(A) op(B) for each of `batches`, as in cuBLAS: all column-major, op(A) is [m,k], op(B)
  * [k,n]; ld...: elements from one column to the next; step...: from one matrix to the next. A sum
  * over no elements is 0. */
 struct cuda_gemm {
-    enum cuda_type type; /* a float; those of 16 bits are added in float32 */
+    enum cuda_type type; /* a float; 16-bit types are summed in float32 */
     bool transpose_a, transpose_b;
-    bool accumulate;  /* C is added to; it holds values before */
-    bool wide_result; /* C is of float32 where `type` has 16 bits */
-    bool tf32;        /* of the device, set by cuda_blas_gemm: float32 may be rounded to TF32 */
+    bool accumulate;  /* the product is added to C */
+    bool wide_result; /* C is float32 although `type` has 16 bits */
+    bool tf32;        /* device option, set by cuda_blas_gemm: float32 may be rounded to TF32 */
     int64_t m, n, k, batches;
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc, step_a, step_b, step_c;
 };
 
-/* op(A) X = B or, with A on the right, X op(A) = B for each of `batches`: all by columns, A
- * triangular, X in the place of B, which is [m,n]. */
+/* op(A) X = B or, with A on the right, X op(A) = B for each of `batches`: all column-major, A is
+ * triangular, X replaces B, which is [m,n]. */
 struct cuda_trsm {
     enum cuda_type type; /* float32 or float64 */
     bool right, upper, transpose;
@@ -38,14 +38,13 @@ struct cuda_trsm {
     int64_t lda, ldb, step_a, step_b;
 };
 
-/* The functions that are called of the library. Functions that return an int return a
- * cublasStatus_t. */
+/* The library functions that are called. Functions that return an int return a cublasStatus_t. */
 struct cuda_blas {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     size_t workspace_bytes;
     int (*handle_new)(void **handle);
     void (*handle_free)(void *handle);
-    /* Sets stream and memory for what follows; nothing else in the stream uses the memory. */
+    /* Sets stream and workspace for the following calls; only they may use the workspace. */
     int (*use)(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes);
     int (*gemm)(void *handle, const struct cuda_gemm *gemm);
     int (*trsm)(void *handle, const struct cuda_trsm *trsm);
@@ -54,11 +53,11 @@ struct cuda_blas {
 
 extern const struct cuda_blas cuda_blas_real;
 
-/* Opens the library before the first product, from a prepare. */
+/* Opens the library; prepare calls it before the first product. */
 int cuda_blas_open(struct cuda_device *d, struct error *err);
 void cuda_blas_close(struct cuda_device *d);
 
-/* KERNEL_ENQUEUED, or an error. Thread-safe. */
+/* Return KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm);
 int cuda_blas_trsm(struct kernel_call *call, const struct cuda_trsm *trsm);
 

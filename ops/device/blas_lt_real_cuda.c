@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLASLt, of the version that this was built with. Its heuristic says which algorithms there are;
- * their parts' sums (struct cuda_lt) are its reduction schemes. Those in the place of the result
- * (INPLACE) have counters in the workspace "to guarantee the sequentiality", as the manual says,
- * and it says nothing of their order.
+ * cuBLASLt, of the version that this was built with. Its heuristic lists the algorithms; how
+ * partial sums are added (enum cuda_lt_sums) is its reduction scheme. Schemes that add in the
+ * result (INPLACE) use counters in the workspace "to guarantee the sequentiality", as the manual
+ * says, which does not state an order.
  */
 #include "ops/device/blas_lt_cuda.h"
 
@@ -13,7 +13,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#define ROUNDS 2 /* of a measurement, of which the fastest counts */
+#define ROUNDS 2 /* of a measurement; the fastest counts */
 #define PRODUCTS 5
 
 #define FUNCTIONS(X)                                                                               \
@@ -51,7 +51,7 @@ CUDA_LIBRARY_HANDLES(lt, cublasLtHandle_t)
 
 struct described_product {
     cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t a, b, c; /* columns after each other, which is the default */
+    cublasLtMatrixLayout_t a, b, c; /* column-major, the default */
 };
 
 static cudaDataType_t data_type(enum cuda_type type)
@@ -95,7 +95,7 @@ static cublasStatus_t describe(struct described_product *s, const struct cuda_ge
         status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     if (!status)
         status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
-    /* Sizes of a matrix that is transposed are those that lie in memory. */
+    /* A transposed matrix is described as it lies in memory. */
     const int64_t a[2] = {g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k},
                   b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
                   c[2] = {g->m, g->n};
@@ -123,7 +123,7 @@ static void undescribe(struct described_product *s)
 
 /* ---- algorithms ---- */
 
-/* A sum that is not cut has no scheme, and is always among them. */
+/* Sums that are not split need no scheme, and are always allowed. */
 static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
 {
     bool is_narrow = cuda_float_bytes(g->type) == 2 && !is_wide(g);
@@ -132,7 +132,7 @@ static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
     return CUBLASLT_REDUCTION_SCHEME_MASK;
 }
 
-/* False: the algorithm cannot be used, or is none of those that were asked for. */
+/* Returns false if the algorithm cannot be used, or does not meet the request. */
 static bool take_heuristic(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask,
                            size_t limit, struct cuda_lt_algorithm *taken)
 {
@@ -231,7 +231,7 @@ static cublasStatus_t run_timed(const struct timed_products *t)
     return run(t->handle, t->gemm, &t->described, t->algorithm, t->room);
 }
 
-/* Measures so many products, one after the other: the time of one of them. */
+/* Runs PRODUCTS products in a row, and returns the time of one. */
 static cublasStatus_t time_products(const struct timed_products *t, float *milliseconds)
 {
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
@@ -246,7 +246,7 @@ static cublasStatus_t time_products(const struct timed_products *t, float *milli
     return status;
 }
 
-/* A product goes before, with which code is loaded. */
+/* Runs one product before, which loads the code. */
 static cublasStatus_t time_rounds(const struct timed_products *t, float *milliseconds)
 {
     float best = 0, time = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLAS, of the version that this was built with. Products of float32 are of float32: TF32, which
- * has 10 bits, is not asked for.
+ * cuBLAS, of the version that this was built with. Products of float32 are computed in float32:
+ * TF32, which has 10 bits, is not requested.
  */
 #include "ops/device/blas_cuda.h"
 
@@ -10,7 +10,7 @@
 #if __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>
 
-#define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS wants on compute capability 9 */
+#define WORKSPACE_BYTES ((size_t)32 << 20) /* recommended by cuBLAS for compute capability 9 */
 
 #define FUNCTIONS(X)                                                                               \
     X(create, cublasCreate_v2)                                                                     \
@@ -28,7 +28,7 @@ CUDA_LIBRARY_HANDLES(blas, cublasHandle_t)
 
 static int use_stream(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
 {
-    cublasStatus_t status = blas.set_stream(handle, stream); /* which takes its memory from it */
+    cublasStatus_t status = blas.set_stream(handle, stream); /* which resets its workspace */
     return (int)(status ? status : blas.set_workspace(handle, workspace, bytes));
 }
 

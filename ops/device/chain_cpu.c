@@ -15,8 +15,8 @@ struct chain_link {
     size_t scratch_bytes;
 };
 
-/* oneDNN's handles of one run's operands. They name addresses, so each run at a time needs its own;
- * one set is kept between runs, and only overlapping runs make more. */
+/* oneDNN's handles of one run's operands. They contain addresses, so each concurrent run needs its
+ * own; one set is kept between runs, and only overlapping runs make more. */
 struct chain_operands {
     dnnl_exec_arg_t args[CHAIN_LINKS][CHAIN_ARGS];
 };
@@ -42,7 +42,7 @@ struct chain *chain_new(struct kernel_setup *setup)
     chain->n_out = setup->n_out;
     chain->n_operands = setup->n_in + setup->n_out;
     BUG_ON(chain->n_operands > CHAIN_OPERANDS);
-    /* Primitives are cut for the team of the thread that makes them. */
+    /* Primitives are partitioned for the team of the thread that makes them. */
     chain->threads_before = omp_get_max_threads();
     chain->threads = setup->threads > 0 ? setup->threads : 1;
     cpu_set_team(chain->threads);

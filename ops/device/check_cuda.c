@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a call of CUDA says; a device that has failed once does nothing any more.
+ * Results of CUDA calls; once a device has failed, it stays failed.
  */
 #include "ops/device/cuda.h"
 
@@ -9,7 +9,7 @@ bool cuda_has_failed(struct cuda_device *d, struct error *err)
     if (!atomic_load_explicit(&d->has_failed, memory_order_acquire))
         return false;
     if (err)
-        *err = d->failure; /* which does not change any more */
+        *err = d->failure; /* which no longer changes */
     return true;
 }
 

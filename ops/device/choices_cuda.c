@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line of the file is NAME TAB NUMBER TAB BYTES. The first one of a name counts.
+ * A line of the file is NAME TAB NUMBER TAB BYTES. The first line of a name counts.
  */
 #include "ops/device/choices_cuda.h"
 
@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/str.h"
 
-/* Ends the name in the line, where it is then. */
+/* Parses a line; `choice->name` points into it, terminated there. */
 static bool parse(char *line, struct cuda_choice *choice)
 {
     char *tab = strchr(line, '\t'), *end;

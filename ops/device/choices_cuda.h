@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was measured on a device and is to stay as it is: a measurement that is made anew may come
- * out otherwise, and other algorithms have other bits. A choice has a name, which says all that it
- * depends on, and a number or two. With a file (TF_GPU_CHOICES) choices are measured once, and
- * appended to it; without one nothing is measured, and choices live as long as the device.
+ * Choices of algorithms that must not change: a repeated measurement may give another result, and
+ * another algorithm other bits. A choice has a name, which contains all that it depends on, and one
+ * or two numbers. With a file (TF_GPU_CHOICES) choices are measured once, and appended to it.
+ * Without a file nothing is measured, and choices live as long as the device.
  */
 #ifndef TF_OPS_DEVICE_CHOICES_CUDA_H
 #define TF_OPS_DEVICE_CHOICES_CUDA_H
@@ -21,7 +21,7 @@ struct cuda_choice {
     size_t bytes;     /* of memory that it needs */
 };
 
-/* A device's, of all its libraries. */
+/* A device's choices, for all its libraries. */
 struct cuda_choices {
     pthread_mutex_t lock; /* guards what follows */
     bool is_open;
@@ -32,20 +32,20 @@ struct cuda_choices {
 void cuda_choices_init(struct cuda_choices *choices);
 void cuda_choices_close(struct cuda_choices *choices);
 
-/* Reads the file that the environment names, which need not be there yet, the first time that it is
- * asked. ERR_DATA: a line of it is none of a choice; ERR_OS: it cannot be read. Called by prepare,
- * before the following ones, which any thread may call. */
+/* At the first call, reads the file that the environment names, which need not exist yet. ERR_DATA:
+ * a line is malformed; ERR_OS: it cannot be read. Prepare calls this before the following
+ * functions, which any thread may call. */
 int cuda_choices_open(struct cuda_choices *choices, struct error *err);
 
-/* Returns whether there is a file, and so what is not known is to be measured. */
+/* Returns whether there is a file, so that unknown choices are to be measured. */
 bool cuda_choices_measured(struct cuda_choices *choices);
 
-/* The choice of the name that *choice has. False: nobody has chosen. */
+/* Finds the choice of the name in *choice. False: there is none yet. */
 bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice);
 
-/* Keeps it, with a copy of its name, and appends it to the file: one line, at once, as other
- * processes do it, too. A file that cannot be written costs no more than the next process's
- * measurement. */
+/* Keeps the choice, with a copy of its name, and appends it to the file, in a single write of one
+ * line, as other processes may append, too. If the file cannot be written, the next process has to
+ * measure again. */
 void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the CPU module share: the device's context, layouts, and threads. Only files
+ * Shared by the files of the CPU module: the device's context, layouts, and threads. Only files
  * whose names end in _cpu.c include this.
  */
 #ifndef TF_OPS_DEVICE_CPU_H
@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "exec/device/device.h"
 
-/* oneDNN computes products and convolutions of float32 by kernels made for x86-64. Elsewhere it has
- * its reference code for them; OpenBLAS has kernels there. */
+/* oneDNN has optimized kernels for products and convolutions of float32 only on x86-64. Elsewhere
+ * it has reference code, but OpenBLAS has kernels. */
 #ifdef __x86_64__
 #define CPU_DNNL_COMPUTES true
 #else
@@ -24,7 +24,7 @@
 struct cpu_context {
     struct device device;
     dnnl_engine_t engine;
-    dnnl_stream_t stream; /* holds nothing of a call: all threads share it */
+    dnnl_stream_t stream; /* has no per-call state: all threads share it */
     struct map codes;
     pthread_mutex_t lock; /* guards layouts */
     struct layout *layouts;
@@ -36,15 +36,15 @@ static inline struct cpu_context *cpu_context(const struct device *device)
     return device->context;
 }
 
-/* Gives what the calling thread runs in parallel teams of that size, or of OMP_THREAD_LIMIT. OpenMP
- * makes them no smaller then: the libraries' barriers would wait for ever for who is missing.
- * Signals are for the calling thread: the others of a team block them. */
+/* Sets the team size of the calling thread's parallel regions, at most OMP_THREAD_LIMIT. OpenMP
+ * then makes no smaller teams, in which the libraries' barriers would wait forever for the missing
+ * threads. Signals go to the calling thread: the others of a team block them. */
 void cpu_set_team(int threads);
 
-/* A fingerprint of the C library's functions of double precision. */
+/* Returns a fingerprint of the C library's functions of double precision. */
 unsigned cpu_libm(void);
 
-/* The result of a oneDNN call as an error: 0, or a code with what was called. */
+/* Turns the status of a oneDNN call into an error: 0, or a code with the name of the call. */
 int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err);
 
 /* ---- layouts: a tensor's dimensions in the order of its shape, arranged as oneDNN likes ---- */
@@ -56,30 +56,30 @@ struct channels {
     int64_t outer, blocks, inner, block;
 };
 
-/* Every layout that is made arranges its elements by channels. */
+/* Every layout arranges its elements by channels. */
 struct layout {
     dnnl_memory_desc_t desc;
-    int axis; /* of the shape, that counts channels */
+    int axis; /* of the shape: the channels */
     struct channels channels;
     struct layout *next;
 };
 
-/* Row-major, of a known shape of rank 1 to 8; a scalar counts as [1]. */
+/* The row-major description of a known shape of rank 1 to 8; a scalar counts as [1]. */
 dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape);
 dnnl_data_type_t cpu_dnnl_type(enum dtype type); /* dnnl_data_type_undef: oneDNN has no such type */
 
-/* The description of a tensor as it arrives: by layout, or row-major. */
+/* The description of a tensor as the kernel gets it: by layout, or row-major. */
 dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout);
 
-/* The layout with that description, which lives as long as the device; NULL when it is row-major or
- * not arranged by channels (then the kernel has to deliver row-major). Thread-safe. */
+/* Returns the layout with that description, which lives as long as the device; NULL if it is
+ * row-major or not arranged by channels (then the kernel must deliver row-major). Thread-safe. */
 const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc, int axis);
 
-/* The same arrangement of another image (rank 4) with as many channels, of its own type. */
+/* The same arrangement for another image (rank 4) with as many channels, of its own type. */
 const struct layout *cpu_layout_like(struct device *device, const struct layout *layout,
                                      const struct node_output *image);
 
-/* A row-major tensor seen by channels. */
+/* Describes a row-major tensor by channels. */
 struct channels cpu_channels(const struct shape *shape, int axis);
 
 size_t cpu_layout_bytes(const struct layout *layout);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the CUDA device share. Only files whose names end in _cuda.c include this, and
- * the tests' own module, which has the same device over another driver.
+ * Shared by the files of the CUDA device. This is included only by files whose names end in
+ * _cuda.c, and by the tests' own module, which has the same device over another driver.
  *
- * Each of the device's queues is a stream; while a thread captures, its queues are streams of its
- * own (graph_cuda.c), as others go on to use the device's.
+ * Each of the device's queues is a stream. A thread that captures uses streams of its own as queues
+ * (graph_cuda.c), as other threads go on using the device's.
  */
 #ifndef TF_OPS_DEVICE_CUDA_H
 #define TF_OPS_DEVICE_CUDA_H
@@ -16,28 +16,28 @@
 #include "ops/device/choices_cuda.h"
 #include "ops/device/driver_cuda.h"
 
-/* Reads the clocks of host and device together; lives as long as an event that goes by it. */
+/* A moment on the clocks of both host and device; lives as long as any event that refers to it. */
 struct cuda_anchor {
     atomic_int holders;
     struct cuda_event *event;
-    int64_t time; /* when that was over: CLOCK_MONOTONIC, in ns */
+    int64_t time; /* when `event` was over: CLOCK_MONOTONIC, in ns */
 };
 
 struct device_event {
-    struct cuda_event *event; /* NULL: there is none as the device had failed */
+    struct cuda_event *event; /* NULL: the device had failed */
     enum queue_kind queue;
     bool timed;
-    struct cuda_anchor *anchor;  /* of a timed one */
-    struct event_waiter *waiter; /* who is to be told */
-    struct device_event *next;   /* among those that are watched, or idle */
+    struct cuda_anchor *anchor;  /* of a timed event */
+    struct event_waiter *waiter; /* to be told when it is over */
+    struct device_event *next;   /* in the list of watched, or idle, events */
 };
 
-/* A thread that sleeps until a queue's events are over, one after the other. */
+/* A thread that waits for a queue's events, one after the other. */
 struct cuda_watcher {
     struct cuda_device *device;
     pthread_t thread;
     pthread_cond_t changed;
-    struct device_event *first, *last; /* that are to be waited for; the first is */
+    struct device_event *first, *last; /* to wait for; it waits for the first */
     bool runs, closing;
 };
 
@@ -46,35 +46,35 @@ struct cuda_device {
     const struct cuda_driver *driver;
     char choice[64];
     struct cuda_stream *streams[N_QUEUES], *clock;
-    size_t limit;                /* bytes of its memory that may be used */
-    bool tf32, fast;             /* as of struct device_options */
+    size_t limit;                /* bytes of device memory that may be used */
+    bool tf32, fast;             /* as in struct device_options */
     struct cuda_choices choices; /* of algorithms */
     atomic_size_t used;
     atomic_bool has_failed;
     pthread_mutex_t lock; /* guards what follows */
     struct error failure;
-    struct device_event *idle[2]; /* to be recorded again; timed ones */
+    struct device_event *idle[2]; /* reusable events: not timed, timed */
     struct cuda_watcher watchers[N_QUEUES];
     pthread_mutex_t peer_lock;  /* guards what follows */
-    uint64_t peers;             /* those that access was enabled to, a bit for each */
+    uint64_t peers;             /* devices with access enabled, a bit for each */
     pthread_mutex_t clock_lock; /* guards what follows */
     struct cuda_anchor *anchor;
-    const struct cuda_blas *blas; /* blas_cuda.h; set by who opens the device */
+    const struct cuda_blas *blas; /* blas_cuda.h; set by the opener of the device */
     pthread_mutex_t blas_lock;    /* guards what follows */
-    void *blas_handle;            /* NULL: nobody has asked for a product */
+    void *blas_handle;            /* NULL: no product was requested yet */
     struct buffer *blas_workspace;
-    const struct cuda_lt *lt;         /* blas_lt_cuda.h; set by who opens the device */
+    const struct cuda_lt *lt;         /* blas_lt_cuda.h; set by the opener of the device */
     pthread_mutex_t gemms_lock;       /* guards what follows */
-    bool gemms_are_open;              /* somebody has asked for products */
-    struct cuda_gemms *gemms;         /* gemm_cuda.c; NULL: nobody has, or there is no cuBLASLt */
-    const struct cuda_solver *solver; /* solver_cuda.h; set by who opens the device */
+    bool gemms_are_open;              /* opened by a first request */
+    struct cuda_gemms *gemms;         /* gemm_cuda.c; NULL: not opened, or no cuBLASLt */
+    const struct cuda_solver *solver; /* solver_cuda.h; set by the opener of the device */
     pthread_mutex_t solver_lock;      /* guards what follows */
-    void *solver_handle;              /* NULL: nobody has asked for factors */
-    const struct cuda_dnn *dnn;       /* dnn_cuda.h; set by who opens the device */
+    void *solver_handle;              /* NULL: no factors were requested yet */
+    const struct cuda_dnn *dnn;       /* dnn_cuda.h; set by the opener of the device */
     pthread_mutex_t dnn_lock;         /* guards what follows */
-    bool dnn_is_open;                 /* somebody has asked for convolutions */
-    void *dnn_handle;                 /* NULL: nobody has, or there is no such library */
-    const struct cuda_nccl *nccl;     /* nccl_cuda.h; set by who opens the device */
+    bool dnn_is_open;                 /* opened by a first request */
+    void *dnn_handle;                 /* NULL: not opened, or no such library */
+    const struct cuda_nccl *nccl;     /* nccl_cuda.h; set by the opener of the device */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)
@@ -84,19 +84,19 @@ static inline struct cuda_device *cuda_device(const struct device *device)
 
 /* ---- check_cuda.c ---- */
 
-/* Sets the thread's device; whatever calls the driver calls this first. Fails as the device has. */
+/* Sets the thread's device, before any call of the driver. Fails if the device has failed. */
 int cuda_enter(struct cuda_device *d, struct error *err);
 
-/* 0, or what `what` has ended with: then nothing works any more. */
+/* Returns 0, or the error of `what`: then the device has failed for good. */
 int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err);
 
-/* Returns whether it has failed; `err` (NULL: nobody wants it) says why. */
+/* Returns whether the device has failed; `err` (NULL: not wanted) says why. */
 bool cuda_has_failed(struct cuda_device *d, struct error *err);
 
 /* ---- device_cuda.c ---- */
 
-/* Opens the device of the driver. ERR_UNAVAILABLE: there is no such device, or no driver that knows
- * it. The caller sets the parts that compute (kernels, code, leave_fault). */
+/* Opens the driver's device of that index. ERR_UNAVAILABLE: there is no such device, or no driver
+ * for it. The caller sets the parts that compute (kernels, code, leave_fault). */
 struct device *cuda_open(const struct cuda_driver *driver, int index,
                          const struct device_options *options, struct error *err);
 
@@ -104,7 +104,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
 
 extern const struct device_queue cuda_queue;
 int cuda_queues_open(struct cuda_device *d, struct error *err);
-/* Everybody has been told. */
+/* Call it when all waiters have been told. */
 void cuda_queues_close(struct cuda_device *d);
 
 /* ---- memory_cuda.c ---- */
@@ -119,11 +119,11 @@ extern const struct device_peer cuda_peer;
 
 extern const struct device_capture cuda_capture;
 
-/* The stream that the queue is to the calling thread. */
+/* Returns the stream that is the calling thread's queue. */
 struct cuda_stream *cuda_stream(struct cuda_device *d, enum queue_kind queue);
 
-/* Checks like cuda_check, but while the thread captures the capture has failed, and the device has
- * not. */
+/* Like cuda_check, except that while the thread captures, only the capture fails, not the
+ * device. */
 int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, struct error *err);
 
 #endif

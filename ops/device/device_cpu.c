@@ -95,7 +95,7 @@ void cpu_set_team(int threads)
     team = n > 1 ? n : team;
 }
 
-/* OpenBLAS' OpenMP build and oneDNN both take the calling thread's team size. */
+/* OpenBLAS' OpenMP build and oneDNN both use the calling thread's team size. */
 static void enter_thread(struct device *device, int threads)
 {
     (void)device;
@@ -128,7 +128,7 @@ int cpu_dnnl_check(dnnl_status_t status, const char *what, struct error *err)
 
 static int open_dnnl(struct cpu_context *context, struct error *err)
 {
-    /* A module that was asked for by name computes as on a machine that has no better one. */
+    /* A module requested by name computes as on a machine that supports no better one. */
     const char *wanted = getenv("TF_CPU_ISA");
     if (CPU_DNNL_COMPUTES && wanted && !strcmp(wanted, ISA) && strcmp(ISA, "v4") != 0)
         dnnl_set_max_cpu_isa(strcmp(ISA, "v3") ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2);

@@ -12,7 +12,7 @@
 #include "ops/device/nccl_cuda.h"
 #include "ops/device/solver_cuda.h"
 
-/* ---- what there is ---- */
+/* ---- driver and devices ---- */
 
 static int check_driver(const struct cuda_driver *driver, int index, struct error *err)
 {
@@ -21,7 +21,7 @@ static int check_driver(const struct cuda_driver *driver, int index, struct erro
     if (!result && !has)
         return error_set(err, ERR_UNAVAILABLE,
                          "CUDA:%d: no driver for CUDA is on this machine (libcuda.so.1)", index);
-    /* one of a version is for all of the same number */
+    /* a driver works with all runtimes of its major version */
     if (!result && has / 1000 < needs / 1000)
         return error_set(err, ERR_UNAVAILABLE,
                          "CUDA:%d: the driver is for CUDA %d.%d, and CUDA %d is needed", index,
@@ -77,7 +77,7 @@ static int read_card(struct cuda_device *d, struct error *err)
 
 static void enter_thread(struct device *device, int threads)
 {
-    struct error ignored = ERROR_INIT; /* whoever calls the driver hears of it */
+    struct error ignored = ERROR_INIT; /* the next driver call returns the error */
     (void)threads;
     cuda_enter(cuda_device(device), &ignored);
 }

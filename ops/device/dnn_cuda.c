@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one handle of cuDNN, and remembers the algorithm for each convolution that it has
- * seen. Memory to work in is the kernels' own.
+ * A device has one cuDNN handle, and remembers the algorithm for each convolution that it has seen.
+ * Kernels bring their own workspace.
  */
 #include "ops/device/dnn_cuda.h"
 
@@ -66,8 +66,8 @@ const char *cuda_dnn_type_name(enum cuda_type type)
     return names[type];
 }
 
-/* What an algorithm may use: a quarter of what is free, as a power of two, so that a few bytes more
- * in use make no other choice. */
+/* Returns the memory that an algorithm may use: a quarter of the free memory, rounded to a power of
+ * two, so that a few more bytes in use do not change the choice. */
 static size_t workspace_limit(struct cuda_device *d)
 {
     size_t used = atomic_load(&d->used), limit = WORKSPACE_LIMIT;
@@ -84,7 +84,7 @@ static struct cuda_trial_part part(const struct cuda_dnn_conv *c, int64_t channe
     return (struct cuda_trial_part){.bytes = (size_t)bytes};
 }
 
-/* With memory of its own; false: there is not as much, or the library fails. */
+/* Measures in memory allocated for it; false: too little memory, or the library fails. */
 static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t limit,
                     struct cuda_dnn_algorithm *found)
 {
@@ -113,7 +113,7 @@ int cuda_dnn_use_queue(struct cuda_device *d, struct error *err)
 static void find(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t limit,
                  struct cuda_dnn_algorithm *found)
 {
-    struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
+    struct error ignored = ERROR_INIT; /* without an algorithm our own kernel computes it */
     *found = (struct cuda_dnn_algorithm){.number = -1};
     if (cuda_dnn_use_queue(d, &ignored) ||
         (cuda_choices_measured(&d->choices) && measure(d, c, limit, found)))
@@ -128,7 +128,7 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
     struct cuda_dnn_conv own = of_device(d, conv);
     size_t limit = workspace_limit(d);
     struct str name = STR_INIT;
-    /* All that a measurement depends on. */
+    /* The name contains all that a measurement depends on. */
     static const char *const directions[] = {"forward", "image", "filter"};
     const struct cuda_dnn_axis *y = &own.y, *x = &own.x;
     str_printf(&name,

@@ -43,7 +43,7 @@ static int by_own(const void *context)
     return t->family->own(t->launch, t->stream);
 }
 
-/* Returns the result of a launcher, or of the library, whose *status is not 0 then. */
+/* Returns a launcher's result, or the library's error, in which case *status is not 0. */
 static int enqueue(const struct trial *t, int *status)
 {
     const struct cuda_dnn *dnn = t->device->dnn;
@@ -79,7 +79,7 @@ static size_t vector_bytes(const struct cuda_dnn_op *op)
     return ALIGN_UP((size_t)op->channels * sizeof(double));
 }
 
-/* NULL: there is not as much. */
+/* NULL: there is too little memory. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
                                  size_t scratch, struct trial *t)
 {
@@ -105,8 +105,8 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
 
 /* ---- choices ---- */
 
-/* Returns whether cuDNN's is taken; with the lock held. Only an attempt can tell that it can
- * compute the op at all. If it could not be measured, our own is taken, and not kept. */
+/* With the lock held: returns whether cuDNN is used. Only an attempt shows whether it can compute
+ * the op at all. If measuring fails, our own kernel is used, and the choice is not kept. */
 static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_t scratch,
                       struct trial *t)
 {
@@ -115,7 +115,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     struct str name = STR_INIT;
     bool is_forced = cuda_wish(CUDA_DNN_VARIABLE) == '1', result = false;
     float own, theirs;
-    /* All that a measurement depends on. */
+    /* The name contains all that a measurement depends on. */
     static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
                                         [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
                                         [CUDA_DNN_LRN] = "lrn",
@@ -140,7 +140,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     else if (memory && is_forced)
         result = !by_cudnn(t);
     else if (memory && cuda_measure(t->device, by_own, t, &own)) {
-        /* The faster one; of two as fast cuDNN's. */
+        /* Takes the faster one; cuDNN if they are equally fast. */
         result = cuda_measure(t->device, by_cudnn, t, &theirs) && theirs <= own;
         choice.number = result ? CUDNN : OWN;
         cuda_choices_add(&d->choices, &choice);
@@ -153,7 +153,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
 
 /* ---- for kernels ---- */
 
-/* Returns whether the library, with these functions, is there and may be chosen. */
+/* Finds out whether the library, with these functions, is available and may be chosen. */
 static int find_library(struct cuda_device *d, bool *is_there, struct error *err)
 {
     char wish = cuda_wish(CUDA_DNN_VARIABLE);

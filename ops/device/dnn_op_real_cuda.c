@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops other than convolutions by cuDNN. An op's result is what it computes, and nothing of what was
- * there before: the library's alpha is 1, and its beta 0.
+ * Ops other than convolutions by cuDNN. A result replaces what was there before: the library's
+ * alpha is 1, and its beta 0.
  */
 #include "ops/device/dnn_op_cuda.h"
 
@@ -38,12 +38,12 @@ struct description {
     enum cuda_dnn_kind kind;
     double epsilon;
     cudnnTensorDescriptor_t image, output, vector; /* vector: one element for each channel */
-    cudnnPoolingDescriptor_t pool;                 /* NULL: it is no pooling */
-    cudnnLRNDescriptor_t lrn;                      /* NULL: it is no LRN */
+    cudnnPoolingDescriptor_t pool;                 /* NULL: not pooling */
+    cudnnLRNDescriptor_t lrn;                      /* NULL: not LRN */
     union {
         float floats[2];
         double doubles[2];
-    } factors; /* 1 and 0, of the type that the library takes */
+    } factors; /* 1 and 0, of the type that the library expects */
     const void *one, *zero;
 };
 
@@ -111,8 +111,8 @@ static int describe(const struct cuda_dnn_op *op, void **description)
 
 /* ---- run ---- */
 
-/* The persistent mode, which may be faster, overflows where the others do not. With a factor of 1
- * the running statistics are those of the batch. */
+/* The persistent mode may be faster, but overflows where the others do not. With a factor of 1 the
+ * running statistics are those of the batch. */
 static cudnnStatus_t run_norm(cudnnHandle_t handle, const struct description *s,
                               const struct cuda_dnn_operands *o)
 {
@@ -135,8 +135,8 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
     const struct cuda_dnn_operands *o = operands;
     if (s->kind == CUDA_DNN_AVG_POOL)
         return (int)dnn.pool(handle, s->pool, s->one, s->image, o->x, s->zero, s->output, o->out);
-    /* The library has to have x and y, which a mean's gradient does not depend on: of their sizes
-     * there are the result, before it is one, and what flows back. */
+    /* The library requires x and y, although a mean's gradient does not depend on them: the output
+     * buffer and the incoming gradient, which have their sizes, stand in for them. */
     if (s->kind == CUDA_DNN_AVG_POOL_GRAD)
         return (int)dnn.pool_back(handle, s->pool, s->one, s->output, o->g, s->output, o->g,
                                   s->image, o->out, s->zero, s->image, o->out);

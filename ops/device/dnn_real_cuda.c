@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN, of the version that this was built with. Algorithms are those of its convolutions with
- * descriptors, which say whether their bits are the same in each run.
+ * cuDNN, of the version that this was built with. The algorithms are those of its descriptor API
+ * for convolutions, which tells whether their bits are the same in each run.
  */
 #include "ops/device/dnn_cuda.h"
 
@@ -12,7 +12,7 @@
 
 #include "ops/device/dnn_op_cuda.h"
 
-#define ALGORITHMS 10 /* more than there are in any direction */
+#define ALGORITHMS 10 /* more than any direction has */
 
 #define FUNCTIONS(X)                                                                               \
     X(get_version, cudnnGetVersion)                                                                \
@@ -149,8 +149,8 @@ static bool may_be(const struct cuda_dnn_conv *c, const struct dnn_descriptors *
            !(c->exact && spreads(c->direction, algorithm));
 }
 
-/* Finds the first algorithm, which is the best, of a direction that makes `result` of a and b, that
- * may be used and has enough memory. */
+/* Finds the first, that is the best, algorithm that may be used and has enough memory, for the
+ * direction that computes `result` from a and b. */
 #define FIND(way, perf_type, a, b, result)                                                         \
     static cudnnStatus_t find_##way(                                                               \
         void *handle, const struct cuda_dnn_conv *c, const struct dnn_descriptors *s,              \

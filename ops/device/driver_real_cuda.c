@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of CUDA's calls by its runtime.
+ * The table of CUDA calls, over its runtime.
  */
 #include "ops/device/driver_cuda.h"
 
@@ -18,8 +18,8 @@ _Static_assert(CUDA_TO_DEVICE == (int)cudaMemcpyHostToDevice &&
                    CUDA_WITHIN_DEVICE == (int)cudaMemcpyDeviceToDevice,
                "directions are CUDA's");
 
-/* The runtime remembers an error for whoever launches a kernel next, who would think it their own.
- * Those that last it says again. */
+/* Clears the error that the runtime remembers: the next kernel launch would report it as its own.
+ * Permanent errors are returned again. */
 static int result(cudaError_t error)
 {
     if (error != cudaSuccess)
@@ -158,7 +158,7 @@ static int peer_can(int device, int other, bool *can)
     return error;
 }
 
-/* Memory of pools is not meant by what is said of a device. */
+/* Enabling access for a device does not cover memory pools, which need a call of their own. */
 static int peer_enable(int device, int other)
 {
     struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice},

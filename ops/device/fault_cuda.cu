@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A fault that another part of the step has met with.
+ * Takes over a fault that another part of the step has found.
  */
 #include "ops/device/launch_cuda.cuh"
 

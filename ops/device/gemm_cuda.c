@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one handle of cuBLASLt, and remembers how each product that it has seen is computed.
+ * A device has one cuBLASLt handle, and remembers how each product that it has seen is computed.
  */
 #include "ops/device/gemm_cuda.h"
 
@@ -14,10 +14,10 @@
 #include "ops/device/measure_cuda.h"
 #include "ops/device/optional_cuda.h"
 
-#define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS wants on compute capability 9 */
+#define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS recommends for capability 9 */
 
 struct known_gemm {
-    struct cuda_gemm of; /* its sizes */
+    struct cuda_gemm of; /* the product's sizes */
     struct cuda_gemm_plan plan;
 };
 
@@ -84,7 +84,7 @@ static bool is_same(const struct cuda_gemm *x, const struct cuda_gemm *y)
            x->step_b == y->step_b && x->step_c == y->step_c;
 }
 
-/* A matrix to measure with: all of its batches, whose matrices are `columns` times `ld` elements.
+/* Describes a matrix to measure with: all batches, of `columns` times `ld` elements each.
  */
 static struct cuda_trial_part part(const struct cuda_gemm *g, int64_t columns, int64_t ld,
                                    int64_t step)
@@ -94,7 +94,7 @@ static struct cuda_trial_part part(const struct cuda_gemm *g, int64_t columns, i
     return (struct cuda_trial_part){.bytes = (size_t)(count * element)};
 }
 
-/* The fastest of them; -1: it cannot be measured. */
+/* Returns the index of the fastest; -1: measuring failed. */
 static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
                    const struct cuda_lt_algorithm *all, int n)
 {
@@ -124,15 +124,15 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
     return place;
 }
 
-/* The place of the algorithm among `n`, which are more than 0; others than the first one only by a
- * measurement. */
+/* Returns the index of the algorithm among `n`, which is not 0; without a measurement, the
+ * first. */
 static int choose(struct cuda_device *d, const struct cuda_gemm *g,
                   const struct cuda_lt_algorithm *all, int n)
 {
     struct str name = STR_INIT;
     if (!cuda_choices_measured(&d->choices))
         return 0;
-    /* All that a measurement depends on. */
+    /* The name contains all that a measurement depends on. */
     static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
     str_printf(&name,
                "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
@@ -158,7 +158,7 @@ static int choose(struct cuda_device *d, const struct cuda_gemm *g,
 
 static struct cuda_gemm_plan find(struct cuda_device *d, const struct cuda_gemm *g)
 {
-    struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
+    struct error ignored = ERROR_INIT; /* without an algorithm cuBLAS computes it */
     struct cuda_lt_algorithm all[CUDA_LT_ALGORITHMS];
     struct cuda_gemm_plan plan = {.place = -1};
     enum cuda_lt_sums sums = d->fast ? CUDA_LT_IN_ANY_ORDER : CUDA_LT_IN_ORDER;
@@ -190,11 +190,11 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
                     struct cuda_gemm_plan *plan)
 {
     *plan = (struct cuda_gemm_plan){.place = -1};
-    /* Sums of nothing, and sizes that are no ints, are cuBLAS's. */
+    /* Empty sums, and sizes beyond int, are left to cuBLAS. */
     if (!d->gemms || !is_int(gemm->m) || !is_int(gemm->n) || !is_int(gemm->k) ||
         !is_int(gemm->batches) || !is_int(gemm->lda) || !is_int(gemm->ldb) || !is_int(gemm->ldc))
         return;
-    /* An algorithm is chosen by sizes, types and steps. */
+    /* An algorithm is chosen only by sizes, types and steps. */
     struct cuda_gemm sizes = *gemm;
     sizes.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
     sizes.accumulate = false;

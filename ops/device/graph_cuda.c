@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Captured work is a graph of CUDA. A stream that captures keeps what any thread gives it, and one
- * that waits for it captures, too: so a thread that captures has streams of its own for all queues.
+ * Captured work is a CUDA graph. A capturing stream records work from any thread, and a stream that
+ * waits for it captures, too. So a thread that captures has its own streams for all queues.
  */
 #include "base/memory.h"
 #include "ops/device/cuda.h"
 
-/* The capture of the thread. */
+/* The calling thread's capture. */
 static _Thread_local struct capture {
-    struct cuda_device *device; /* NULL: nothing */
+    struct cuda_device *device; /* NULL: it captures nothing */
     struct cuda_stream *streams[N_QUEUES];
     struct error failure;
 } capturing;
@@ -29,7 +29,7 @@ int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, str
     return err->code;
 }
 
-/* Ends it whatever has happened, as the thread could do nothing else. */
+/* Ends the capture in any case, as the thread could do nothing else before. */
 static int end_capture(struct cuda_device *d, int code, struct cuda_graph **graph,
                        struct error *err)
 {
@@ -91,7 +91,7 @@ static void free_graph(struct device *device, struct device_graph *graph)
 {
     struct cuda_device *d = cuda_device(device);
     struct error ignored = ERROR_INIT;
-    cuda_enter(d, &ignored); /* a graph of a device that has failed is freed, too */
+    cuda_enter(d, &ignored); /* frees graphs of a failed device, too */
     d->driver->graph_free((struct cuda_graph *)graph);
 }
 

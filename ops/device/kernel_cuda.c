@@ -7,8 +7,8 @@
 struct CUstream_st *cuda_compute(const struct kernel_call *call)
 {
     struct cuda_device *d = cuda_device(call->device);
-    struct error ignored = ERROR_INIT; /* whoever launches hears of it */
-    cuda_enter(d, &ignored);           /* the thread may have given back memory of another device */
+    struct error ignored = ERROR_INIT; /* the launch returns the error */
+    cuda_enter(d, &ignored);           /* the thread may have used another device */
     return (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every `.cu` file includes. On the host, where tests run kernels one thread after the other,
- * <cuda_runtime.h> is that of tests/lib/cuda, which brings its own CUDA_LAUNCH and SHARED.
+ * Included by every `.cu` file. On the host, where tests run kernels one thread after the other,
+ * <cuda_runtime.h> is that of tests/lib/cuda, with its own CUDA_LAUNCH and SHARED.
  */
 #ifndef OPS_DEVICE_LAUNCH_CUDA_CUH
 #define OPS_DEVICE_LAUNCH_CUDA_CUH
@@ -15,28 +15,28 @@
 #include "ops/device/launch_cuda.h"
 
 #ifdef __CUDACC__
-/* Starts a kernel (in parentheses, if its name has a comma) and says how that went. */
+/* Starts a kernel (in parentheses, if its name has a comma) and returns the status. */
 #define CUDA_LAUNCH(kernel, grid, block, shared, stream, ...)                                      \
     (kernel<<<grid, block, shared, stream>>>(__VA_ARGS__), static_cast<int>(cudaGetLastError()))
 
-/* Memory that the threads of a block share: an array of `count` elements, or all that the launch
- * asked for. Functions take it as a shared_pointer. */
+/* Shared memory of a block's threads: an array of `count` elements, or all that the launch
+ * requested. Functions take it as a shared_pointer. */
 #define SHARED(type, name, count) __shared__ type name[count]
 #define SHARED_DYNAMIC(type, name)                                                                 \
     extern __shared__ __align__(16) unsigned char cuda_shared_bytes[];                             \
     type *name = reinterpret_cast<type *>(cuda_shared_bytes)
 template <typename T> using shared_pointer = T *;
 
-/* Before a pointer is used as one to a wider type: the tests check that it may be. */
+/* Used before a pointer is cast to a wider type: the tests check its alignment. */
 #define ASSUME_ALIGNED(pointer, bytes) static_cast<void>(0)
 #endif
 
 #define CUDA_BLOCK 256 /* threads, unless a kernel says otherwise */
 #define CUDA_WARP 32
 #define CUDA_ALL_LANES 0xffffffffu
-#define CUDA_GRID_MAX 16384u /* blocks of kernels that walk on by grids */
+#define CUDA_GRID_MAX 16384u /* maximum blocks of grid-stride kernels */
 
-/* Blocks for n pieces of work, each of one thread: at least one, and no more than is of use. */
+/* Returns the blocks for n items, one thread each: at least one, and no more than useful. */
 static inline unsigned cuda_blocks(int64_t n)
 {
     int64_t blocks = (n + CUDA_BLOCK - 1) / CUDA_BLOCK;
@@ -53,7 +53,7 @@ static __device__ __forceinline__ int64_t thread_count()
     return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-/* N elements that are moved at once, where they lie at a multiple of their size. */
+/* N elements that are moved at once, if they are aligned to their total size. */
 template <typename T, int N> struct alignas(sizeof(T) * N) pack {
     T at[N];
 };

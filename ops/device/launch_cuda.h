@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the headers of CUDA launchers share. A launcher is an extern "C" function of a `.cu` file
- * that puts kernels into a stream and returns at once: a cudaError_t as an int, 0 when all is well.
- * Its header is plain C, for files that know nothing of CUDA, as the `.cu` files know nothing of
- * graphs and tensors. Pointers are the device's, but for those of argument structs.
+ * Shared by the headers of CUDA launchers. A launcher is an extern "C" function of a `.cu` file
+ * that puts kernels into a stream and returns at once: a cudaError_t as an int, 0 on success. Its
+ * header is plain C, for files that do not use CUDA, as the `.cu` files do not use graphs and
+ * tensors. Pointers are to device memory, except those to argument structs.
  */
 #ifndef TF_OPS_DEVICE_LAUNCH_CUDA_H
 #define TF_OPS_DEVICE_LAUNCH_CUDA_H
@@ -12,7 +12,7 @@
 
 #include "exec/device/step_block.h"
 
-/* Before what both kinds of files see. */
+/* Linkage of functions that both kinds of files see. */
 #ifdef __cplusplus
 #define CUDA_C extern "C"
 #else
@@ -21,7 +21,7 @@
 
 struct CUstream_st; /* what a cudaStream_t points to */
 
-/* Errors of launchers' own, out of cudaError_t. */
+/* Errors that launchers return themselves, from cudaError_t. */
 #define CUDA_INVALID_VALUE 1 /* no kernel for that op and those types */
 
 #define CUDA_RANK_MAX 8
@@ -56,16 +56,16 @@ static inline int cuda_float_bytes(enum cuda_type type)
     return type == CUDA_FLOAT64 ? 8 : type == CUDA_FLOAT32 ? 4 : 2;
 }
 
-/* Where kernels leave an error that they find, and who they are. The error with the lowest element
- * stays. One that was there before is left alone. */
+/* Where kernels report an error, and which item and input they are. The error with the lowest
+ * element wins; one from before the kernel stays. */
 struct cuda_fault {
-    struct fault *at; /* NULL: nobody wants to know */
+    struct fault *at; /* NULL: errors are not reported */
     uint32_t item;
     uint16_t input;
 };
 
-/* Leaves the fault in the block, unless it is none or there is one; both are in the device's
- * memory. Enqueued; a cudaError_t, 0 when all is well. */
+/* Copies the fault into the block, unless it is empty or the block has one; both are in device
+ * memory. Enqueued; returns a cudaError_t, 0 on success. */
 CUDA_C int cuda_leave_fault(struct step_block *block, const struct fault *fault,
                             struct CUstream_st *stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layouts are oneDNN memory descriptions whose dimensions stand in the order of the tensor's shape
- * (an NHWC image's are n, h, w, c), so that a change of layout needs no knowledge of the op.
+ * Layouts are oneDNN memory descriptions whose dimensions have the order of the tensor's shape (n,
+ * h, w, c for an NHWC image), so that changing a layout needs no knowledge of the op.
  */
 #include <string.h>
 
@@ -74,7 +74,7 @@ struct channels cpu_channels(const struct shape *shape, int axis)
 }
 
 /* Returns whether memory is dense with the dimensions in the order of the first `n` of `order`, the
- * last one moving fastest in steps of `unit`. */
+ * last one varying fastest with a stride of `unit`. */
 static bool is_ordered(const dnnl_memory_desc_t *desc, const int *order, int n, int axis,
                        int64_t unit)
 {
@@ -89,7 +89,7 @@ static bool is_ordered(const dnnl_memory_desc_t *desc, const int *order, int n, 
     return true;
 }
 
-/* [batch, channel blocks, space, channels of a block], or [batch, space, channels]. */
+/* Recognizes [batch, channel blocks, space, channels of a block] and [batch, space, channels]. */
 static bool find_channels(const dnnl_memory_desc_t *desc, int axis, struct channels *c)
 {
     const dnnl_blocking_desc_t *blocking = &desc->format_desc.blocking;

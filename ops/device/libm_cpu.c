@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which variant of the C library's functions computes in double precision. glibc chooses by the
- * CPU: with fused multiply-add some results differ in the last bit. The arguments here are some for
- * which they do, so that the results tell one variant from the other.
+ * CPU: with fused multiply-add some results differ in the last bit. For the arguments here they do,
+ * so that the results tell the variants apart.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 unsigned cpu_libm(void)
 {
-    volatile double base = 0.29239999999999999; /* computed now, not by the compiler */
+    volatile double base = 0.29239999999999999; /* computed at run time */
     static const struct {
         double (*function)(double);
         double at[2];

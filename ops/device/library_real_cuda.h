@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries of CUDA's, found at run time by their names, so that one build serves machines with and
- * without. Only files whose names end in _real_cuda.c include this.
+ * CUDA libraries, found at run time by name, so that one build serves machines with and without
+ * them. Only files whose names end in _real_cuda.c include this.
  */
 #ifndef TF_OPS_DEVICE_LIBRARY_REAL_CUDA_H
 #define TF_OPS_DEVICE_LIBRARY_REAL_CUDA_H
@@ -18,7 +18,7 @@
 
 struct cuda_symbol {
     const char *name;
-    size_t at; /* of its address, a pointer to a function, in the table of functions */
+    size_t at; /* offset of the function's pointer in the table */
 };
 
 struct cuda_library {
@@ -28,15 +28,15 @@ struct cuda_library {
     void *functions;
     pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER; the rest is zeroed */
     bool is_tried;
-    struct error missing; /* what was found so */
+    struct error missing; /* the error of the first attempt */
 };
 
-/* Loads it, and finds all symbols, the first time that it is asked. ERR_UNAVAILABLE says what is
- * missing. Any thread. */
+/* At the first call, loads the library and finds all symbols. ERR_UNAVAILABLE says what is missing.
+ * Any thread. */
 int cuda_library_load(struct cuda_library *library, struct error *err);
 
-/* Defines, in a file that has one library, the table `table` of its functions, with the types of
- * their declarations, and load(), which fills it. functions(X) is a list of X(field, symbol). */
+/* Defines, in a file for one library, the table `table` of its functions, typed by their
+ * declarations, and load(), which fills it. functions_of(X) is a list of X(field, symbol). */
 #define CUDA_FUNCTION_FIELD(field, symbol) __typeof__(&symbol) field;
 #define CUDA_FUNCTION_SYMBOL(field, symbol) {#symbol, offsetof(struct cuda_functions, field)},
 #define CUDA_LIBRARY(table, functions_of, what_for, name)                                          \
@@ -55,7 +55,7 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         return cuda_library_load(&library, err);                                                   \
     }
 
-/* Defines what makes a handle of the library, and frees it, by create() and destroy() of the table.
+/* Defines functions that make and free a library handle, by the table's create() and destroy().
  */
 #define CUDA_LIBRARY_HANDLES(table, handle_type)                                                   \
     static int handle_new(void **handle)                                                           \
@@ -67,8 +67,8 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         table.destroy(handle);                                                                     \
     }
 
-/* In a build without the library's header: the functions that are called of it, of which load()
- * says so. */
+/* In a build without the library's header: its functions, where load() reports that the build lacks
+ * it. */
 #define CUDA_LIBRARY_ABSENT(functions, what, header)                                               \
     static int load(struct error *err)                                                             \
     {                                                                                              \

@@ -8,8 +8,8 @@
 #include "ops/device/cuda.h"
 
 #define RUNS 5
-#define PATTERN 65521 /* values: a prime, so that no rows of a matrix are alike */
-#define ALIGNED(bytes) (((bytes) + (size_t)255) & ~(size_t)255) /* as an allocation begins */
+#define PATTERN 65521 /* values; prime, so that no two rows of a matrix are alike */
+#define ALIGNED(bytes) (((bytes) + (size_t)255) & ~(size_t)255) /* alignment of allocations */
 
 /* ---- memory ---- */
 
@@ -24,7 +24,7 @@ static bool wait_queue(struct cuda_device *d, enum queue_kind queue)
     return works;
 }
 
-/* A pattern of numbers, which is copied behind itself until all is full. */
+/* Fills memory with a pattern of numbers, repeated by copying. */
 static bool fill(struct device *device, enum cuda_type type, char *data, size_t bytes)
 {
     static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
@@ -37,7 +37,7 @@ static bool fill(struct device *device, enum cuda_type type, char *data, size_t 
         return false;
     for (int64_t i = 0; i < PATTERN; i++)
         tensor_set_float64(&pattern, i, (double)(hash_bytes(&i, sizeof i, 0) >> 11) * 0x1p-53);
-    bool works = wait_queue(cuda_device(device), QUEUE_COMPUTE) && /* which the memory is of */
+    bool works = wait_queue(cuda_device(device), QUEUE_COMPUTE) && /* the memory belongs to it */
                  !device->memory->copy_in(device, data, pattern.data, done, &ignored);
     works = wait_queue(cuda_device(device), QUEUE_IN) && works;
     for (size_t n; works && done < bytes; done += n) {

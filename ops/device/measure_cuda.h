@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a device takes for something, and memory to try that with. Only files whose names end in
- * _cuda.c include this.
+ * Measuring times on a device, and memory for trials. Only files whose names end in _cuda.c include
+ * this.
  */
 #ifndef TF_OPS_DEVICE_MEASURE_CUDA_H
 #define TF_OPS_DEVICE_MEASURE_CUDA_H
@@ -17,19 +17,19 @@ struct device;
 
 struct cuda_trial_part {
     size_t bytes;
-    void *data; /* set; aligned as an allocation */
+    void *data; /* set; aligned like an allocation */
 };
 
-/* Parts in one allocation, of hashed values in [0, 1) of the float type: on zeros a device takes
- * less power, and has higher clocks; below zero variances have no roots. The last part is to work
- * in, and is left as it is. NULL: there is not as much, or the device has failed. The thread has
- * entered the device, and captures nothing. */
+/* Allocates parts in one buffer, filled with hashed values in [0, 1) of the float type: with zeros
+ * a device draws less power and runs faster, and negative variances have no roots. The last part is
+ * workspace, and is not filled. NULL: too little memory, or the device has failed. The thread must
+ * have entered the device, and must not capture. */
 struct buffer *cuda_trial_memory(struct device *device, enum cuda_type type,
                                  struct cuda_trial_part *parts, int n);
 
-/* The median of the times, in milliseconds, of some runs of what `enqueue` puts into the compute
- * queue, after one that is not counted. Waits for the device, which the thread has entered. False:
- * `enqueue` has returned something other than 0, or the device has failed. */
+/* Measures the median time, in milliseconds, of several runs of what `enqueue` puts into the
+ * compute queue, after one that does not count. Waits for the device, which the thread must have
+ * entered. False: `enqueue` returned other than 0, or the device has failed. */
 bool cuda_measure(struct cuda_device *d, int (*enqueue)(const void *context), const void *context,
                   float *median);
 

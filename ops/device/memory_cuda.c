@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the CUDA device is ordered by its compute queue's stream, which is what whoever has it
- * may count on; what goes back to the driver is kept for the next.
+ * Memory of the CUDA device is ordered by the stream of its compute queue, which its users may rely
+ * on. Memory returned to the driver is kept for the next allocation.
  *
- * Memory of the host is pinned by whole pages, and only those that lie within what others have
- * shown: so nobody's pages are another's, and none is unpinned under a copy of its neighbour's. A
- * copy that CUDA is asked for must not begin in memory that is pinned and end in other: it is made
- * in pieces there. Pages are pinned once for all devices of the process.
+ * Host memory is pinned by whole pages, and only pages that lie completely within the given memory.
+ * So no page belongs to two users, and none is unpinned while a neighbour's memory is copied. CUDA
+ * requires that a copy does not begin in pinned memory and end in other memory: such a copy is
+ * split. Pages are pinned once for all devices of the process.
  */
 #include <stdint.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static struct buffer *new_buffer(struct device *device, void *data, size_t bytes
     return buffer;
 }
 
-/* Captured work would be done again when the memory is somebody else's. */
+/* Not while capturing: captured work would run again when the memory belongs to somebody else. */
 static int take_memory(struct cuda_device *d, size_t bytes, void **data, struct error *err)
 {
     struct cuda_stream *stream = d->streams[QUEUE_COMPUTE];
@@ -83,7 +83,7 @@ static void host_buffer_free(struct buffer *buffer)
     mem_free(buffer);
 }
 
-/* Allocates pinned memory; where none can be pinned any other will do. */
+/* Allocates pinned memory, or pageable memory if none can be pinned. */
 static struct buffer *alloc_host(struct device *device, size_t bytes)
 {
     struct cuda_device *d = cuda_device(device);
@@ -101,14 +101,14 @@ static struct buffer *alloc_host(struct device *device, size_t bytes)
 
 struct pinned_pages {
     uintptr_t begin, end;
-    const void *shown; /* the memory that they are of */
+    const void *shown; /* the memory that the pages are part of */
     int devices;
 };
 
 static pthread_mutex_t pages_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static VEC(struct pinned_pages) pages;                         /* by address */
 
-/* The first that end behind the address. */
+/* Returns the index of the first pages that end after the address. */
 static size_t find_pages(uintptr_t at)
 {
     size_t low = 0, high = pages.n;
@@ -170,7 +170,7 @@ static void unpin(struct device *device, const void *data)
 
 /* ---- copies ---- */
 
-/* Returns how many of the bytes from there on are pinned together, or are not. */
+/* Returns how many bytes from there on are pinned in one piece, or are not pinned. */
 static size_t piece(const void *host, size_t bytes)
 {
     uintptr_t begin = (uintptr_t)host, end = begin + bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A communicator of NCCL's. Its calls do not block: what has to wait for others looks again and
- * again whether it goes on, so that it can be given up.
+ * An NCCL communicator. Its calls do not block: a wait for other members polls whether the call is
+ * still in progress, so that it can be given up.
  */
 #include "ops/device/nccl_cuda.h"
 
@@ -13,7 +13,7 @@
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 
-#define LOOK_NS 200000 /* between questions whether a call goes on */
+#define LOOK_NS 200000 /* polling interval of a call in progress */
 
 struct communicator {
     struct cuda_device *d;
@@ -28,7 +28,7 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
                      d->device.index, what, d->nccl->error_text(status), status);
 }
 
-/* Waits until the call that has returned this is over. */
+/* Waits until the call that returned `status` is over. */
 static int await_communicator(struct communicator *c, int status, const atomic_bool *gives_up,
                               const char *what, struct error *err)
 {
@@ -111,7 +111,7 @@ static int state(struct communicator *c, struct error *err)
     return check(c->d, asked ? asked : status, "members are lost", err);
 }
 
-/* Nothing of it goes on: an abort waits for no other member. */
+/* Called when no call is in progress: an abort waits for no other member. */
 static void release(struct communicator *c)
 {
     end(c);

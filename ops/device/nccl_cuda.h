@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums among GPUs of several processes by NCCL, whose library is found by its name when a job asks
- * for it. Only files whose names end in _cuda.c include this, and the tests' own module, which
- * answers the same calls over shared memory.
+ * Sums among GPUs of several processes by NCCL. The library is found by name when a job asks for
+ * it. This is included only by files whose names end in _cuda.c, and by the tests' own module,
+ * which implements the same calls over shared memory.
  */
 #ifndef TF_OPS_DEVICE_NCCL_CUDA_H
 #define TF_OPS_DEVICE_NCCL_CUDA_H
@@ -12,7 +12,7 @@
 
 struct cuda_device;
 
-#define CUDA_NCCL_IN_PROGRESS 7 /* a status: the call goes on; its state says how it ends */
+#define CUDA_NCCL_IN_PROGRESS 7 /* a status: the call is in progress; `state` tells its result */
 
 struct cuda_nccl_sum {
     const void *from;
@@ -22,17 +22,17 @@ struct cuda_nccl_sum {
     bool mean;
 };
 
-/* The functions that are called of the library. Functions that return an int return a ncclResult_t,
- * and do not wait for other members: they may be in progress. */
+/* The library functions that are called. Functions that return an int return a ncclResult_t, and do
+ * not wait for other members: the call may still be in progress. */
 struct cuda_nccl {
     int (*load)(struct error *err);            /* ERR_UNAVAILABLE says what is missing */
     int (*version)(int *version);              /* 22809: 2.28.9 */
-    int (*id)(char id[COMMUNICATOR_ID_BYTES]); /* of a new group */
+    int (*id)(char id[COMMUNICATOR_ID_BYTES]); /* makes the id of a new group */
     int (*open)(void **communicator, const struct communicator_place *place); /* on the thread's
                                                                                  device */
-    int (*state)(void *communicator, int *state); /* what goes on, or has gone wrong */
+    int (*state)(void *communicator, int *state); /* of the call in progress, or an error */
     int (*add)(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream);
-    int (*abort)(void *communicator); /* frees it; what is in streams ends, with garbage */
+    int (*abort)(void *communicator); /* frees it; work in streams ends, with garbage */
     const char *(*error_text)(int status);
 };
 

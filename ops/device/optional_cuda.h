@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries that a GPU can do without: of the environment variable of one, TF_CUDNN say, 0 leaves
- * it out, and 1 makes it an error that it is missing. Only files whose names end in _cuda.c include
+ * Optional libraries of a GPU. Each has an environment variable, such as TF_CUDNN: 0 disables the
+ * library, and 1 makes it an error if it is missing. Only files whose names end in _cuda.c include
  * this.
  */
 #ifndef TF_OPS_DEVICE_OPTIONAL_CUDA_H
@@ -13,10 +13,10 @@
 
 struct cuda_device;
 
-/* '0', '1', or 0 where nobody has said anything. */
+/* Returns '0', '1', or 0 if the variable is not set. */
 char cuda_wish(const char *variable);
 
-/* Loads it, unless it is left out. An error: it was asked for, and is missing. */
+/* Loads the library unless it is disabled. An error: it was requested, but is missing. */
 int cuda_load_optional(const struct cuda_device *d, const char *variable,
                        int (*load)(struct error *err), bool *is_there, struct error *err);
 

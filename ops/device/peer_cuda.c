@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies from one CUDA device to another, which do not go through the host where the driver says
- * that the first reaches the second's memory.
+ * Copies from one CUDA device to another, which bypass the host if the driver says that the first
+ * can access the second's memory.
  */
 #include "ops/device/cuda.h"
 
@@ -30,7 +30,7 @@ static int copy_to(struct device *device, void *to, struct device *other, const 
         return 0;
     if (cuda_has_failed(cuda_device(other), err) || cuda_enter(d, err))
         return err->code;
-    /* Once for each. Where access is refused after all CUDA copies by way of the host. */
+    /* Enables access once per device. If it is refused after all, CUDA copies through the host. */
     uint64_t bit = (uint64_t)1 << other->index;
     pthread_mutex_lock(&d->peer_lock);
     if (!(d->peers & bit))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues, events, and the threads that watch them. CUDA's events are used again: to make one takes
- * some microseconds. A host function in a stream would tell of an event, too, but not of one that
- * never comes, as after an error none is called: so a thread for each queue, in which events are
- * over one after the other, sleeps until the next one is.
+ * Queues, events, and the threads that watch them. CUDA's events are reused, as creating one takes
+ * some microseconds. A host function in a stream could also report that an event is over, but after
+ * an error it would never be called. So each queue, whose events are over in order, has a thread
+ * that sleeps until the next one is.
  */
 #include "base/memory.h"
 #include "base/time.h"
 #include "ops/device/cuda.h"
 
-/* An event's distance from its anchor has the 24 bits of a float, its clock half a microsecond. */
+/* The distance of an event from its anchor is a 24-bit float, its unit half a microsecond. */
 #define ANCHOR_NS 4000000000
 
 /* ---- clocks ---- */
@@ -22,7 +22,7 @@ static void drop_anchor(struct cuda_device *d, struct cuda_anchor *anchor)
     mem_free(anchor);
 }
 
-/* One hold; NULL when the device has failed. */
+/* Returns a reference to the anchor; NULL: the device has failed. */
 static struct cuda_anchor *hold_anchor(struct cuda_device *d)
 {
     struct error ignored = ERROR_INIT;
@@ -31,7 +31,7 @@ static struct cuda_anchor *hold_anchor(struct cuda_device *d)
         drop_anchor(d, d->anchor);
         d->anchor = mem_alloc(sizeof *d->anchor);
         atomic_init(&d->anchor->holders, 1);
-        /* In a stream of its own, which has nothing else to do. */
+        /* Recorded in a separate stream, which has no other work. */
         int result = d->driver->event_new(true, &d->anchor->event);
         int64_t before = time_now_ns();
         if (!result)
@@ -78,7 +78,7 @@ static void drop_event(struct cuda_device *d, struct device_event *event)
 static struct device_event *record(struct device *device, enum queue_kind queue, bool timed)
 {
     struct cuda_device *d = cuda_device(device);
-    struct error ignored = ERROR_INIT; /* whoever waits hears of it */
+    struct error ignored = ERROR_INIT; /* the waiter gets the error */
     pthread_mutex_lock(&d->lock);
     struct device_event *event = d->idle[timed];
     if (event)
@@ -102,7 +102,7 @@ static struct device_event *record(struct device *device, enum queue_kind queue,
     return event;
 }
 
-/* An event may be of another device, which had failed. */
+/* The event may belong to another device, which had failed. */
 static void wait_event(struct device *device, enum queue_kind queue, struct device_event *event)
 {
     struct cuda_device *d = cuda_device(device);
@@ -113,8 +113,8 @@ static void wait_event(struct device *device, enum queue_kind queue, struct devi
     cuda_check_enqueued(d, result, "an event is waited for", &ignored);
 }
 
-/* Work that was enqueued before it failed may still use memory, which the one that hears of the
- * failure gives back. */
+/* After a failure, work enqueued before may still use memory that the receiver of the error will
+ * free; so waits for it. */
 static int settle(struct cuda_device *d, struct error *err)
 {
     d->driver->set_device(d->device.index);
@@ -160,7 +160,7 @@ static void *watch(void *argument)
     pthread_mutex_lock(&d->lock);
     while (watcher->first || !watcher->closing) {
         if (watcher->first) {
-            /* Waits for the first event; with the lock held, but not meanwhile. */
+            /* Waits for the first event, with the lock released meanwhile. */
             struct device_event *event = watcher->first;
             struct error ignored = ERROR_INIT;
             pthread_mutex_unlock(&d->lock);

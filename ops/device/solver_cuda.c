@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one handle of cuSOLVER; callers bring all memory that their calls work in.
+ * A device has one cuSOLVER handle; callers bring all workspace of their calls.
  */
 #include "ops/device/solver_cuda.h"
 
@@ -47,7 +47,7 @@ int cuda_solver_workspace(struct cuda_device *d, const struct cuda_factors *fact
     return check(d, status, "its memory is asked for", err);
 }
 
-/* With the lock held, which whoever has called gives back. */
+/* Returns with the lock held, which the caller releases. */
 static int begin(struct kernel_call *call, struct cuda_device *d)
 {
     struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);

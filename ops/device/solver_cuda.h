@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Factors of matrices, and solutions by them, by cuSOLVER, whose library is found by its name when
- * it is first asked for. Only files whose names end in _cuda.c include this, and the tests' own
- * module, which answers the same calls with loops.
+ * Factorizations of matrices, and solutions by them, by cuSOLVER. The library is found by name at
+ * the first request. This is included only by files whose names end in _cuda.c, and by the tests'
+ * own module, which implements the same calls with loops.
  */
 #ifndef TF_OPS_DEVICE_SOLVER_CUDA_H
 #define TF_OPS_DEVICE_SOLVER_CUDA_H
@@ -13,27 +13,27 @@
 struct cuda_device;
 
 enum cuda_factors_kind {
-    CUDA_LU,       /* by rows exchanged: P A = L U; L has ones on its diagonal */
+    CUDA_LU,       /* with row exchanges: P A = L U; L has a unit diagonal */
     CUDA_CHOLESKY, /* A = U^T U; only the upper triangle of A is read, and becomes U */
 };
 
-/* `matrices` of [n,n] by columns, one behind the other, each of which its factors take the place
- * of. infos: of each 0 or, counted from 1, the first pivot that is zero, the order of the first
- * leading minor that is not positive. */
+/* `matrices` column-major matrices [n,n], one after the other; the factors replace them. infos: for
+ * each, 0 or, counted from 1, the first zero pivot (LU), or the order of the first leading minor
+ * that is not positive (Cholesky). */
 struct cuda_factors {
     enum cuda_factors_kind kind;
     enum cuda_type type; /* float32 or float64 */
     int n;
     int64_t matrices;
     void *a;
-    int32_t *pivots; /* n of each: row i was exchanged with row pivots[i], counted from 1 */
+    int32_t *pivots; /* n per matrix: row i was exchanged with row pivots[i], from 1 */
     int32_t *infos;
     void *workspace;
-    int workspace_elements; /* that cuda_solver_workspace has asked for */
+    int workspace_elements; /* as cuda_solver_workspace requires */
 };
 
-/* op(A) X = B with the factors of A: `matrices` of [n,columns] by columns, one behind the other,
- * each of which X takes the place of. */
+/* Solves op(A) X = B with the factors of A: `matrices` column-major matrices [n,columns], one after
+ * the other, which X replaces. */
 struct cuda_lu_solution {
     enum cuda_type type;
     bool transpose;
@@ -42,16 +42,15 @@ struct cuda_lu_solution {
     const void *factors;
     const int32_t *pivots;
     void *b;
-    int32_t *info; /* one word, which says nothing of the data */
+    int32_t *info; /* one word, which does not depend on the data */
 };
 
-/* The functions that are called of the library. Functions that return an int return a
- * cusolverStatus_t. */
+/* The library functions that are called. Functions that return an int return a cusolverStatus_t. */
 struct cuda_solver {
     int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
     int (*handle_new)(void **handle);
     void (*handle_free)(void *handle);
-    int (*use)(void *handle, struct CUstream_st *stream); /* from now on */
+    int (*use)(void *handle, struct CUstream_st *stream); /* for the following calls */
     int (*workspace)(void *handle, const struct cuda_factors *factors, int *elements);
     int (*factor)(void *handle, const struct cuda_factors *factors);
     int (*solve)(void *handle, const struct cuda_lu_solution *solution);
@@ -60,15 +59,15 @@ struct cuda_solver {
 
 extern const struct cuda_solver cuda_solver_real;
 
-/* Opens the library before the first call, from a prepare. */
+/* Opens the library; prepare calls it before the first call. */
 int cuda_solver_open(struct cuda_device *d, struct error *err);
 void cuda_solver_close(struct cuda_device *d);
 
-/* The elements of memory that factors of that kind, type and n need beside themselves. */
+/* Returns the workspace, in elements, that factors of that kind, type and n need. */
 int cuda_solver_workspace(struct cuda_device *d, const struct cuda_factors *factors, int *elements,
                           struct error *err);
 
-/* KERNEL_ENQUEUED, or an error. Thread-safe. */
+/* Return KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_solver_factor(struct kernel_call *call, const struct cuda_factors *factors);
 int cuda_solver_solve(struct kernel_call *call, const struct cuda_lu_solution *solution);
 

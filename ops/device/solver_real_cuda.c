@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuSOLVER, of the version that this was built with. Its bits are the same in each run: that is the
- * mode that a handle begins in. Matrices of a batch are factored one after the other.
+ * cuSOLVER, of the version that this was built with. Its bits are the same in each run: that is a
+ * handle's default mode. Matrices of a batch are factored one after the other.
  */
 #include "ops/device/solver_cuda.h"
 
@@ -86,7 +86,7 @@ static int solve(void *handle, const struct cuda_lu_solution *s)
     return (int)status;
 }
 
-/* The library has no texts. */
+/* The library has no error texts. */
 static const char *error_text(int status)
 {
     switch (status) {

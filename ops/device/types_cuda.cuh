@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element types in kernels: what each is computed in, and how it gets there and back; and how a
- * kernel leaves an error that it finds.
+ * Element types in kernels: the type that each is computed in, and conversions to it and back; and
+ * how a kernel reports an error.
  */
 #ifndef OPS_DEVICE_TYPES_CUDA_CUH
 #define OPS_DEVICE_TYPES_CUDA_CUH
@@ -36,7 +36,7 @@ template <typename T> DEVICE_INLINE wide<T> widen(T x)
         return x;
 }
 
-/* To nearest even; integers lose their upper bits. */
+/* Rounds to nearest even; integers lose their upper bits. */
 template <typename T> DEVICE_INLINE T narrow(wide<T> x)
 {
     if constexpr (std::is_same<T, __half>::value)
@@ -47,7 +47,7 @@ template <typename T> DEVICE_INLINE T narrow(wide<T> x)
         return static_cast<T>(x);
 }
 
-/* The unsigned twin, in which integers wrap around; floats are their own. */
+/* The unsigned type of the same size, in which integers wrap around; floats map to themselves. */
 template <typename T, bool integer = std::is_integral<T>::value> struct twin_of {
     typedef typename std::make_unsigned<T>::type is;
 };
@@ -56,7 +56,7 @@ template <typename T> struct twin_of<T, false> {
 };
 template <typename T> using twin = typename twin_of<T>::is;
 
-/* Functions of <limits> are the host's. */
+/* <limits> has host functions only. */
 template <typename T> struct limits_of {
     static constexpr T least = std::numeric_limits<T>::lowest();
     static constexpr T most = std::numeric_limits<T>::max();
@@ -64,8 +64,8 @@ template <typename T> struct limits_of {
 
 /* ---- errors ---- */
 
-/* The lock is the code itself: whoever has put the mark into it writes the rest. Only threads that
- * have found something come here. A fault of another item was there before this kernel began. */
+/* The code itself is the lock: the thread that puts the mark into it writes the rest. Only threads
+ * with an error get here. A fault of another item stays, as it precedes this kernel. */
 #define FAULT_IS_WRITTEN 0xffffffffu
 
 DEVICE_INLINE void leave_fault(const cuda_fault &to, uint16_t code, int64_t at, int64_t value = 0,
@@ -94,20 +94,20 @@ DEVICE_INLINE void leave_fault(const cuda_fault &to, uint16_t code, int64_t at, 
     }
 }
 
-/* For a kernel that changes a variable: whether the step has failed before it. Such a kernel leaves
- * no errors of its own: another one looks for them first. */
+/* For a kernel that changes a variable: returns whether the step has already failed. Such a kernel
+ * reports no errors itself: another kernel checks for them first. */
 DEVICE_INLINE bool has_failed(const struct fault *fault)
 {
     return fault && *reinterpret_cast<const volatile uint16_t *>(&fault->code);
 }
 
-/* ---- launchers by type: `launch` is called with an element of the type that it is to be ---- */
+/* ---- launchers by type: `launch` is called with an element of the wanted type ---- */
 
 template <typename T> struct element {
     typedef T type;
 };
 
-/* Elements that are moved, of 1, 2, 4 or 8 bytes: unsigned ones. */
+/* For kernels that only move elements of 1, 2, 4 or 8 bytes: unsigned types. */
 template <typename Launch> static inline int launch_by_size(int64_t bytes, const Launch &launch)
 {
     switch (bytes) {
@@ -124,7 +124,7 @@ template <typename Launch> static inline int launch_by_size(int64_t bytes, const
     }
 }
 
-/* Numbers, complex ones not. */
+/* Numeric types, except complex ones. */
 template <typename Launch> static inline int launch_by_number(cuda_type of, const Launch &launch)
 {
     switch (of) {
@@ -141,7 +141,7 @@ template <typename Launch> static inline int launch_by_number(cuda_type of, cons
     return CUDA_INVALID_VALUE;
 }
 
-/* Floating-point ones, those of 16 bits, too. */
+/* Floating-point types, including those of 16 bits. */
 template <typename Launch> static inline int launch_by_float(cuda_type of, const Launch &launch)
 {
     return launch_by_number(of, [&](auto like) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of types that no processor computes in, by those of wider ones: floats of 16 bits by way
- * of float32, integers of 8 and 16 bits by way of int32, uint32 by way of int64. The kernel sees a
- * node of the wide type, its inputs widened, and memory of its own for outputs, which are narrowed
- * when it is done. Inputs of no narrow type (axes, sizes, booleans) are handed on as they are.
- * Element-wise kernels do without copies of whole tensors: they go through them a block at a time.
+ * Kernels of types that no processor computes in, by kernels of wider types: floats of 16 bits by
+ * way of float32, integers of 8 and 16 bits by way of int32, uint32 by way of int64. The kernel
+ * sees a node of the wide type, its inputs widened, and memory of its own for outputs, which are
+ * narrowed when it is done. Inputs of other types (axes, sizes, booleans) are passed on unchanged.
+ * Element-wise kernels avoid copies of whole tensors: they convert a block at a time.
  *
- * Integers are narrowed by leaving off their upper bits, which is what a sum, a difference or a
- * product that wraps around has; `bounded` ones become the nearest value of their type (the largest
- * of no elements). References are not widened: a kernel that updates a variable does so where it
- * lies, a block at a time (ops/train/apply_cpu.c, ops/math/accumulate_cpu.c).
+ * Integers are narrowed by dropping their upper bits, which gives what a sum, difference or product
+ * that wraps around has; `bounded` ones are clamped to their type's range (as the maximum of no
+ * elements). References are not widened: a kernel updates a variable in place, a block at a time
+ * (ops/train/apply_cpu.c, ops/math/accumulate_cpu.c).
  */
 #include "ops/device/widened_cpu.h"
 
@@ -202,7 +202,7 @@ static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
     int code = prepare_inner(setup, w);
     if (code)
         return code;
-    /* An output can be its input, or lie where it did, if they are of one type: then it was read
+    /* An output may be, or overwrite, its input if they have one type: then the input is read
      * before anything is written. */
     for (int i = 0; i < setup->n_out; i++) {
         struct kernel_output *out = &setup->out[i];
@@ -232,11 +232,11 @@ struct wide_call {
     struct kernel_call call; /* as the kernel sees it */
     struct kernel_call *outer;
     const struct widened_kernel *w;
-    struct tensor *in, *out; /* the wide ones */
-    char *next;              /* free scratch, of a plan that knows the shapes */
+    struct tensor *in, *out; /* the wide tensors */
+    char *next;              /* free scratch memory, if the plan knows the shapes */
 };
 
-/* Gives a wide tensor memory. */
+/* Allocates memory for a wide tensor. */
 static int make_wide(struct wide_call *wide, struct tensor *t, enum dtype narrow,
                      const struct shape *shape)
 {
@@ -305,7 +305,7 @@ static int run(struct kernel_call *call)
     if (!result)
         result = wide.w->code->run(&wide.call);
     if (result == KERNEL_DONE) {
-        /* Those outputs that the kernel has made, not those that are an input's memory. */
+        /* Narrows outputs that the kernel has made, not those that are an input's memory. */
         for (int i = 0; i < call->n_out; i++) {
             const struct tensor *from = &wide.out[i], *to = call->out[i];
             const struct widened_conversion *c = &widened_conversions[to->type];

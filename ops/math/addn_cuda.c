@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernel of AddN. In 16 bits a sum of more than CUDA_ADDN_INPUTS is rounded once for each
+ * The CUDA kernel of AddN. A 16-bit sum of more than CUDA_ADDN_INPUTS inputs is rounded once per
  * launch.
  */
 #include "ops/math/launchers_cuda.h"
@@ -8,7 +8,7 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/results.h"
 
-/* The output may take the place of an input of the first launch, which reads before it writes. */
+/* The output may overwrite an input of the first launch, which reads before it writes. */
 static int prepare(struct kernel_setup *setup)
 {
     if (setup->n_in == 1) {
@@ -29,7 +29,7 @@ static int run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_nonempty(call, 0, &call->in[0]->shape);
     if (!out)
         return call->err->code;
-    /* As many at a time as a launch has room for; the next one goes on with the sum so far. */
+    /* Adds as many inputs as fit in a launch; the next launch continues from the sum so far. */
     struct cuda_addn launch = {
         .type = cuda_type_of(out->type), .n = tensor_count(out), .out = out->data};
     int code = KERNEL_ENQUEUED;

@@ -17,7 +17,7 @@ template <typename T> struct addn_args {
 };
 } // namespace
 
-/* Elements i to i + N - 1. */
+/* Adds elements i to i + N - 1. */
 template <typename T, int N> DEVICE_INLINE void add(const addn_args<T> &args, int64_t i)
 {
     typedef twin<wide<T>> U;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax and ArgMin: the best along the axis of a tile of lines are searched side by side, row
- * after row.
+ * ArgMax and ArgMin: the lines of a tile are searched along the axis together, row after row.
  */
 #include "base/memory.h"
 #include "ops/math/lines.h"
 #include "ops/math/results.h"
 
-/* The best of n rows of m <= LINES_TILE elements, `stride` apart. */
+/* Finds the best of n rows of m <= LINES_TILE elements, `stride` apart. */
 typedef void arg_loop(int64_t n, int64_t stride, int64_t m, const void *x, int64_t *position);
 
 #define ARG_LOOP(name, type, better)                                                               \
@@ -29,7 +28,7 @@ typedef void arg_loop(int64_t n, int64_t stride, int64_t m, const void *x, int64
         }                                                                                          \
     }
 
-/* A NaN wins over what is none. */
+/* A NaN wins over numbers. */
 ARG_LOOP(max_float32, float, value > best[c] || (value != value && best[c] == best[c]))
 ARG_LOOP(max_float64, double, value > best[c] || (value != value && best[c] == best[c]))
 ARG_LOOP(max_int32, int32_t, value > best[c])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax and ArgMin. Lines whose elements lie side by side are searched by a warp each, others by a
- * thread each: then the lines lie side by side.
+ * ArgMax and ArgMin. If a line's elements are contiguous, a warp searches each line; otherwise
+ * adjacent lines are contiguous, and a thread searches each line.
  */
 #include "ops/device/types_cuda.cuh"
 #include "ops/math/launchers_cuda.h"

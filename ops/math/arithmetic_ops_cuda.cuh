@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What element-wise ops make of two numbers. Integers wrap around; `code` is set to the fault that
- * there is.
+ * Element-wise ops of two numbers. Integers wrap around; `code` is set if there is a fault.
  */
 #ifndef OPS_MATH_ARITHMETIC_OPS_CUDA_CUH
 #define OPS_MATH_ARITHMETIC_OPS_CUDA_CUH
@@ -14,7 +13,7 @@
 #define VMATH_FUNCTION static __device__ __forceinline__
 #include "ops/nn/activation_math.h"
 
-/* Toward zero. The one quotient that does not fit wraps around. */
+/* Rounds toward zero. The only quotient that does not fit wraps around. */
 template <typename T> DEVICE_INLINE T divide(T x, T y, uint16_t &code)
 {
     if (y == 0) {

@@ -11,7 +11,7 @@
 #define BINARY(op, of, half, cost, doc, ...)                                                       \
     ELEMENTWISE(op, "x: T, y: T", "z: T", "T: " of, half, cost, infer_broadcast, doc, __VA_ARGS__)
 
-/* ---- what is known of a result: whole numbers of 0 or more ---- */
+/* ---- known results: integers of 0 or more ---- */
 
 typedef bool combine_fn(int64_t a, int64_t b, int64_t *result);
 
@@ -74,7 +74,7 @@ static bool div_value(const struct infer *infer, struct shape *value)
 
 /* ---- gradients ---- */
 
-/* Sets both gradients: of the output's shape, brought to the inputs' shapes. */
+/* Sets both gradients, reducing them from the output's shape to the inputs' shapes. */
 static void set_both(struct grad *g, struct edge dx, struct edge dy)
 {
     g->in[0] = grad_unbroadcast(g, dx, 0, 1);
@@ -97,7 +97,7 @@ static void mul_gradient(struct grad *g)
     set_both(g, grad_mul(g, dz, grad_input(g, 1)), grad_mul(g, grad_input(g, 0), dz));
 }
 
-/* dx = dz / y; dy = -dz z / y, of which dz z is formed first: where z is 0 dz / y may overflow. */
+/* dx = dz / y; dy = -dz z / y, where dz z is computed first: if z is 0, dz / y may overflow. */
 static void div_gradient(struct grad *g)
 {
     struct edge y = grad_input(g, 1), dz = g->out[0];
@@ -123,7 +123,7 @@ static void minimum_gradient(struct grad *g)
     extremum_gradient(g, "LessEqual");
 }
 
-/* The base of x^(y-1), for which y x^(y-1) is 0 where y is: x, but 1 where 1 / x is infinite. */
+/* The base of x^(y-1), such that y x^(y-1) is 0 if y is: x, but 1 if 1 / x is infinite. */
 static struct edge base_of_slope(struct grad *g, struct edge one, struct edge zero)
 {
     struct build *b = &g->b;
@@ -143,8 +143,8 @@ static struct edge base_of_slope(struct grad *g, struct edge one, struct edge ze
     return grad_select(g, build_binary(b, "LogicalAnd", is_near, is_flat), one, x);
 }
 
-/* dx = dz y x^(y-1); dy = dz z ln x where x > 0, else 0. The logarithm never sees another x, so
- * that no NaN arises, in the second derivative neither. */
+/* dx = dz y x^(y-1); dy = dz z ln x where x > 0, else 0. The logarithm never gets another x, so
+ * that no NaN arises, not even in the second derivative. */
 static void pow_gradient(struct grad *g)
 {
     struct build *b = &g->b;
@@ -154,7 +154,7 @@ static void pow_gradient(struct grad *g)
         build_binary(b, "Pow", base_of_slope(g, one, zero), build_binary(b, "Sub", y, one));
     struct edge log =
         build_unary(b, "Log", grad_select(g, build_binary(b, "Greater", x, zero), x, one));
-    /* of z's shape: a vector would choose rows */
+    /* of z's shape: a vector would select rows */
     struct edge wide = build_binary(b, "Add", x, build_unary(b, "ZerosLike", z));
     struct edge known = grad_select(g, build_binary(b, "Greater", wide, zero), z, zero);
     set_both(g, grad_mul(g, grad_mul(g, dz, y), power), grad_mul(g, grad_mul(g, dz, known), log));
@@ -206,7 +206,7 @@ BINARY(Mod, "real", DENIED, cost_elements,
            "\n" NO_COMPLEX,
        .no_gradient = "it jumps wherever x / y is a whole number");
 
-/* Not commutative: of 0 and -0 the second is taken. */
+/* Not commutative: for 0 and -0 the second is returned. */
 BINARY(Maximum, "real", CLEAR, cost_elements, "The larger of x and y, with broadcasting.",
        .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
        .gradient = maximum_gradient);

@@ -38,7 +38,7 @@ static int binary_prepare(struct kernel_setup *setup)
     const struct shape *x = &setup->in_types[0].shape, *y = &setup->in_types[1].shape;
     if (shape_is_known(x) && shape_is_known(y) && !plan(&state->broadcast, &state->shape, x, y))
         state->planned = true;
-    /* An input that is walked in step with the output may be overwritten. */
+    /* An input that is not broadcast may be overwritten. */
     kernel_offer_reuse(setup, 0);
     kernel_offer_reuse(setup, 1);
     return 0;
@@ -50,10 +50,10 @@ struct binary_work {
     const char *x, *y;
     char *out;
     size_t in_bytes, out_bytes;
-    widened_loop *widen, *narrow; /* of narrow types; NULL: of others */
+    widened_loop *widen, *narrow; /* for narrow types; else NULL */
 };
 
-/* A row of a narrow type. An operand that stands still is widened once. */
+/* Computes a row of a narrow type. A single-element operand is widened once. */
 static int narrow_row(const struct binary_work *work, int64_t length, const char *x, const char *y,
                       char *out, enum binary_mode mode)
 {

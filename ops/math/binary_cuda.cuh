@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernel of element-wise ops of two arrays, and the rows of tables of them. An op is a struct
- * with `of(x, y, code)`, which sets the code of an error that it meets.
+ * The kernel of element-wise ops of two arrays, and table rows for them. An op is a struct with
+ * `of(x, y, code)`, which sets the code if it finds an error.
  */
 #ifndef OPS_MATH_BINARY_CUDA_CUH
 #define OPS_MATH_BINARY_CUDA_CUH
@@ -86,12 +86,12 @@ static cuda_binary_launcher *find_launcher(const cuda_binary_row (&rows)[n], con
     return nullptr;
 }
 
-/* Of comparisons, or nullptr. */
+/* Finds a comparison's launcher, or nullptr. */
 cuda_binary_launcher *find_comparison(const char *op, cuda_type type);
 
 #define ROW(op, type, T, ...) {#op, type, launch<op, T, __VA_ARGS__>},
 #define ROW_OF(op, R, type, T) ROW(op, type, T, std::conditional_t<std::is_void<R>::value, T, R>)
-/* R: what results are of; void: the elements' own type. */
+/* R: type of results; void: the elements' own type. */
 #define FLOATS_ROWS(op, R)                                                                         \
     ROW_OF(op, R, CUDA_FLOAT32, float)                                                             \
     ROW_OF(op, R, CUDA_FLOAT64, double)                                                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops of two tensors. Integers wrap around, as two's complement does; C leaves that undefined for
- * signed types, hence the unsigned steps.
+ * Loops of two tensors. Integers wrap around in two's complement; C leaves this undefined for
+ * signed types, hence the unsigned arithmetic.
  */
 #include <complex.h>
 #include <limits.h>
@@ -38,8 +38,8 @@
 INTEGER_DIVISION(int32_t, int32, INT32_MIN)
 INTEGER_DIVISION(int64_t, int64, INT64_MIN)
 
-/* As NumPy has them. The rest is exact, and the quotient made of it: x / y rounds to a whole number
- * where it lies just below one. */
+/* As in NumPy. The remainder is exact, and the quotient is computed from it: x / y may round up to
+ * an integer when it is just below one. */
 #define FLOAT_DIVISION(T, name)                                                                    \
     static inline T floor_mod_##name(T x, T y)                                                     \
     {                                                                                              \
@@ -65,7 +65,7 @@ INTEGER_DIVISION(int64_t, int64, INT64_MIN)
 FLOAT_DIVISION(float, float32)
 FLOAT_DIVISION(double, float64)
 
-/* uint64 knows no negative powers. */
+/* uint64 has no negative powers. */
 #define floor_divide_uint64 divide_uint64
 #define power_uint64 power_int64
 static inline uint64_t divide_uint64(uint64_t x, uint64_t y, int *flags)
@@ -96,8 +96,8 @@ static inline uint64_t floor_mod_uint64(uint64_t x, uint64_t y, int *flags)
 INTEGER_POWER(int32_t, uint32_t, int32)
 INTEGER_POWER(int64_t, uint64_t, int64)
 
-/* Through pointers that the compiler cannot see through: the vector variants of <math.h>, which it
- * would choose else, give bits that depend on the vector's length and on where a loop is cut. */
+/* Called through opaque pointers: otherwise the compiler would use vector variants of <math.h>,
+ * whose bits depend on the vector length and on how a loop is split. */
 static float (*volatile power_float32)(float, float) = powf;
 static double (*volatile power_float64)(double, double) = pow;
 

@@ -21,13 +21,13 @@ void broadcast_plan(struct broadcast *plan, const struct shape *out,
     memset(plan, 0, sizeof *plan);
     plan->n_in = n_in;
     plan->count = shape_count(out);
-    if (plan->count <= 0) { /* nothing to walk, or too much: nobody can allocate that */
+    if (plan->count <= 0) { /* nothing to traverse, or too much to allocate */
         plan->rank = 1;
         plan->dims[0] = 1;
         return;
     }
     for (int i = 0; i < n_in; i++) {
-        /* Strides of an input as the output's dimensions walk it. */
+        /* Strides of an input along the output's dimensions. */
         const struct shape *in = inputs[i];
         int64_t step = 1;
         for (int axis = out->rank - 1; axis >= 0; axis--) {
@@ -95,7 +95,7 @@ bool broadcast_next(struct broadcast_walk *walk, struct broadcast_row *row)
     }
     walk->index[inner] = 0;
     walk->next += n;
-    /* Steps to the next row, whose outer index is one further. */
+    /* Advances the outer indices to the next row. */
     for (int axis = inner - 1; axis >= 0; axis--) {
         for (int i = 0; i < plan->n_in; i++)
             walk->offset[i] += plan->strides[i][axis];

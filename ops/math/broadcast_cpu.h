@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Broadcasting, reduced to rows: dimensions that all operands walk alike are merged, so that the
- * innermost one is as long as can be, and along it an operand either advances by one element or
- * stands still. Loops are written for such rows only.
+ * Broadcasting, reduced to rows: dimensions that all operands traverse alike are merged, so that
+ * the innermost is as long as possible, and along it an operand either advances by one element or
+ * stays. Loops are written only for such rows.
  */
 #ifndef TF_OPS_MATH_BROADCAST_CPU_H
 #define TF_OPS_MATH_BROADCAST_CPU_H
@@ -14,11 +14,11 @@
 struct broadcast {
     int rank, n_in;                                        /* rank >= 1 */
     int64_t dims[SHAPE_RANK_MAX];                          /* outermost first */
-    int64_t strides[BROADCAST_INPUTS_MAX][SHAPE_RANK_MAX]; /* in elements; 0: stands still */
+    int64_t strides[BROADCAST_INPUTS_MAX][SHAPE_RANK_MAX]; /* in elements; 0: it stays */
     int64_t count;
 };
 
-/* Operands of shapes that broadcast to `out`, all known. */
+/* Plans operands whose shapes broadcast to `out`; all shapes are known. */
 void broadcast_plan(struct broadcast *plan, const struct shape *out,
                     const struct shape *const *inputs, int n_in);
 

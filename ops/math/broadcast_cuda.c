@@ -10,8 +10,8 @@ void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
     for (int i = 0; i < out->rank; i++)
         walk->dims[i] = out->dims[i];
     for (int i = 0; i < n; i++) {
-        /* An input's dimensions are the last ones of the output; where it has one element it stands
-         * still. */
+        /* An input's dimensions align with the output's last ones; along dimensions of 1 it
+         * stays. */
         const struct shape *shape = inputs[i];
         int64_t strides[SHAPE_RANK_MAX];
         int first = walk->rank - shape->rank;

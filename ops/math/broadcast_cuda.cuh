@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Broadcasting on the device. The host merges dimensions that all inputs walk alike. What remains
- * is one dimension, along which each input advances by one element or stands still, in most cases:
- * that is a loop over packs. Else each thread finds its element's place by dividing.
+ * Broadcasting on the device. The host merges dimensions that all inputs traverse alike. In most
+ * cases one dimension remains, along which each input advances by one element or stays: this is a
+ * loop over packs. Otherwise each thread finds its element's place by division.
  */
 #ifndef OPS_MATH_BROADCAST_CUDA_CUH
 #define OPS_MATH_BROADCAST_CUDA_CUH
@@ -12,9 +12,9 @@
 
 struct walk_plan {
     int64_t count;
-    bool flat;  /* one dimension, steps of 0 or 1: advances[] says which */
-    bool packs; /* flat, and all that advances lies where packs may */
-    bool small; /* places are less than 2^31 */
+    bool flat;  /* one dimension, steps of 0 or 1, as in advances[] */
+    bool packs; /* flat, and all advancing inputs are aligned for packs */
+    bool small; /* indices are less than 2^31 */
     bool advances[CUDA_BROADCAST_INPUTS];
     int rank;
     int64_t dims[CUDA_RANK_MAX]; /* innermost first */
@@ -76,7 +76,7 @@ template <typename Index> DEVICE_INLINE void place_by(const walk_plan &plan, Ind
         at[k] = place[k];
 }
 
-/* Where the inputs of output element i are. */
+/* Finds the inputs' indices for output element i. */
 DEVICE_INLINE void place_of(const walk_plan &plan, int64_t i, int64_t at[CUDA_BROADCAST_INPUTS])
 {
     if (plan.flat)
@@ -88,7 +88,7 @@ DEVICE_INLINE void place_of(const walk_plan &plan, int64_t i, int64_t at[CUDA_BR
         place_by(plan, i, at);
 }
 
-/* N elements of an input from its element i on, or N times the one it stands at. */
+/* Loads N elements of an input from element i on, or N copies of its single element. */
 template <int N, typename T>
 DEVICE_INLINE pack<T, N> load_operand(const T *x, bool advances, int64_t i)
 {

@@ -6,8 +6,8 @@
 
 #define CUDA_BROADCAST_INPUTS 3
 
-/* How inputs are walked to fill an output that lies row-major: its dimensions, outermost first, and
- * for each input what a step along each is in elements; 0: it stands still. A scalar has rank 0. */
+/* How inputs are traversed to fill a row-major output: its dimensions, outermost first, and each
+ * input's stride along each, in elements; 0: it stays. A scalar has rank 0. */
 struct cuda_broadcast {
     int rank;
     int64_t dims[CUDA_RANK_MAX];
@@ -16,7 +16,7 @@ struct cuda_broadcast {
 
 struct shape;
 
-/* Plans how n inputs that can be broadcast to `out` are walked. */
+/* Plans how n inputs, which can be broadcast to `out`, are traversed. */
 CUDA_C void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
                                 const struct shape *const *inputs, int n);
 

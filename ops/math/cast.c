@@ -4,7 +4,7 @@
 #include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
-/* Between floating types only; whole numbers and booleans have no gradient. */
+/* Only between floating types; integers and booleans have no gradient. */
 static void cast_gradient(struct grad *g)
 {
     enum dtype from = node_type(g->node, "SrcT"), to = node_type(g->node, "DstT");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cast: by way of a wide type (float64, int64, uint64) that holds every value of the source, block
- * by block; frequent pairs directly. Floats of 16 bits are converted to and from float32 by
- * vectors.
+ * Cast: block by block through a wide type (float64, int64, uint64) that holds every value of the
+ * source; frequent pairs directly. 16-bit floats are converted to and from float32 with vectors.
  */
 #include <math.h>
 
@@ -38,13 +37,13 @@ typedef void cast_loop(int64_t n, const void *x, void *out);
         }                                                                                          \
     }
 
-/* Loads: to the wide type. */
+/* Loads convert to the wide type. */
 #define X(type, c, wide) CONVERT(load_##type, c, wide, x)
 CAST_TYPES(X)
 #undef X
 CONVERT(load_BOOL, uint8_t, int64_t, x)
 
-/* At most CAST_BLOCK elements. */
+/* Loads at most CAST_BLOCK elements. */
 #define LOAD_HALF(type)                                                                            \
     static void load_##type(int64_t n, const void *x, void *out)                                   \
     {                                                                                              \
@@ -55,7 +54,7 @@ CONVERT(load_BOOL, uint8_t, int64_t, x)
 LOAD_HALF(FLOAT16)
 LOAD_HALF(BFLOAT16)
 
-/* Stores from whole numbers wrap around or round, as C does. */
+/* Stores from integers wrap around or round, as in C. */
 #define X(type, c, wide) CONVERT(store_int_##type, int64_t, c, x)
 #define Y(type, c, wide) CONVERT(store_uint_##type, uint64_t, c, x)
 CAST_TYPES(X)
@@ -63,7 +62,7 @@ CAST_TYPES(Y)
 #undef X
 #undef Y
 
-/* Stores to 16 bits of at most CAST_BLOCK elements, by way of what `single` makes of them. */
+/* Stores at most CAST_BLOCK elements to 16 bits, after `single` has converted them to float32. */
 #define STORE_HALF(name, type, single)                                                             \
     static void name(int64_t n, const void *x, void *out)                                          \
     {                                                                                              \
@@ -89,7 +88,7 @@ CONVERT(store_float_UINT8, double, uint8_t, SATURATE(0, 256, UINT8_MAX))
 CONVERT(store_float_UINT16, double, uint16_t, SATURATE(0, 65536, UINT16_MAX))
 CONVERT(store_float_UINT32, double, uint32_t, SATURATE(0, 0x1p32, UINT32_MAX))
 CONVERT(store_float_BOOL, double, uint8_t, x != 0)
-/* Here the largest value is no float64. */
+/* Here the largest value cannot be a float64. */
 CONVERT(store_float_INT64, double, int64_t,
         x != x         ? 0
         : x <= -0x1p63 ? INT64_MIN
@@ -97,8 +96,8 @@ CONVERT(store_float_INT64, double, int64_t,
                        : (int64_t)x)
 CONVERT(store_float_UINT64, double, uint64_t, !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x)
 
-/* Rounds to float32 so that a second rounding to 16 bits does not mistake it for a tie: one that is
- * inexact is cut toward zero and made odd in its last bit. */
+/* Rounds to float32 so that a second rounding to 16 bits does not mistake it for a tie: inexact
+ * results are truncated toward zero, and their last bit is set. */
 static void to_odd(int64_t n, const void *px, void *po)
 {
     const double *xs = px;
@@ -155,7 +154,7 @@ CONVERT(uint8_to_float32, uint8_t, float, x)
 CONVERT(int32_to_int64, int32_t, int64_t, x)
 CONVERT(int64_to_int32, int64_t, int32_t, x)
 
-/* A signalling NaN becomes a quiet one, as by any arithmetic. */
+/* Makes signalling NaNs quiet, as any arithmetic does. */
 static void quiet_nans(int64_t n, uint32_t *bits)
 {
     for (int64_t i = 0; i < n; i++)

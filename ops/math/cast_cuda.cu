@@ -3,8 +3,8 @@
 
 #include "ops/device/types_cuda.cuh"
 
-/* A float to a whole number. `above` is the first value that is too large; it is a power of two,
- * and so a float of either kind. */
+/* Converts a float to an integer. `above` is the first value that is too large; as a power of two,
+ * it is exact in both float types. */
 template <typename To, typename From> DEVICE_INLINE To bounded(From x)
 {
     constexpr To least = limits_of<To>::least, most = limits_of<To>::most;
@@ -15,8 +15,8 @@ template <typename To, typename From> DEVICE_INLINE To bounded(From x)
                                            : static_cast<To>(x);
 }
 
-/* float64 to float32, so that a second rounding to 16 bits does not mistake it for a tie: one that
- * is inexact is cut toward zero and made odd in its last bit. */
+/* Converts float64 to float32 so that a second rounding to 16 bits does not mistake it for a tie:
+ * inexact results are truncated toward zero, and their last bit is set. */
 DEVICE_INLINE float to_odd(double x)
 {
     float y = static_cast<float>(x);

@@ -10,7 +10,7 @@ template <typename T> DEVICE_INLINE bool is_equal(T x, T y)
     return x == y;
 }
 
-/* Of complex numbers. */
+/* Compares complex numbers. */
 DEVICE_INLINE bool is_equal(float2 x, float2 y)
 {
     return x.x == y.x && x.y == y.y;

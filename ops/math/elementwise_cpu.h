@@ -9,29 +9,29 @@
 #include "exec/device/kernel.h"
 #include "ops/math/elementwise_ops.h"
 
-/* n elements. Returns flags, 0 when all is well. `out` is `x` or overlaps it nowhere. */
+/* Computes n elements. Returns flags, 0 on success. `out` is `x` or does not overlap it. */
 typedef int unary_loop(int64_t n, const void *x, void *out);
 
 enum binary_mode {
     BINARY_BOTH,     /* both operands advance */
-    BINARY_SCALAR_X, /* x stands still */
+    BINARY_SCALAR_X, /* x is one element */
     BINARY_SCALAR_Y,
 };
 
 typedef int binary_loop(int64_t n, const void *x, const void *y, void *out, enum binary_mode mode);
 
-enum loop_flag { /* what a loop met */
+enum loop_flag { /* errors that a loop found */
                  LOOP_DIVIDED_BY_ZERO = 1,
                  LOOP_NEGATIVE_POWER = 2,
 };
 
-/* Elements of a narrow type are computed in a wide one, so many at a time. */
+/* Elements of a narrow type are computed in a wide one, in blocks of this length. */
 #define ELEMENT_BLOCK_LENGTH 512
 #define ELEMENT_BLOCK(name) _Alignas(64) char name[ELEMENT_BLOCK_LENGTH * sizeof(int64_t)]
 
 struct unary_row {
     const char *op;
-    enum dtype type; /* of the input, or that it is widened to */
+    enum dtype type; /* of the input, or the wide type it is computed in */
     unary_loop *loop;
     const char *name; /* in plans */
     int64_t grain;
@@ -45,11 +45,11 @@ struct binary_row {
     int64_t grain;
 };
 
-/* The row of an op for that type; NULL: there is none. */
+/* Returns the row of an op for that type; NULL: there is none. */
 const struct binary_row *binary_find(const char *op, enum dtype type);
 const struct unary_row *unary_find(const char *op, enum dtype type);
 
-/* A loop has the element of a list in it; `flags |=` says what it met. */
+/* A loop contains the element expression of a list; `flags |=` records errors. */
 #define ELEMENT_TYPES(input, twin)                                                                 \
     typedef input T __attribute__((unused));                                                       \
     typedef twin U __attribute__((unused));
@@ -102,8 +102,8 @@ const struct unary_row *unary_find(const char *op, enum dtype type);
 #define BINARY_LOOP(name, input, twin, ...) BINARY_LOOP_TO(name, input, twin, input, __VA_ARGS__)
 #define COMPARE_LOOP(name, input, twin, ...) BINARY_LOOP_TO(name, input, twin, uint8_t, __VA_ARGS__)
 
-/* Lines of lists are made loops of a form, and rows of a table, by their types. <tgmath.h> has one
- * name for float and double. */
+/* Turn a line of a list into loops of a form, and table rows, by its types. <tgmath.h> has one name
+ * for float and double. */
 #define FLOATS_LOOPS(form, name, floats, integers)                                                 \
     form##_LOOP(name##_float32, float, float, floats)                                              \
         form##_LOOP(name##_float64, double, double, floats)

@@ -63,7 +63,7 @@ static int binary_run(struct kernel_call *call)
 
 const struct kernel_code kernel_cuda_binary = {.prepare = binary_prepare, .run = binary_run};
 
-/* The gradient of an activation, which is not broadcast. */
+/* Runs the gradient of an activation, which is not broadcast. */
 static int activation_grad_run(struct kernel_call *call)
 {
     cuda_binary_launcher *const *launcher = call->state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the declarations of all element-wise ops say alike. Behind the words of the documentation
- * stands what one alone has: .detail, .flags, .gradient.
+ * What the declarations of all element-wise ops have in common. After the documentation string come
+ * an op's own members: .detail, .flags, .gradient.
  */
 #ifndef TF_OPS_MATH_ELEMENTWISE_DEF_H
 #define TF_OPS_MATH_ELEMENTWISE_DEF_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element-wise ops, each once: what becomes of an element x, or of x and y. The registry, the rows
- * of kernels of all devices, the CPU's loops and CUDA's kernels are made of these lists, in C as in
- * C++. To add an op: a line here, its declaration (oplist.def), its cases.
+ * Element-wise ops, each once: the expression for an element x, or for x and y. The registry, the
+ * kernel rows of all devices, the CPU's loops and CUDA's kernels are generated from these lists, in
+ * C and C++. To add an op: a line here, its declaration (oplist.def), its cases.
  *
  * X(op, loop, types, grain, floats, integers)
  *   loop      its name in plans
@@ -22,11 +22,11 @@
 #define ELEMENTS_SIGNED "floating|int8|int16|int32|int64"
 #define ELEMENTS_REALS "real"
 
-/* Functions f that FUNCTION(f) finds. */
+/* The functions f that FUNCTION(f) can name. */
 #define ELEMENT_FUNCTIONS(X) X(exp) X(log) X(log1p) X(tanh) X(sigmoid) X(erf) X(sin) X(cos)
 
 /* clang-format off */
-/* ---- of one ---- */
+/* ---- one operand ---- */
 
 #define UNARY_OPS(X) UNARY_PLAIN_OPS(X) UNARY_EPILOGUES(X)
 #define UNARY_PLAIN_OPS(X)                                                                         \
@@ -47,12 +47,12 @@
     X(Sin, sin, ANGLES, COMPUTE, FUNCTION(sin)(x), 0)                                              \
     X(Cos, cos, ANGLES, COMPUTE, FUNCTION(cos)(x), 0)                                              \
     X(Erf, erf, FLOATS, COMPUTE, FUNCTION(erf)(x), 0)
-/* Those that can follow a product in one kernel. */
+/* Ops that can follow a product in one kernel. */
 #define UNARY_EPILOGUES(X)                                                                         \
     X(Tanh, tanh, FLOATS, COMPUTE, FUNCTION(tanh)(x), 0)                                           \
     X(Sigmoid, sigmoid, FLOATS, COMPUTE, FUNCTION(sigmoid)(x), 0)
 
-/* Activations. A mask, and its gradient, makes 0 of 0; a NaN is its own. */
+/* Activations. A mask, and its gradient, maps 0 to 0 and a NaN to itself. */
 #define ACTIVATION_MASKS(X)                                                                        \
     X(Relu, relu, REALS, MOVE, x < 0 ? 0 : x, x > 0 ? x : 0)                                       \
     X(Relu6, relu6, REALS, MOVE, x < 0 ? 0 : x > 6 ? 6 : x, x > 6 ? 6 : x > 0 ? x : 0)
@@ -60,7 +60,7 @@
     X(Elu, elu, FLOATS, COMPUTE, x < 0 ? BY_FLOAT(activation_expm1)(x) : x, 0)                     \
     X(Softplus, softplus, FLOATS, COMPUTE, BY_FLOAT(activation_softplus)(x), 0)
 
-/* ---- of two ---- */
+/* ---- two operands ---- */
 
 #define BINARY_OPS(X)                                                                              \
     X(Add, add, REALS, MOVE, x + y, (T)((U)x + (U)y))                                              \
@@ -82,7 +82,7 @@
     X(RsqrtGrad, rsqrt_grad, FLOATS, MOVE, y * x * (x * x) / -2, 0)                                \
     X(ReciprocalGrad, reciprocal_grad, FLOATS, MOVE, -y * x * x, 0)
 
-/* x is what flows back, y the activation's input or result. */
+/* x is the incoming gradient, y the activation's input or result. */
 #define ACTIVATION_MASK_GRADS(X)                                                                   \
     X(ReluGrad, relu_grad, REALS, MOVE, y > 0 ? x : 0, y > 0 ? x : 0)                              \
     X(Relu6Grad, relu6_grad, REALS, MOVE, y > 0 && y < 6 ? x : 0, y > 0 && y < 6 ? x : 0)

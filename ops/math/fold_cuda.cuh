@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the threads of a warp and of a block have, brought together in a fixed order.
+ * Folds the values of the threads of a warp or block, in a fixed order.
  */
 #ifndef OPS_MATH_FOLD_CUDA_CUH
 #define OPS_MATH_FOLD_CUDA_CUH
@@ -9,7 +9,7 @@
 
 #define FOLD_WARPS (CUDA_BLOCK / CUDA_WARP)
 
-/* The value of the lane `step` further on. Narrow types travel as an int, 128 bits in two parts. */
+/* The value of the lane `step` further on. Narrow types go as an int, 128 bits in two parts. */
 template <typename T> DEVICE_INLINE T shuffle_down(T value, unsigned step)
 {
     if constexpr (sizeof(T) < sizeof(int))
@@ -23,7 +23,7 @@ template <typename T> DEVICE_INLINE T shuffle_down(T value, unsigned step)
         return __shfl_down_sync(CUDA_ALL_LANES, value, step);
 }
 
-/* Lane 0 gets the fold of the warp. */
+/* Folds the values of a warp; lane 0 gets the result. */
 template <typename Op, typename T> DEVICE_INLINE T fold_warp(T value)
 {
     for (unsigned step = CUDA_WARP / 2; step; step /= 2)
@@ -31,8 +31,8 @@ template <typename Op, typename T> DEVICE_INLINE T fold_warp(T value)
     return value;
 }
 
-/* In thread 0 of a block of CUDA_BLOCK: the fold of all. `part` has FOLD_WARPS elements, and is
- * free for others when all threads have come back. */
+/* Folds the values of a block of CUDA_BLOCK threads; thread 0 gets the result. `part` has
+ * FOLD_WARPS elements, and may be reused when all threads have returned. */
 template <typename Op, typename T> DEVICE_INLINE T fold_block(T value, shared_pointer<T> part)
 {
     int warp = threadIdx.x / CUDA_WARP;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What plans make of several element-wise ops (exec/plan/fuse.h).
+ * The fused op that plans make from several element-wise ops (exec/plan/fuse.h).
  */
 #include "ops/math/results.h"
 #include <inttypes.h>
@@ -53,7 +53,7 @@ int fused_check_shapes(const struct attr_value *operands, const struct shape *co
                              i, shape_text(in[i]), shape_text(out));
     if (shape_count(out) == 1)
         return 0;
-    /* An op all of whose operands stand still has nothing to walk along. */
+    /* An op with only single-element operands has no elements to traverse. */
     for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
         bool stands = true;
         for (int k = 0; k < FUSED_OPERANDS; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several element-wise ops, a block of elements at a time: what one op makes of a block is in the
- * first cache when the next one takes it. The loops are those of the ops, so the bits are, too.
+ * Several element-wise ops, a block of elements at a time: one op's result is still in the
+ * first-level cache for the next. The loops, and so the bits, are those of the separate ops.
  */
 #include "base/memory.h"
 #include "ops/math/elementwise_cpu.h"
@@ -9,7 +9,7 @@
 #include "ops/math/results.h"
 
 #define BLOCK_BYTES 2048
-#define REGISTERS_MAX 16 /* blocks that are there at once */
+#define REGISTERS_MAX 16 /* blocks that exist at once */
 
 struct fused_step {
     unary_loop *unary; /* or: */
@@ -49,14 +49,14 @@ static int find_loops(struct kernel_setup *setup, struct fused_state *state)
     return 0;
 }
 
-/* A loop may write where it reads, so a result may take the register of an operand. */
+/* A loop may write in place, so a result may reuse the register of an operand. */
 static int assign_registers(struct kernel_setup *setup, struct fused_state *state)
 {
     const struct attr_value *operands = state->operands;
     int busy_until[REGISTERS_MAX] = {0};
     int *last = mem_array((size_t)state->n_steps, sizeof *last);
     int code = 0;
-    /* The last step that takes each step's result. */
+    /* The last step that uses each step's result. */
     for (int i = 0; i < state->n_steps; i++)
         last[i] = i;
     for (int i = 0; i < operands->n; i++)
@@ -97,7 +97,7 @@ static int fused_prepare(struct kernel_setup *setup)
         code = assign_registers(setup, state);
     if (code || !setup->shapes_known)
         return code;
-    /* Shapes that are known are checked once, not in every step. */
+    /* Known shapes are checked once, not in every step. */
     const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
     for (int i = 0; i < setup->n_in; i++)
         in[i] = &setup->in_types[i].shape;

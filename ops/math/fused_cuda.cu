@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread takes an element through all steps. What a step makes is in the thread's own memory; the
- * steps are the same for all threads, so that no warp parts.
+ * A thread computes all steps for an element. Results of steps are in the thread's local memory;
+ * steps are the same for all threads, so that no warp diverges.
  */
 #include "ops/math/launchers_cuda.h"
 
@@ -32,7 +32,7 @@ extern "C" int cuda_fused_op(const char *name, int operands)
     return -1;
 }
 
-/* Floats meet no errors. */
+/* Floats cause no errors. */
 template <typename T> DEVICE_INLINE T compute(int op, T x, T y)
 {
     uint16_t code = FAULT_NONE;

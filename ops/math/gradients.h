@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small words for gradient functions, so that they read like their formulas.
+ * Small helpers for gradient functions, so that they read like their formulas.
  */
 #ifndef TF_OPS_MATH_GRADIENTS_H
 #define TF_OPS_MATH_GRADIENTS_H
@@ -25,21 +25,21 @@ static inline struct edge grad_div(struct grad *g, struct edge x, struct edge y)
     return build_binary(&g->b, "Div", x, y);
 }
 
-/* x as `type`; x itself if it is. */
+/* Casts x to `type`; x itself if it has that type. */
 static inline struct edge grad_cast(struct grad *g, struct edge x, enum dtype type)
 {
     struct attr to = {"DstT", attr_type(type)};
     return g->b.failed || build_type(&g->b, x) == type ? x : build_op(&g->b, "Cast", &x, 1, &to, 1);
 }
 
-/* Returns the type of counts beside values of x's type: 16 bits would not hold them. */
+/* Returns the type of counts for values of x's type: 16 bits could not represent them. */
 static inline enum dtype grad_count_type(struct grad *g, struct edge x)
 {
     enum dtype type = g->b.failed ? FLOAT32 : build_type(&g->b, x);
     return dtype_bytes(type) < 4 ? FLOAT32 : type;
 }
 
-/* Op(x, count), "Mul" or "Div", in the type of counts; of x's type. */
+/* Op(x, count), "Mul" or "Div", computed in the type of counts; the result has x's type. */
 static inline struct edge grad_by_count(struct grad *g, const char *op, struct edge x,
                                         struct edge count)
 {
@@ -70,8 +70,8 @@ static inline struct edge grad_select(struct grad *g, struct edge condition, str
     return build_op(&g->b, "Select", inputs, 3, NULL, 0);
 }
 
-/* A helper that needs only forward values is made to wait for what flows back: computed at once,
- * its result would be held in memory for the whole forward pass. */
+/* Makes a helper that needs only forward values wait for the incoming gradient: computed early, its
+ * result would occupy memory for the whole forward pass. */
 static inline struct edge grad_late(struct grad *g, const char *op, struct edge x,
                                     struct edge after)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launchers of the .cu files of mathematics: what each takes.
+ * The launchers of the .cu files of mathematics, and their arguments.
  */
 #ifndef TF_OPS_MATH_LAUNCHERS_CUDA_H
 #define TF_OPS_MATH_LAUNCHERS_CUDA_H
@@ -12,40 +12,40 @@
 
 /* ---- elementwise ----
  *
- * Element-wise ops of one array, and of two that are broadcast. A result may be an input that is
- * walked as it is; otherwise they overlap nowhere. */
+ * Element-wise ops of one array, or of two with broadcasting. A result may be an input that is not
+ * broadcast; otherwise they may not overlap. */
 
 struct cuda_unary {
     int64_t n;
     const void *x;
-    void *y; /* of the same type; IsNan: of booleans */
+    void *y; /* of the same type; for IsNan: booleans */
 };
 
 struct cuda_binary {
     struct cuda_broadcast walk;
     const void *x, *y;
-    void *out;               /* of the same type; of comparisons: of booleans */
+    void *out;               /* of the same type; for comparisons: booleans */
     struct cuda_fault fault; /* FAULT_DIVISION, FAULT_POWER of integers */
 };
 
 typedef int cuda_unary_launcher(const struct cuda_unary *call, struct CUstream_st *stream);
 typedef int cuda_binary_launcher(const struct cuda_binary *call, struct CUstream_st *stream);
 
-/* The launcher of an op ("Sqrt", "FloorDiv") of elements of that type. Where CUDA has none: one
- * that returns CUDA_INVALID_VALUE. */
+/* Return the launcher of an op ("Sqrt", "FloorDiv") for elements of that type; if CUDA has none,
+ * one that returns CUDA_INVALID_VALUE. */
 CUDA_C cuda_unary_launcher *cuda_unary(const char *op, enum cuda_type type);
 CUDA_C cuda_binary_launcher *cuda_binary(const char *op, enum cuda_type type);
 
 /* ---- fused ----
  *
- * Several element-wise ops in one pass over memory, with the bits that they have one by one. */
+ * Several element-wise ops in one pass over memory, with the same bits as one by one. */
 
 #define CUDA_FUSED_STEPS 16
-#define CUDA_FUSED_INPUTS (CUDA_FUSED_STEPS + 1) /* as many as ops of two can take */
+#define CUDA_FUSED_INPUTS (CUDA_FUSED_STEPS + 1) /* the most that binary ops can take */
 
 struct cuda_fused_step {
-    int16_t op;         /* of cuda_fused_op */
-    int8_t operands[2]; /* inputs, then results of earlier steps; -1: the op takes one */
+    int16_t op;         /* from cuda_fused_op */
+    int8_t operands[2]; /* inputs, then results of earlier steps; -1: none */
 };
 
 struct cuda_fusion {
@@ -54,20 +54,20 @@ struct cuda_fusion {
     int64_t n;
     struct cuda_fused_step steps[CUDA_FUSED_STEPS];
     const void *in[CUDA_FUSED_INPUTS];
-    bool stands[CUDA_FUSED_INPUTS]; /* an input of one element for all */
-    void *out;                      /* may be an input that does not stand */
+    bool stands[CUDA_FUSED_INPUTS]; /* the input is one element for all */
+    void *out;                      /* may be an input that is not a single element */
 };
 
-/* The number of an op that takes so many operands; -1: there is none of the name. */
+/* Returns the number of an op with that many operands; -1: there is none of that name. */
 CUDA_C int cuda_fused_op(const char *name, int operands);
 
 CUDA_C int cuda_fused(const struct cuda_fusion *call, struct CUstream_st *stream);
 
 /* ---- select ----
  *
- * Select and Fill: elements are moved by their size, whatever they are. */
+ * Select and Fill: elements are moved by size, regardless of type. */
 
-/* Inputs of the walk: condition, t, e. `out` may be t or e if that is walked as it is. */
+/* Inputs of the walk: condition, t, e. `out` may be t or e if that is not broadcast. */
 struct cuda_select {
     int element_bytes; /* 1, 2, 4 or 8 */
     struct cuda_broadcast walk;
@@ -78,7 +78,7 @@ struct cuda_select {
 struct cuda_fill {
     int element_bytes;
     int64_t n;
-    const void *value; /* one, on the device; NULL: the first bytes of `bits` */
+    const void *value; /* one element, on the device; NULL: the first bytes of `bits` */
     void *out;
     uint64_t bits;
 };
@@ -88,14 +88,14 @@ CUDA_C int cuda_fill(const struct cuda_fill *call, struct CUstream_st *stream);
 
 /* ---- cast ----
  *
- * Cast between any two real types, or booleans. Floats that an integer type has no room for become
- * its nearest value, NaN zero; integers lose their upper bits; what is not zero is true. */
+ * Cast between any two real types, or booleans. Floats outside an integer type's range become its
+ * nearest value, NaN becomes zero; integers lose their upper bits; nonzero is true. */
 
 struct cuda_cast {
     enum cuda_type from, to;
     int64_t n;
     const void *x;
-    void *y; /* overlaps x nowhere */
+    void *y; /* does not overlap x */
 };
 
 CUDA_C int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream);
@@ -119,7 +119,7 @@ CUDA_C int cuda_addn(const struct cuda_addn *call, struct CUstream_st *stream);
 
 /* ---- reduce ----
  *
- * Reductions, in an order that the shape alone decides. float32 and shorter are added in float64.
+ * Reductions, in an order that only the shape determines. float32 and shorter add in float64.
  */
 
 #define CUDA_REDUCE_RANK (2 * CUDA_RANK_MAX) /* a tile has two dimensions of each */
@@ -143,16 +143,16 @@ struct cuda_reduce {
     int64_t dims[CUDA_REDUCE_RANK];
     bool reduced[CUDA_REDUCE_RANK];
     const void *x;
-    void *y;       /* what is kept, row-major */
-    void *scratch; /* cuda_reduce_scratch bytes, at a multiple of 8 */
+    void *y;       /* the kept dimensions, row-major */
+    void *scratch; /* cuda_reduce_scratch bytes, aligned to 8 */
 };
 
-/* "Sum", "L2Loss"; N_CUDA_REDUCTIONS: CUDA has none of the name. */
+/* Finds "Sum", "L2Loss", ...; N_CUDA_REDUCTIONS: CUDA has none of that name. */
 CUDA_C enum cuda_reduction cuda_reduction_of(const char *op);
 
 CUDA_C size_t cuda_reduce_scratch(const struct cuda_reduce *call);
 
-/* The mean of no integers is CUDA_INVALID_VALUE. */
+/* Returns CUDA_INVALID_VALUE for the mean of no integers. */
 CUDA_C int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *stream);
 
 /* ---- lines ----
@@ -166,7 +166,7 @@ struct cuda_lines {
 
 struct cuda_arg {
     bool max;
-    bool narrow; /* positions of int32; else of int64 */
+    bool narrow; /* positions are int32; else int64 */
     enum cuda_type type;
     struct cuda_lines lines; /* n >= 1 */
     const void *x;
@@ -183,7 +183,7 @@ struct cuda_scan {
 
 /* Of equal elements the first one wins; a NaN wins over numbers. */
 CUDA_C int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream);
-/* float32 and shorter are carried in float64. */
+/* float32 and shorter types are accumulated in float64. */
 CUDA_C int cuda_scan(const struct cuda_scan *call, struct CUstream_st *stream);
 
 #endif

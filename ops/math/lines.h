@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tensor along one axis: seen as [outer, n, inner], in tasks of a tile of inner indices of one
+ * A tensor along one axis, seen as [outer, n, inner]; a task is a tile of inner indices of one
  * outer index. Only files whose names end in _cpu.c use this.
  */
 #ifndef TF_OPS_MATH_LINES_H
@@ -37,7 +37,7 @@ static inline struct tile lines_tile(const struct lines *lines, int64_t task)
     return tile;
 }
 
-/* Calls the body for all tasks, if there are elements. */
+/* Calls the body for all tasks, if there are any elements. */
 static inline void lines_run(const struct lines *lines, int threads, parallel_body *body,
                              void *context)
 {

@@ -16,7 +16,7 @@ static struct cuda_lines lines_along(const struct shape *shape, int axis)
                                .inner = shape_count_of(shape, axis + 1, shape->rank)};
 }
 
-/* ---- where the most or the least is ---- */
+/* ---- positions of maxima and minima ---- */
 
 static int arg_prepare(struct kernel_setup *setup)
 {
@@ -46,7 +46,7 @@ static int arg_run(struct kernel_call *call)
 
 const struct kernel_code kernel_cuda_arg = {.prepare = arg_prepare, .run = arg_run};
 
-/* ---- sums and products so far ---- */
+/* ---- cumulative sums and products ---- */
 
 static int scan_prepare(struct kernel_setup *setup)
 {

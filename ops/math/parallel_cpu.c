@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/parallel_cpu.h"
 
-/* Long loops are cut at multiples of this, so that two threads never share a cache line. */
+/* Long loops are split at multiples of this, so that two threads never share a cache line. */
 #define PARALLEL_ALIGN 64
 
 struct parallel_loop {

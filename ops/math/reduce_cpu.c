@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reductions. The input is seen as groups of dimensions that are alternately kept and reduced. If
- * the innermost group is reduced, every result folds *runs* of elements that lie one after the
- * other; if it is kept, a row of results folds *rows*. A task is one result, or a tile of a row of
- * them, over one block of what is folded. The cut into blocks follows from the shape alone; several
- * blocks leave partial accumulators, which are merged in order. So the bits are the same for any
- * number of threads.
+ * the innermost group is reduced, every result folds *runs* of contiguous elements; if it is kept,
+ * a row of results folds *rows*. A task is one result, or a tile of a row of results, over one
+ * block of the folded elements. The split into blocks depends only on the shape; several blocks
+ * leave partial accumulators, which are merged in order. So the bits are the same for any number of
+ * threads.
  */
 #include <string.h>
 
@@ -87,7 +87,7 @@ static void reduction_plan(struct reduction *r, const struct shape *input, unsig
         stride *= dims[g--];
     }
     for (; g >= 0; g--) {
-        /* A dimension comes outside those that are there. */
+        /* Inserts a dimension outside the existing ones. */
         struct index_walk *walk = reduced[g] ? &r->folded : &r->kept;
         memmove(walk->dims + 1, walk->dims, sizeof *walk->dims * (size_t)walk->rank);
         memmove(walk->strides + 1, walk->strides, sizeof *walk->strides * (size_t)walk->rank);
@@ -170,7 +170,7 @@ static int reduce_body(void *context, int64_t begin, int64_t end)
         int64_t result = row * r->columns + column, last = units * (block + 1) / r->blocks;
         const char *x = work->x + (walk_offset(&r->kept, row) + column) * work->element_bytes;
         _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * REDUCER_ACC_BYTES];
-        /* The block's units of a tile of results are folded into acc. */
+        /* Folds the block's units of a tile of results into acc. */
         work->reducer->start(n, acc);
         for (int64_t unit = units * block / r->blocks; unit < last; unit++) {
             int64_t first = unit % r->pieces * r->piece;
@@ -200,7 +200,7 @@ static int execute(struct kernel_call *call, const struct reduce_state *state,
     struct tensor *out = kernel_alloc_nonempty(call, 0, &r->out);
     if (!out)
         return call->err->code;
-    if (r->count == 1) { /* as an alias would be: -0 stays what it is */
+    if (r->count == 1) { /* like an alias: -0 stays -0 */
         memcpy(out->data, x->data, tensor_bytes(x));
         return KERNEL_DONE;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernel of reductions. Nothing is launched for dimensions of 1: the output is the input.
+ * The CUDA kernel of reductions. Reducing dimensions of 1 launches nothing.
  */
 #include "ops/math/reduce_cuda.h"
 
@@ -51,7 +51,7 @@ static int reduce_prepare(struct kernel_setup *setup)
         return 0;
     if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
         return setup->err->code;
-    bool is_copy = true; /* each result is of one element */
+    bool is_copy = true; /* each result is one element */
     for (int i = 0; i < in->shape.rank; i++)
         is_copy &= !(axes >> i & 1) || in->shape.dims[i] == 1;
     if (is_copy) {
@@ -83,7 +83,7 @@ static int reduce_run(struct kernel_call *call)
         return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
     describe(&launch, state, x->type, &x->shape, axes);
     if (shape_count(&shape) == tensor_count(x) && (state->op == CUDA_SUM || state->op == CUDA_MEAN))
-        launch.op = CUDA_PROD; /* of one element it is that one; 0 and -0 make 0 */
+        launch.op = CUDA_PROD; /* exact for one element, whereas 0 + -0 is 0 */
     return cuda_reduce_call(call, &launch, &shape);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reductions by rows and by columns. The input is seen as groups of dimensions that are alternately
- * kept and reduced. If the innermost group is reduced, a block folds each result, one thread beside
- * the other; if it is kept, the lanes of a warp have results that lie side by side, and the warps
- * of a block rows. Where there are few results, each is cut into pieces, which a second kernel
- * merges in order.
+ * kept and reduced. If the innermost group is reduced, a block folds each result, with adjacent
+ * threads on adjacent elements; if it is kept, the lanes of a warp fold adjacent results, and the
+ * warps of a block different rows. If there are few results, each is split into pieces, which a
+ * second kernel merges in order.
  */
 #include "ops/math/launchers_cuda.h"
 
@@ -14,9 +14,9 @@
 
 #define PIECES_WANTED 256       /* blocks that fill a device */
 #define ACCUMULATOR_BYTES 16    /* at most */
-#define PIECE_ELEMENTS_MIN 4096 /* less is not worth a block */
+#define PIECE_ELEMENTS_MIN 4096 /* fewer are not worth a block */
 
-/* ---- ops: of each the accumulator of a wide type W, and how it is used ---- */
+/* ---- ops: each with its accumulator for a wide type W ---- */
 
 template <typename W>
 using summed = std::conditional_t<std::is_floating_point<W>::value, double, twin<W>>;
@@ -60,7 +60,7 @@ template <typename T> struct L2Loss : plus<double, false> {
     }
 };
 
-/* Sums of integers that no count of them makes overflow. */
+/* Sums of integers that cannot overflow for any count. */
 template <typename W> struct averaging {
     typedef double type;
 };
@@ -85,7 +85,7 @@ template <typename T> struct Mean : plus<averaged<wide<T>>, false> {
     }
 };
 
-/* A NaN comes through. Of nothing: the least that the type has, or the most. */
+/* NaN propagates. Without elements: the type's lowest, or highest, value. */
 template <typename T, bool largest> struct extreme {
     typedef wide<T> accumulator;
     template <typename W> static __device__ __forceinline__ accumulator take(W x)
@@ -152,8 +152,8 @@ struct reduce_plan {
     bool rows; /* the innermost group is reduced */
     index_walk kept, folded;
     int64_t results, count; /* elements of a result */
-    int64_t columns;        /* results that lie side by side; 1 with rows */
-    int64_t pieces, piece;  /* of a result, and its elements */
+    int64_t columns;        /* adjacent results; 1 with rows */
+    int64_t pieces, piece;  /* per result, and elements of a piece */
 };
 } // namespace
 
@@ -211,7 +211,7 @@ template <typename T, typename A> struct reduce_args {
     reduce_plan plan;
     const T *x;
     T *y;
-    A *partial; /* [pieces][results]; with one piece it is not there */
+    A *partial; /* [pieces][results]; unused with one piece */
 };
 
 template <typename Op, typename T, typename A>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of reductions. The gradient is given the input's rank (reduced axes of length 1) and
- * repeated along the reduced axes. With static shapes that takes two constants, else a few nodes on
- * small integer vectors: with m[axis] = 1 for a reduced axis, 0 for others, the kept shape is shape
- * * (1 - m) + m and the repeats are shape * m + (1 - m).
+ * Gradients of reductions. The gradient is reshaped to the input's rank (reduced axes have length
+ * 1) and repeated along the reduced axes. With static shapes this takes two constants, else a few
+ * nodes on small integer vectors: with m[axis] = 1 for a reduced axis, 0 for others, the kept shape
+ * is shape * (1 - m) + m and the repeats are shape * m + (1 - m).
  */
 #include "ops/math/reduce_grad.h"
 #include "base/memory.h"
@@ -13,7 +13,7 @@
 
 struct reduction_shapes {
     struct edge kept;    /* the result's shape with keep_dims, an int32 vector */
-    struct edge repeats; /* how often each axis is repeated to give the input's shape */
+    struct edge repeats; /* repeats of each axis that give the input's shape */
 };
 
 static struct edge int_scalar(struct build *b, int value)
@@ -30,7 +30,7 @@ static bool static_axes(struct grad *g, unsigned *axes)
            !reduce_axes(indices, shape->rank, axes, &ignored);
 }
 
-/* m of the head comment. */
+/* Builds m of the comment at the top. */
 static struct edge axis_mask(struct grad *g)
 {
     struct build *b = &g->b;
@@ -57,7 +57,7 @@ static struct reduction_shapes reduction_of(struct grad *g)
     int64_t kept[SHAPE_RANK_MAX], repeats[SHAPE_RANK_MAX];
     unsigned axes;
     if (g->b.failed || !shape_is_known(shape) || !static_axes(g, &axes)) {
-        /* The axes, or some dimension, are known in a step only. */
+        /* The axes, or some dimensions, are known only in a step. */
         struct build *b = &g->b;
         struct edge sizes = build_unary(b, "Shape", grad_input(g, 0));
         struct edge mask = axis_mask(g);
@@ -124,8 +124,8 @@ void reduce_extremum_gradient(struct grad *g)
 
 /* The reduced axes first, then the others. */
 struct permutation {
-    struct edge order; /* axis order[i] comes to place i */
-    struct edge back;  /* its inverse: the place of each axis */
+    struct edge order; /* axis order[i] moves to position i */
+    struct edge back;  /* its inverse: the position of each axis */
 };
 
 static struct permutation static_permutation(struct build *b, unsigned axes, int rank)
@@ -141,7 +141,7 @@ static struct permutation static_permutation(struct build *b, unsigned axes, int
     return (struct permutation){build_ints(b, order, rank), build_ints(b, back, rank)};
 }
 
-/* Adds up the elements before each of a vector. */
+/* Sums, for each element of a vector, the elements before it. */
 static struct edge sums_before(struct build *b, struct edge vector)
 {
     struct attr exclusive = {"exclusive", attr_bool(true)};
@@ -149,8 +149,8 @@ static struct edge sums_before(struct build *b, struct edge vector)
     return build_op(b, "Cumsum", inputs, 2, &exclusive, 1);
 }
 
-/* The place of a reduced axis is the number of reduced ones before it; of another, all reduced
- * ones and the others before it. */
+/* A reduced axis' position is the number of reduced axes before it; another axis' is the number of
+ * all reduced axes plus the kept ones before it. */
 static struct permutation dynamic_permutation(struct grad *g)
 {
     struct build *b = &g->b;
@@ -175,8 +175,8 @@ static struct edge vector_product(struct build *b, struct edge vector)
     return build_binary(b, "Prod", vector, int_scalar(b, 0));
 }
 
-/* The product of all others, also where an element is zero: the products before and after it. The
- * axes are moved so that all of a product is a column of a matrix. */
+/* The gradient is the product of all other elements, that is, those before times those after it,
+ * which also works with zeros. Axes are permuted so that each product is a matrix column. */
 void reduce_prod_gradient(struct grad *g)
 {
     struct build *b = &g->b;

@@ -66,7 +66,7 @@
 #define TIMES(a, b) ((a) * (b))
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
-/* A NaN that has come stays, one that comes is taken. */
+/* A NaN in either operand propagates. */
 #define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define LARGER_INT(a, b) ((a) > (b) ? (a) : (b))
@@ -97,7 +97,7 @@ PLAIN(min_uint64, uint64_t, uint64_t, uint64_t, UINT64_MAX, SMALLER_INT)
 PLAIN(all, uint8_t, uint8_t, uint8_t, 1, AND)
 PLAIN(any, uint8_t, uint8_t, uint8_t, 0, OR)
 
-/* Sums of integers that no count of them makes overflow. */
+/* Sums of integers that cannot overflow for any count. */
 typedef __int128 int128_t;
 typedef unsigned __int128 uint128_t;
 REDUCER(mean_int32, int32_t, int64_t, int64_t, 0, PLUS)

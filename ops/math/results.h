@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What declarations and kernels on all devices share: which shapes fit, and those of results.
+ * Shared by declarations and kernels on all devices: which shapes fit, and the shapes of results.
  */
 #ifndef TF_OPS_MATH_RESULTS_H
 #define TF_OPS_MATH_RESULTS_H
@@ -9,17 +9,17 @@
 
 /* ---- reductions: the meaning of reduction_indices ---- */
 
-/* The axes named by a scalar or vector of int32 or int64, as bits. ERR_DATA when one is outside
- * [-rank, rank) or named twice. */
+/* Reads the axes in a scalar or vector of int32 or int64, as bits. ERR_DATA: one is outside [-rank,
+ * rank) or is repeated. */
 int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err);
 
-/* The result's shape. The input's rank is known; its dimensions need not be. */
+/* Returns the result's shape. The input's rank is known; its dimensions need not be. */
 struct shape reduce_shape(const struct shape *input, unsigned axes, bool keep_dims);
 
 /* ---- Select ---- */
 
-/* The shape with which a condition is broadcast against values of shape `values` (both known as far
- * as they are): its own, or [n,1,...] for a vector that chooses rows. */
+/* Returns the shape with which a condition is broadcast against values of shape `values` (both may
+ * be partly unknown): its own, or [n,1,...] for a vector that selects rows. */
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values);
 
 /* ---- ArgMax and ArgMin: which axis, and the shape without it ---- */
@@ -51,13 +51,13 @@ static inline int addn_check_shapes(struct kernel_call *call)
     return 0;
 }
 
-/* ---- FusedElementwise, as it writes down what it computes ---- */
+/* ---- FusedElementwise, as its attributes describe it ---- */
 
-#define FUSED_OPERANDS 2 /* of each op; -1: it has one less */
+#define FUSED_OPERANDS 2 /* per op; -1: it has one operand less */
 
-/* Of a node's attribute `operands`, and a shape for each of its inputs. Sets the output's.
- * ERR_DATA: an input has neither that nor one element; or an op has scalars alone, where the output
- * is none.
+/* Takes a node's attribute `operands`, and its inputs' shapes; sets the output's. ERR_DATA: an
+ * input has neither that shape nor one element; or an op has only scalars although the output is
+ * not one.
  */
 int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
                        struct shape *out, struct error *err);

@@ -42,8 +42,8 @@ static struct edge scan_along(struct grad *g, const char *op, struct edge x, boo
     return build_op(&g->b, op, inputs, 2, attrs, 2);
 }
 
-/* Before the first zero of a line the sum of products that have the element, over the element. At
- * it the sum of those where it is left out, as if it were 1; behind it nothing, as each product has
+/* Before a line's first zero: the sum of the products that contain the element, divided by it. At
+ * the first zero: the same sum with the zero replaced by 1. After it: 0, as each product contains
  * the zero. */
 static void cumprod_gradient(struct grad *g)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cumsum and Cumprod: a tile of lines is carried along the axis side by side. float32 is carried in
- * double.
+ * Cumsum and Cumprod: the lines of a tile are accumulated along the axis together. float32 is
+ * accumulated in double.
  */
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/math/lines.h"
 
-/* n rows of m <= LINES_TILE elements; `step` elements from one to the next, negative in reverse. */
+/* Scans n rows of m <= LINES_TILE elements, `step` elements apart, negative in reverse. */
 typedef void scan_loop(int64_t n, int64_t step, int64_t m, const void *x, bool exclusive,
                        void *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cumsum and Cumprod. A line whose elements lie side by side is a block's: tile by tile, each warp
- * scans its own, then the totals of the warps and of the tiles before come in front. Other lines
- * lie side by side, and are a thread's each.
+ * Cumsum and Cumprod. A line of contiguous elements is scanned by a block, tile by tile: each warp
+ * scans its part, then adds the totals of the warps and tiles before. Otherwise adjacent lines are
+ * contiguous, and each is scanned by a thread.
  */
 #include "ops/math/fold_cuda.cuh"
 #include "ops/math/launchers_cuda.h"
@@ -25,7 +25,7 @@ template <typename T> struct scan_args {
     bool exclusive, reverse;
 };
 
-/* All that comes before in the warp, and the lane's own. */
+/* Returns the fold of the lane's value and all before it in the warp. */
 template <typename Op, typename A> DEVICE_INLINE A scan_warp(A value)
 {
     int lane = threadIdx.x % CUDA_WARP;

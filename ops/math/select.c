@@ -27,7 +27,7 @@ static int select_shape(struct infer *infer)
         return 0;
     bool vector = condition->rank == 1 && values.rank > 1;
     if (vector && (condition->dims[0] == SHAPE_UNKNOWN || values.dims[0] == SHAPE_UNKNOWN)) {
-        int last = values.rank - 1; /* rows or columns: all but the last dimension is sure */
+        int last = values.rank - 1; /* rows or columns: only the last dimension is unsure */
         if (values.dims[last] == 1)
             values.dims[last] = SHAPE_UNKNOWN;
         infer->out[0] = values;
@@ -40,7 +40,7 @@ static int select_shape(struct infer *infer)
     return 0;
 }
 
-/* `gradient` has the result's shape; summed over the axes that were added to input i. */
+/* Sums `gradient`, which has the result's shape, over the axes that input i was broadcast along. */
 static struct edge unbroadcast(struct grad *g, struct edge gradient, int i)
 {
     struct build *b = &g->b;

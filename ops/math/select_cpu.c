@@ -10,7 +10,7 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/results.h"
 
-/* t_step, e_step: 1 or 0, whether t and e advance. The condition advances. */
+/* t_step, e_step: 1 if t, e advances, else 0. The condition always advances. */
 typedef void select_loop(int64_t n, const uint8_t *condition, const void *t, int t_step,
                          const void *e, int e_step, void *out);
 

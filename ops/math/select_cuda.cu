@@ -53,7 +53,7 @@ static int launch_select(const struct cuda_select *call, struct CUstream_st *str
 template <typename T> static __global__ void fill(const struct cuda_fill call, bool packs)
 {
     constexpr int N = 16 / sizeof(T);
-    const T bits = static_cast<T>(call.bits); /* little-endian: the lowest are the first bytes */
+    const T bits = static_cast<T>(call.bits); /* little-endian: low bits are the first bytes */
     T *out = static_cast<T *>(call.out);
     int64_t n = call.n, done = packs ? n / N * N : 0;
     pack<T, N> all =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenBLAS and oneDNN bring GCC's runtime, so the team of our own loops is its, too: another one
- * beside it would be a second pool of threads on the same cores. A compiler makes of a pragma calls
- * of the runtime that it knows (clang: of LLVM's), so the region is started here by the call that
- * GCC makes of `#pragma omp parallel`.
+ * OpenBLAS and oneDNN use GCC's OpenMP runtime, so our own loops do, too: another runtime would be
+ * a second pool of threads on the same cores. A compiler turns a pragma into calls of its own
+ * runtime (clang: LLVM's), so regions are started here by the call that GCC generates for `#pragma
+ * omp parallel`.
  */
 #include "ops/math/parallel_cpu.h"
 

@@ -35,7 +35,7 @@ static void sign_gradient(struct grad *g)
     g->in[0] = build_unary(&g->b, "ZerosLike", grad_input(g, 0));
 }
 
-/* Fused: from the result and what flows back. */
+/* A fused gradient, from the result and the incoming gradient. */
 static void fused_gradient(struct grad *g)
 {
     g->in[0] = grad_fused(g, grad_output(g, 0), g->out[0]);

@@ -22,7 +22,7 @@ static int unary_prepare(struct kernel_setup *setup)
 
 struct unary_work {
     unary_loop *loop;
-    widened_loop *widen, *narrow; /* of narrow types; NULL: of others */
+    widened_loop *widen, *narrow; /* for narrow types; else NULL */
     const char *x;
     char *out;
     int64_t in_bytes, out_bytes;

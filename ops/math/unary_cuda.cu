@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element-wise ops of one array: in a type's wide type, a pack of elements per thread and turn.
+ * Element-wise ops of one array: computed in a wide type, a pack of elements per thread and turn.
  */
 #include <cstring>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of one-tensor ops that are computed from the op's result y and what flows back, dy, in
- * one go. Below, d is what flows back through the gradient op itself.
+ * Gradients of unary ops that are computed in one op from the result y and the incoming gradient
+ * dy. Below, d is the incoming gradient of the gradient op itself.
  */
 #include "ops/lacking.h"
 #include "ops/math/elementwise_def.h"

@@ -16,15 +16,15 @@ static double sigmoid(double x)
     return (x >= 0 ? 1 : e) / (1 + e);
 }
 
-/* Through pointers that the compiler cannot see through: the vector variants of <math.h>, which it
- * would choose else, give bits that depend on the vector's length and on where a loop is cut. */
+/* Called through opaque pointers: otherwise the compiler would use vector variants of <math.h>,
+ * whose bits depend on the vector length and on how a loop is split. */
 #define HIDE(function) static double (*volatile hidden_##function)(double) = function;
 ELEMENT_FUNCTIONS(HIDE)
 #define FUNCTION(name) _Generic(x, float : vmath_##name, double : hidden_##name)
 
 #define ANGLE_BLOCK 256
 
-/* Large angles are rare: they are done again, one by one. `out` may be `x`, hence the copy. */
+/* Large angles are rare: they are computed again, one by one. `out` may be `x`, hence the copy. */
 static int angles(int64_t n, const float *x, float *out, uint64_t quadrants, float (*exact)(float))
 {
     float block[ANGLE_BLOCK];
@@ -44,7 +44,7 @@ static int angles(int64_t n, const float *x, float *out, uint64_t quadrants, flo
     return 0;
 }
 
-enum { QUADRANTS_sin, QUADRANTS_cos }; /* that x is advanced by for a sine */
+enum { QUADRANTS_sin, QUADRANTS_cos }; /* added to x to make it a sine */
 #define ANGLES_LOOPS(form, name, floats, integers)                                                 \
     static int name##_float32(int64_t n, const void *x, void *out)                                 \
     {                                                                                              \

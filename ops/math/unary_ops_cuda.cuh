@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What element-wise ops make of one number. The functions of float32 are those that the CPU has,
- * and have the same bits.
+ * Element-wise ops of one number. The functions of float32 are those of the CPU, with the same
+ * bits.
  */
 #ifndef OPS_MATH_UNARY_OPS_CUDA_CUH
 #define OPS_MATH_UNARY_OPS_CUDA_CUH

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Devices compile these for themselves, and have the same bits then. */
+/* Other devices compile these functions, too, and get the same bits. */
 #ifndef VMATH_FUNCTION
 #define VMATH_FUNCTION static inline
 #endif
@@ -39,7 +39,7 @@ VMATH_FUNCTION uint64_t vmath_bits64(double x)
     return bits;
 }
 
-/* Adding 1.5 * 2^23 rounds a small float to a whole number, which then stands in its lowest bits.
+/* Adding 1.5 * 2^23 rounds a small float to an integer, which is then in its lowest bits.
  */
 #define VMATH_ROUND 12582912.0f
 #define VMATH_ROUND_BITS 0x4b400000u
@@ -66,7 +66,7 @@ VMATH_FUNCTION float vmath_exp(float x)
     p = p * r + 1.66666672e-1f;
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
-    /* In two halves, since 2^n itself may be no float. A NaN has no n: any power leaves it a NaN.
+    /* Multiplies by two halves, as 2^n may exceed a float. A NaN has no n: it stays a NaN anyway.
      */
     int32_t n = (int32_t)(vmath_bits(shifted) - VMATH_ROUND_BITS);
     n = x == x ? n : 0;
@@ -79,7 +79,7 @@ VMATH_FUNCTION float vmath_log(float x)
 {
     int denormal = x < 1.17549435e-38f;
     float scaled = denormal ? x * 8388608.0f : x;
-    /* The exponent counted from sqrt(1/2), so that the rest falls into the interval. */
+    /* The exponent relative to sqrt(1/2), so that the mantissa falls into the interval. */
     uint32_t shifted = vmath_bits(scaled) - 0x3f3504f3u;
     float e = (float)((int32_t)shifted >> 23) - (denormal ? 23.0f : 0.0f);
     float f = vmath_float((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
@@ -100,7 +100,7 @@ VMATH_FUNCTION float vmath_log(float x)
     return x < 0.0f || x != x ? NAN : y;
 }
 
-/* ln(1 + x): the logarithm of the rounded sum, and what the rounding lost. */
+/* ln(1 + x): the logarithm of the rounded sum, corrected by the rounding error. */
 VMATH_FUNCTION float vmath_log1p(float x)
 {
     float u = 1.0f + x;
@@ -129,7 +129,7 @@ VMATH_FUNCTION float vmath_tanh(float x)
     return copysignf(size < 0.625f ? small : large, x); /* of -0 `small` is 0 */
 }
 
-/* Near zero x times a polynomial of x^2; beyond, 1 - e^(ln erfc) with ln erfc as a polynomial. */
+/* Near zero x times a polynomial of x^2; else 1 - e^(ln erfc), with ln erfc as a polynomial. */
 VMATH_FUNCTION float vmath_erf(float x)
 {
     float size = fabsf(x), z = x * x;
@@ -154,7 +154,7 @@ VMATH_FUNCTION float vmath_erf(float x)
     return size < 0.92f ? x + x * p : copysignf(large, x);
 }
 
-/* Up to here the reduction below is exact enough; beyond, a loop asks <math.h>. */
+/* Up to here the reduction below is accurate enough; beyond, loops use <math.h>. */
 #define VMATH_ANGLE_MAX 1e6f
 
 /* sin(x + quadrants * pi/2), in double precision: |x| < VMATH_ANGLE_MAX. */

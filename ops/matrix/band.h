@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of MatrixBandPart share on all devices.
+ * Shared by the kernels of MatrixBandPart on all devices.
  */
 #ifndef TF_OPS_MATRIX_BAND_H
 #define TF_OPS_MATRIX_BAND_H
@@ -10,10 +10,10 @@
 /* The elements of each matrix at most `lower` below the diagonal, and at most `upper` above it. */
 struct band {
     int64_t rows, columns;
-    int64_t lower, upper; /* 0 to as many as there are */
+    int64_t lower, upper; /* from 0 to the number of diagonals */
 };
 
-/* 0, or an error. */
+/* Reads and checks the band. Returns 0, or an error. */
 int band_read(struct kernel_call *call, struct band *band);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launchers of the .cu files of matrices: what each takes.
+ * The launchers of the .cu files of matrices, and their arguments.
  */
 #ifndef TF_OPS_MATRIX_LAUNCHERS_CUDA_H
 #define TF_OPS_MATRIX_LAUNCHERS_CUDA_H
@@ -11,9 +11,9 @@
 
 /* ---- linear ----
  *
- * What linear algebra does beside the calls of libraries: triangles of square matrices, what
- * becomes of factors, and whether there are any. Matrices are float32 or float64, row-major and one
- * behind the other. */
+ * What linear algebra needs besides library calls: triangles of square matrices, results from
+ * factors, and checks that factors exist. Matrices are float32 or float64, row-major and
+ * contiguous. */
 
 enum cuda_square_form {
     CUDA_LOWER,        /* the lower triangle, zeros above it */
@@ -27,12 +27,12 @@ struct cuda_square {
     enum cuda_type type;
     int64_t n, matrices;
     const void *from;
-    void *to; /* may be `from`, but for CUDA_SYMMETRIC */
+    void *to; /* may be `from`, except for CUDA_SYMMETRIC */
 };
 
-/* Of each matrix the product of the diagonal of its LU factors, with another sign for each row that
- * was exchanged, from the first on; 0 where a pivot is zero, behind which there may be anything. Of
- * no elements: 1, and nothing is read. */
+/* For each matrix, the product of the diagonal of its LU factors, from the first on, with the sign
+ * changed for each row exchange; 0 if a pivot is zero, as values after it are undefined. Without
+ * elements: 1, and nothing is read. */
 struct cuda_determinant {
     enum cuda_type type;
     int64_t n, matrices;
@@ -41,7 +41,7 @@ struct cuda_determinant {
     void *out;
 };
 
-/* Leaves the fault, FAULT_PIVOT or FAULT_MINOR, where an info is not 0. */
+/* Reports the fault, FAULT_PIVOT or FAULT_MINOR, if an info is not 0. */
 struct cuda_infos {
     int64_t matrices;
     const int32_t *infos;
@@ -49,7 +49,7 @@ struct cuda_infos {
     struct cuda_fault fault;
 };
 
-/* Leaves FAULT_DIAGONAL where a diagonal has a zero. */
+/* Reports FAULT_DIAGONAL if a diagonal has a zero. */
 struct cuda_diagonal {
     enum cuda_type type;
     int64_t n, matrices;
@@ -64,7 +64,7 @@ CUDA_C int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream
 
 /* ---- product ----
  *
- * Products of matrices of integers, which wrap around: cuBLAS has none. */
+ * Products of integer matrices, which wrap around: cuBLAS has none. */
 
 /* Row-major: [batches, m, n] of op(A) [batches, m, k] and op(B) [batches, k, n]. */
 struct cuda_product {
@@ -72,14 +72,14 @@ struct cuda_product {
     bool transpose_a, transpose_b;
     int64_t m, n, k, batches;
     const void *a, *b;
-    void *c; /* overlaps neither */
+    void *c; /* overlaps neither a nor b */
 };
 
 CUDA_C int cuda_product(const struct cuda_product *call, struct CUstream_st *stream);
 
 /* ---- band ----
  *
- * MatrixBandPart: elements by their size, and zeros. */
+ * MatrixBandPart: copies elements by size, or writes zeros. */
 
 /* Element [row, column] of each matrix stays if row - lower <= column <= row + upper. */
 struct cuda_band {

@@ -9,7 +9,7 @@
 #include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
-/* Input `i` holds square matrices; `merged`: its shape with the two dimensions made equal. */
+/* Checks that input `i` holds square matrices; `merged`: its shape with both dimensions equal. */
 static int square(struct infer *infer, int i, struct shape *merged)
 {
     if (infer_rank_at_least(infer, i, 2))
@@ -49,7 +49,7 @@ static int cholesky_grad_shape(struct infer *infer)
     return 0;
 }
 
-/* [..., n, n] and [..., n, k] with equal dimensions in front. */
+/* Takes [..., n, n] and [..., n, k] with equal leading dimensions. */
 static int solve_shape(struct infer *infer)
 {
     struct shape matrix;
@@ -133,8 +133,8 @@ static struct edge lower_band(struct build *b, struct edge x, int64_t lower)
 }
 
 /* S = (s + s^T) / 2 with s = L^-T phi(L^T G) L^-1, where phi takes the lower triangle with half the
- * diagonal and is its own transpose. D flows back; with T = (D + D^T) / 2 L^-T and
- * P = phi(L^-1 T): dG = L P and dL = G P^T - 2 S T, the lower triangles of both. */
+ * diagonal and is its own transpose. D is the incoming gradient; with T = (D + D^T) / 2 L^-T and P
+ * = phi(L^-1 T): dG = L P and dL = G P^T - 2 S T, the lower triangles of both. */
 static void cholesky_grad_gradient(struct grad *g)
 {
     struct build *b = &g->b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LAPACK and BLAS on row-major matrices. LAPACK sees the transpose of each: the inverse and the
- * determinant do not mind, Cholesky asks for the other triangle, a solution for the other
+ * LAPACK and BLAS on row-major matrices. LAPACK sees the transpose of each: for the inverse and the
+ * determinant this does not matter, Cholesky uses the other triangle, a solution the other
  * transpose.
  */
 #include <cblas.h>
@@ -34,7 +34,7 @@ struct problem {
     void *work; /* n * n, then n * columns elements */
 };
 
-/* 0, or as LAPACK says: k > 0: the k-th pivot is zero, or the leading minor of order k not
+/* Returns 0, or LAPACK's info k > 0: the k-th pivot is zero, or the leading minor of order k is not
  * positive. */
 typedef int solver(const struct problem *p);
 
@@ -133,7 +133,7 @@ SOLVERS(double, d)
 
 struct linear_row {
     const char *op;
-    enum fault_code fault; /* of a matrix that the solver has refused */
+    enum fault_code fault; /* for a matrix that the solver refuses */
     solver *float32, *float64;
 };
 
@@ -210,7 +210,7 @@ static int run(struct kernel_call *call)
                         .out = out->data};
     if (!tensor_count(out))
         return KERNEL_DONE;
-    if (!p.n) { /* the determinant of nothing */
+    if (!p.n) { /* the determinant of an empty matrix */
         for (int64_t i = 0; i < sizes.matrices; i++)
             tensor_set_float64(out, i, 1);
         return KERNEL_DONE;

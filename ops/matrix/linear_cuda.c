@@ -11,7 +11,7 @@
 struct linear_plan {
     const struct linear_form *form;
     struct linear_flags flags;
-    bool is_known; /* what follows */
+    bool is_known; /* the following are known */
     int workspace;
 };
 
@@ -22,7 +22,7 @@ static size_t rounded(size_t bytes)
     return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
 }
 
-/* The bytes of each part. */
+/* Finds the bytes of each part. */
 static void find_parts(const struct linear_form *form, const struct linear_sizes *sizes,
                        enum dtype type, int workspace, size_t parts[N_PARTS])
 {

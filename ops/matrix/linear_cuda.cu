@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements of square matrices have a thread each; diagonals, which lie far apart, the lanes of a
- * warp.
+ * Elements of square matrices get a thread each; the elements of a diagonal, which are far apart,
+ * go to the lanes of a warp.
  */
 #include "ops/matrix/launchers_cuda.h"
 
@@ -70,7 +70,7 @@ extern "C" int cuda_square(const struct cuda_square *call, struct CUstream_st *s
 
 /* ---- diagonals ---- */
 
-/* The factors go into the product one after the other, as on the CPU, where it overflows too. */
+/* Multiplies the factors one after the other, as the CPU does, so that both overflow alike. */
 template <typename T> static __global__ void determinant(const struct cuda_determinant call)
 {
     int64_t n = call.n;
@@ -134,7 +134,7 @@ extern "C" int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUst
     });
 }
 
-/* ---- what cuSOLVER says ---- */
+/* ---- cuSOLVER's infos ---- */
 
 static __global__ void check_infos(const struct cuda_infos call)
 {

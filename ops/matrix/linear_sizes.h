@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels of linear algebra of any device share: the sizes of a problem, and what shape
- * inference could not see of them.
+ * Shared by the kernels of linear algebra on all devices: the sizes of a problem, and the checks
+ * that shape inference could not make.
  */
 #ifndef TF_OPS_MATRIX_LINEAR_SIZES_H
 #define TF_OPS_MATRIX_LINEAR_SIZES_H
@@ -9,20 +9,20 @@
 #include "exec/device/kernel.h"
 
 struct linear_flags {
-    bool adjoint, lower; /* false where the op has none */
-    bool scalars;        /* the op makes a number of each matrix */
+    bool adjoint, lower; /* false if the op lacks the flag */
+    bool scalars;        /* the op computes a number per matrix */
 };
 
 struct linear_sizes {
-    int n, columns; /* of each matrix; of the second operand, 0 if there is none */
+    int n, columns; /* of each matrix; of the second operand, 0 without one */
     int64_t matrices;
     struct shape result;
 };
 
 struct linear_flags linear_flags_of(const struct node *node);
 
-/* Finds the sizes of operands with the shapes `a` and `b` (NULL: there is none), which fit. False:
- * matrices are too large. */
+/* Finds the sizes of operands with the matching shapes `a` and `b` (NULL: none). False: matrices
+ * are too large. */
 bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
                       struct linear_sizes *sizes);
 

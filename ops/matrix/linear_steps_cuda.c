@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries go by columns, and so see the transpose of each of our matrices: Cholesky asks for the
- * other triangle, a solution for the other transpose, and triangular equations have their matrix on
- * the other side. Right-hand sides of LU factors are transposed. A batch goes through each step as
- * a whole.
+ * The libraries are column-major, and so see the transpose of each of our matrices: Cholesky uses
+ * the other triangle, a solution the other transpose, and triangular systems have their matrix on
+ * the other side. Right-hand sides for LU factors are transposed. Each step processes the whole
+ * batch.
  */
 #include "ops/matrix/linear_steps_cuda.h"
 
@@ -16,7 +16,7 @@ static int enqueued(int code)
     return code == KERNEL_ENQUEUED ? 0 : code;
 }
 
-/* A launcher's result. */
+/* Checks a launcher's result. */
 static int launched(const struct linear_job *job, int result)
 {
     return enqueued(cuda_launched(job->call, result));
@@ -48,7 +48,7 @@ static int square(const struct linear_job *job, enum cuda_square_form form, cons
     return launched(job, cuda_square(&launch, cuda_compute(job->call)));
 }
 
-/* Each matrix of [rows, columns] becomes one of [columns, rows]. */
+/* Transposes each matrix, from [rows, columns] to [columns, rows]. */
 static int transpose(const struct linear_job *job, int64_t rows, int64_t columns, const void *from,
                      void *to)
 {
@@ -62,8 +62,8 @@ static int transpose(const struct linear_job *job, int64_t rows, int64_t columns
     return launched(job, cuda_strided(&launch, cuda_compute(job->call)));
 }
 
-/* The factors of the matrices, in their place. `code`: what is wrong with those that have none;
- * FAULT_NONE: nothing is. */
+/* Factors the matrices in place. `code`: the fault if one cannot be factored; FAULT_NONE: that is
+ * no error. */
 static int factor(const struct linear_job *job, enum cuda_factors_kind kind, void *a, uint16_t code)
 {
     struct cuda_factors factors = {.kind = kind,
@@ -92,7 +92,7 @@ static int copy_and_factor(const struct linear_job *job, uint16_t code)
     return result ? result : factor(job, CUDA_LU, factors, code);
 }
 
-/* Solves by the factors of what the library sees, in the place of b: [n, columns] by columns. */
+/* Solves by the factors of what the library sees, in place of b: [n, columns], column-major. */
 static int solve_by_factors(const struct linear_job *job, bool transposed, int columns, void *b)
 {
     struct cuda_lu_solution solution = {.type = job->type,
@@ -108,7 +108,7 @@ static int solve_by_factors(const struct linear_job *job, bool transposed, int c
     return enqueued(cuda_solver_solve(job->call, &solution));
 }
 
-/* op(A) X = B or, with A on the right, X op(A) = B, of matrices as we see them; A is `job->a`. */
+/* Solves op(A) X = B or, with A on the right, X op(A) = B, all row-major; A is `job->a`. */
 static int solve_triangular(const struct linear_job *job, bool right, struct linear_flags flags,
                             void *b)
 {
@@ -155,7 +155,7 @@ static int run_determinant(const struct linear_job *job)
     return launched(job, cuda_determinant(&launch, cuda_compute(job->call)));
 }
 
-/* Zeros above the diagonal, where the library does not look, are there before. */
+/* Zeros above the diagonal, which the library does not touch, are written before. */
 static int run_cholesky(const struct linear_job *job)
 {
     int code = square(job, CUDA_LOWER, job->a, job->out);
@@ -189,7 +189,7 @@ static int run_triangular(const struct linear_job *job)
     return code ? code : solve_triangular(job, false, job->flags, job->out);
 }
 
-/* to = l^T g: to the library the product of the transpose of g and of l. */
+/* to = l^T g: the library sees the product of the transpose of g and of l. */
 static int multiply_transposed(const struct linear_job *job, const void *l, const void *g, void *to)
 {
     int64_t n = job->sizes.n;

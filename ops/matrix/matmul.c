@@ -8,7 +8,7 @@
 #include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
-/* The product's last two dimensions from the operands'. */
+/* Finds the product's last two dimensions from the operands'. */
 static int product_dims(struct infer *infer, int left, int right, bool transpose_a,
                         bool transpose_b, int64_t dims[2])
 {
@@ -123,7 +123,7 @@ static void batch_matmul_gradient(struct grad *g)
     product_gradient(g, &product);
 }
 
-/* 2 m n k, where k is the length that the product sums over, of n left operands. */
+/* 2 m n k, where k is the total inner length, over n left operands. */
 static void product_cost(const struct cost_query *query, struct op_cost *cost, const char *flag_a,
                          int first, int n)
 {

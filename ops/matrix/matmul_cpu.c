@@ -40,7 +40,7 @@ static int batch_matmul_prepare(struct kernel_setup *setup)
     return prepare(setup, "adj_x", "adj_y");
 }
 
-/* The output, and how many products it has. NULL with call->err set. */
+/* Makes the output, and describes its products and their number. NULL with call->err set. */
 static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t *batches)
 {
     const struct matmul *state = call->state;
@@ -114,8 +114,8 @@ static int batch_matmul_run(struct kernel_call *call)
     batch.bytes_a = g->m * g->k * size;
     batch.bytes_b = g->k * g->n * size;
     batch.bytes_c = g->m * g->n * size;
-    /* Many small products side by side. Few large ones, or where one failed, for its error: the
-     * team together. */
+    /* Many small products are computed in parallel. The team computes few large ones, or after a
+     * failure, for its error, one after the other. */
     struct side_by_side all = {.batch = &batch, .n = n};
     bool is_done = call->threads > 1 && n >= call->threads;
     if (is_done) {
@@ -130,9 +130,9 @@ static int batch_matmul_run(struct kernel_call *call)
 
 /* ---- sums of products ---- */
 
-/* Operands of short inner axes are laid side by side and make one product. Which are joined depends
- * on their sizes alone, so that the bits do, too. Beyond this length, copies take longer than going
- * through the sum once more; what is longer is multiplied where it lies. */
+/* Operands with short inner axes are concatenated into one product. Which are joined, and so the
+ * bits, depends only on their sizes. Beyond this length, copies take longer than another pass over
+ * the sum, so longer operands are multiplied in place. */
 #define JOINED_MOST 512
 
 struct matmul_sum {
@@ -158,7 +158,7 @@ static int matmul_sum_prepare(struct kernel_setup *setup)
                      .transpose_b = state->flags.transpose_b,
                      .m = out->dims[0],
                      .n = out->dims[1],
-                     .k = INT32_MAX}; /* that of the largest */
+                     .k = INT32_MAX}; /* k of the largest product */
     state->for_product = ALIGN_UP(gemm_scratch_bytes(&g));
     setup->scratch_bytes =
         state->for_product + (size_t)(JOINED_MOST * (g.m + g.n)) * dtype_bytes(g.type);
@@ -167,9 +167,9 @@ static int matmul_sum_prepare(struct kernel_setup *setup)
 
 struct joined_operands {
     struct tensor *const *parts;
-    int axis; /* along which they follow each other */
+    int axis; /* along which they are joined */
     char *to;
-    size_t row; /* bytes of a row of the whole */
+    size_t row; /* bytes of a row of the joined matrix */
 };
 
 static int join_parts(void *context, int64_t begin, int64_t end)
@@ -187,7 +187,7 @@ static int join_parts(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* n operands side by side, k long, where there are several. */
+/* Joins n operands to length k, if there are several. */
 static const void *join(const struct kernel_call *call, int at, int n, int axis, char *to,
                         int64_t k)
 {
@@ -200,7 +200,7 @@ static const void *join(const struct kernel_call *call, int at, int n, int axis,
     return to;
 }
 
-/* Adds products from `at` on, as many as are joined. Returns how many; 0: an error. */
+/* Adds the products from `at` on that are joined. Returns their number; 0: an error. */
 static int add_products(struct kernel_call *call, struct gemm *g, int at)
 {
     const struct matmul_sum *s = call->state;

@@ -19,7 +19,7 @@ static int64_t at_least_one(int64_t n)
     return n ? n : 1;
 }
 
-/* cuBLAS goes by columns, and so sees each of our matrices transposed: C' = op(B)' op(A)'. */
+/* cuBLAS is column-major, and so sees each of our matrices transposed: C' = op(B)' op(A)'. */
 static struct cuda_gemm gemm_of(const struct product_sizes *p, enum dtype type)
 {
     return (struct cuda_gemm){.type = cuda_type_of(type),

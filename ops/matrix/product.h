@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels of MatMul and BatchMatMul of any device share: the sizes of a product, and what
- * shape inference could not see of them.
+ * Shared by the kernels of MatMul and BatchMatMul on all devices: the sizes of a product, and the
+ * checks that shape inference could not make.
  */
 #ifndef TF_OPS_MATRIX_PRODUCT_H
 #define TF_OPS_MATRIX_PRODUCT_H
@@ -17,7 +17,7 @@ struct product_sizes {
     int64_t m, n, k, batches;
 };
 
-/* The flags have other names in each op. */
+/* Reads the flags, whose names differ between the ops. */
 static inline struct product_flags product_flags_of(const struct node *node, const char *flag_a,
                                                     const char *flag_b)
 {
@@ -32,7 +32,7 @@ struct product_sizes product_sizes_by(const struct product_flags *flags, const s
 int product_sizes_of(struct kernel_call *call, int left, int right,
                      const struct product_flags *flags, struct product_sizes *sizes);
 
-/* The output's, where the first input has the shape `a`. */
+/* Returns the output's shape, if the first input has the shape `a`. */
 struct shape product_shape(const struct product_sizes *sizes, const struct shape *a);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block has a square tile of the result, a thread an element of it. Tiles of both operands go
- * through shared memory, so that an element of them is read once per tile.
+ * A block computes a square tile of the result, a thread one element. Tiles of both operands are
+ * copied to shared memory, so that each of their elements is read once per tile.
  */
 #include "ops/device/types_cuda.cuh"
 #include "ops/matrix/launchers_cuda.h"
@@ -13,10 +13,10 @@ template <typename T> struct product_args {
     bool transpose_a, transpose_b;
     const T *a, *b;
     T *c;
-    int64_t columns, tiles; /* tiles beside each other, and in all matrices */
+    int64_t columns, tiles; /* tiles in a row, and in all matrices */
 };
 
-/* Element [i, j] of the matrix of [rows, columns], or 0 outside of it. */
+/* Returns element [i, j] of the matrix [rows, columns], or 0 outside of it. */
 template <typename T>
 DEVICE_INLINE twin<T> element_of(const T *matrix, bool transposed, int64_t rows, int64_t columns,
                                  int64_t i, int64_t j)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the inputs of a kernel that say what to do: axes, sizes, indices. All are host tensors of
- * int32 or int64. Each returns 0 or an error that names the argument.
+ * Reading a kernel's control inputs, such as axes, sizes, indices. All are host tensors of int32 or
+ * int64. Each function returns 0, or an error that names the argument.
  */
 #ifndef TF_OPS_ARRAY_ARGS_H
 #define TF_OPS_ARRAY_ARGS_H
@@ -19,7 +19,7 @@ static inline int args_scalar(struct kernel_call *call, int input, const char *n
     return 0;
 }
 
-/* Counts from the end if negative. */
+/* Reads an axis, which counts from the end if negative. */
 static inline int args_axis(struct kernel_call *call, int input, const char *name, int rank,
                             int *axis)
 {
@@ -31,7 +31,7 @@ static inline int args_axis(struct kernel_call *call, int input, const char *nam
     return 0;
 }
 
-/* A vector of exactly n elements. */
+/* Reads a vector of exactly n elements. */
 static inline int args_vector(struct kernel_call *call, int input, const char *name, int n,
                               int64_t *values)
 {

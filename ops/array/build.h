@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the gradients of array ops build again and again: shapes as values, constant when known.
+ * What the gradients of array ops often build: shapes as values, constant if known.
  */
 #ifndef TF_OPS_ARRAY_BUILD_H
 #define TF_OPS_ARRAY_BUILD_H
@@ -20,8 +20,8 @@ struct edge array_reshape_like(struct build *b, struct edge x, struct edge like)
 /* x as a vector. */
 struct edge array_flatten(struct build *b, struct edge x);
 
-/* The integers of a constant int32 or int64 vector or scalar of at most `max` elements; their
- * number, or -1 if it is not constant. */
+/* Reads a constant int32 or int64 vector or scalar of at most `max` elements; returns their number,
+ * or -1 if it is not constant. */
 int array_constant(const struct build *b, struct edge x, int64_t *values, int max);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CheckNumerics: a thread per element or pack, and the elements that are left over.
+ * CheckNumerics: a thread per element or pack, and the remaining elements.
  */
 #include "ops/array/launchers_cuda.h"
 
 #include "ops/device/types_cuda.cuh"
 
-/* x - x is 0 of what is finite, and NaN of all else. */
+/* x - x is 0 if x is finite, else NaN. */
 template <typename W> DEVICE_INLINE void check(const cuda_fault &fault, W x, int64_t at)
 {
     if (x - x != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining and cutting along a dimension that exists.
+ * Joining and splitting along an existing dimension.
  */
 #include <inttypes.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- Concat ---- */
 
-/* The dimension if it is constant and the rank known, else -1. */
+/* Finds the dimension if it is constant and the rank known, else -1. */
 static int find_axis(struct infer *infer, int input, const char *name, int rank, int *axis)
 {
     int64_t value;
@@ -78,7 +78,7 @@ static bool concat_value(const struct infer *infer, struct shape *value)
     return infer_value_joined(infer, 1, value);
 }
 
-/* If all parts are equally long, known statically, one Split does it. */
+/* Returns whether all parts are statically known to be equally long, so that one Split suffices. */
 static bool equal_parts(const struct grad *g, int axis)
 {
     int64_t length = -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Concat, Split, Pack and Unpack: a whole, seen as [outer, parts, inner], and parts that lie one
- * after another in its middle.
+ * Concat, Split, Pack and Unpack: a whole, seen as [outer, parts, inner], and parts that follow one
+ * another in its middle dimension.
  */
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 
-/* One part against the whole: `offset` and `length` count rows of `inner` bytes. */
+/* One part of the whole: `offset` and `length` count rows of `inner` bytes. */
 struct concat_part {
     int64_t outer, whole, inner; /* dimensions of the whole; inner in bytes */
     int64_t offset, length;
@@ -29,7 +29,7 @@ static int copy_part(struct kernel_call *call, const struct concat_part *p, char
     return join ? strided_move(call, &s, whole, part) : strided_move(call, &s, part, whole);
 }
 
-/* Inputs from `first` on. axis < 0: each has one row. */
+/* Joins the inputs from `first` on. axis < 0: each has one row. */
 static int join_parts(struct kernel_call *call, struct concat_part p, struct tensor *whole,
                       int first, int axis)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where values come from: constants of the graph, and places that are fed.
+ * Sources of values: constants of the graph, and fed placeholders.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The planner gives constants and fed values their memory; these run only where it did not.
+ * The planner places constants and fed values; these kernels run only where it did not.
  */
 #include "base/memory.h"
 #include "exec/device/queue.h"

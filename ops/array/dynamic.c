@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Distributing rows over tensors by number, and putting them together again.
+ * Distributing rows over tensors by number, and merging them again.
  */
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "ops/array/build.h"
 #include "ops/lacking.h"
 
-/* [first] and the dimensions of s from `from` on. */
+/* Returns [first] followed by the dimensions of s from `from` on. */
 static struct shape rows_of(int64_t first, const struct shape *s, int from)
 {
     struct shape rows = shape_vector(first);
@@ -18,7 +18,7 @@ static struct shape rows_of(int64_t first, const struct shape *s, int from)
     return rows;
 }
 
-/* Returns whether `head` is how `s` begins, as far as known. */
+/* Returns whether `s` begins with `head`, as far as known. */
 static bool begins(const struct shape *s, const struct shape *head)
 {
     struct shape start = *s;
@@ -41,7 +41,7 @@ static int partition_shape(struct infer *infer)
     return 0;
 }
 
-/* The positions 0, 1, ... are partitioned as the data was; they say where each gradient goes. */
+/* The positions 0, 1, ... are partitioned as the data was; they tell where each gradient goes. */
 static void partition_gradient(struct grad *g)
 {
     struct build *b = &g->b;

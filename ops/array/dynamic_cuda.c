@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels that distribute rows and put them together. The numbers of rows are on the host,
- * which knows by them how many rows there are; it tells the device which to copy.
+ * The CUDA kernels that distribute and merge rows. The row numbers are on the host, which derives
+ * the sizes from them, and tells the device which rows to copy.
  */
 #include "ops/array/results.h"
 
@@ -18,7 +18,7 @@ static void begin(struct cuda_row_moves *moves, enum dtype type, const struct sh
     moves->n = 0;
 }
 
-/* KERNEL_ENQUEUED, or an error. */
+/* Launches the moves. Returns KERNEL_ENQUEUED, or an error. */
 static int flush(struct kernel_call *call, struct cuda_row_moves *moves)
 {
     int result = cuda_move_rows(moves, cuda_compute(call));
@@ -89,7 +89,7 @@ static int stitch_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
     if (!out)
         return call->err->code;
-    /* For each row of the output the last of all given ones for it, counted from 1. */
+    /* For each output row, the last input row given for it, counted from 1. */
     int64_t *last = kernel_temporary(call, (size_t)shape.dims[0] * sizeof *last), given = 0;
     if (!last)
         return call->err->code;
@@ -104,7 +104,7 @@ static int stitch_run(struct kernel_call *call)
     moves.to = out->data;
     int code = strided_fill_bits(call, out, 0);
     for (int i = 0; i < call->n_in / 2 && code <= 0; i++) {
-        /* Those rows of data i are moved that are the last for theirs. */
+        /* Moves the rows of data i that are the last for their output row. */
         const int32_t *indices = call->in[i]->data;
         int64_t n = tensor_count(call->in[i]);
         code = KERNEL_ENQUEUED;

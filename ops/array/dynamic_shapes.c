@@ -3,7 +3,7 @@
 
 #include "ops/array/results.h"
 
-/* The shape [n] and what is left of data's after that of the indices; 0, or an error. */
+/* Finds the shape [n] and what follows the indices' shape in data's; returns 0, or an error. */
 static int row_shape(struct kernel_call *call, const struct tensor *data,
                      const struct tensor *indices, struct shape *rows)
 {

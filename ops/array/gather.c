@@ -8,7 +8,7 @@
 #include "ops/array/build.h"
 #include "ops/lacking.h"
 
-/* head's dimensions, then tail's from dimension `from` on. */
+/* Joins head's dimensions with tail's from dimension `from` on. */
 static int join_shapes(struct infer *infer, const struct shape *head, const struct shape *tail,
                        int from)
 {
@@ -29,7 +29,7 @@ static int gather_shape(struct infer *infer)
     return code ? code : join_shapes(infer, infer_shape(infer, 1), infer_shape(infer, 0), 1);
 }
 
-/* [number of indices] and the dimensions of a row of params, as a value. */
+/* Builds [number of indices] and the dimensions of a row of params, as a value. */
 static struct edge rows_shape(struct build *b, struct edge params)
 {
     const struct shape *p = build_shape(b, params);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gather and OneHot: a thread per element or pack of what is written.
+ * Gather and OneHot: a thread per element or pack written.
  */
 #include "ops/array/indices_cuda.cuh"
 
@@ -8,12 +8,12 @@ template <typename T, int N> static __global__ void gather(const struct cuda_gat
 {
     const T *table = static_cast<const T *>(call.table);
     T *out = static_cast<T *>(call.out);
-    int64_t packs = call.columns ? call.columns / N : 1; /* of a row: at least one, to check it */
+    int64_t packs = call.columns ? call.columns / N : 1; /* per row; at least one, to check it */
     for (int64_t i = thread_index(); i < call.indices.n * packs; i += thread_count()) {
         int64_t row = i / packs, column = (i - row * packs) * N,
                 index = index_at(call.indices, row);
         bool is_row = index >= 0 && index < call.rows;
-        if (call.columns) /* zeros for what is not there: all that is written is defined */
+        if (call.columns) /* zeros for missing rows, so that all output is defined */
             store_pack(out + row * call.columns + column,
                        is_row ? load_pack<N>(table + index * call.columns + column) : pack<T, N>());
         if (!is_row && !column)

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define LEAST_VALUES 64  /* of fewer no row has many */
-#define LEAST_AVERAGE 32 /* from so many values for each row on all are heavy */
-#define GROUP 8          /* indices of which one is looked at */
-#define LEAST_SEEN 16    /* of a row among these: it has about 128 */
+#define LEAST_VALUES 64  /* with fewer values no row has many */
+#define LEAST_AVERAGE 32 /* values per row from which all are heavy */
+#define GROUP 8          /* indices per sampled one */
+#define LEAST_SEEN 16    /* samples of a heavy row: it has about 128 */
 
 static int64_t index_at(const struct tensor *indices, int64_t i)
 {
@@ -14,7 +14,7 @@ static int64_t index_at(const struct tensor *indices, int64_t i)
                                   : ((const int32_t *)indices->data)[i];
 }
 
-/* A place in group g, another one in each, so that no period of the indices hides a row. */
+/* Returns a place in group g, varying by group, so that no period in the indices hides a row. */
 static int64_t place_in(int64_t g)
 {
     return g * GROUP + (int64_t)(((uint64_t)g * 0x9e3779b97f4a7c15u) >> 61);
@@ -39,8 +39,8 @@ static void *zeroed(struct kernel_call *call, size_t bytes)
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* Counts the indices that are looked at, by the hash of the row alone. Returns how many of them
- * have a count as of a heavy row: there are no more of these. */
+/* Counts the sampled indices by hash of the row. Returns how many counters reach a heavy row's: an
+ * upper bound for the heavy rows. */
 static int64_t count(const struct heavy_rows *size, const struct tensor *indices, uint8_t *counts)
 {
     int64_t n_groups = tensor_count(indices) / GROUP, most = 0;

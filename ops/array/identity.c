@@ -28,7 +28,7 @@ PASSES_ON(StopGradient, .inputs = "input: T", .attrs = "T: any",
           .flags = OP_NO_GRADIENT | OP_VIEW | OP_PASSES, .rows = ROWS_ALIKE, .cost = cost_view,
           .no_gradient = "that is what it is for");
 
-/* The gradient is checked as well, with the same message. */
+/* The gradient is also checked, with the same message. */
 static void check_gradient(struct grad *g)
 {
     struct attr message = {"message", *node_attr(g->node, "message")};

@@ -9,7 +9,7 @@ static int alias_run(struct kernel_call *call)
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }
 
-/* Less may be known of a default than the graph says of the output. */
+/* A default may have a shape that does not fit the output's declared shape. */
 static int default_run(struct kernel_call *call)
 {
     const struct shape *shape = &call->node->outputs[0].shape, *its = &call->in[0]->shape;

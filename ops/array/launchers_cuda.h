@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launchers of the .cu files of arrays: what each takes.
+ * The launchers of the .cu files of arrays, and their arguments.
  */
 #ifndef TF_OPS_ARRAY_LAUNCHERS_CUDA_H
 #define TF_OPS_ARRAY_LAUNCHERS_CUDA_H
@@ -11,14 +11,14 @@
 
 /* ---- strided ----
  *
- * Copies of elements by their size, from one arrangement to another: Transpose, Slice,
- * StridedSlice, Reverse, Tile, Concat, Split, Pack, Unpack, and the inside of Pad, each a call or a
- * call per part. */
+ * Copies of elements, by size, from one memory arrangement to another: Transpose, Slice,
+ * StridedSlice, Reverse, Tile, Concat, Split, Pack, Unpack, and the inside of Pad, each by one
+ * call, or one per part. */
 
 #define CUDA_STRIDED_RANK (2 * CUDA_RANK_MAX) /* a tile has two dimensions of each */
 
 /* Element [i, j, ...] goes from `from` + i * from_strides[0] + ... to `to` + i * to_strides[0] +
- * ... Strides are in elements, 0 and negative ones too; to_strides have each element written once.
+ * ... Strides are in elements, may be 0 or negative; by to_strides each element is written once.
  */
 struct cuda_strided_copy {
     int element_bytes; /* 1, 2, 4 or 8 */
@@ -26,7 +26,7 @@ struct cuda_strided_copy {
     int64_t dims[CUDA_STRIDED_RANK];
     int64_t from_strides[CUDA_STRIDED_RANK], to_strides[CUDA_STRIDED_RANK];
     const void *from;
-    void *to; /* overlaps what is read nowhere */
+    void *to; /* does not overlap what is read */
 };
 
 CUDA_C int cuda_strided(const struct cuda_strided_copy *call, struct CUstream_st *stream);
@@ -41,7 +41,7 @@ struct cuda_indices {
     const void *data;
 };
 
-/* out[i] = table[indices[i]]; FAULT_INDEX of what is no row. */
+/* out[i] = table[indices[i]]; FAULT_INDEX if an index is out of range. */
 struct cuda_gather {
     int element_bytes; /* 1, 2, 4 or 8 */
     int64_t rows, columns;
@@ -53,9 +53,9 @@ struct cuda_gather {
 
 enum cuda_scatter_op { CUDA_SCATTER_ADD, CUDA_SCATTER_SUB, CUDA_SCATTER_SET };
 
-/* table[indices[i]] op= values[i], in the order of i, whatever the order of threads: the rows for
- * one place are added in float64 if they are floats; of CUDA_SCATTER_SET the last one stays. If an
- * index is no row, or the step has failed before, nothing is changed. */
+/* table[indices[i]] op= values[i], in the order of i, for any order of threads: floats for one row
+ * are added in float64; with CUDA_SCATTER_SET the last one stays. If an index is out of range, or
+ * the step has already failed, nothing is changed. */
 struct cuda_scatter {
     enum cuda_scatter_op op;
     enum cuda_type type;
@@ -63,11 +63,11 @@ struct cuda_scatter {
     struct cuda_indices indices;
     const void *values; /* [n, columns] */
     void *table;
-    void *scratch; /* cuda_scatter_scratch bytes, at a multiple of 16 */
+    void *scratch; /* cuda_scatter_scratch bytes, aligned to 16 */
     struct cuda_fault fault;
 };
 
-/* [outer, inner] indices to [outer, depth, inner]; what is no index of the depth is all off. */
+/* [outer, inner] indices to [outer, depth, inner]; an index outside the depth gives only `off`. */
 struct cuda_one_hot {
     int element_bytes;
     int64_t outer, depth, inner;
@@ -83,21 +83,21 @@ CUDA_C int cuda_one_hot(const struct cuda_one_hot *call, struct CUstream_st *str
 
 /* ---- row moves ----
  *
- * Rows that the host knows the numbers of: DynamicPartition and DynamicStitch. */
+ * Moves rows whose numbers the host knows: DynamicPartition and DynamicStitch. */
 
-#define CUDA_ROW_MOVES 224 /* of one launch: what its arguments have room for */
+#define CUDA_ROW_MOVES 224 /* per launch: what fits in its arguments */
 
 struct cuda_row_move {
     int64_t to, from; /* rows */
 };
 
-/* Each row of `to` is written once at most. */
+/* Each row of `to` is written at most once. */
 struct cuda_row_moves {
     int element_bytes; /* 1, 2, 4 or 8 */
     int n;
     int64_t columns;
     const void *from;
-    void *to; /* overlaps what is read nowhere */
+    void *to; /* does not overlap what is read */
     struct cuda_row_move rows[CUDA_ROW_MOVES];
 };
 
@@ -119,9 +119,9 @@ CUDA_C int cuda_range(const struct cuda_range *call, struct CUstream_st *stream)
 
 /* ---- check numerics ----
  *
- * CheckNumerics: floats are looked at, and not changed. */
+ * CheckNumerics: floats are checked, not changed. */
 
-/* FAULT_NOT_FINITE of the first NaN or infinity. */
+/* Reports FAULT_NOT_FINITE for the first NaN or infinity. */
 struct cuda_check_numerics {
     enum cuda_type type; /* a floating one */
     int64_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining and cutting along a dimension of its own.
+ * Joining and splitting along a new dimension.
  */
 #include <inttypes.h>
 

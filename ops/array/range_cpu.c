@@ -2,7 +2,7 @@
 #include "ops/array/results.h"
 #include "ops/math/parallel_cpu.h"
 
-/* Element i is start + i * delta, not a running sum: errors do not add up. Integers wrap around. */
+/* Element i is start + i * delta, no running sum, which adds up errors. Integers wrap around. */
 #define RANGE(name, type, unit)                                                                    \
     static int name(void *context, int64_t begin, int64_t end)                                     \
     {                                                                                              \

@@ -32,8 +32,8 @@ static int mismatch(const struct shape *in, const struct shape *wanted, struct e
                      shape_count(in), shape_text(in), shape_text(wanted));
 }
 
-/* Dimensions of 0 of both are not counted, if the wanted shape has any: so what is open follows
- * from the others. */
+/* If the wanted shape has dimensions of 0, those of both shapes are not counted, so that the open
+ * dimension follows from the others. */
 int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
                     struct error *err)
 {
@@ -109,8 +109,8 @@ int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, str
 
 /* ---- Reshape ---- */
 
-/* Reshapes with something unknown: the open dimension can still follow if it is the only one; not
- * where another is 0, as then it may be anything. */
+/* Reshapes a partly unknown shape: the open dimension can still be found if it is the only unknown,
+ * unless another is 0, as it may be anything then. */
 static int reshape_partly(struct infer *infer, const struct shape *wanted)
 {
     const struct shape *in = infer_shape(infer, 0);

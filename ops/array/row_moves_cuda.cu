@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies of rows: a thread per element or pack of what is written.
+ * Copies of rows: a thread per element or pack written.
  */
 #include "ops/array/launchers_cuda.h"
 

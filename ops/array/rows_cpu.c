@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each thread goes through all indices and takes those of the rows that are its own (row modulo
- * threads): a row's updates keep their order, so the bits do not depend on the number of threads.
- * Rows of float32 that many values are added to have wide sums beside them.
+ * Each thread scans all indices and processes those of its own rows (row modulo threads). So a
+ * row's updates keep their order, and the bits do not depend on the number of threads. Rows of
+ * float32 to which many values are added have separate wide sums.
  */
 #include "ops/array/rows.h"
 
@@ -21,12 +21,12 @@ static void set_bytes(void *to, const void *from, int64_t n)
 }
 
 struct rows_update {
-    accumulate_loop *row; /* NULL: float32 that is added */
-    float sign;           /* of these */
+    accumulate_loop *row; /* NULL: float32 is added or subtracted */
+    float sign;           /* for float32 */
     char *table;
     const char *values;
     const struct tensor *indices;
-    int64_t n, length; /* of a row, in elements, or in bytes to set */
+    int64_t n, length; /* of a row, in elements, or in bytes for SET */
     size_t row_bytes;
     struct heavy_rows heavy;
     struct wide_sums sums; /* of the heavy rows, by number */
@@ -34,8 +34,8 @@ struct rows_update {
 
 enum heavy { HEAVY_NONE, HEAVY_SOME, HEAVY_ALL };
 
-/* `heavy` is a constant where this is called. All that is read for each value is local: bytes are
- * written, which might be anything. */
+/* Callers pass a constant `heavy`. All that is read per value is copied to locals, as the bytes
+ * written might alias anything. */
 static inline void add_rows(const struct rows_update *u, int64_t part, int64_t parts,
                             enum heavy heavy)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of rows by number. Indices are looked at on the device.
+ * The CUDA kernels of rows by number. Indices are checked on the device.
  */
 #include "ops/array/launchers_cuda.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scatter updates without a race: pairs of row and position are sorted, and then one thread per
- * column adds what is for a row in the order of positions. The sort is bitonic: positions make all
- * pairs different, and so there is one result. Stages within a tile are done in shared memory.
+ * Scatter updates without a race: pairs of row and position are sorted, then one thread per column
+ * adds a row's values in the order of positions. The sort is bitonic; as positions make all pairs
+ * different, the result is unique. Stages within a tile use shared memory.
  */
 #include <cstring>
 
@@ -19,7 +19,7 @@ DEVICE_INLINE bool is_before(const row_pair &a, const row_pair &b)
     return a.row != b.row ? a.row < b.row : a.position < b.position;
 }
 
-/* The pairs, and as many behind them as a power of two needs; or an error. */
+/* Lists the pairs, padded to a power of two; or reports an error. */
 static __global__ void list_pairs(const struct cuda_scatter call, row_pair *pairs, int64_t length)
 {
     for (int64_t i = thread_index(); i < length; i += thread_count()) {
@@ -33,7 +33,7 @@ static __global__ void list_pairs(const struct cuda_scatter call, row_pair *pair
     }
 }
 
-/* Whether pairs i and i + step stand the other way round than their run of `run` wants. */
+/* Returns whether pairs i and i + step are in the wrong order for their run of `run`. */
 DEVICE_INLINE bool is_wrong(const row_pair &first, const row_pair &second, int64_t i, int64_t run)
 {
     return is_before(second, first) == ((i & run) == 0);
@@ -51,7 +51,7 @@ static __global__ void sort_far(row_pair *pairs, int64_t length, int64_t run, in
     }
 }
 
-/* All steps of the runs from `least` to `most` that stay within a tile. */
+/* Does all steps of the runs from `least` to `most` that stay within a tile. */
 static __global__ void sort_tiles(row_pair *pairs, int64_t length, int64_t least, int64_t most)
 {
     SHARED(row_pair, tile, TILE);
@@ -77,7 +77,7 @@ static __global__ void sort_tiles(row_pair *pairs, int64_t length, int64_t least
         pairs[at + i] = tile[i];
 }
 
-/* A thread for each column of each pair; it does the row if the pair is the row's first. */
+/* One thread per column of each pair; it updates the row if the pair is the row's first. */
 template <typename T>
 static __global__ void update_rows(const struct cuda_scatter call, const row_pair *pairs)
 {

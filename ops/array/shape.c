@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a tensor looks like, as a value.
+ * The shape, rank and size of a tensor, as values.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slice and Pad, each the other's gradient.
+ * Slice and Pad, each of which is the other's gradient.
  */
 #include "ops/array/slice.h"
 #include "graph/op_cost.h"
@@ -91,7 +91,7 @@ static int slice_shape(struct infer *infer)
     return 0;
 }
 
-/* [before, after] of each dimension, as a value. */
+/* Builds [before, after] of each dimension, as a value. */
 static struct edge slice_paddings(struct grad *g, enum dtype type)
 {
     struct build *b = &g->b;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic of slices that declarations and kernels share.
+ * Slice arithmetic shared by declarations and kernels.
  */
 #ifndef TF_OPS_ARRAY_SLICE_H
 #define TF_OPS_ARRAY_SLICE_H
 
 #include "graph/graph.h"
 
-/* Slice: the result's shape. size[i] -1: up to the end. `in` may have unknown dimensions. */
+/* Slice: finds the result's shape. size[i] -1: up to the end. `in` may have unknown dimensions. */
 int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
                   struct shape *out, struct error *err);
 
@@ -26,7 +26,7 @@ struct strided_range {
 
 struct slice_masks slice_masks_of(const struct node *node);
 
-/* The request: n elements each in begin, end and strides, which are NULL when not known. */
+/* The request: n elements each in begin, end and strides, which are NULL if unknown. */
 struct slice_spec {
     struct slice_masks masks;
     int n;

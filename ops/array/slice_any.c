@@ -6,7 +6,7 @@
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 
-/* A block of `shape` between two row-major tensors of which it is a part. */
+/* Describes a block of `shape` that is a part of two row-major tensors. */
 static struct strided block_of(const struct shape *shape, const struct shape *to,
                                const struct shape *from, int64_t item)
 {
@@ -101,7 +101,7 @@ static int find_range(struct kernel_call *call, const struct shape *in, struct s
     return slice_resolve_strided(in, &spec, range, call->err);
 }
 
-/* The part as seen in the whole: first element, in bytes, and stride of each dimension. */
+/* Returns the part's first element within the whole, in bytes, and the stride of each dimension. */
 static int64_t part_of(const struct strided_range *range, const struct shape *whole, int64_t item,
                        int64_t *steps)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moving a block of elements between two arrangements in memory: what slicing, joining, padding,
- * tiling, reversing and transposing have in common. Each device has its own strided_move and fills,
- * with which kernels are those of any device (_any.c).
+ * Moving a block of elements between two arrangements in memory: the common part of slicing,
+ * joining, padding, tiling, reversing and transposing. Each device implements strided_move and
+ * fills; kernels built from them run on any device (_any.c).
  */
 #ifndef TF_OPS_ARRAY_STRIDED_H
 #define TF_OPS_ARRAY_STRIDED_H
@@ -11,7 +11,7 @@
 
 #include "exec/device/kernel.h"
 
-/* A tile has two dimensions for each of its input. */
+/* Tiling takes two dimensions for each of the input's. */
 #define STRIDED_RANK_MAX (2 * SHAPE_RANK_MAX)
 
 /* For every index within `dims`, the element at from + sum(index * from_stride) goes to
@@ -24,7 +24,7 @@ struct strided {
     int64_t to[STRIDED_RANK_MAX], from[STRIDED_RANK_MAX];
 };
 
-/* Adds a dimension, the next inner one. */
+/* Adds a dimension inside the others. */
 static inline void strided_add(struct strided *s, int64_t dim, int64_t to, int64_t from)
 {
     s->dims[s->rank] = dim;
@@ -32,12 +32,12 @@ static inline void strided_add(struct strided *s, int64_t dim, int64_t to, int64
     s->from[s->rank++] = from;
 }
 
-/* Copies, or has it done: KERNEL_DONE, KERNEL_ENQUEUED or an error. The places written to must be
- * distinct and must not overlap what is read. `s` may be changed: dimensions that belong together
- * are merged. */
+/* Copies, or enqueues the copy: KERNEL_DONE, KERNEL_ENQUEUED or an error. Destinations must be
+ * distinct and must not overlap what is read. `s` may be changed: adjacent dimensions are
+ * merged. */
 int strided_move(struct kernel_call *call, struct strided *s, void *to, const void *from);
 
-/* Fills `out` with `value`, which lies where tensors do, or with the first bytes of `bits`. */
+/* Fill `out` with `value`, which is in the device's memory, or with the first bytes of `bits`. */
 int strided_fill(struct kernel_call *call, struct tensor *out, const void *value);
 int strided_fill_bits(struct kernel_call *call, struct tensor *out, uint64_t bits);
 

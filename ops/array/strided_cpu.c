@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First the dimensions are merged as far as both sides allow. The rest is a run of contiguous
- * bytes, a strided run, or, when the two sides disagree about which dimension is the innermost (a
- * transpose), a matrix that is copied in tiles, so that both sides use all of each cache line.
+ * First the dimensions are merged as far as both sides allow. What remains is a contiguous run, a
+ * strided run or, if the two sides have different innermost dimensions (a transpose), a matrix that
+ * is copied in tiles, so that both sides use whole cache lines.
  */
 #include "ops/array/strided.h"
 
@@ -11,7 +11,7 @@
 #include "ops/array/strided_kernels.h"
 #include "ops/math/parallel_cpu.h"
 
-#define PARALLEL_BYTES (1 << 18) /* below this a second thread brings nothing */
+#define PARALLEL_BYTES (1 << 18) /* below this a second thread gains nothing */
 #define LINE 64                  /* bytes */
 
 static void merge_dims(struct strided *s)
@@ -70,8 +70,8 @@ static void copy_run(const struct strided *s, char *to, const char *from)
 }
 
 /* The last two dimensions: the last is contiguous on the to side, the one before on the from side.
- * A whole tile is a cache line long and high; it goes through memory of its own, so that each line
- * is touched once even where lines that are far apart fall on each other in the cache. */
+ * A full tile is a cache line long and high. It is copied through a buffer, so that each line is
+ * touched once even if distant lines conflict in the cache. */
 #define COPY_TILES(type)                                                                           \
     static void copy_tile_##type(char *to, int64_t ts, const char *from, int64_t fs)               \
     {                                                                                              \
@@ -122,7 +122,7 @@ static void move_dim(struct strided *s, int dim, int place)
     }
 }
 
-/* Returns whether the block is a transpose at heart; if so, its matrix becomes the last two
+/* Returns whether the block is essentially a transpose; if so, its matrix becomes the last two
  * dimensions. */
 static bool find_matrix(struct strided *s)
 {

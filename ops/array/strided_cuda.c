@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels of any device have CUDA do with blocks of elements.
+ * CUDA's moves and fills of blocks of elements, for kernels of any device.
  */
 #include "ops/array/launchers_cuda.h"
 

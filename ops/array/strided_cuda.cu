@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dimensions that both sides walk alike are merged. What is left is one of three: runs that lie
- * side by side on both, copied by packs; two dimensions that change places, by way of tiles in
- * shared memory, so that both sides are walked along; or single elements, in the order of what is
- * written.
+ * Dimensions that both sides traverse alike are merged. There are three cases: runs contiguous on
+ * both sides, copied by packs; two dimensions that are transposed, through tiles in shared memory,
+ * so that both sides are accessed contiguously; or single elements, in the order of writing.
  */
 #include "ops/array/launchers_cuda.h"
 
@@ -13,7 +12,7 @@
 #define TILE_ROWS (CUDA_BLOCK / TILE)
 
 struct copy_plan {
-    int rank; /* >= 1; innermost first, by strides of what is written */
+    int rank; /* >= 1; innermost first, by strides of the output */
     int64_t dims[CUDA_STRIDED_RANK], from[CUDA_STRIDED_RANK], to[CUDA_STRIDED_RANK], count;
 };
 
@@ -22,7 +21,7 @@ static int64_t size_of(int64_t stride)
     return stride < 0 ? -stride : stride;
 }
 
-/* Sorted by what a step is where elements are written, then merged. */
+/* Sorts dimensions by output stride, then merges them. */
 static copy_plan plan_of(const struct cuda_strided_copy *call)
 {
     copy_plan plan = {};
@@ -59,7 +58,7 @@ static copy_plan plan_of(const struct cuda_strided_copy *call)
     return plan;
 }
 
-/* Adds where element i of the dimensions from `first` on is. */
+/* Adds the offsets of element i of the dimensions from `first` on. */
 DEVICE_INLINE void add_place(const copy_plan &plan, int first, int64_t i, int64_t &from,
                              int64_t &to)
 {
@@ -82,8 +81,8 @@ static __global__ void copy(const copy_plan plan, const T *__restrict__ x, T *__
     }
 }
 
-/* Dimension 0 lies side by side where it is written, dimension 1 where it is read. A row of a tile
- * is one element longer than need be: its columns then lie in different banks. */
+/* Dimension 0 is contiguous in the output, dimension 1 in the input. A tile's rows have one extra
+ * element, so that its columns fall into different banks. */
 template <typename T>
 static __global__ void transpose(const copy_plan plan, const T *__restrict__ x, T *__restrict__ y)
 {
@@ -117,8 +116,8 @@ static bool is_packed(const copy_plan &plan, const struct cuda_strided_copy *cal
     return packed;
 }
 
-/* Brings the dimension that lies side by side where it is read to place 1, if there is one that is
- * worth it. */
+/* Moves the dimension that is contiguous in the input to position 1, if there is one large
+ * enough. */
 static bool is_transpose(copy_plan &plan)
 {
     if (plan.rank < 2 || plan.to[0] != 1 || plan.from[0] == 1 || plan.dims[0] < TILE / 2)

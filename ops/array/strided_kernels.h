@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels that are made of strided_move and fills, and so are those of any device (_any.c). Each
- * device gives them names of its own.
+ * Kernels built from strided_move and fills, and so usable on any device (_any.c). Each device
+ * gives them its own names.
  */
 #ifndef TF_OPS_ARRAY_STRIDED_KERNELS_H
 #define TF_OPS_ARRAY_STRIDED_KERNELS_H
 
 #include "exec/device/kernel.h"
 
-/* X(kernel, its prepare): what it runs is run_KERNEL. */
+/* X(kernel, its prepare); its run function is run_KERNEL. */
 #define STRIDED_KERNELS(X)                                                                         \
     X(transpose, NULL)                                                                             \
     X(reverse, NULL)                                                                               \
@@ -29,7 +29,7 @@
 STRIDED_KERNELS(X)
 #undef X
 
-/* A node's attributes of slices, or its axis, are the state of their kernels. */
+/* Store a node's slice attributes, or its axis, as the kernel's state. */
 int prepare_slice_masks(struct kernel_setup *setup);
 int prepare_axis(struct kernel_setup *setup);
 

@@ -50,7 +50,7 @@ static int add_range(struct resolve *r, int64_t start, int64_t step, int64_t cou
     return 0;
 }
 
-/* Takes all of a dimension that the specification does not mention. */
+/* Takes all of a dimension that the request does not mention. */
 static int take_all(struct resolve *r)
 {
     int64_t dim = r->in->dims[r->range->rank];
@@ -58,7 +58,7 @@ static int take_all(struct resolve *r)
     return add_out(r, dim);
 }
 
-/* x[i]: one element, whose axis goes away. */
+/* x[i]: takes one element, and removes the axis. */
 static int take_index(struct resolve *r, int k)
 {
     int64_t dim = r->in->dims[r->range->rank];
@@ -84,7 +84,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* x[a:b:c]: the ends are cut to what exists, going forward [0, dim], going back [-1, dim - 1]. */
+/* x[a:b:c]: the ends are clamped to [0, dim] going forward, to [-1, dim - 1] going back. */
 static int take_range(struct resolve *r, int k)
 {
     int64_t dim = r->in->dims[r->range->rank], count;
@@ -145,7 +145,7 @@ int slice_resolve_strided(const struct shape *in, const struct slice_spec *spec,
 
 #define SPEC_MAX (2 * SHAPE_RANK_MAX)
 
-/* Elements of begin, end and strides, which are inputs first, first + 1, first + 2; -1: unknown. */
+/* Finds the length of begin, end and strides, inputs first, first + 1, first + 2; -1: unknown. */
 static int spec_length(struct infer *infer, int first, int *n)
 {
     *n = -1;
@@ -166,7 +166,7 @@ static int spec_length(struct infer *infer, int first, int *n)
     return 0;
 }
 
-/* NULL: not known, or not wholly. */
+/* NULL: not known, or only partly. */
 static const int64_t *known(const struct infer *infer, int input, int64_t *values)
 {
     const struct tensor *t = infer_value(infer, input);

@@ -37,8 +37,8 @@ static int tile_shape(struct infer *infer)
     return 0;
 }
 
-/* The shape [multiple, dim, multiple, dim, ...] of a known tensor that was repeated, without the
- * multiples of 1, and which axes of it are multiples. False if that is not known or too long. */
+/* Finds the shape [multiple, dim, multiple, dim, ...] of a repeated tensor, without multiples of 1,
+ * and which of its axes are multiples. False if it is not known or too long. */
 static bool interleave(const struct build *b, struct edge x, struct edge multiples,
                        struct shape *split, struct shape *axes)
 {

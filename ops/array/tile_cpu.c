@@ -8,11 +8,11 @@
 struct tile_sums {
     struct tensor *out;
     accumulate_loop *add;
-    struct wide_sums wide; /* of its runs, where there are many tiles of float32; n 0: none */
+    struct wide_sums wide; /* of runs, if there are many tiles of float32; n 0: none */
     int64_t run;           /* elements of the innermost dimension of a tile */
 };
 
-/* Goes through the input in order, run by run. */
+/* Processes the input in order, run by run. */
 static void sum_tiles(const struct tile_sums *sums, const struct tensor *in, const int64_t *m)
 {
     const struct tensor *out = sums->out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernel of TileGrad: a sum over repetitions, which are dimensions of their own.
+ * The CUDA kernel of TileGrad: a sum over repetitions, which are seen as separate dimensions.
  */
 #include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
@@ -24,7 +24,7 @@ static struct cuda_reduce describe(enum dtype type, const struct shape *shape,
     return launch;
 }
 
-/* Without scratch memory if the arguments are not known, or do not fit, which run says. */
+/* Requests no scratch memory if the arguments are unknown, or do not fit, which run reports. */
 static int prepare(struct kernel_setup *setup)
 {
     const struct tensor *multiples = setup->in_values[1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops whose results are as long as the data demands.
+ * Ops whose results' length depends on the data.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -9,7 +9,7 @@
 
 #define WHERE_BLOCK 4096
 
-/* Finds whether each element is anything but 0. */
+/* Finds whether each element is nonzero. */
 #define NONZERO(name, type, ...)                                                                   \
     static void name(const void *px, int64_t n, uint8_t *flags)                                    \
     {                                                                                              \
@@ -27,7 +27,7 @@ NONZERO(nonzero_16, uint16_t, x[i] != 0)
 NONZERO(nonzero_32, uint32_t, x[i] != 0)
 NONZERO(nonzero_64, uint64_t, x[i] != 0)
 
-/* The elements block by block: the flags of n of them from `first` on, 0 at the end. */
+/* Sets the flags of the next elements, from `first` on; returns their number, 0 at the end. */
 static int64_t next_flags(const struct tensor *in, int64_t first, uint8_t flags[WHERE_BLOCK])
 {
     static void (*const loops[])(const void *x, int64_t n, uint8_t *flags) = {
@@ -72,7 +72,7 @@ const struct kernel_code kernel_where = {.run = where_run};
 
 /* ---- Unique ---- */
 
-/* An element's bits, so that equal elements have equal bits. */
+/* Returns an element's bits, normalized so that equal elements have equal bits. */
 static uint64_t key_of(const struct tensor *x, int64_t i)
 {
     uint64_t key = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers push and updates take: resource/clock.h has the whole of it.
+ * What workers push and updates take; resource/clock.h describes the whole.
  */
 #include <string.h>
 

@@ -51,7 +51,7 @@ const struct kernel_code kernel_aggregator_push = {.prepare = push_prepare, .run
 
 /* ---- reductions ---- */
 
-#define BLOCK 4096 /* elements: what is summed stays in the cache */
+#define BLOCK 4096 /* elements: the sums stay in the cache */
 
 /* out = (v[0] + v[1] + ... + v[n-1]) / divisor, added from left to right. */
 #define DEFINE_SUM(type)                                                                           \
@@ -77,7 +77,7 @@ struct take {
     int n;
 };
 
-/* Adds up values of one shape. */
+/* Sums values of one shape. */
 static int add_up(const struct take *t, int value, bool mean)
 {
     const struct tensor *first = &t->staged[0].values[value];
@@ -93,11 +93,11 @@ static int add_up(const struct take *t, int value, bool mean)
         sum_float(out->data, (const float *const *)data, t->n, count, (float)divisor);
     else if (first->type == FLOAT64)
         sum_double(out->data, (const double *const *)data, t->n, count, divisor);
-    else if (dtype_is_integer(first->type)) /* a mean of them is refused */
+    else if (dtype_is_integer(first->type)) /* means of integers are refused */
         collective_sum(&(struct collective_terms){first->type, data, t->n, 0}, out->data, NULL,
                        count);
     else {
-        /* Narrow floats are added wide and rounded once. */
+        /* 16-bit floats are added in a wide type and rounded once. */
         for (int64_t i = 0; i < tensor_count(out); i++) {
             double sum = 0;
             for (int k = 0; k < t->n; k++)
@@ -154,8 +154,8 @@ static int reduce(const struct take *t, int value, enum collective_kind kind)
     bool rows = collective_gathers(kind);
     const struct node_output *declared = &t->call->node->outputs[value];
     const struct tensor *first = &t->staged[0].values[value];
-    /* Members ran the same graph, so they differ in rows at most; but their bytes came from
-     * outside. */
+    /* Members ran the same graph, so values differ at most in rows; but their bytes come from
+     * outside, and are checked. */
     for (int k = 0; k < t->n; k++) {
         struct tensor *other = &t->staged[k].values[value];
         struct shape like = first->shape;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers compute together without shards: exec/step/collective.h.
+ * Collectives of workers, without shards: exec/step/collective.h.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static int allreduce_shape(struct infer *infer)
 {
-    /* Results of all but the first three have other rows than a worker brings. */
+    /* Results of all but the first three have other rows than a worker contributes. */
     enum { SAME_ROWS = 3, KNOWN = 8 };
     static const char *const known[KNOWN] = {"mean",      "sum",  "first",    "rows",
                                              "mean_rows", "part", "sum_part", "mean_part"};
@@ -34,7 +34,7 @@ static int allreduce_shape(struct infer *infer)
     return 0;
 }
 
-/* A broadcast of who has the least rank has no root that the others could name. */
+/* A broadcast from the lowest rank has no root that the others could name. */
 static void allreduce_gradient(struct grad *g)
 {
     const struct attr_value *reductions = node_attr(g->node, "reductions");

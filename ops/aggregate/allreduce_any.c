@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "exec/step/collective_kernel.h"
 
-/* The call lets go of what it was given. */
+/* Turns the results into outputs, and releases them. */
 static int take_results(struct kernel_call *call, const struct collective_results *results)
 {
     const struct device *device = results->at.device;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clock of a training job, for workers and for whoever runs the updates:
- * resource/clock.h.
+ * The clock of a training job, for workers and for the task that runs updates: resource/clock.h.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

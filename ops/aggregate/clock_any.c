@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers, and whoever runs the updates, ask of a clock.
+ * The requests of workers, and of the task that runs updates, to a clock.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static bool withdraw(struct pending_call *pending)
     return clock_cancel(w->clock, &w->waiter);
 }
 
-/* NULL: the step has stopped. */
+/* Begins a call that waits. NULL: the step has stopped. */
 static struct clock_call *begin(struct kernel_call *call,
                                 int (*answer)(struct clock_call *, const struct clock_result *))
 {
@@ -180,7 +180,7 @@ const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_
 
 /* ---- rounds ---- */
 
-/* The step's debt to the clock: the round is applied before it ends. */
+/* What the step owes the clock: to report the round as applied, before the step ends. */
 struct debt {
     struct clock *clock;
     struct step *step;

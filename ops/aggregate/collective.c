@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that go from worker to worker within a step, and their gradients: what is differentiated
- * is the sum of all workers' losses, so that what one sends comes back as the gradient of whoever
- * got it.
+ * Values sent from worker to worker within a step, and their gradients. The sum of all workers'
+ * losses is differentiated, so a sent value's gradient comes from the workers that received it.
  */
 #include <string.h>
 
@@ -28,7 +27,7 @@ static int shape_is_given(struct infer *infer)
 
 /* ---- gradients ---- */
 
-/* The attribute of a node, for another one. */
+/* Copies an attribute of a node, for another one. */
 static struct attr same(const struct node *node, const char *name)
 {
     return (struct attr){name, *node_attr(node, name)};
@@ -45,7 +44,7 @@ struct edge collective_grad(struct build *b, const struct node *sent, struct edg
     return build_op(b, "CollectiveGrad", inputs, 2, attrs, 4);
 }
 
-/* Returns the reduction that brings back the result of another one, and the other way round. */
+/* Returns the adjoint reduction; the relation is symmetric. */
 const char *collective_adjoint(const char *reduction)
 {
     static const char *const pairs[][2] = {{"sum", "sum"},
@@ -97,7 +96,7 @@ static void all_to_all_gradient(struct grad *g)
     back(g, "part");
 }
 
-/* The op itself: what it brought back goes there again. */
+/* The gradient of the gradient is the original op again. */
 static void grad_gradient(struct grad *g)
 {
     const char *reduction = node_string(g->node, "reduction");

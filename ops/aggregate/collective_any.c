@@ -52,7 +52,7 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* The call lets go of what it was given. */
+/* Turns the results into outputs, and releases them. */
 static int take_results(struct kernel_call *call, const struct collective_results *results)
 {
     if (collective_lacks(call, results))

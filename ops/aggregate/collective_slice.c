@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a worker's part of a tensor is that all workers share out.
+ * The position of a worker's part of a tensor that is divided among all workers.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread for each element; of rows that name their elements a block for each group, in which one
- * member's come after another's, so that sums have one order.
+ * One thread per element. Rows that list their elements get a block per group, which adds member
+ * after member, so that sums have a fixed order.
  */
 #include "ops/aggregate/gradient_code_cuda.cuh"
 
@@ -18,8 +18,8 @@ static __global__ void decode(const struct cuda_decode call)
     }
 }
 
-/* Indices of a row are different, unless it is malformed: then what comes of it is not defined, but
- * within the group. */
+/* A row's indices are distinct, unless it is malformed: then the result is undefined, but confined
+ * to the group. */
 static __global__ void decode_top(const struct cuda_decode call)
 {
     const cuda_code &code = call.code;
@@ -59,7 +59,7 @@ extern "C" int cuda_decode(const struct cuda_decode *call, struct CUstream_st *s
     return CUDA_LAUNCH(decode, blocks_of(&call->code), CUDA_BLOCK, 0, stream, *call);
 }
 
-/* ---- what is lost ---- */
+/* ---- quantization error ---- */
 
 static __global__ void lose(const struct cuda_lose call)
 {

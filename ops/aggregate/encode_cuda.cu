@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block for each group. Fields of bits are written by eights, which are whole bytes.
+ * One block per group. Bit fields are written eight at a time, which are whole bytes.
  */
 #include "ops/aggregate/gradient_code_cuda.cuh"
 
@@ -25,7 +25,7 @@ DEVICE_INLINE float at(const code_sum &sum, int64_t i)
     return sum.gradient[i] + sum.residual[i];
 }
 
-/* A sum over the group, in all threads. `part` has FOLD_WARPS elements. */
+/* Returns a sum over the group, in all threads. `part` has FOLD_WARPS elements. */
 template <typename T, typename Term>
 DEVICE_INLINE T sum_over(int64_t n, shared_pointer<T> part, const Term &term)
 {
@@ -94,7 +94,7 @@ DEVICE_INLINE void encode_uniform(const cuda_code &code, const code_sum &sum, ui
     }
     put_fields(row + CODE_HEAD, n, code.bits, [&](int64_t i) {
         float which = floorf((at(sum, i) - low) / width);
-        which = which >= 0 ? which : 0; /* also of 0 / 0, where all elements are equal */
+        which = which >= 0 ? which : 0; /* also for 0 / 0, if all elements are equal */
         return static_cast<unsigned>(which < last ? which : last);
     });
 }
@@ -110,13 +110,13 @@ DEVICE_INLINE void encode_threshold(const cuda_code &code, const code_sum &sum, 
 
 /* ---- the largest ---- */
 
-/* Ordered as absolute values are; NaN is above all. */
+/* Returns a number ordered like absolute values; NaN is above all. */
 DEVICE_INLINE unsigned magnitude(const code_sum &sum, int64_t i)
 {
     return __float_as_uint(at(sum, i)) & 0x7fffffffU;
 }
 
-/* The largest magnitude that `keep` elements reach, bit by bit. */
+/* Finds, bit by bit, the largest magnitude that `keep` elements reach. */
 DEVICE_INLINE unsigned find_least(const cuda_code &code, const code_sum &sum,
                                   shared_pointer<int64_t> part)
 {
@@ -132,7 +132,7 @@ DEVICE_INLINE unsigned find_least(const cuda_code &code, const code_sum &sum,
     return least;
 }
 
-/* Those before this thread's that are so, of the block; *all of them. */
+/* Counts the block's threads before this one with `is_so`; *all: of the whole block. */
 DEVICE_INLINE int64_t count_before(bool is_so, shared_pointer<int64_t> part, int64_t *all)
 {
     unsigned lanes = __ballot_sync(CUDA_ALL_LANES, is_so);
@@ -150,7 +150,7 @@ DEVICE_INLINE int64_t count_before(bool is_so, shared_pointer<int64_t> part, int
     return before;
 }
 
-/* The elements that are larger, and the first ones of those that are equal, in their order. */
+/* Writes the elements above the least magnitude, and the first ones of that, in order. */
 DEVICE_INLINE void encode_top(const cuda_code &code, const code_sum &sum, uint8_t *row,
                               shared_pointer<int64_t> part)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes of a few bits for gradients. A gradient is cut into groups of elements; the code of each is
- * a row of bytes. The part of a value that a code loses is kept, and added to the next one (error
- * feedback).
+ * Quantized gradients, of a few bits per element. A gradient is split into groups of elements; each
+ * group is encoded as a row of bytes. The quantization error is kept, and added to the next
+ * gradient (error feedback).
  *
- *     one_bit    a bit for each, v >= 0, and the means of both sides: Seide et al., 1-Bit
- * Stochastic Gradient Descent, Interspeech 2014 uniform    2 to 8 bits: which of 2^bits equal parts
- * of mean - 4 sigma to mean + 4 sigma it is in, or next to; the part's middle is its value. Mean
- * and sigma are the group's threshold  of 2 bits: t for v >= t, -t for v <= -t, else 0; of 1 bit: 1
- * for v > t, else -1. As MXNet's gradient compression top        the `keep` elements of largest
- * absolute value, by index the first of equal ones, and NaN before all; the others are 0
+ *     one_bit    v >= 0; its value is that side's mean (Seide et al., 1-Bit SGD, Interspeech 2014)
+ *     uniform    2 to 8 bits: the nearest of 2^bits equal parts of the group's mean +- 4 sigma; its
+ *                value is the part's middle
+ *     threshold  2 bits: t if v >= t, -t if v <= -t, else 0; 1 bit: 1 if v > t, else -1 (as MXNet)
+ *     top        the `keep` elements of largest absolute value (NaN first; of equal ones the first)
+ *                by index; the others are 0
  *
  * Rows, little-endian; element i has bits i * bits and following, the lowest first:
  *
@@ -32,25 +32,25 @@ struct gradient_code {
     float threshold;
 };
 
-/* Reads a node's attributes. NULL, or what is wrong with them. */
+/* Reads a node's attributes. Returns NULL, or what is wrong with them. */
 const char *gradient_code_read(struct gradient_code *code, const struct node *node);
 
 /* Returns the bytes of a row. */
 int64_t gradient_code_bytes(const struct gradient_code *code);
 
-/* The sum that is coded: a gradient and what was lost before, element by element. */
+/* The sum that is encoded: a gradient and the error of the previous one, element by element. */
 struct coded_sum {
     const float *gradient, *residual;
 };
 
-/* The row of a group's sum. */
+/* Encodes a group's sum as a row. */
 void gradient_code_encode(const struct gradient_code *code, struct coded_sum sum, uint8_t *row);
 
-/* The values of n elements of a row, from the first one on; not of CODE_TOP. */
+/* Decodes n elements of a row, from `first` on; not for CODE_TOP. */
 void gradient_code_decode(const struct gradient_code *code, const uint8_t *row, int64_t first,
                           int64_t n, float *values);
 
-/* Entry i of a row of CODE_TOP. False: the row is malformed. */
+/* Reads entry i of a row of CODE_TOP. False: the row is malformed. */
 bool gradient_code_top(const struct gradient_code *code, const uint8_t *row, int64_t i,
                        int64_t *index, float *value);
 

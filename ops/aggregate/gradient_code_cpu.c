@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LANES 8 /* sums that are added side by side, and by number at the end */
+#define LANES 8 /* partial sums added in parallel, then in order */
 #define SIGMAS 4
 
 static inline float at(struct coded_sum sum, int64_t i)
@@ -23,7 +23,7 @@ static void get_floats(const uint8_t *row, float values[2])
     memcpy(values, row, 2 * sizeof *values);
 }
 
-/* ---- fields of bits: at most 8, so that one touches two bytes at most ---- */
+/* ---- bit fields: at most 8 bits, so that one spans at most two bytes ---- */
 
 static void put_bits(uint8_t *to, int64_t i, int bits, unsigned field)
 {
@@ -63,7 +63,7 @@ static void encode_one_bit(const struct gradient_code *code, struct coded_sum su
     uint8_t *bits = row + 2 * sizeof(float);
     int64_t n_positive = 0, n = code->group;
     for (int64_t i = 0; i < n; i += LANES) {
-        /* Each of eight elements, or of those that are left, is added to the lane of its side. */
+        /* Adds each of eight elements, or of the remaining ones, to its lane's sum for its sign. */
         unsigned signs = 0;
         for (int k = 0; k < LANES && i + k < n; k++) {
             float v = at(sum, i + k);
@@ -99,7 +99,7 @@ static void encode_uniform(const struct gradient_code *code, struct coded_sum su
     memset(bits, 0, (size_t)((code->group * code->bits + 7) / 8));
     for (int64_t i = 0; i < code->group; i++) {
         float part = floorf((at(sum, i) - range[0]) / range[1]);
-        part = part >= 0 ? part : 0; /* also of 0 / 0, where all elements are equal */
+        part = part >= 0 ? part : 0; /* also for 0 / 0, if all elements are equal */
         put_bits(bits, i, code->bits, (unsigned)(part < last ? part : last));
     }
 }
@@ -118,7 +118,7 @@ static void encode_threshold(const struct gradient_code *code, struct coded_sum 
 
 /* ---- the largest ---- */
 
-/* Ordered as absolute values are; NaN is above all. */
+/* Returns a number ordered like absolute values; NaN is above all. */
 static inline uint32_t magnitude(struct coded_sum sum, int64_t i)
 {
     uint32_t bits;
@@ -127,8 +127,8 @@ static inline uint32_t magnitude(struct coded_sum sum, int64_t i)
     return bits & 0x7fffffff;
 }
 
-/* The magnitude that the `keep`th largest element has, and how many of those that have it are
- * kept: found by 11, 10 and 10 of its bits. */
+/* Finds the magnitude of the `keep`th largest element, and how many elements of that magnitude are
+ * kept, in three passes over 11, 10 and 10 of its bits. */
 static uint32_t find_least(const struct gradient_code *code, struct coded_sum sum, int64_t *n_equal)
 {
     static const int shifts[] = {20, 10, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of codes in kernels: floats at any address, fields of bits, and the values they stand for.
+ * Encoded rows in kernels: floats at any address, bit fields, and the values they encode.
  */
 #ifndef OPS_AGGREGATE_GRADIENT_CODE_CUDA_CUH
 #define OPS_AGGREGATE_GRADIENT_CODE_CUDA_CUH
@@ -10,7 +10,7 @@
 
 #define CODE_HEAD 8   /* bytes of two float32 */
 #define CODE_ENTRY 8  /* of an index and a value */
-#define CODE_FIELDS 8 /* that begin and end with a byte */
+#define CODE_FIELDS 8 /* that begin and end at byte boundaries */
 
 DEVICE_INLINE void put_word(uint8_t *row, uint32_t word)
 {
@@ -36,7 +36,7 @@ DEVICE_INLINE float get_float(const uint8_t *row)
     return __uint_as_float(get_word(row));
 }
 
-/* Field i, of at most 8 bits. */
+/* Returns field i, of at most 8 bits. */
 DEVICE_INLINE unsigned get_field(const uint8_t *from, int64_t i, int bits)
 {
     int64_t first = i * bits;
@@ -46,7 +46,7 @@ DEVICE_INLINE unsigned get_field(const uint8_t *from, int64_t i, int bits)
     return wide >> (first % 8) & ((1U << bits) - 1);
 }
 
-/* What element i of a row stands for; not of CUDA_CODE_TOP. */
+/* Returns the value of element i of a row; not for CUDA_CODE_TOP. */
 DEVICE_INLINE float value_of(const cuda_code &code, const uint8_t *row, int64_t i)
 {
     if (code.kind == CUDA_CODE_THRESHOLD) {
@@ -61,7 +61,7 @@ DEVICE_INLINE float value_of(const cuda_code &code, const uint8_t *row, int64_t 
     return get_float(row) + (static_cast<float>(field) + 0.5F) * get_float(row + 4);
 }
 
-/* Entry i of a row of CUDA_CODE_TOP: whether the group has its index. */
+/* Reads entry i of a row of CUDA_CODE_TOP; returns whether its index is within the group. */
 DEVICE_INLINE bool entry_of(const cuda_code &code, const uint8_t *row, int64_t i, int64_t *index,
                             float *value)
 {

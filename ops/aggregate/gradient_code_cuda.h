@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes of a few bits for gradients on CUDA: the rows of ops/aggregate/gradient_code.h. Means and
- * deviations are sums in an order of the block's, in float64; all else has the CPU's bits.
+ * Quantized gradients on CUDA, with the rows of ops/aggregate/gradient_code.h. Means and deviations
+ * are summed in float64, in the block's order; all else has the CPU's bits.
  */
 #ifndef TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
 #define TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
@@ -16,12 +16,12 @@ enum cuda_code_kind { CUDA_CODE_ONE_BIT, CUDA_CODE_UNIFORM, CUDA_CODE_THRESHOLD,
 struct cuda_code {
     enum cuda_code_kind kind;
     int bits;
-    int64_t group, keep, row; /* elements of a group, those kept of it, bytes of its row */
+    int64_t group, keep, row; /* elements of a group, elements kept, bytes of its row */
     float threshold;
     int64_t groups;
 };
 
-/* The rows of the sums of a gradient and a residual. */
+/* Encodes the sums of a gradient and a residual as rows. */
 struct cuda_encode {
     struct cuda_code code;
     const float *gradient, *residual;
@@ -32,18 +32,18 @@ struct cuda_encode {
 struct cuda_decode {
     struct cuda_code code;
     int64_t n;
-    const uint8_t *rows; /* one member's after the other's */
+    const uint8_t *rows; /* member by member */
     float *mean;
-    struct cuda_fault fault; /* of a row that has an element its group does not have */
+    struct cuda_fault fault; /* for a row with an index outside its group */
 };
 
-/* residual = residual + gradient - what the rows stand for, unless the step has failed. */
+/* residual = residual + gradient - decoded rows, unless the step has failed. */
 struct cuda_lose {
     struct cuda_code code;
     const uint8_t *rows;
     const float *gradient;
     float *residual;
-    struct cuda_fault fault; /* as above; then the residual stays */
+    struct cuda_fault fault; /* as above; then the residual is unchanged */
 };
 
 CUDA_C int cuda_encode(const struct cuda_encode *call, struct CUstream_st *stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of worker, incarnation and sequence number, as clocks give and aggregators take them.
+ * Rows of worker, incarnation and sequence number, as clocks output and aggregators read them.
  */
 #ifndef TF_OPS_AGGREGATE_IDS_ANY_H
 #define TF_OPS_AGGREGATE_IDS_ANY_H
@@ -9,13 +9,13 @@
 #include "exec/plan/plan.h"
 #include "resource/push.h"
 
-/* The push that a worker's step is. */
+/* Returns the push id of a worker's step. */
 static inline struct push_id id_of_step(const struct step *step)
 {
     return (struct push_id){step->replica, step->incarnation, step->number};
 }
 
-/* The container of a resource, as of variables. */
+/* Returns the container of a resource, as for variables. */
 static inline const char *container_of_node(const struct node *node)
 {
     const char *container = node_string(node, "container");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker writes before each push, so that it finds its own again when it is killed:
+ * What a worker writes before each push, so that it can recognize its push after being killed:
  * resource/journal.h.
  */
 #include "graph/infer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients in a few bits (ops/aggregate/gradient_code.h).
+ * Quantized gradients (ops/aggregate/gradient_code.h).
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
@@ -18,7 +18,7 @@ static int read_code(struct infer *infer, struct gradient_code *code)
     return wrong ? infer_fail(infer, "%s", wrong) : 0;
 }
 
-/* Groups of a shape; -1: unknown. */
+/* Counts the groups of a shape; -1: unknown. */
 static int count_groups(struct infer *infer, const struct gradient_code *code,
                         const struct shape *shape, int64_t *groups)
 {
@@ -29,7 +29,7 @@ static int count_groups(struct infer *infer, const struct gradient_code *code,
                                             : 0;
 }
 
-/* Rows of codes: input `input`. */
+/* Checks that input `input` holds encoded rows. */
 static int check_rows(struct infer *infer, int input, const struct gradient_code *code)
 {
     const struct shape rows = shape_matrix(-1, gradient_code_bytes(code));

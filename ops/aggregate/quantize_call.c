@@ -16,7 +16,7 @@ static int64_t groups_of(const struct gradient_code *code, const struct tensor *
     return tensor_count(t) / code->group;
 }
 
-/* Returns whether a gradient has groups, and the residual has those from q->first on. */
+/* Checks that the gradient consists of groups, and that the residual has those from q->first on. */
 static int check_groups(struct kernel_call *call, const struct tensor *gradient,
                         const struct tensor *residual, struct quantize_call *q)
 {
@@ -62,7 +62,7 @@ int dequantize_describe(struct kernel_call *call, struct dequantize_call *d)
     int64_t all = rows->shape.dims[0];
     d->n = call->in[1]->shape.dims[0];
     d->groups = d->n > 0 ? all / d->n : 0;
-    /* The declared shape, whose first dimension may be what there is. */
+    /* The declared shape, whose first dimension may depend on the rows. */
     struct shape shape = call->node->outputs[0].shape;
     if (shape.rank > 0 && shape.dims[0] < 0) {
         int64_t row = shape_count_of(&shape, 1, shape.rank);

@@ -5,9 +5,9 @@
 #include "ops/aggregate/quantize.h"
 #include "ops/math/parallel_cpu.h"
 
-#define BLOCK 256 /* elements that are decoded at a time */
+#define BLOCK 256 /* elements decoded at a time */
 
-/* Groups that are worth a thread. */
+/* Returns the number of groups that is worth a thread. */
 static int64_t grain_of(const struct gradient_code *code)
 {
     return (PARALLEL_GRAIN_MOVE + code->group - 1) / code->group;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of codes of gradients.
+ * The CUDA kernels of quantized gradients.
  */
 #include "exec/state/variable.h"
 #include "ops/aggregate/gradient_code_cuda.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers keep for themselves, as checkpoints have it: resource/worker_value.h.
+ * Values private to each worker, which checkpoints include: resource/worker_value.h.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -36,7 +36,7 @@ static int give_run(struct kernel_call *call)
     return 0;
 }
 
-/* A value from a checkpoint may be of another model. */
+/* A value from a checkpoint may belong to another model. */
 static int take_run(struct kernel_call *call)
 {
     const struct value_use *use = call->state;

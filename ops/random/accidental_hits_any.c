@@ -19,7 +19,7 @@ struct hits {
     int64_t n_rows, n_true;
     const struct sampled_place *sampled; /* in the order of classes and places */
     int64_t n_sampled;
-    int32_t *rows; /* NULL: hits are counted only */
+    int32_t *rows; /* NULL: hits are only counted */
     int64_t *places;
 };
 
@@ -50,7 +50,7 @@ static int64_t find_all(const struct hits *hits)
     for (int64_t row = 0; row < hits->n_rows; row++) {
         const int64_t *classes = hits->classes + row * hits->n_true;
         for (int64_t k = 0; k < hits->n_true; k++) {
-            /* A class that is true twice in a row is one that was drawn by accident once. */
+            /* A class that occurs twice among a row's true classes counts as one hit. */
             int64_t first = 0;
             while (classes[first] != classes[k])
                 first++;

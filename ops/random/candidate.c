@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Classes drawn to stand for all classes in a loss: sampled softmax, noise contrastive estimation.
- * The expected counts are what a loss corrects its logits by.
+ * Classes drawn to represent all classes in a loss: sampled softmax, noise contrastive estimation.
+ * A loss corrects its logits by the expected counts.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -41,7 +41,7 @@ static int true_classes_shape(struct infer *infer, int input)
     return 0;
 }
 
-/* Infers the shapes of a sampler whose true classes are that input. */
+/* Infers the shapes of a sampler whose true classes are input `input`. */
 static int sampler_shape(struct infer *infer, int input)
 {
     const struct shape *classes = infer_shape(infer, input);
@@ -133,7 +133,7 @@ static int fixed_shape(struct infer *infer)
     int64_t shard = node_int(infer->node, "shard"), shards = node_int(infer->node, "num_shards");
     if (shard >= shards)
         return infer_fail(infer, "there is no shard %" PRId64 " of %" PRId64, shard, shards);
-    /* So many classes the sampler has, and so many of them can be drawn. */
+    /* Checks the number of classes, and that enough of them can be drawn. */
     const struct node *node = infer->node;
     int64_t ids = node_int(node, "num_reserved_ids") + node_attr(node, "unigrams")->n;
     double sum = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Candidate samplers: try t draws a class by number t of 64 bits of the node's stream.
+ * Candidate samplers: try t draws a class by the t-th 64-bit number of the node's stream.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include "ops/random/distribution.h"
 #include "ops/random/stream.h"
 
-/* Different classes are given up after so many tries, or so many for each class if that is more.
- * All of them come up in about R ln(R)^2 tries where classes are as likely as by the law of the
- * log-uniform sampler, and ln(2^63)^2 is below 4096. */
+/* Drawing distinct classes is given up after so many tries, or so many per class if that is more.
+ * With the log-uniform distribution all R classes come up in about R ln(R)^2 tries, and ln(2^63)^2
+ * is below 4096. */
 #define TRIES_LEAST (INT64_C(1) << 24)
 #define TRIES_PER_CLASS 4096
 
@@ -34,15 +34,15 @@ struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t 
     return sampler;
 }
 
-/* ---- the classes that have come ---- */
+/* ---- the classes drawn so far ---- */
 
-/* A table of classes, each plus 1, at most half full; 0: nothing is there. */
+/* A hash table of classes, each plus 1, at most half full; 0: a free slot. */
 struct candidate_table {
     uint64_t *slots;
     uint64_t mask;
 };
 
-/* False: it was there before. */
+/* Adds a class; returns false if it was already there. */
 static bool seen_add(struct candidate_table *seen, int64_t class)
 {
     uint64_t key = (uint64_t) class + 1;
@@ -56,7 +56,7 @@ static bool seen_add(struct candidate_table *seen, int64_t class)
 
 /* ---- drawing ---- */
 
-/* Fills the classes, and says how many tries that took; 0: call->err says why not. */
+/* Fills in the classes, and returns the number of tries; 0 with call->err set. */
 static int64_t draw(struct kernel_call *call, const struct candidate_law *law, int64_t *classes)
 {
     const struct candidate_sampler *sampler = call->state;
@@ -99,7 +99,7 @@ static void expected_counts(const struct kernel_call *call, const struct candida
     const int64_t *class = classes->data;
     float *out = expected->data;
     for (int64_t i = 0; i < tensor_count(classes); i++) {
-        /* By how many tries it took a class has come once, or by the number of samples how often.
+        /* With `unique`, the probability to come up in that many tries; else the expected number.
          */
         double p = law->probability(law, class[i]);
         if (!sampler->unique)
@@ -176,12 +176,12 @@ const struct kernel_code kernel_uniform_candidates = {.prepare = prepare, .run =
 
 /* ---- log-uniform ---- */
 
-/* e^x is uniform in its logarithm in [1, range + 1), whose whole part minus 1 is the class. */
+/* e^x is uniform in its logarithm in [1, range + 1), whose integer part minus 1 is the class. */
 static int64_t log_uniform_draw(const struct candidate_law *law, const uint32_t words[2])
 {
     double range = (double)law->range;
     double class = floor(random_exp(uniform_float64(words) * random_log(range + 1))) - 1;
-    return class < range ? (int64_t) class : 0; /* it may have been rounded up to the range */
+    return class < range ? (int64_t) class : 0; /* rounding may have made it the range */
 }
 
 static double log_uniform_probability(const struct candidate_law *law, int64_t class)

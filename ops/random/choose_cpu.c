@@ -27,7 +27,7 @@ static int shuffle_run(struct kernel_call *call)
     if (!order)
         return call->err->code;
     struct philox_stream stream = random_stream(call);
-    /* Fisher and Yates: from the end, each place gets one of those not placed yet. */
+    /* Fisher-Yates: from the end, each place gets one of the elements not placed yet. */
     uint32_t words[2];
     for (int64_t i = 0; i < n; i++)
         order[i] = i;

@@ -25,7 +25,7 @@ static int64_t row_count(const struct shape *shape)
     return shape->rank ? shape->dims[0] : 1;
 }
 
-/* An order, and where each place goes. */
+/* Memory for an order, and for the numbers drawn. */
 static size_t shuffle_scratch(const struct shape *shape)
 {
     return 2 * (size_t)row_count(shape) * sizeof(int64_t);

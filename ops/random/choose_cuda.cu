@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An order is made by one thread, from numbers that all have drawn before: each place depends on
- * the one before it. Of classes a block adds up a row's probabilities, and then a thread looks for
- * each sample's.
+ * An order is computed by one thread, from numbers that all threads have drawn: each place depends
+ * on the one before. For classes, a block sums a row's probabilities, then a thread per sample
+ * searches its class.
  */
 #include "ops/random/launchers_cuda.h"
 
@@ -10,7 +10,7 @@
 
 #include "ops/random/stream_cuda.cuh"
 
-/* The i-th number of 64 bits of a stream. */
+/* Returns the i-th 64-bit number of a stream. */
 DEVICE_INLINE void words_at(const struct philox_stream *stream, int64_t i, uint32_t words[2])
 {
     uint32_t block[4];
@@ -52,7 +52,7 @@ extern "C" int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st 
 
 /* ---- classes ---- */
 
-/* fmax passes NaN over, as on the CPU. */
+/* fmax ignores NaN, as on the CPU. */
 template <typename T>
 DEVICE_INLINE double largest_of(const T *logits, int64_t n, shared_pointer<double> part)
 {
@@ -71,8 +71,8 @@ DEVICE_INLINE double largest_of(const T *logits, int64_t n, shared_pointer<doubl
     return most;
 }
 
-/* sums[k] = sum of exp(logit - largest) over classes 0 to k: each thread adds up a stretch of them,
- * after what is before it. */
+/* sums[k] = sum of exp(logit - largest) over classes 0 to k: each thread sums a stretch of them,
+ * starting from the sum before it. */
 template <typename T> static __global__ void cumulate(const struct cuda_multinomial call)
 {
     SHARED(double, part, CUDA_BLOCK);

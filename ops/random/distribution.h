@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From words of 32 random bits to numbers. Only basic arithmetic and square roots, which are exact
- * in the sense of IEEE 754, so that bits depend neither on the C library nor on the instruction
+ * From words of 32 random bits to numbers. This uses only basic arithmetic and square roots, which
+ * IEEE 754 defines exactly, so that bits depend neither on the C library nor on the instruction
  * set.
  *
  *   uniform, float32   w >> 8, times 2^-24; in [0, 1)
@@ -114,7 +114,7 @@ RANDOM_FUNCTION void normal_pair_float64(const uint32_t words[4], double out[2])
     normal_pair(1.0 - uniform_float64(words), uniform_float64(words + 2), out);
 }
 
-/* The first of n running sums that exceeds x, as the last one does. */
+/* Returns the first of n running sums that exceeds x; the last one always does. */
 #define DEFINE_FIRST_ABOVE(name, type)                                                             \
     RANDOM_FUNCTION int64_t name(const type *sums, int64_t n, type x)                              \
     {                                                                                              \

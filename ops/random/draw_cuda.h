@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which random numbers a call of a CUDA kernel draws. Only files whose names end in _cuda.c include
- * this.
+ * The random numbers that a call of a CUDA kernel draws. Only files whose names end in _cuda.c
+ * include this.
  */
 #ifndef TF_OPS_RANDOM_DRAW_CUDA_H
 #define TF_OPS_RANDOM_DRAW_CUDA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launchers of the .cu files of random numbers: what each takes.
+ * The launchers of the .cu files of random numbers, and their arguments.
  */
 #ifndef TF_OPS_RANDOM_LAUNCHERS_CUDA_H
 #define TF_OPS_RANDOM_LAUNCHERS_CUDA_H
@@ -11,14 +11,14 @@
 
 /* ---- random ----
  *
- * Random numbers with the CPU's bits: of the same place in the same step the same ones. */
+ * Random numbers with the CPU's bits: the same place in the same step gives the same numbers. */
 
 enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_TRUNCATED_NORMAL, CUDA_UNIFORM_INT };
 
 /* The place of random numbers: those of an op in an iteration of a step. */
 struct cuda_random_place {
     uint64_t op_seed, op_seed2, iteration;
-    const struct step_block *step; /* on the device: seed, replica and number are read there */
+    const struct step_block *step; /* on the device, where seed, replica and number are read */
 };
 
 struct cuda_random {
@@ -35,9 +35,9 @@ CUDA_C int cuda_random(const struct cuda_random *call, struct CUstream_st *strea
 
 /* ---- choose ----
  *
- * Random choices by the CPU's numbers: an order, or classes by their probabilities. */
+ * Random choices with the CPU's numbers: an order, or classes by their probabilities. */
 
-/* The shuffle of Fisher and Yates, one place after the other. */
+/* The Fisher-Yates shuffle, one place after the other. */
 struct cuda_shuffle {
     struct cuda_random_place place;
     int64_t n;
@@ -52,7 +52,7 @@ struct cuda_multinomial {
     const void *logits;
     int64_t *out;            /* [rows, samples] */
     double *scratch;         /* [rows, classes] */
-    struct cuda_fault fault; /* FAULT_CLASSES of a row without a class that is possible */
+    struct cuda_fault fault; /* FAULT_CLASSES for a row without a possible class */
 };
 
 CUDA_C int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LearnedUnigramCandidateSampler: its counts are a variable, which the true classes are added to
- * when classes have been drawn. On a device that has memory of its own the counts come to the host,
- * which draws and adds when they are there, and go back.
+ * LearnedUnigramCandidateSampler: its counts are a variable, to which the true classes are added
+ * after drawing. On a device with memory of its own, the counts are copied to the host, which draws
+ * and adds, and are copied back.
  */
 #include "base/container_of.h"
 #include "base/memory.h"
@@ -25,7 +25,7 @@ struct learned_draw {
     struct event_waiter waiter;
     struct kernel_call *call;
     struct tensor counts; /* on the host */
-    struct fault fault;   /* that they may be garbage of */
+    struct fault fault;   /* the fault that made them garbage, if any */
 };
 
 static void drawing_free(struct learned_draw *drawing)
@@ -34,8 +34,8 @@ static void drawing_free(struct learned_draw *drawing)
     mem_free(drawing);
 }
 
-/* Fetches the word of the step block as kernels have left it by now, which is copied first: those
- * behind may write meanwhile. */
+/* Fetches the step block's error flag as it is after the kernels so far. It is copied first, as
+ * later kernels may write to it meanwhile. */
 static int fetch_counts(struct learned_draw *drawing)
 {
     struct kernel_call *call = drawing->call;

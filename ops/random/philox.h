@@ -2,10 +2,10 @@
  *
  * Random numbers without state. Every value is a function of where it is drawn, computed by the
  * counter-based generator Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as
- * easy as 1, 2, 3; SC 2011). One thread or ten draw the same, once or after a restart.
+ * easy as 1, 2, 3; SC 2011). Results do not depend on the number of threads, nor on restarts.
  *
  * P(key, counter) maps a key of 2 and a counter of 4 words of 32 bits to 4 words. lo and hi are the
- * halves of a number of 64 bits. A node's stream in one execution is found so:
+ * halves of a number of 64 bits. A node's stream in one execution is computed so:
  *
  * a = P([lo seed, hi seed], [lo op_seed, hi op_seed, lo op_seed2, hi op_seed2])
  * b = P([a0 ^ replica, a1], [lo step ^ a2, hi step ^ a3, lo iteration, hi iteration])
@@ -22,12 +22,12 @@
 
 #include <stdint.h>
 
-/* Devices compile these for themselves, and have the same bits then. */
+/* Other devices compile these functions, too, and get the same bits. */
 #ifndef RANDOM_FUNCTION
 #define RANDOM_FUNCTION static inline
 #endif
 
-/* Blocks that are computed side by side, so that the compiler vectorizes. */
+/* Blocks computed in parallel, so that the compiler vectorizes. */
 #define PHILOX_LANES 8
 #define PHILOX_WORDS (4 * PHILOX_LANES)
 
@@ -83,14 +83,14 @@ RANDOM_FUNCTION struct philox_stream philox_stream_at(const struct philox_place 
     return (struct philox_stream){{b[0], b[1]}, {b[2], b[3]}};
 }
 
-/* Block j of a stream. */
+/* Computes block j of a stream. */
 RANDOM_FUNCTION void philox_block(const struct philox_stream *stream, uint64_t j, uint32_t out[4])
 {
     uint32_t counter[4] = {philox_low(j), philox_high(j), stream->high[0], stream->high[1]};
     philox(stream->key, counter, out);
 }
 
-/* Blocks j to j + PHILOX_LANES - 1, one after another: the same as philox_block for each. */
+/* Computes blocks j to j + PHILOX_LANES - 1: the same as philox_block for each. */
 RANDOM_FUNCTION void philox_blocks(const struct philox_stream *stream, uint64_t j,
                                    uint32_t out[PHILOX_WORDS])
 {

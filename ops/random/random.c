@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random values without state: see philox.h. The tool that makes a node gives it a seed2 of its
- * own.
+ * Random values without state: see philox.h. The tool that makes a node gives it a unique seed2.
  */
 #include <inttypes.h>
 
@@ -16,7 +15,7 @@
     "and "                                                                                         \
     "the element's index, and on nothing else."
 
-/* A slice of a tensor draws what the whole would have drawn there. */
+/* A slice of a tensor draws what the whole tensor would have there. */
 #define RANDOM_ATTRS                                                                               \
     "seed: int = 0, seed2: int = 0, offset: int = 0, dtype: floating, T: int32|int64"
 #define OFFSET_MAX (INT64_C(1) << 62)

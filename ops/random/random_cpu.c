@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors of independent random numbers. Element i takes the words that belong to i alone.
+ * Tensors of independent random numbers. Element i uses only words that belong to i.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct draw {
     struct philox_stream stream;
     void *out;
     int64_t offset; /* number of the first element */
-    int64_t low;    /* integers: the first */
+    int64_t low;    /* integers: the first one */
     uint64_t size;  /* and how many there are */
     enum dtype type;
 };
@@ -43,7 +43,7 @@ static inline void uniform32(const struct draw *d, const uint32_t *words, float 
         values[k] = uniform_float32(words[k]);
 }
 
-/* Draws as many bits as a number below 1 has; each value is as likely as any other. */
+/* Draws as many bits as the precision of a number below 1; all values are equally likely. */
 static inline void uniform_half(const struct draw *d, const uint32_t *words, uint16_t *values)
 {
     int bits = d->type == FLOAT16 ? 11 : 8;
@@ -94,8 +94,8 @@ DRAW(draw_normal64, double, PHILOX_WORDS / 2, normal64)
 DRAW(draw_integer32, int32_t, PHILOX_WORDS / 2, integer32)
 DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
 
-/* Element i looks for the first value within two standard deviations in block i, then in blocks
- * i + 2^48, i + 2 * 2^48, ... */
+/* Element i takes the first value within two standard deviations from block i, then from blocks i +
+ * 2^48, i + 2 * 2^48, ... */
 static inline double truncated_at(const struct philox_stream *stream, int64_t i, bool single)
 {
     uint32_t words[4];

@@ -12,7 +12,7 @@ static int draw(struct kernel_call *call, struct cuda_random *launch)
     const struct random_seeds *seeds = call->state;
     struct tensor *out = random_output(call);
     if (!out || !tensor_count(out))
-        return call->err->code; /* 0 where there is nothing to draw */
+        return call->err->code; /* 0 if there is nothing to draw */
     launch->form = (enum cuda_random_form)call->form;
     launch->type = cuda_type_of(out->type);
     launch->n = tensor_count(out);

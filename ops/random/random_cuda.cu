@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread computes one block of four words, and the elements that have words of it.
+ * A thread computes one block of four words, and the elements that use them.
  */
 #include "ops/random/launchers_cuda.h"
 
@@ -8,12 +8,12 @@
 
 namespace
 {
-/* Each makes the `per_block` elements of a block's words. */
+/* Each distribution makes `per_block` elements from a block's words. */
 template <typename T> struct uniform {
     static constexpr int per_block = sizeof(T) == 8 ? 2 : 4;
     static __device__ void draw(const struct cuda_random &, const uint32_t words[4], T *values)
     {
-        constexpr int bits = std::is_same<T, __half>::value ? 11 : 8; /* of a number below 1 */
+        constexpr int bits = std::is_same<T, __half>::value ? 11 : 8; /* of precision below 1 */
         for (int k = 0; k < per_block; k++)
             if constexpr (is_16_bit_float<T>)
                 values[k] = narrow<T>(static_cast<float>(words[k] >> (32 - bits)) /
@@ -82,8 +82,8 @@ static int launch(const struct cuda_random *call, struct CUstream_st *stream)
                        0, stream, *call);
 }
 
-/* Element i looks for the first value within two standard deviations in block i, then in blocks
- * i + 2^48, i + 2 * 2^48, ... */
+/* Element i takes the first value within two standard deviations from block i, then from blocks i +
+ * 2^48, i + 2 * 2^48, ... */
 template <typename T>
 DEVICE_INLINE wide<T> truncated_at(const struct philox_stream *stream, int64_t i)
 {

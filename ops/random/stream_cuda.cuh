@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node's stream of random words on the device, where the step's part of the seed is.
+ * A node's stream of random words on the device, which has the step's part of the seed.
  */
 #ifndef OPS_RANDOM_STREAM_CUDA_CUH
 #define OPS_RANDOM_STREAM_CUDA_CUH

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Candidate samplers by weights: a class is found by where a random number falls among the running
- * sums of the weights.
+ * Candidate samplers by weights: a class is found by the position of a random number among the
+ * running sums of the weights.
  */
 #include <inttypes.h>
 
@@ -45,7 +45,7 @@ const struct kernel_code kernel_fixed_unigram_candidates = {.prepare = fixed_pre
 
 /* ---- by counts ---- */
 
-/* Whole numbers, so that the sums are exact however large they become. */
+/* Draws with integers, so that even large sums are exact. */
 static int64_t counted_draw(const struct candidate_law *law, const uint32_t words[2])
 {
     return random_counted_class(law->context, law->range, words);

@@ -12,7 +12,7 @@
 
 #define NO_GRADIENT "it changes a variable"
 
-/* The references and the gradient have one shape; everything else is a scalar. */
+/* Checks that references and gradient have one shape, and everything else is a scalar. */
 static int apply_shape(struct infer *infer)
 {
     const struct op *op = infer->node->op;
@@ -25,7 +25,7 @@ static int apply_shape(struct infer *infer)
                 return infer->err->code;
             continue;
         }
-        if (!arg->is_ref && first >= 0) { /* a gradient of some rows of what is updated */
+        if (!arg->is_ref && first >= 0) { /* a gradient of some of the updated rows */
             if (!update_rows_fit(&merged, infer_shape(infer, i), first))
                 return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
                                   arg->name, (long long)first, shape_text(infer_shape(infer, i)),

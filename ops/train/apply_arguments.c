@@ -63,7 +63,7 @@ int apply_collect(struct kernel_call *call, const struct apply_inputs *form,
                                    call->node->op->inputs[i].name, shape_text(&in->shape));
             arguments->scalars[n_scalars++] = in->data;
             break;
-        case APPLY_GRADIENT: /* of all of the variable, or of some of its rows */
+        case APPLY_GRADIENT: /* of the whole variable, or of some of its rows */
             if (form->first_row < 0)
                 code = same_shape(call, i);
             else if (!update_rows_fit(&updated->shape, &in->shape, form->first_row))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One loop per rule and type over the variable, its slots and the gradient. A rule computes
- * in the variable's type, of 16 bits in float32, which scalars are of as well.
+ * One loop per rule and type over the variable, its slots and the gradient. A rule computes in the
+ * variable's type, 16-bit types in float32; scalars have the variable's type, too.
  */
 #include <math.h>
 #include <string.h>
@@ -100,13 +100,13 @@ static int run_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* The address behind the first `elements`. */
+/* Returns the address after the first `elements`. */
 static void *skip(void *data, int64_t elements, enum dtype type)
 {
     return data ? (char *)data + elements * (int64_t)dtype_bytes(type) : NULL;
 }
 
-/* Gives the same of elements from `at` on, by a gradient that begins there. */
+/* Returns the arguments for elements from `at` on, with a gradient that begins there. */
 static struct apply_arguments from_element(const struct apply_arguments *u, int64_t at,
                                            const void *gradient, enum dtype type)
 {
@@ -118,8 +118,8 @@ static struct apply_arguments from_element(const struct apply_arguments *u, int6
     return rest;
 }
 
-/* In 16 bits a block of the variable, its slots and the gradient is widened, updated by the loop of
- * float32, and goes back to where it lies. */
+/* In 16 bits, a block of the variable, its slots and the gradient is widened, updated by the loop
+ * of float32, and narrowed again in place. */
 #define HALF_BLOCK 256
 
 static int run_half_part(void *context, int64_t begin, int64_t end)
@@ -152,7 +152,7 @@ static int run_half_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* Widens a gradient of 16 bits, and nothing else, a block at a time. */
+/* Widens only a gradient of 16 bits, a block at a time. */
 static int run_narrow_part(void *context, int64_t begin, int64_t end)
 {
     const struct apply_work *part = context;
@@ -198,7 +198,7 @@ static int prepare_fused(struct kernel_setup *setup)
     return 0;
 }
 
-/* Variables whose elements are counted on, one after the other. */
+/* Several variables, whose elements are numbered consecutively. */
 struct joined_work {
     struct apply_work part;
     const struct apply_arguments *updates;
@@ -244,8 +244,8 @@ const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = 
 
 /* ---- by a gradient that is a product ---- */
 
-/* Elements of the gradient that a thread makes at a time, which then lie in its second cache, or in
- * its first, where the library has nothing to lay out for them. */
+/* Elements of the gradient that a thread computes at a time, which then stay in its second-level
+ * cache, or in the first-level cache if the library need not repack operands. */
 #define TILE (1 << 16)
 #define OUTER_TILE (1 << 12)
 
@@ -264,7 +264,7 @@ struct product_work {
     const struct gemm *product;
     const void *a, *b;
     char *tiles;  /* of each member */
-    int64_t rows; /* of a tile: by shape alone */
+    int64_t rows; /* of a tile: depends only on the shape */
     bool failed;
 };
 

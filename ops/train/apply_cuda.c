@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of all updates: a launch for each variable, or for as many as it has room for.
+ * The CUDA kernels of all updates: a launch per variable, or for as many as fit.
  */
 #include "ops/train/apply_cuda.h"
 
@@ -25,7 +25,7 @@ static struct cuda_apply_part apply_part(const struct apply_arguments *arguments
     return part;
 }
 
-/* Launches updates of one rule and its scalars, which are those of the first. */
+/* Launches updates by one rule, with the scalars of the first. */
 static int launch(struct kernel_call *call, const struct apply_arguments *first,
                   const struct cuda_apply_part *parts, int n_parts)
 {

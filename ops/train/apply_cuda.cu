@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The update rules that all devices have, a loop of one element in each thread.
+ * The update rules shared by all devices, as a loop of one element in each thread.
  */
 #include "ops/train/apply_cuda.h"
 
@@ -13,7 +13,7 @@
 
 namespace
 {
-/* An element of each, widened. */
+/* One element of each argument, widened. */
 template <typename W> struct apply_terms {
     const W *scalars;
     bool nesterov;
@@ -69,7 +69,7 @@ namespace
 {
 RULES(RULE)
 
-/* Blocks are dealt out among the parts: those from first[i] to first[i + 1] have part i. */
+/* Blocks are divided among the parts: those from first[i] to first[i + 1] have part i. */
 struct apply_args {
     bool nesterov;
     int n_parts;
@@ -85,7 +85,7 @@ template <typename T, int N> DEVICE_INLINE pack<T, N> load_slot(const void *slot
     return slot ? load_pack<N>(static_cast<const T *>(slot) + i) : pack<T, N>();
 }
 
-/* Elements i to i + N - 1 of a variable. */
+/* Updates elements i to i + N - 1 of a variable. */
 template <typename Rule, typename T, typename G, int N>
 DEVICE_INLINE void update(const apply_terms<wide<T>> &of_all, const cuda_apply_part &part,
                           int64_t i)

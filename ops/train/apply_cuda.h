@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Updates of variables by gradients: all variables that share a rule and its scalars in one launch,
- * or as few as arguments have room for.
+ * Updates of variables by gradients. Variables that share a rule and its scalars are updated in one
+ * launch, or in as few as the argument size allows.
  */
 #ifndef TF_OPS_TRAIN_APPLY_CUDA_H
 #define TF_OPS_TRAIN_APPLY_CUDA_H
@@ -14,24 +14,24 @@
 #define CUDA_APPLY_SCALARS 6
 
 struct cuda_apply_part {
-    void *w, *slots[CUDA_APPLY_SLOTS]; /* the slots that the rule has; NULL: it has none there */
+    void *w, *slots[CUDA_APPLY_SLOTS]; /* the rule's slots; NULL: it lacks the slot */
     const void *g;
     int64_t n;
 };
 
 struct cuda_apply {
-    enum cuda_type type;     /* a float; of 16 bits is computed in float32 */
-    enum cuda_type gradient; /* the same; of 16 bits, where that is float32 */
+    enum cuda_type type;     /* a float; 16 bits are computed in float32 */
+    enum cuda_type gradient; /* the same; or 16 bits if that is float32 */
     bool nesterov;
     const void *scalars[CUDA_APPLY_SCALARS]; /* of `type`, in declared order; NULL: no more */
     int n_parts;
     const struct cuda_apply_part *parts;
-    const struct fault *fault; /* if the step has failed, nothing is changed; NULL: no step */
+    const struct fault *fault; /* if set, nothing is changed; NULL: no step */
 };
 
 typedef int cuda_apply_launcher(const struct cuda_apply *call, struct CUstream_st *stream);
 
-/* The launcher of an op ("ApplyAdam"); where CUDA has none, one that returns CUDA_INVALID_VALUE. */
+/* Returns an op's ("ApplyAdam") launcher; if CUDA has none, one that returns CUDA_INVALID_VALUE. */
 CUDA_C cuda_apply_launcher *cuda_apply(const char *op);
 
 #endif

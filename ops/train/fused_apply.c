@@ -9,7 +9,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 
-/* The number of slots that a variable has, and of scalars that all share, in declared order. */
+/* The number of slots per variable, and of scalars that all share, in declared order. */
 static const struct apply_form {
     const char *op;
     int64_t n_slots, n_scalars;
@@ -33,7 +33,7 @@ static int check_shape(struct infer *infer, int variable, const char *what, int 
                       shape_text(infer_shape(infer, input)));
 }
 
-/* Inputs are variables, slots variable by variable, gradients or none, scalars. */
+/* Inputs are variables, slots variable by variable, gradients (if any), scalars. */
 static int check_inputs(struct infer *infer, int n, bool has_gradients)
 {
     const char *rule = node_attr(infer->node, "rule")->s;

@@ -2,8 +2,8 @@
  *
  * The loops of the update rules for one type (REAL, with SQRT, POW and FABS for it): included once
  * per type, by each device. w is the variable, a and b its slots, g the gradient, S(i) scalar i in
- * declared order. A quotient by 0 is 0: what has had no gradient yet, or none that its square could
- * tell from 0, stays as it is.
+ * declared order. A quotient by 0 is 0: an element that has had no gradient yet, or only gradients
+ * whose squares underflow, is left unchanged.
  */
 #undef PER
 #define PER(x, y) ((y) == 0 ? 0 : (x) / (y))

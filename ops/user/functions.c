@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table behind every handle that a user's function gets.
+ * The table behind every handle that a custom op's function gets.
  */
 #include "ops/user/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradient functions of users' ops.
+ * Gradient functions of custom ops.
  */
 #include "ops/user/internal.h"
 
@@ -16,7 +16,7 @@ static struct tf_edge out(struct edge edge)
     return (struct tf_edge){edge.node, edge.slot};
 }
 
-/* An edge of the graph; others fail. */
+/* Converts an edge; one that is not in the graph fails. */
 static struct edge in(struct grad *grad, struct tf_edge edge)
 {
     const struct graph *graph = grad->b.graph;
@@ -53,7 +53,7 @@ struct tf_edge user_grad_out(tf_grad *grad, int k, int or_zeros)
     return out(or_zeros ? grad_out_or_zeros(grad->grad, k) : grad->grad->out[k]);
 }
 
-/* The attributes of a new node, from their texts by the declaration of its op. */
+/* Parses the attributes of a new node from text, by its op's declaration. */
 static bool parse_attrs(struct grad *grad, struct arena *arena, const char *name,
                         const struct tf_op_attr *texts, int n, struct attr *attrs)
 {
@@ -78,7 +78,7 @@ static bool parse_attrs(struct grad *grad, struct arena *arena, const char *name
             return false;
         }
     }
-    return true; /* that there is no such op is said when the node is made */
+    return true; /* a missing op is reported when the node is made */
 }
 
 struct tf_edge user_grad_op(tf_grad *grad, const char *op, const struct tf_edge *inputs,

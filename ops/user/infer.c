@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions of users' ops.
+ * Shape functions of custom ops.
  */
 #include "ops/user/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the functions of users' ops are given: the handles behind api/tf_op_calls.h.
+ * The handles that functions of custom ops get, behind api/tf_op_calls.h.
  */
 #ifndef TF_OPS_USER_INTERNAL_H
 #define TF_OPS_USER_INTERNAL_H
@@ -11,13 +11,13 @@
 #include "graph/infer.h"
 #include "pass/gradient/grad.h"
 
-/* An op of an object; its declaration is what the registry has. */
+/* An op of an object; its declaration is in the registry. */
 struct user_op {
     struct op_def def;
     const struct tf_op *row;
 };
 
-/* The row of an op that an object brought. */
+/* Returns the row of an op from an object. */
 static inline const struct tf_op *user_row(const struct node *node)
 {
     const struct op_def *def = node->op->def;
@@ -63,7 +63,7 @@ int user_shape(struct infer *infer);
 void user_gradient(struct grad *grad);
 
 struct tf_shape user_shape_out(const struct shape *shape);
-/* False: that is no shape. */
+/* Converts a shape; false: it is invalid. */
 bool user_shape_in(const struct tf_shape *shape, bool is_value, struct shape *result);
 
 /* The functions of struct tf_op_functions, which has their types: user_node_name and so on. */

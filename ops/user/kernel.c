@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of users' ops: what a call of the executor looks like to them.
+ * Kernels of custom ops: how they see a call of the executor.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* The kernel is the object's. */
+/* The kernel belongs to the object. */
 static void release(void *state)
 {
     (void)state;
@@ -57,7 +57,7 @@ int user_kernel_outputs(const tf_kernel *kernel)
     return kernel->call->n_out;
 }
 
-/* NULL: there is no such input. */
+/* Returns an input; NULL: there is no such input. */
 static const struct tensor *kernel_input(const tf_kernel *kernel, int input)
 {
     return input >= 0 && input < kernel->call->n_in ? kernel->call->in[input] : NULL;
@@ -109,7 +109,7 @@ enum tf_type user_kernel_output_type(const tf_kernel *kernel, int output)
     return out ? (enum tf_type)out->type : TF_INVALID;
 }
 
-/* Returns whether an output can be made so; else the call has failed. */
+/* Returns whether an output can be made this way; if not, the call has failed. */
 static bool may_make(tf_kernel *kernel, int output, const struct tf_shape *shape, bool is_strings,
                      struct shape *own)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading objects with users' ops: what they export is checked wholly before anything of it is
- * taken. An object that was taken stays until the process ends.
+ * Loading objects with custom ops: all exports are checked before any is used. A loaded object
+ * stays until the process ends.
  */
 #include "ops/user/user.h"
 
@@ -19,12 +19,12 @@
 
 /* ---- what an object exports ---- */
 
-/* The bytes that rows have had since the first version. */
+/* The size of rows in the first version. */
 #define OP_BYTES_MIN (offsetof(struct tf_op, gradient) + sizeof(void *))
 #define KERNEL_BYTES_MIN (offsetof(struct tf_op_kernel, run) + sizeof(void *))
 
-/* Rows of an older object are shorter than ours: what they lack is zero. Those of a later one are
- * longer, and may ask for what we do not have. */
+/* Rows of an older object are shorter than ours: missing members are zero. Rows of a newer object
+ * are longer, and may require what we do not have. */
 static int check_versions(const struct tf_ops *object, struct error *err)
 {
     if (object->abi != TF_OP_ABI)
@@ -43,13 +43,13 @@ static int check_versions(const struct tf_ops *object, struct error *err)
 }
 
 struct loaded_ops {
-    struct arena arena; /* of all that follows; kept with the ops */
+    struct arena arena; /* memory of all that follows; kept with the ops */
     const struct op_def **defs;
     struct kernel_row *rows;
     size_t n_defs, n_rows;
 };
 
-/* Row i of an array whose rows have `bytes` bytes, as one of ours. */
+/* Copies row i of an array whose rows have `bytes` bytes to one of our size. */
 static void *take_row(struct loaded_ops *loaded, const void *rows, uint32_t i, uint32_t bytes,
                       size_t own_bytes)
 {
@@ -123,7 +123,7 @@ static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, 
     return 0;
 }
 
-/* Tries a registry of its own first: a malformed declaration leaves the real one as it is. */
+/* Tries a separate registry first, so that a malformed declaration does not change the real one. */
 static int check_declarations(const struct loaded_ops *loaded, struct error *err)
 {
     struct registry *trial = registry_new();
@@ -131,8 +131,7 @@ static int check_declarations(const struct loaded_ops *loaded, struct error *err
     for (size_t i = 0; !code && i < loaded->n_defs; i++) {
         const char *name = loaded->defs[i]->name;
         const struct op *op = registry_find(trial, name);
-        /* A variable is written in place by kernels that know how; those of users have no such
-         * functions. */
+        /* Writing a variable in place needs functions that kernels of custom ops do not have. */
         for (int k = 0; !code && k < op->n_inputs + op->n_outputs; k++) {
             const struct op_arg *arg =
                 k < op->n_inputs ? &op->inputs[k] : &op->outputs[k - op->n_inputs];
@@ -175,13 +174,13 @@ int user_ops_load(const char *path, struct error *err)
     const struct tf_ops *found = NULL;
     struct stat status;
     error_clear(err);
-    char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
+    char *whole = realpath(path, NULL); /* a bare name would be searched in library folders */
     if (!whole || stat(whole, &status))
         error_set_errno(err, file_error_code(), "cannot be read");
-    else if (!S_ISREG(status.st_mode)) /* a pipe would be waited for */
+    else if (!S_ISREG(status.st_mode)) /* opening a pipe would wait */
         error_set(err, ERR_DATA, "not an object with ops: it is no file");
     void *object = err->code ? NULL : dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!object && !err->code) { /* dlerror puts the path in front of the reason */
+    if (!object && !err->code) { /* dlerror puts the path before the reason */
         const char *why = dlerror();
         size_t n = strlen(whole);
         if (!why)

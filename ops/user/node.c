@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attributes of a node, and shapes, as users' functions see them.
+ * Attributes of a node, and shapes, as functions of custom ops see them.
  */
 #include "ops/user/internal.h"
 

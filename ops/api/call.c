@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of the public library: a request by names, what it is fed, what it gave.
+ * Calls of the public library: a request by names, its feeds and results.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int add_feed(tf_call *call, const char *name, struct error *err)
     return 0;
 }
 
-/* The name of a fetch is borrowed: the graph keeps it, as those of entries. */
+/* The name of a fetch is borrowed: the graph keeps it, like the names of entries. */
 static int add_fetch(tf_call *call, const char *name, struct error *err)
 {
     struct graph *graph = call->session->graph->joined.graph;
@@ -131,7 +131,7 @@ void api_call_free(tf_call *call)
 
 /* ---- feeding ---- */
 
-/* "digits.tfg: feed 'x': " in front of what is wrong with it. */
+/* Prefixes an error with "digits.tfg: feed 'x': ". */
 static int bad_feed(const tf_call *call, int i, struct error *err, struct tf_error *error)
 {
     const char *graph = call->session->graph->name;
@@ -144,7 +144,7 @@ static int bad_feed(const tf_call *call, int i, struct error *err, struct tf_err
     return api_fail(err, error);
 }
 
-/* Returns what the graph says of a fed value; NULL: there is no such feed. */
+/* Returns the graph's type and shape of a fed value; NULL: there is no such feed. */
 static const struct node_output *wanted(const tf_call *call, int i)
 {
     if (i < 0 || (size_t)i >= call->feeds.n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table that the public library calls, and what concerns the whole process.
+ * The table that the public library calls, and functions for the whole process.
  */
 #include <string.h>
 

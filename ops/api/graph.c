@@ -17,7 +17,7 @@ bool api_graph_exists(void)
     return atomic_load(&any);
 }
 
-/* Takes the reader. */
+/* Reads a graph; takes ownership of the reader. */
 static tf_graph *read_tf_graph(struct stream_reader *reader, struct tf_error *error)
 {
     tf_graph *graph = mem_alloc(sizeof *graph);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the handles of the public library (api/tf_tools.h) are.
+ * The structs behind the handles of the public library (api/tf_tools.h).
  */
 #ifndef TF_OPS_API_INTERNAL_H
 #define TF_OPS_API_INTERNAL_H
@@ -17,7 +17,7 @@
 struct tf_graph {
     struct stream_graph joined;
     const char *name;     /* for messages; owned */
-    pthread_mutex_t lock; /* of what requests add to the graph: names of fetches */
+    pthread_mutex_t lock; /* guards what requests add to the graph: names of fetches */
 };
 
 struct tf_session {
@@ -33,14 +33,14 @@ struct tf_call {
     struct request request;
     VEC(struct edge) feeds;
     struct session_handle *handle;
-    struct tensor *values;  /* per feed; type DTYPE_INVALID: it has none yet */
+    struct tensor *values;  /* per feed; type DTYPE_INVALID: no value yet */
     struct tensor *results; /* per fetch; likewise */
 };
 
-/* Hands an error on to whoever called; returns its code. */
+/* Passes an error on to the caller; returns its code. */
 int api_fail(const struct error *err, struct tf_error *error);
 
-/* Returns whether there ever was a graph in the process. */
+/* Returns whether the process has ever had a graph. */
 bool api_graph_exists(void);
 
 /* The functions of struct tf_core, which has their types: api_graph_open and so on. */

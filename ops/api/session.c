@@ -13,7 +13,7 @@
 #include "ops/api/internal.h"
 #include "ops/ops.h"
 
-/* Options of an older header are shorter: what they lack is 0. */
+/* Options of an older header are shorter: missing members are 0. */
 static int take_options(const struct tf_session_options *given, struct tf_session_options *options,
                         struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The primitives that conditionals and loops are made of. Their gradients follow from the structure
- * that they form, not from the single op (libcommon/pass).
+ * The primitives of conditionals and loops. Their gradients depend on the structure that they form,
+ * not on the single op (libcommon/pass).
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
@@ -27,7 +27,7 @@ FLOW(Switch, .inputs = "data: T, pred: bool", .outputs = "output_false: T, outpu
      .doc = "Sends its input to the output that the predicate chooses; the other one is dead.",
      .detail = "Nothing that depends on a dead tensor runs, until a Merge.", .shape = switch_shape);
 
-/* Finds what is common to the inputs that are known so far; a back edge is not, at first. */
+/* Merges the shapes of the inputs known so far; at first a back edge is unknown. */
 static int merge_shape(struct infer *infer)
 {
     bool any = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The data part of control flow: which input becomes which output. Frames and deadness are the
- * executor's.
+ * The data part of control flow: which input becomes which output. The executor handles frames and
+ * deadness.
  */
 #include "exec/device/kernel.h"
 
@@ -29,7 +29,7 @@ static int switch_run(struct kernel_call *call)
 
 const struct kernel_code kernel_switch = {.prepare = switch_prepare, .run = switch_run};
 
-/* The executor hands over one live input; the others are NULL. */
+/* The executor passes one live input; the others are NULL. */
 static int merge_run(struct kernel_call *call)
 {
     int chosen = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a tensor gets from the graph of one device into that of another. tf-part makes them in pairs:
- * the Recv is found by the name of its Send.
+ * How a tensor moves from the graph of one device to that of another. tf-part makes the nodes in
+ * pairs: the Recv is matched by the name of its Send.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

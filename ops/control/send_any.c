@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Send and Recv over the step's rendezvous, of values in host memory. The executor hands over
+ * Send and Recv of values in host memory, over the step's rendezvous. The executor itself passes
  * values on a device with memory of its own (exec/run/hand_over.c).
  */
 #include <string.h>
@@ -39,7 +39,7 @@ const struct kernel_code kernel_recv = {.prepare = rendezvous_prepare, .run = re
 
 /* ---- several as one ---- */
 
-/* They cross as bytes: a number made of their names, so that no others are taken for them, and the
+/* They are sent as bytes: a hash of their names, so that no others are mistaken for them, and the
  * values, each aligned. */
 #define VALUE_BYTES_MAX (1 << 20)
 
@@ -59,7 +59,7 @@ static int group_prepare(struct kernel_setup *setup)
     rendezvous_prepare(setup);
     group->key = *(const struct rendezvous_key *)setup->state;
     mem_free(setup->state);
-    setup->state = group; /* released, if it is of no use */
+    setup->state = group; /* released even if prepare fails */
     group->bytes = ALIGN_UP(sizeof group->names);
     for (int i = 0; i < types->n; i++) {
         group->names = hash_bytes(names->strings[i], strlen(names->strings[i]), group->names);
@@ -80,7 +80,7 @@ static int send_group_run(struct kernel_call *call)
     struct rendezvous_key key = rendezvous_key_of(call);
     struct rendezvous_value value = {.tensor = TENSOR_INIT};
     struct shape shape = shape_vector((int64_t)group->bytes);
-    bool is_dead = false; /* all are, of what tf-part makes, or none is */
+    bool is_dead = false; /* tf-part ensures that all are dead or none is */
     for (int i = 0; i < call->n_in; i++)
         is_dead |= !call->in[i];
     if (!rendezvous || (!is_dead && tensor_alloc(&value.tensor, UINT8, &shape, call->err)))

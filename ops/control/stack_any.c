@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stacks are resources of the step. Elements share the memory that they were pushed with, if it is
- * counted, else they are copied; popped they are shared as well.
+ * Stacks are resources of the step. A pushed element shares its memory if that is
+ * reference-counted, else it is copied; a popped element is shared, too.
  */
 #include "base/memory.h"
 #include "base/vec.h"

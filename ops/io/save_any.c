@@ -16,7 +16,7 @@ static int files_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* Terminated, in memory of the step. NULL with call->err set. */
+/* Returns a terminated copy of a string, in memory of the step. NULL with call->err set. */
 static const char *text_of(struct kernel_call *call, const struct tensor *t, int64_t i)
 {
     const char *text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing whole variables. use_locking is accepted for the sake of graphs that carry it: a writer
- * always has its variable for itself.
+ * Writing whole variables. use_locking is accepted for graphs that have it, but ignored: a writer
+ * always has exclusive access to its variable.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing whole variables: a pack of elements per thread and turn. Integers wrap around.
+ * Writing whole variables: a pack of elements per thread and iteration. Integers wrap around.
  */
 #include "ops/state/launchers_cuda.h"
 

@@ -25,8 +25,7 @@ static int scatter_shape(struct infer *infer)
     return 0;
 }
 
-/* The rows that are changed are read, with what changes them, and written; the others are not
- * looked at. */
+/* The changed rows are read, with the updates, and written; the others are not touched. */
 static void scatter_cost(const struct cost_query *query, struct op_cost *cost)
 {
     const struct node_output *updates = cost_input(query, 2);

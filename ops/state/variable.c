@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State that outlives steps: the variable itself, and what can be asked of it.
+ * State that outlives steps: the variable itself, and queries on it.
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"

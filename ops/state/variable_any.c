@@ -2,7 +2,7 @@
 #include "exec/device/kernel.h"
 #include "exec/state/variable.h"
 
-/* The planner finds the variable in the store; nothing is left to be done in a step. */
+/* The planner finds the variable in the store, so nothing is left to do in a step. */
 static int variable_run(struct kernel_call *call)
 {
     (void)call;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels that write variables share on all devices.
+ * Shared by the kernels that write variables on all devices.
  */
 #ifndef TF_OPS_STATE_WRITES_H
 #define TF_OPS_STATE_WRITES_H
@@ -8,20 +8,20 @@
 #include "exec/device/kernel.h"
 #include "exec/state/variable.h"
 
-/* ---- whole ones ---- */
+/* ---- whole variables ---- */
 
-/* The state of Assign: whether the value's shape is checked. */
+/* Prepares Assign, whose state is whether the value's shape is checked. */
 int assign_prepare(struct kernel_setup *setup);
 enum variable_write assign_how(const struct kernel_call *call);
 
-/* Returns whether the variable is assigned its own memory, perhaps seen with another shape, which
- * it has then: nothing is to be copied. */
+/* Returns whether the variable is assigned its own memory, perhaps with another shape, which it
+ * then gets: nothing needs to be copied. */
 bool assign_itself(struct kernel_call *call);
 
 /* AssignAdd, AssignSub: the variable, ready to be changed in place; NULL with call->err set. */
 struct variable *assign_begin_update(struct kernel_call *call);
 
-/* The variable has its value, and is the output. `result`: what run is to return then. */
+/* Marks the variable as written, and makes it the output. `result`: run's return value. */
 int assign_finish(struct kernel_call *call, int result);
 
 /* ---- CountUpTo ---- */
@@ -34,7 +34,7 @@ int count_up_to_check(struct kernel_call *call);
 
 /* ---- rows ---- */
 
-/* Checks that updates are rows of the variable, one for each index. */
+/* Checks that the updates are rows of the variable, one per index. */
 int scatter_check_shapes(struct kernel_call *call);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing variables. The executor gives the kernel the variable for itself.
+ * Writing variables. The executor gives the kernel exclusive access to the variable.
  */
 #include <string.h>
 
@@ -28,8 +28,8 @@ static int copy_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-/* A value becomes the variable's without a copy: others who have it only read it, and a writer of
- * the variable leaves it to them. False: it is to be copied. */
+/* Makes a value the variable's without a copy: other holders only read it, and a writer of the
+ * variable moves away from it. False: it must be copied. */
 static bool move_value(struct kernel_call *call, enum variable_write how, int *code)
 {
     struct variable *variable = call->refs[0];
@@ -118,7 +118,7 @@ const struct kernel_code kernel_count_up_to = {.prepare = count_up_to_prepare, .
 
 /* ---- rows ---- */
 
-/* Input i; a copy if it is the variable's own memory, whose rows change one after another. */
+/* Reads input i; copies it if it is the variable's own memory, whose rows change one by one. */
 static int read_input(struct kernel_call *call, int i, struct tensor *t)
 {
     *t = *call->in[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels that write variables. Whether the step has failed by then is looked at on the
- * device; what the host does, it does in any case. Of rows, an input that is the variable's own
- * memory, whose rows change in any order, is copied first.
+ * The CUDA kernels that write variables. The device checks whether the step has already failed; the
+ * host does its part in any case. For updates of rows, which happen in any order, an input that is
+ * the variable's own memory is copied first.
  */
 #include "base/memory.h"
 #include "exec/state/variable.h"
@@ -11,9 +11,9 @@
 #include "ops/state/launchers_cuda.h"
 #include "ops/state/writes.h"
 
-/* ---- whole ones ---- */
+/* ---- whole variables ---- */
 
-/* The value goes where the variable's is. `fault`: that of the step; NULL if nothing is lost. */
+/* Writes the value over the variable's. `fault`: the step's; NULL: write even if it has failed. */
 static int write_value(struct kernel_call *call, const struct fault *fault)
 {
     const struct tensor *value = call->in[1];
@@ -29,7 +29,7 @@ static int write_value(struct kernel_call *call, const struct fault *fault)
     return code > 0 ? code : assign_finish(call, code);
 }
 
-/* Memory that the variable did not have before is filled even in a step that has failed. */
+/* New memory of the variable is filled even in a step that has failed. */
 static int assign_run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
@@ -90,7 +90,7 @@ static int prepare(struct kernel_setup *setup)
         return 0;
     setup->scratch_bytes = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
     for (int i = 1; i < 3; i++)
-        /* Only what has as many elements of its type can be the variable's memory. */
+        /* Only an input of the same type and size can be the variable's memory. */
         if (in[i].type == in[0].type && shape_count(&in[i].shape) == shape_count(&in[0].shape))
             setup->scratch_bytes += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
     return 0;
@@ -102,7 +102,7 @@ static bool is_variable(const struct kernel_call *call, int i)
     return tensor_count(in) && in->data == call->refs[0]->value.data;
 }
 
-/* The input's memory, or a copy in the memory that *scratch points to, which is behind it then. */
+/* Finds the input's memory, or copies it to *scratch, which is then advanced. */
 static int read_input(struct kernel_call *call, int i, char **scratch, const void **data)
 {
     const struct tensor *in = call->in[i];

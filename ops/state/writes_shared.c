@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "exec/state/variable.h"
 
-/* ---- whole ones ---- */
+/* ---- whole variables ---- */
 
 int assign_prepare(struct kernel_setup *setup)
 {

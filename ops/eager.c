@@ -7,7 +7,7 @@
 #include "exec/session/session.h"
 #include "ops/ops.h"
 
-/* Whole numbers up to this many are made constants, which shape functions see: axes, shapes. */
+/* Integers of at most so many elements become constants, for shape functions: axes, shapes. */
 #define EAGER_CONSTANT_ELEMENTS 64
 
 struct builder {
@@ -16,10 +16,10 @@ struct builder {
     struct graph *graph;
     struct attr *attrs; /* op->n_attrs at most */
     int n_attrs;
-    const struct op_arg **args; /* per input: what it is declared as */
+    const struct op_arg **args; /* per input: its declaration */
     struct tensor *values;      /* per input */
     struct edge *inputs;
-    struct edge *feeds; /* and the values they take */
+    struct edge *feeds; /* with their values */
     struct tensor *fed;
     int n_feeds;
 };
@@ -97,7 +97,7 @@ static bool is_list(const struct op_arg *arg)
     return arg->number_attr >= 0 || arg->type_list_attr >= 0;
 }
 
-/* Lists share evenly what single arguments leave over. */
+/* List arguments share evenly the inputs that single arguments leave. */
 static int match_args(struct builder *b, struct error *err)
 {
     int lists = 0, n = 0, given = b->call->n_inputs;
@@ -118,7 +118,7 @@ static int match_args(struct builder *b, struct error *err)
 
 /* ---- types of literals ---- */
 
-/* Finds the type of the literals of one type attribute: text wins over bool, a point over none. */
+/* Finds the type of one attribute's literals: text wins over bool, a decimal point over none. */
 static enum dtype literal_type(const struct builder *b, int attr)
 {
     enum dtype type = DTYPE_INVALID;
@@ -145,7 +145,7 @@ static enum dtype input_type(const struct builder *b, int input)
     if (arg->type != DTYPE_INVALID)
         return arg->type;
     if (arg->type_attr < 0)
-        return DTYPE_INVALID; /* of a list of types: as it looks */
+        return DTYPE_INVALID; /* of a list of types: decided by form */
     const struct attr *given = given_attr(b, b->op->attrs[arg->type_attr].name);
     enum dtype type = given ? given->value.type : DTYPE_INVALID;
     for (int i = 0; i < b->call->n_inputs && type == DTYPE_INVALID; i++)
@@ -214,7 +214,7 @@ static int add_inputs(struct builder *b, struct error *err)
 static int run(struct builder *b, const struct node *node, struct eager_result *result,
                struct error *err)
 {
-    /* One kernel that has the whole team, and outputs that are not copied out of an arena. */
+    /* One kernel gets the whole team, and outputs need no copy out of an arena. */
     struct session_options options = {
         .plan = {
             .kernels = ops_kernels(), .device = b->call->device, .threads = 1, .cut = CUT_REGIONS}};
@@ -266,7 +266,7 @@ static int build_and_run(struct builder *b, struct eager_result *result, struct 
                              .n_attrs = b->n_attrs};
     const struct node *node = graph_add(b->graph, &spec, err);
     if (!node || run(b, node, result, err))
-        return error_drop_node(err); /* the node has no meaning to the user: the op is enough */
+        return error_drop_node(err); /* the user does not know the node: the op is enough */
     return 0;
 }
 

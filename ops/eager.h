@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One op at once: a graph of it alone is built, run and thrown away.
+ * Running a single op: a graph of it alone is built, run and discarded.
  */
 #ifndef TF_OPS_EAGER_H
 #define TF_OPS_EAGER_H
@@ -8,11 +8,11 @@
 #include "exec/device/device.h"
 #include "graph/op.h"
 
-/* An input: a tensor, or the text of one ("[[1,2],[3,4]]"), whose type is then that of its
- * argument: what the attribute says, else what the other inputs have, else what it looks like. */
+/* An input: a tensor, or the text of one ("[[1,2],[3,4]]"). A text gets the type of its argument:
+ * from the attribute, else from the other inputs, else from its form. */
 struct eager_input {
     struct tensor tensor; /* with data, or a type and a shape of no elements */
-    const char *literal;  /* NULL: the tensor counts */
+    const char *literal;  /* NULL: use the tensor */
 };
 
 struct eager_attr {
@@ -37,12 +37,12 @@ struct eager_result {
     struct arena arena;
 };
 
-/* ERR_USAGE for an op or attribute that does not exist (with what was likely meant) and for a wrong
- * number of inputs, ERR_DATA when the inputs do not fit or the kernel fails. */
+/* Runs the op. ERR_USAGE: an op or attribute does not exist (with a suggestion), or the number of
+ * inputs is wrong; ERR_DATA: the inputs do not fit or the kernel fails. */
 int eager_run(const struct eager_call *call, struct eager_result *result, struct error *err);
 void eager_release(struct eager_result *result);
 
-/* The op of that name; NULL with ERR_USAGE and a suggestion. */
+/* Finds the op of that name; NULL with ERR_USAGE and a suggestion. */
 const struct op *eager_find(const char *name, struct error *err);
 
 /* Returns whether a text is meant as a tensor: a number, a list, true, false, a quoted string. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a declaration allows less than TensorFlow's, for its `detail`.
+ * Reasons why a declaration allows less than TensorFlow's, for its `detail`.
  */
 #ifndef TF_OPS_LACKING_H
 #define TF_OPS_LACKING_H

@@ -59,7 +59,7 @@ const struct kernel_table *ops_kernels(void)
     return &kernels;
 }
 
-/* Rows that were handed out stay where they are: plans have pointers to them. */
+/* Rows that were returned before stay where they are: plans have pointers to them. */
 int ops_add(const struct op_def *const *defs, size_t n, const struct kernel_table *more,
             struct error *err)
 {

@@ -5,7 +5,7 @@
 
 #include "ops/ops.h"
 
-/* Lists of arguments and attributes, comma outside of brackets and braces, as single items. */
+/* Splits lists of arguments and attributes at commas outside of brackets and braces. */
 static const char *next_item(const char *list, const char **item, size_t *n)
 {
     int depth = 0;
@@ -40,7 +40,7 @@ static void append_gradient(struct str *out, const struct op_def *def)
                def->no_gradient ? def->no_gradient : "");
 }
 
-/* Adds what else the op declares, for those who plan or rewrite graphs. */
+/* Adds the op's other declared traits, for those who plan or rewrite graphs. */
 static void append_traits(struct str *out, const struct op_def *def, const char *before)
 {
     static const struct {
@@ -159,7 +159,7 @@ static void append_json(struct str *out, const char *text, size_t n)
     str_append_char(out, '"');
 }
 
-/* "name: type" as {"name":...,"type":...} */
+/* Prints "name: type" as {"name":...,"type":...}. */
 static void append_json_items(struct str *out, const char *key, const char *list)
 {
     const char *item, *separator = "";
@@ -252,13 +252,13 @@ static void markdown_kernel(struct str *out, const struct kernel_row *row)
 
 #define QUOTED_MAX 80
 
-/* Wrapped at 100 columns; what is listed stays indented. */
+/* Wraps at 100 columns; list items stay indented. */
 static void append_wrapped(struct str *out, const char *line)
 {
     size_t indent = str_starts(line, "- ") ? 2 : 0, column = 0;
     bool quoted = false;
     while (*line) {
-        /* Up to a blank outside of backquotes; within, where a line has no room for more. */
+        /* Finds a blank outside of backquotes; within them, only where the line is full. */
         size_t n = 0;
         for (; line[n] && ((quoted && n < QUOTED_MAX) || line[n] != ' '); n++)
             quoted ^= line[n] == '`';

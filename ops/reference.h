@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference of ops, from their declarations: a line, a page, JSON, and docs/ops.md.
+ * The reference of ops, from their declarations: as a line, a page, JSON, and docs/ops.md.
  */
 #ifndef TF_OPS_REFERENCE_H
 #define TF_OPS_REFERENCE_H
@@ -14,14 +14,14 @@ void reference_list(struct str *out);
 /* Prints an op as `tf-op show` does. */
 void reference_show(struct str *out, const struct op *op);
 
-/* One object in one line. */
+/* Prints an op as one JSON object on one line. */
 void reference_json(struct str *out, const struct op *op);
 
-/* A line for each type attribute that is not a list: "MatMul T float32 float64 ...", the types that
- * the CPU computes in. */
+/* Prints a line for each type attribute that is not a list: "MatMul T float32 float64 ...", with
+ * the types that the CPU supports. */
 void reference_types(struct str *out);
 
-/* docs/ops.md but for its table of types (scripts/ops-types). */
+/* Prints docs/ops.md except for its table of types (scripts/ops-types). */
 void reference_markdown(struct str *out);
 
 #endif

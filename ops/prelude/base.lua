@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the rest of the prelude is written in. `tf` holds internals that scripts do not see.
+-- The base that the rest of the prelude uses. `tf` holds internals that scripts do not see.
 local tf = ...
 
 nn = {}
 
--- The same order in every run: a graph must not depend on where Lua's objects happen to lie, nor on
--- the seed of its hashes. Tensors come in the order in which they were made.
+-- Keys in the same order in every run: a graph must not depend on addresses of Lua's objects, nor
+-- on the seed of its hashes. Tensors come in the order of their creation.
 local raw_next, rank = next, {boolean = 1, number = 2, string = 3, userdata = 4}
 local order = {function(a, b) return not a and b end,
                function(a, b) return a < b end,
@@ -27,7 +27,7 @@ local function sorted_keys(t)
   return keys
 end
 
--- The keys of tables that next() goes through, with their places.
+-- The keys of tables that next() is iterating over, with their positions.
 local walks = setmetatable({}, {__mode = "k"})
 
 function next(t, key)
@@ -56,12 +56,12 @@ function pairs(t)
   end
 end
 
--- Of functions of C that look at so many.
+-- Numbers of parameters of C functions.
 local parameters = {tensor = 1, trainable = 0, updates = 0, variables = 0}
 
 function tf.is_tensor(x) return type(x) == "userdata" end
 
--- What a value is, and how it was written, for messages.
+-- Describes a value's kind, for messages.
 function tf.kind(x)
   return x == nil and "nil" or "a " .. (tf.is_tensor(x) and "tensor" or type(x))
 end
@@ -71,7 +71,7 @@ function tf.show(x)
   return type(x) == "string" and "'" .. x .. "'" or tostring(x)
 end
 
--- What arguments of the prelude's functions are, by the names that they have in it.
+-- The kinds of arguments of the prelude's functions, by parameter name.
 local takes = {
   nn = {x = "floating", q = "floating", anchor = "floating", prediction = "floating",
         logits = "tensor", labels = "tensor", target = "value", ids = "index", layers = "list",
@@ -80,15 +80,15 @@ local takes = {
   clip = {x = "floating", list = "list"},
   [""] = {w = "tensor", name = "text", f = "function", list = "list"},
 }
--- Which of those without a table of their own; scope and the like look for themselves.
+-- Global functions that are checked, too; scope and the like check their own arguments.
 local checked = {slot = true, share = true, tuple = true}
--- Whose x may be of any type.
+-- Functions whose x may have any type.
 local any_type = {["nn.flatten"] = true, ["nn.sequential"] = true, ["nn.residual"] = true,
                   ["nn.max_pool"] = true, ["nn.max_pool1d"] = true,
                   ["nn.global_max_pool"] = true, ["clip.by_value"] = true}
 local fits = {
   tensor = tf.is_tensor,
-  floating = tf.is_tensor, -- and its type is looked at then
+  floating = tf.is_tensor, -- its type is checked, too
   index = tf.is_tensor,    -- likewise
   value = function(x) return ({userdata = true, number = true, table = true})[type(x)] end,
   list = function(x) return type(x) == "table" end,
@@ -105,7 +105,7 @@ local wanted = {tensor = "a tensor", floating = "a tensor", index = "a tensor",
                 number = "a number or a tensor", layout = "NHWC or NCHW", padding = "SAME or VALID",
                 initial = "an initializer, a number or a list"}
 
--- What options of the libraries' functions are, by their names, where no function says better.
+-- The kinds of options of the libraries' functions, by name, unless a function checks further.
 local options = {}
 for kind, names in pairs{
   text = "name",
@@ -120,7 +120,7 @@ for kind, names in pairs{
   for name in names:gmatch("[%w_]+") do options[name] = kind end
 end
 
--- By position, what an argument has to be.
+-- Returns the kind that each argument must have, by position.
 local function kinds_of(name, names)
   local library, kinds = name:match("^(%w+)%.") or "", {}
   if library == "" and not checked[name] then return kinds end
@@ -143,7 +143,7 @@ local function check_arguments(name, names, kinds, ...)
   end
 end
 
--- What a script calls refuses what it would not look at, and what is of another kind.
+-- Wraps a function so that it refuses surplus arguments, and arguments of a wrong kind.
 local function refuses_more(name, f)
   local most, names = tf.parameters(f)
   most = parameters[name] or most
@@ -161,7 +161,7 @@ local function refuses_more(name, f)
   end
 end
 
--- The functions of a table, which errors name with the prefix.
+-- Wraps the functions of a table; errors name them with the prefix.
 function tf.refuse_more(t, prefix)
   for _, key in ipairs(sorted_keys(t)) do
     local value = rawget(t, key)
@@ -169,7 +169,7 @@ function tf.refuse_more(t, prefix)
   end
 end
 
--- All functions of the prelude, once they are there; `next` and `pairs` are as Lua's.
+-- Wraps all functions of the prelude, once defined; `next` and `pairs` stay like Lua's.
 function tf.seal(globals)
   local own_next, own_pairs = globals.next, globals.pairs
   for _, name in ipairs(sorted_keys(globals)) do
@@ -180,14 +180,14 @@ function tf.seal(globals)
   globals.next, globals.pairs = own_next, own_pairs
 end
 
--- true, false or nothing
+-- Checks for true, false or nil.
 function tf.flag(where, name, value)
   if value ~= nil and type(value) ~= "boolean" then
     tf.fail("%s: %s must be true or false, not %s", where, name, tf.show(value))
   end
 end
 
--- A number in [least, most], or a tensor, of which nothing is known yet; nothing is left to others.
+-- Checks a number to be in [least, most]; accepts nil, and tensors, whose values are not known.
 function tf.within_bounds(where, value, least, most)
   if value == nil or tf.is_tensor(value) then return end
   if type(value) ~= "number" or not (value >= least and value <= most) then
@@ -195,7 +195,7 @@ function tf.within_bounds(where, value, least, most)
   end
 end
 
--- That the value is not one of the functions of a table that make what is wanted.
+-- Checks that the value is not a function of a library that should have been called.
 function tf.not_called(where, what, value, library, prefix, call)
   for name in pairs(library) do
     if value == rawget(library, name) then
@@ -212,8 +212,8 @@ function tf.positive(where, value)
   end
 end
 
--- Options of a function: a table with none but the known names ("name activation bias?"); one with
--- a question mark is true or false.
+-- Checks options of a function: a table with only the known names ("name activation bias?"); a
+-- question mark means true or false.
 function tf.options(where, o, known)
   if o == nil then return {} end
   if type(o) ~= "table" then tf.fail("%s: options are a table, not %s", where, tf.kind(o)) end
@@ -249,7 +249,7 @@ function tf.number(where, value, least)
   return value
 end
 
--- A tensor from a tensor, number or list; of `dtype` if it is a number or a list.
+-- Makes a tensor from a tensor, number or list; numbers and lists get `dtype`.
 function tf.tensor(where, x, dtype)
   if tf.is_tensor(x) then return x end
   if x == nil then tf.fail("%s is nil, not a tensor", where) end
@@ -260,7 +260,7 @@ local function check_tensor(where, x)
   if not tf.is_tensor(x) then tf.fail("%s: the input is %s, not a tensor", where, tf.kind(x)) end
 end
 
--- The size of an axis, which must be known.
+-- Returns the size of an axis, which must be known.
 function tf.dim(where, x, axis)
   check_tensor(where, x)
   local shape = x.shape
@@ -277,7 +277,7 @@ function tf.rank(where, x, rank)
   end
 end
 
--- That two tensors have one shape, as far as it is known.
+-- Checks that two tensors have the same shape, as far as it is known.
 function tf.same_shape(where, a, b)
   check_tensor(where, a)
   check_tensor(where, b)
@@ -295,7 +295,7 @@ function tf.known(shape)
   return true
 end
 
--- The shape of x with other last axes, in place of n: a list where all but the rows are known.
+-- Returns the shape of x with its last n axes replaced: a list if all but the rows are known.
 function tf.shape_with(x, n, last)
   local list = {-1, table.unpack(x.shape, 2, x.rank - n)}
   if not tf.known{table.unpack(list, 2)} then
@@ -311,23 +311,22 @@ function tf.floating(where, x)
   end
 end
 
--- What counts rows or classes.
+-- Checks for row or class numbers.
 function tf.index(where, x)
   if x.dtype ~= int32 and x.dtype ~= int64 then
     tf.fail("%s must be int32 or int64, not %s", where, tostring(x))
   end
 end
 
--- A list from a tensor or a list.
+-- Makes a list from a tensor or a list.
 function tf.list(x) return type(x) == "table" and x or {x} end
 
--- Casts only where the type differs.
+-- Casts only if the type differs.
 function tf.cast(x, dtype)
   return x.dtype == dtype and x or Cast(x, {DstT = dtype})
 end
 
--- What counts, and sums over many, are kept in beside values of a type: 16 bits would not hold
--- them.
+-- Returns the type of counts, and of large sums, for values of a type: 16 bits are too few.
 function tf.count_type(dtype)
   return (dtype == float16 or dtype == bfloat16) and float32 or dtype
 end
@@ -341,20 +340,20 @@ function tf.axes(first, last)
   return list
 end
 
--- Sum over all elements, and the like: reduce(Sum, x).
+-- Reduces over all elements: reduce(Sum, x).
 function tf.reduce(op, x, attrs)
   if x.rank == 0 then return x end
   if x.rank then return op(x, tf.axes(0, x.rank - 1), attrs) end
   return op(x, Range(0, Rank(x), 1), attrs)
 end
 
--- An op that runs after all that it lists.
+-- Makes an op that runs after all in the list.
 function group(list, o)
   o = tf.options("group", o, "name")
   return NoOp{name = o.name, control = list}
 end
 
--- The tensors, each only once all are there.
+-- Returns the tensors, each available only once all are.
 function tuple(list, o)
   o = tf.options("tuple", o, "name")
   return scope(o.name or "tuple", function()

@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Batch normalization (Ioffe & Szegedy 2015). In training the batch's statistics are used and
--- moving averages of them kept, as ops that minimize() runs with every step; else the averages are
--- used.
+-- Batch normalization (Ioffe & Szegedy 2015). In training the batch's statistics are used, and ops
+-- that minimize() runs with every step update moving averages of them; else the averages are used.
 local tf = ...
 
--- The average's update, marked so that minimize() finds it, in a graph that was read, too.
+-- The average's update, marked so that minimize() finds it, also in a graph that was read.
 local function track(average, value, decay)
   return AssignSub(average, (average - value) * (1 - decay), {_update = true})
 end
@@ -20,7 +19,7 @@ local function variables(channels, dtype, o)
           mean = make("mean", 0, false), variance = make("variance", 1, false)}
 end
 
--- Images, by the fused op; in training it also returns the batch's mean and variance.
+-- For images, by the fused op; in training it also returns the batch's mean and variance.
 local function fused(x, v, training, o, layout)
   local attrs = {epsilon = o.epsilon or 0.001, is_training = training, data_format = layout}
   if not training then
@@ -31,7 +30,7 @@ local function fused(x, v, training, o, layout)
   return y, mean, variance
 end
 
--- Anything else: over all axes but the last.
+-- For anything else: over all axes but the last.
 local function composed(x, v, training, o)
   local mean, variance = v.mean, v.variance
   if training then
@@ -41,7 +40,7 @@ local function composed(x, v, training, o)
   end
   local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * v.scale) + v.offset
   if not training then return y end
-  -- The average is of the unbiased variance, as that of the fused op is.
+  -- The average is of the unbiased variance, as in the fused op.
   local n = tf.cast(Size(x), tf.count_type(x.dtype)) / tf.dim("nn.batch_norm", x, x.rank)
   return y, mean, variance * tf.cast(n / Maximum(n - 1, 1), x.dtype)
 end

@@ -10,7 +10,7 @@ end
 
 local function half_square(x) return L2Loss(tf.wide(x)) end
 
--- The root of twice that. What flows back where it is 0 is 0, though the root's slope is infinite.
+-- The root of 2 * half. Where that is 0, the gradient is 0, though the root's slope is infinite.
 local function norm_of(half)
   local square = 2 * half
   local positive = Greater(square, 0)
@@ -32,7 +32,7 @@ function clip.by_norm(x, c)
   end)
 end
 
--- By the mean instead of the sum: |x| / count.
+-- Clips by the mean instead of the sum: |x| / count.
 function clip.by_average_norm(x, c)
   tf.positive("clip.by_average_norm: the bound", c)
   return scope("clip_by_average_norm", function()
@@ -41,8 +41,8 @@ function clip.by_average_norm(x, c)
   end)
 end
 
--- The norm of all tensors taken as one vector, of those of 16 bits in float32; false in the list is
--- passed over.
+-- The norm of all tensors taken as one vector, in float32 for 16-bit tensors; false in the list is
+-- skipped.
 function clip.global_norm(list)
   return scope("global_norm", function()
     local squares = {}
@@ -54,8 +54,8 @@ function clip.global_norm(list)
   end)
 end
 
--- All tensors by one factor, so that their global norm is at most c. Returns the list and the norm.
--- A norm that is infinite or not a number makes every result NaN: scaling by 0 would hide it.
+-- Scales all tensors by one factor, to a global norm of at most c. Returns the list and the norm. A
+-- norm that is infinite or not a number makes every result NaN: scaling by 0 would hide it.
 function clip.by_global_norm(list, c)
   tf.positive("clip.by_global_norm: the bound", c)
   return scope("clip_by_global_norm", function()

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What workers have of each other within a step. Rows are parts along dimension 0; a worker alone
--- has what it brings. Gradients go back to where values came from. `group` parts the workers into
--- groups, each for itself: a number of neighbours, or {size = g, stride = s}, g workers whose ranks
--- are s apart; a root is a place in the group.
+-- Exchange of values among workers within a step. Rows are parts along dimension 0; a single worker
+-- gets its own contribution. Gradients go back to where values came from. `group` divides the
+-- workers into independent groups: a number of neighbours, or {size = g, stride = s}, g workers
+-- whose ranks are s apart; a root is a place in the group.
 local tf = ...
 
 collective = {}
@@ -17,7 +17,7 @@ end
 
 local function is_count(x) return math.type(x) == "integer" and x > 0 end
 
--- The attributes with those of the group.
+-- Adds the group's attributes.
 local function among(what, group, attrs)
   if group == nil then return attrs end
   local size = type(group) == "table" and group.size or group
@@ -29,38 +29,38 @@ local function among(what, group, attrs)
   return attrs
 end
 
--- The root's value, for all.
+-- Gives the root's value to all.
 function collective.broadcast(x, root, group)
   return CollectiveBroadcast(x, among("broadcast", group, {root = root_of("broadcast", root)}))
 end
 
--- All rows, for the root; the others get none.
+-- Gives all rows to the root; the others get none.
 function collective.gather(x, root, group)
   return CollectiveGather(x, among("gather", group, {root = root_of("gather", root)}))
 end
 
--- The root's rows, a part for each.
+-- Gives each a part of the root's rows.
 function collective.scatter(x, root, group)
   return CollectiveScatter(x, among("scatter", group, {root = root_of("scatter", root)}))
 end
 
--- The sum, or with "mean" the mean, of all values, a part of its rows for each.
+-- Gives each a part of the rows of the sum, or with "mean" the mean, of all values.
 function collective.reduce_scatter(x, reduction, group)
   return CollectiveReduceScatter(x, among("reduce_scatter", group,
                                           {reduction = reduction or "sum"}))
 end
 
--- The sum, or with "mean" the mean, of all values, for all.
+-- Gives the sum, or with "mean" the mean, of all values to all.
 function collective.all_reduce(x, reduction, group)
   return AllReduce({x}, among("all_reduce", group, {reductions = {reduction or "sum"}}))
 end
 
--- All rows, for all.
+-- Gives all rows to all.
 function collective.all_gather(x, group)
   return CollectiveAllGather(x, among("all_gather", group, {}))
 end
 
--- A part of everybody's rows for each.
+-- Gives each a part of everybody's rows.
 function collective.all_to_all(x, group)
   return CollectiveAllToAll(x, among("all_to_all", group, {}))
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What tf-grad does to a graph that it read.
+-- What tf-grad does with a graph that it read.
 local tf = ...
 
 -- "adam,rate=0.001" -> optim.adam{rate = 0.001}

@@ -2,11 +2,10 @@
 -- Exponential moving averages of variables: s -= (1 - d)(s - v).
 local tf = ...
 
--- ema(decay, {steps =}): steps, the count n of updates so far, makes the decay
--- min(decay, (1 + n) / (10 + n)).
--- apply(variables) returns the op that updates; average(w) is the average, a variable. After a
--- training op: control({train}, function() return e.apply(trainable()) end); in a group with it the
--- average would be of the values before.
+-- ema(decay, {steps =}): steps, the count n of updates so far, makes the decay min(decay, (1 + n) /
+-- (10 + n)). apply(variables) returns the op that updates; average(w) is the average, a variable.
+-- After a training op: control({train}, function() return e.apply(trainable()) end); in a group
+-- with it, the average would use the values before the step.
 function ema(decay, o)
   o = tf.options("ema", o, "steps")
   if decay == nil then tf.fail("ema: the decay is nil") end

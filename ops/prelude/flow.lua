@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Decisions and loops at run time, lowered to Switch, Merge and frames. Tensors from outside that a
--- function uses are brought into its context as it uses them.
+-- Decisions and loops at run time, lowered to Switch, Merge and frames. Tensors from outside are
+-- brought into a function's context when it uses them.
 local tf = ...
 
--- One branch: what f returns, as tensors of the branch. An op counts as a token that it has run.
+-- One branch: returns f's results as tensors of the branch. An op becomes a token that it has run.
 local function branch(pred, pivot, side, f, where)
   local context = tf.context{kind = "cond", pred = pred, branch = side, pivot = pivot}
   return tf.within(context, function()
@@ -37,7 +37,7 @@ local function check_results(where, yes, no)
   end
 end
 
--- cond(pred, f, g): f() where pred is true, else g(). Only nodes made inside of f and g are
+-- cond(pred, f, g): f() if pred is true, else g(). Only nodes made inside of f and g are
 -- conditional. Each returns as many values of the same types: tensors, numbers, or ops.
 function cond(pred, f, g, o)
   o = tf.options("cond", o, "name")
@@ -69,7 +69,7 @@ local function text(shape)
   return "[" .. table.concat(dims, ",") .. "]"
 end
 
--- Whether a value of shape b is always one of shape a.
+-- Returns whether shape a covers every value of shape b.
 local function fits(a, b)
   if not a then return true end
   if not b or #a ~= #b then return false end
@@ -114,21 +114,21 @@ local function call(f, values, where, n)
   return results
 end
 
--- The body's results, as tensors of the loop.
+-- Runs the body; returns its results as tensors of the loop.
 local function run_body(context, body, merges, heads, values)
   local results = call(body, heads, "body", #heads)
   for i, v in ipairs(values) do
     local r = results[i]
     r = tf.route(tf.is_tensor(r) and r or Const(r, {dtype = v.dtype}))
     check_next(i, v, r)
-    -- What comes from outside is there even when the loop is over; its next value must not be.
+    -- A value from outside exists even when the loop is over; the next value must not.
     r = Identity(r, {control = heads[1]})
     tf.close(merges[i], 1, (tf.gate(context, "NextIteration", {r})))
   end
 end
 
 -- while_loop(condition, body, vars): as long as condition(...) is true, body(...) replaces the loop
--- variables; returns them. Options: shapes (what of a variable's shape stays, by position),
+-- variables; returns them. Options: shapes (the parts of shapes that stay, by position),
 -- parallel_iterations, back_prop = false (no gradient through the loop), name.
 function while_loop(condition, body, vars, o)
   o = tf.options("while_loop", o, "name parallel_iterations back_prop? shapes")

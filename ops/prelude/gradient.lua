@@ -4,8 +4,8 @@ local tf = ...
 local marked = updates
 
 -- gradients(y, x): dy/dx, summed over the elements of y (and over several ys); a list for a list of
--- xs. Row-wise gradients (of Gather) are made dense. A path that is cut is an error that names the
--- node, unless allow_missing, when the gradient is false.
+-- xs. Row-wise gradients (of Gather) are made dense. A missing path is an error that names the
+-- node, unless allow_missing: then the gradient is false.
 function gradients(ys, xs, o)
   o = tf.options("gradients", o, "grad_ys allow_missing? colocate?")
   local list = tf.gradients(ys, xs, o.grad_ys,
@@ -14,7 +14,7 @@ function gradients(ys, xs, o)
   return list
 end
 
--- The gradient of the loss itself, marked: what scales losses (tf-opt --half fp16) does it there.
+-- The gradient of the loss itself, marked as the place to scale losses (tf-opt --half fp16).
 local function start(loss)
   return tf.outside(true, function()
     return Const(1, {dtype = loss.dtype, name = "/" .. tf.unique("gradients/Const"),
@@ -22,7 +22,7 @@ local function start(loss)
   end)
 end
 
--- The pairs {variable, gradient} that exist; all of them cut is an error.
+-- The existing pairs {variable, gradient}; an error if there are none.
 local function trained(loss, variables)
   local found = tf.gradients(loss, variables, loss.rank == 0 and {start(loss)} or nil,
                              {allow_missing = true, rows = true})
@@ -33,15 +33,15 @@ local function trained(loss, variables)
       gs[#gs + 1] = g
     end
   end
-  if #ws == 0 then tf.gradients(loss, variables) end -- says where the path ends
+  if #ws == 0 then tf.gradients(loss, variables) end -- reports where the path ends
   return ws, gs
 end
 
 local function is_rows(g) return type(g) == "table" end
 
 -- A node that hands a gradient to the optimizer, by the variable's name: "hidden/W/gradient". It
--- can be fetched, and tf-replicate cuts there, so the optimizers leave it in place. The role says
--- what of a row-wise gradient it has.
+-- can be fetched, and tf-replicate splits the graph there, so optimizers keep it. The role tells
+-- which part of a row-wise gradient it is.
 local function hand_over(w, g, role)
   local name = tf.unique("/" .. w.name .. "/gradient" .. (role and "/" .. role or ""))
   return Identity(g, {name = "/" .. name, _gradient = w.name, _gradient_role = role})
@@ -60,7 +60,7 @@ local function handed_over(ws, gs)
   return list
 end
 
--- A sum with no row twice, for rules that are not linear in the gradient.
+-- Sums equal rows, for rules that are not linear in the gradient.
 function tf.unique_rows(g)
   local rows, index = Unique(g.indices)
   return {indices = rows, values = UnsortedSegmentSum(g.values, index, Size(rows))}
@@ -71,7 +71,7 @@ function tf.dense(g, w)
   return UnsortedSegmentSum(g.values, g.indices, tf.dim("gradient", w, 1))
 end
 
--- A function of an optimizer that is nearly called as one of those that are asked for.
+-- Refuses a field of an optimizer whose name is nearly that of a known one.
 local function check_field(key, value)
   local known = {"update", "update_all", "rows", "finish"}
   for _, name in ipairs(known) do if key == name then return end end
@@ -79,9 +79,9 @@ local function check_field(key, value)
   if hint ~= "" then tf.fail("minimize: the optimizer has no use for '%s'%s", key, hint) end
 end
 
--- The optimizer: a function of variable and gradient to an update, or a table with `update` (that
--- function) or `update_all` (of all variables together), and maybe `rows` (for row-wise gradients)
--- and `finish` (after all updates).
+-- Checks the optimizer: a function from variable and gradient to an update, or a table with
+-- `update` (that function) or `update_all` (for all variables together), and maybe `rows` (for
+-- row-wise gradients) and `finish` (after all updates).
 local function check_optimizer(o)
   tf.not_called("minimize", "an optimizer", o, optim, "optim.", "{}")
   if type(o) == "function" then return {update = o} end
@@ -98,7 +98,7 @@ local function apply(optimizer, w, g)
   return optimizer.update(w, tf.dense(g, w))
 end
 
--- By a number also the norm, checked: one that is no number would make all variables NaN.
+-- With a number also checks the norm: if it is not finite, all variables would become NaN.
 local function clipped(clip_by, ws, gs)
   if not clip_by then return gs end
   local dense = {}
@@ -114,7 +114,7 @@ local function clipped(clip_by, ws, gs)
   return list, CheckNumerics(norm, {message = "global norm of the gradients"})
 end
 
--- Calls f(i) for each variable where it is, in its scope of the updates; what f returns, as a list.
+-- Calls f(i) for each variable on its device, in its scope of the updates; lists the results.
 local function each_of(ws)
   return function(f)
     local list = {}
@@ -144,8 +144,8 @@ local function updates_of(optimizer, ws, gs, checks)
   return updates
 end
 
--- minimize(loss, optimizer, {global_step =, clip =, variables =, name =}): an op that does a step.
--- clip: a bound of the gradients' global norm, or a function of the list of gradients.
+-- minimize(loss, optimizer, {global_step =, clip =, variables =, name =}): makes an op that does a
+-- step. clip: a bound of the gradients' global norm, or a function of the list of gradients.
 function minimize(loss, optimizer, o)
   o = tf.options("minimize", o, "global_step clip variables name")
   if not tf.is_tensor(loss) then

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Initializers: functions of shape and type to a tensor, and of the part of the shape that one unit
--- has, if that is not all of it. The random ones hold no state: a value follows from the script's
--- seed and the node's name.
+-- Initializers: functions from shape and type to a tensor, and from one unit's part of the shape,
+-- if that is not all of it. The random ones have no state: a value follows from the script's seed
+-- and the node's name.
 local tf = ...
 
 init = {}
 
--- With the part of one unit, though that is nothing to it: a layer that knows it gives it to all.
+-- Accepts the part of one unit and ignores it: layers pass it to all initializers.
 function init.constant(value)
   return function(shape, dtype, _)
     if #shape == 0 then return Const(value, {dtype = dtype}) end
@@ -44,8 +44,8 @@ end
 init.normal = normal("init.normal", RandomStandardNormal)
 init.truncated_normal = normal("init.truncated_normal", TruncatedNormal)
 
--- Inputs and outputs of one unit: a matrix [in, out], or a filter [height, width, in, out], whose
--- window counts for both.
+-- Counts inputs and outputs of one unit: a matrix [in, out], or a filter [height, width, in, out],
+-- whose window counts for both.
 local function fans(shape)
   local window = 1
   for i = 1, #shape - 2 do window = window * shape[i] end
@@ -53,11 +53,11 @@ local function fans(shape)
   return window * n_in, window * (shape[#shape] or 1)
 end
 
--- What is left of the deviation of a normal distribution that is cut at two deviations.
+-- The standard deviation of a standard normal distribution truncated at two deviations.
 local CUT_DEVIATION = 0.87962566103423978
 
 -- Variance scale / fan, fan being that of the inputs ("in"), the outputs ("out") or their mean
--- ("average"); uniform, or normal cut at two standard deviations of what was not cut yet.
+-- ("average"); uniform, or normal truncated at two of its original standard deviations.
 function init.variance_scaling(o)
   o = tf.options("init.variance_scaling", o, "scale fan uniform? seed")
   local fan = o.fan or "in"
@@ -93,9 +93,9 @@ scaled("lecun_uniform", 1, "in", true)
 scaled("lecun_normal", 1, "in", false)
 init.xavier = init.glorot_uniform
 
--- Saxe et al. 2014: orthonormal columns, or rows where these are fewer; all axes but the last count
--- as rows. They are those of QR with a positive diagonal, by Cholesky: twice, as the first time
--- loses digits with the square of the condition.
+-- Saxe et al. 2014: orthonormal columns, or rows if these are fewer; all axes but the last count as
+-- rows. They are those of QR with a positive diagonal, by Cholesky: twice, as the first pass loses
+-- digits by the square of the condition number.
 function init.orthogonal(o)
   o = tf.options("init.orthogonal", o, "gain seed")
   return function(shape, dtype)

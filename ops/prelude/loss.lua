@@ -4,8 +4,8 @@ local tf = ...
 
 local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
 
--- Weights of rank 1 are of rows, whatever the rank of what they weigh; others have its shape, or 1
--- in place of some of it.
+-- Weights of rank 1 are for rows, for any rank of the weighted values; others have their shape, or
+-- 1 in some dimensions.
 function tf.along_rows(where, weights, each)
   local rank, of = weights.rank, each.rank
   if not rank or not of then return weights end
@@ -24,7 +24,7 @@ function tf.along_rows(where, weights, each)
   return rank == 1 and of > 1 and Reshape(weights, shape) or weights
 end
 
--- Mean, or with weights [n] the weighted mean, which is 0 where the weights add up to 0.
+-- The mean, or with weights [n] the weighted mean, which is 0 if the weights sum to 0.
 local function average(where, each, weights)
   if not weights then return tf.reduce(Mean, each) end
   weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
@@ -35,7 +35,7 @@ local function average(where, each, weights)
   return tf.cast(Select(nothing, ZerosLike(mean), mean), each.dtype)
 end
 
--- [n] against [n, 1] would be broadcast to [n, n] and give a number that means nothing.
+-- [n] with [n, 1] would be broadcast to [n, n] and give a meaningless number.
 function tf.check_ranks(where, a, b)
   if tf.is_tensor(a) and tf.is_tensor(b) and a.rank and b.rank and a.rank ~= b.rank and
      a.rank > 0 and b.rank > 0 then
@@ -49,7 +49,7 @@ function tf.check_ranks(where, a, b)
   end
 end
 
--- What is subtracted from each other has one type, too.
+-- Operands of a difference must also have one type.
 local function check_pair(where, a, b)
   tf.check_ranks(where, a, b)
   if tf.is_tensor(b) and a.dtype ~= b.dtype then
@@ -57,21 +57,21 @@ local function check_pair(where, a, b)
   end
 end
 
--- Logits [n, ..., classes] and classes as whole numbers [n, ...] as those of so many rows.
+-- Flattens logits [n, ..., classes] and integer classes [n, ...] to rows.
 function tf.as_rows(logits, labels)
   local rank = is_integer(labels.dtype) and labels.rank or 0
   if rank < 2 or logits.rank ~= rank + 1 then return logits, labels end
   return Reshape(logits, {-1, tf.dim("the logits", logits, logits.rank)}), Reshape(labels, {-1})
 end
 
--- What each row has, in the shape of the labels.
+-- The result for each row, in the shape of the labels.
 local function of_labels(f, logits, labels)
   local rows, classes = tf.as_rows(logits, labels)
   local each = (f(rows, classes))
   return classes == labels and each or Reshape(each, Shape(labels))
 end
 
--- Classes as whole numbers are one for each row of the logits, or for each place of a sequence.
+-- Integer classes are one per row of the logits, or per position of a sequence.
 local function check_labels(where, logits, labels)
   if not is_integer(labels.dtype) then return tf.same_shape(where, logits, labels) end
   if (labels.rank or 0) > 1 and logits.rank == labels.rank + 1 then return end
@@ -79,8 +79,7 @@ local function check_labels(where, logits, labels)
   tf.rank(where .. ": labels", labels, 1)
 end
 
--- logits [n, ..., classes]; labels: classes as whole numbers [n, ...], or distributions
--- [n, classes].
+-- logits [n, ..., classes]; labels: integer classes [n, ...], or distributions [n, classes].
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)
@@ -99,8 +98,8 @@ function nn.cross_entropy(logits, labels, o)
   end)
 end
 
--- Each answer's max(x, 0) - x z + log(1 + exp(-|x|)). By Select, as the gradients of Relu and Abs
--- at 0, where a net with zero weights starts, do not add up to that of the whole, 1/2 - z.
+-- max(x, 0) - x z + log(1 + exp(-|x|)) per answer. Uses Select: at 0, where a net with zero weights
+-- starts, the gradients of Relu and Abs do not add up to the true one, 1/2 - z.
 function tf.yes_or_no(logits, labels)
   local positive = GreaterEqual(logits, 0)
   local upper = Select(positive, logits, ZerosLike(logits))
@@ -118,9 +117,9 @@ function nn.sigmoid_cross_entropy(logits, labels, o)
   end)
 end
 
--- Lin et al. 2017: cross entropy times (1 - p)^gamma, p being the probability of the truth: of
--- classes as whole numbers, or of independent yes-no answers. alpha is the weight of all classes,
--- or of yes, with 1 - alpha for no.
+-- Lin et al. 2017: cross entropy times (1 - p)^gamma, p being the probability of the truth: for
+-- integer classes, or for independent yes-no answers. alpha is the weight of all classes, or of
+-- yes, with 1 - alpha for no.
 function nn.focal(logits, labels, o)
   o = tf.options("nn.focal", o, "name weights gamma alpha")
   tf.within_bounds("nn.focal: gamma", o.gamma, 0, math.huge)
@@ -140,7 +139,7 @@ function nn.focal(logits, labels, o)
       missed = p + labels - 2 * p * labels
       if o.alpha then each = each * (labels * (2 * o.alpha - 1) + (1 - o.alpha)) end
     end
-    -- A root's slope at 0 is infinite, and no product with the 0 beside it has a value.
+    -- A root's slope at 0 is infinite, and its product with 0 would be NaN.
     if o.gamma and o.gamma > 0 and o.gamma < 1 then missed = Maximum(missed, 2 ^ -24) end
     return average("nn.focal", Pow(missed, o.gamma or 2) * each, o.weights)
   end)
@@ -199,8 +198,8 @@ function nn.hinge(logits, labels, o)
   end)
 end
 
--- weight * sum over the tensors of |w|^2 / 2: those of a list, the trained variables whose names a
--- Lua pattern finds, or all trained matrices and filters.
+-- weight * sum over the tensors of |w|^2 / 2: those of a list, the trained variables whose names
+-- match a Lua pattern, or all trained matrices and filters.
 function nn.l2(weight, tensors, o)
   o = tf.options("nn.l2", o, "name")
   local by_name = type(tensors) == "string"
@@ -218,7 +217,7 @@ function nn.l2(weight, tensors, o)
   end)
 end
 
--- Share of rows whose largest logit is that of the label (classes as whole numbers).
+-- Share of rows whose largest logit is that of the label (integer classes).
 function nn.accuracy(logits, labels, o)
   o = tf.options("nn.accuracy", o, "name")
   logits, labels = tf.as_rows(logits, labels)

@@ -1,21 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Scores over all rows of a feed. Each is a function of totals, tensors that a step computes of its
--- batch and that are marked: tf-exec adds them up over the steps of an evaluation ("sum"), or puts
--- their rows behind one another ("rows"), and computes the score of what has come together. Within
--- one step it is the batch's.
+-- Scores over all rows of a feed. Each is a function of totals, marked tensors that a step computes
+-- from its batch: tf-exec sums them over the steps of an evaluation ("sum"), or concatenates their
+-- rows ("rows"), and computes the score from the result. Within one step it is the batch's.
 local tf = ...
 
 metric = {}
 
 local function wide(x) return tf.cast(x, float64) end
 
--- x [...], which is added up over the steps; for scores of one's own.
+-- x [...], summed over the steps; for custom scores.
 function metric.total(x, o)
   o = tf.options("metric.total", o, "name")
   return Identity(wide(x), {name = o.name, _total = "sum"})
 end
 
--- x [n, ...], whose rows are kept until the end.
+-- x [n, ...], whose rows are all kept until the end.
 function metric.rows(x, o)
   o = tf.options("metric.rows", o, "name")
   return Identity(x, {name = o.name, _total = "rows"})
@@ -23,42 +22,42 @@ end
 
 local function total(x) return metric.total(tf.reduce(Sum, wide(x))) end
 
--- a / b, and 0 where b is 0
+-- a / b, but 0 where b is 0
 local function ratio(a, b)
   local nothing = Equal(b, 0)
   return Select(nothing, ZerosLike(a), a / Select(nothing, OnesLike(b), b))
 end
 
--- The nodes of a score, and it itself, by the name of the function if it is given no other, be it
--- later that of a global.
+-- Makes a score and its nodes, named after the function unless another name is given, or later a
+-- global's.
 local function score(name, o, f)
   name = tf.unique(o.name or name)
   local y = Identity(scope("/" .. name, f), {name = "/" .. name})
   return o.name and y or tf.nameless(y)
 end
 
--- Weights of what has one number for each row or element: ones, if none are given.
+-- Weights for values with one number per row or element: ones if none are given.
 local function weights_of(where, each, weights)
   if not weights then return OnesLike(wide(each)) end
   return tf.along_rows(where, wide(tf.tensor(where .. ": weights", weights, float64)), each) *
          OnesLike(wide(each))
 end
 
--- As tf.as_rows, with weights for each of them.
+-- As tf.as_rows, with a weight per row.
 local function as_rows(where, logits, labels, weights)
   local x, y = tf.as_rows(logits, labels)
   if y == labels or not weights then return x, y, weights end
   return x, y, Reshape(weights_of(where, labels, weights), {-1})
 end
 
--- 0 where weights add up to 0; of no rows it has no value
+-- The weighted mean: 0 if the weights sum to 0; NaN without rows.
 local function mean(where, each, weights)
   local w = weights_of(where, each, weights)
   local sum, n = total(wide(each) * w), total(w)
   return weights and ratio(sum, n) or sum / n
 end
 
--- The mean of what each row, or element, has.
+-- The mean over all rows, or elements.
 function metric.mean(x, o)
   o = tf.options("metric.mean", o, "name weights")
   return score("mean", o, function() return mean("metric.mean", x, o.weights) end)
@@ -66,8 +65,8 @@ end
 
 -- ---- classes ----
 
--- The classes [n] of scores [n, classes], of probabilities [n] that it is class 1, or themselves;
--- scores may have more axes, [n, ..., classes] beside labels [n, ...].
+-- The classes [n] from scores [n, classes], from probabilities [n] of class 1, or from classes;
+-- scores may have more axes: [n, ..., classes] with labels [n, ...].
 local function class_of(where, x, threshold)
   if x.rank == 2 then return ArgMax(x, 1) end
   tf.rank(where, x, 1)
@@ -104,7 +103,7 @@ local function confusion(where, prediction, labels, o)
   local k = o.classes or prediction.rank == 2 and tf.dim(where, prediction, 2) or 2
   tf.number(where .. ": classes", k)
   local class, label = class_of(where, prediction, o.threshold), tf.cast(labels, int64)
-  local there = LogicalAnd(GreaterEqual(class, 0), Less(class, k)) -- else no place, an error
+  local there = LogicalAnd(GreaterEqual(class, 0), Less(class, k)) -- else no place: an error
   local place = Select(there, label * k + class, OnesLike(class) * -1)
   local sums = UnsortedSegmentSum(weights_of(where, label, weights), place, k * k)
   return metric.total(Reshape(sums, {k, k})), k
@@ -117,8 +116,8 @@ function metric.confusion(prediction, labels, o)
   end)
 end
 
--- One number for all classes, as scikit-learn's average=...: of one class, the mean over those that
--- there are, the same weighted by their rows, or of all decisions together.
+-- One number for all classes, as scikit-learn's average=...: of one class, the mean over existing
+-- classes, the same weighted by their rows, or over all decisions together.
 local averages = {
   binary = function(f, hit, predicted, true_, o)
     return Reshape(Gather(f(hit, predicted, true_), {o.positive or 1}), {})
@@ -163,8 +162,8 @@ local function but_first(x) return StridedSlice(x, {1}, {0}, {1}, {end_mask = 1}
 local function but_last(x) return StridedSlice(x, {0}, {-1}, {1}) end
 local function last(x) return StridedSlice(x, {-1}, {0}, {1}, {end_mask = 1}) end
 
--- How many true and false rows have a score of at least each of the different ones, and of at least
--- the one above it, from 0 on.
+-- For each distinct score, counts the true and false rows with at least that score, and with at
+-- least the next higher one, from 0 on.
 local function counts(scores, is_true, w)
   local sorted, order = TopKV2(scores, Size(scores))
   is_true, w = Gather(is_true, order), Gather(w, order)
@@ -180,7 +179,7 @@ local function counts(scores, is_true, w)
   return t, t0, f, f0
 end
 
-local function all_of(counts) return Maximum(Max(counts, {0}), 0) end -- 0 of no rows
+local function all_of(counts) return Maximum(Max(counts, {0}), 0) end -- 0 without rows
 
 local curves = {
   roc = function(t, t0, f, f0)
@@ -189,8 +188,8 @@ local curves = {
   pr = function(t, t0, f) return Sum((t - t0) * ratio(t, t + f), {0}) / all_of(t) end,
 }
 
--- The area under the ROC curve, or (curve = "pr") the average precision; of more than two classes
--- the mean over each against the rest. All rows are kept until the end, as no sums tell it.
+-- The area under the ROC curve, or (curve = "pr") the average precision; for more than two classes,
+-- the mean over each against the rest. All rows are kept until the end, as sums do not suffice.
 function metric.auc(prediction, labels, o)
   o = tf.options("metric.auc", o, "name weights curve")
   local curve = curves[o.curve or "roc"] or
@@ -262,8 +261,8 @@ of_errors("mae", function(where, x, target, weights)
   return mean(where, Abs(x - target), weights)
 end)
 
--- 1 - (squared error) / (squared distance from the target's mean), of several columns the mean. The
--- targets are kept: their squares alone would not tell the distance where the mean is far from 0.
+-- 1 - (squared error) / (squared distance from the target's mean), for several columns the mean.
+-- The targets are kept: sums of squares alone lose precision if the mean is far from 0.
 of_errors("r2", function(where, x, target, weights)
   local w = weights_of(where, target, weights)
   local error = metric.total(Sum(w * SquaredDifference(x, target), {0}))

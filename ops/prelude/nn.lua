@@ -42,14 +42,13 @@ function nn.flatten(x, o)
   for axis = 2, x.rank or tf.fail("nn.flatten: the rank of %s must be known", tostring(x)) do
     size = size * tf.dim("nn.flatten", x, axis)
   end
-  -- What is open beside a 0 would not be the number of rows.
+  -- With a dimension of 0, -1 would not give the number of rows.
   local rows = size == 0 and Slice(Shape(x), {0}, {1})
   return Reshape(x, rows and Concat(0, {rows, {0}}) or {-1, size}, {name = o.name})
 end
 
--- Keeps each element with probability `keep` and scales it by 1/keep; of others, which may be
--- infinite, 0 remains. training = false: x itself;
--- a bool tensor decides at run time.
+-- Keeps each element with probability `keep`, scaled by 1/keep; the others, even infinite ones,
+-- become 0. training = false: x itself; a bool tensor decides at run time.
 function nn.dropout(x, keep, o)
   o = tf.options("nn.dropout", o, "name training seed")
   if type(o.training) ~= "boolean" and o.training ~= nil and not tf.is_tensor(o.training) then
@@ -61,7 +60,7 @@ function nn.dropout(x, keep, o)
   end
   local function drop()
     local noise = RandomUniform(Shape(x), {dtype = x.dtype, seed = o.seed})
-    -- A mask, not a factor, as 0 inf is NaN; row by row, which Select is not.
+    -- A mask, not a factor, as 0 * inf is NaN; ReluGrad works row by row, Select does not.
     return ReluGrad(x / keep, Floor(noise + keep))
   end
   return scope(o.name or "dropout", function()
@@ -72,7 +71,7 @@ function nn.dropout(x, keep, o)
   end)
 end
 
--- ids -> rows of a table [n, size], which may be cut into partitions
+-- ids -> rows of a table [n, size], which may be partitioned
 function nn.embedding(ids, n, size, o)
   o = tf.options("nn.embedding", o, "name init dtype trainable? partitions")
   tf.number("nn.embedding: n", n)
@@ -85,7 +84,7 @@ function nn.embedding(ids, n, size, o)
   end)
 end
 
--- ids [n, most] -> the sum or mean of their rows of a table; of each only the first `lengths` [n].
+-- ids [n, most] -> the sum or mean of their rows of a table; per bag only the first `lengths` [n].
 function nn.embedding_bag(ids, n, size, o)
   local where = "nn.embedding_bag"
   o = tf.options(where, o, "name mode lengths init dtype trainable? partitions")
@@ -108,8 +107,8 @@ function nn.embedding_bag(ids, n, size, o)
   return sum / ExpandDims(tf.cast(Maximum(o.lengths, 1), rows.dtype), 1)
 end
 
--- One layer after the other, each a function of a tensor or a list of one and what it takes behind
--- it: nn.sequential(x, {{nn.dense, 64}, Relu, {nn.dense, 10}}).
+-- One layer after the other, each a function of a tensor, or a list of a function and its further
+-- arguments: nn.sequential(x, {{nn.dense, 64}, Relu, {nn.dense, 10}}).
 function nn.sequential(x, layers, o)
   o = tf.options("nn.sequential", o, "name")
   return scope(o.name or "sequential", function()

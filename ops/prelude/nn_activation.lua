@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Activations that are no op of their own, or have options. Each is a function of a tensor, as
--- {activation = nn.gelu} wants.
+-- Activations without an op of their own, or with options. Each is a function of a tensor, as
+-- needed for {activation = nn.gelu}.
 local tf = ...
 
 -- x Phi(x), Phi by the error function
@@ -20,7 +20,7 @@ function nn.softplus(x, o)
   return o.beta and Softplus(x * o.beta) / o.beta or Softplus(x)
 end
 
--- He et al. 2015: with a slope of each channel, the last axis, where x is negative.
+-- He et al. 2015: with a slope per channel (the last axis) where x is negative.
 function nn.prelu(x, o)
   o = tf.options("nn.prelu", o, "name init trainable?")
   local channels = tf.dim("nn.prelu", x, x.rank or 1)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Transformers (Vaswani et al. 2017), and what they are made of.
+-- Transformers (Vaswani et al. 2017), and their parts.
 local tf = ...
 
 -- q [n, to, size], k and v [n, from, size]: softmax(q k' / sqrt(size of a head)) v, for each of
--- `heads` parts of the size. causal: none sees what comes behind it; mask, bool, what may be seen,
--- is broadcast to [n, heads, to, from].
+-- `heads` parts of the size. causal: no position sees later ones; mask, a bool tensor of what may
+-- be seen, is broadcast to [n, heads, to, from].
 function nn.attention(q, k, v, o)
   o = tf.options("nn.attention", o, "name heads causal? mask")
   local heads, size = tf.number("nn.attention: heads", o.heads or 1), nil
@@ -34,7 +34,7 @@ function nn.attention(q, k, v, o)
       local band = MatrixBandPart(OnesLike(scores), -1, 0)
       seen = seen and LogicalAnd(seen, Greater(band, 0)) or Greater(band, 0)
     end
-    -- A row that sees nothing sees all alike: what hides is finite, in 16 bits, too.
+    -- A row that sees nothing sees all equally: the masking value is finite, also in 16 bits.
     local hidden = scores.dtype == float16 and -65504 or -1e9
     if seen then scores = Select(seen, scores, hidden * OnesLike(scores)) end
     local y = Transpose(BatchMatMul(Softmax(scores), parts(v)), {0, 2, 1, 3})
@@ -42,9 +42,9 @@ function nn.attention(q, k, v, o)
   end)
 end
 
--- x [n, time, size] -> x and what attention to itself adds, then what a hidden layer of `units`
--- adds; normalized behind each sum, or with norm_first what each is made of. What is added keeps
--- elements with probability `keep`, as by nn.dropout.
+-- x [n, time, size] -> x plus self-attention, then plus a hidden layer of `units`; each sum is
+-- normalized or, with norm_first, each addend's input. Addends keep elements with probability
+-- `keep`, as by nn.dropout.
 function nn.transformer(x, o)
   local where = "nn.transformer"
   o = tf.options(where, o, "name heads units activation causal? mask keep training norm_first? " ..
@@ -75,8 +75,8 @@ function nn.transformer(x, o)
   end)
 end
 
--- x [n, time, size] and what tells its times apart: sines and cosines of wave lengths from 2 pi to
--- 10000 times that, by turns, or learned.
+-- Adds position encodings to x [n, time, size]: alternating sines and cosines of wavelengths from 2
+-- pi to 10000 times that, or learned ones.
 function nn.positions(x, o)
   o = tf.options("nn.positions", o, "name learned? init trainable?")
   tf.rank("nn.positions", x, 3)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Layers whose windows move over images and sequences: convolutions and pooling.
+-- Layers with windows sliding over images and sequences: convolutions and pooling.
 local tf = ...
 
 -- A window or stride: a number, or {height, width}; as an attribute in the layout's order.
@@ -16,7 +16,7 @@ local function window(where, value, layout)
   return layout == "NCHW" and {1, 1, p[1], p[2]} or {1, p[1], p[2], 1}
 end
 
--- A layer's filter; `unit` is the shape that counts for the initializer, where it is not all of it.
+-- A layer's filter; `unit` is the part of the shape for the initializer, if it is not all of it.
 local function filter_of(x, shape, o, unit)
   local initial = o.init or init.glorot_uniform()
   if unit and type(initial) == "function" then
@@ -27,7 +27,7 @@ local function filter_of(x, shape, o, unit)
                   trainable = o.trainable}
 end
 
--- What a convolution ends with: a bias of each channel, and the activation.
+-- Finishes a convolution: adds a bias per channel, and applies the activation.
 local function finished(where, y, filters, o)
   if o.bias ~= false then
     local b = variable{name = "b", shape = {filters}, dtype = y.dtype, init = o.bias_init,
@@ -55,7 +55,7 @@ function nn.conv2d(x, filters, size, o)
   end)
 end
 
--- The options of a layer of sequences as those of images that are one high.
+-- Converts options for sequences to those for images of height one.
 local function one_high(o, name, stride)
   local images = {}
   for key, value in pairs(o) do images[key] = value end
@@ -76,8 +76,8 @@ function nn.conv1d(x, filters, size, o)
   return Squeeze(y, {squeeze_dims = {1}})
 end
 
--- conv2d backwards, from filters to x's channels: images that are `stride` times as large, or with
--- padding VALID as large as all windows together.
+-- The transpose of conv2d, from filters to x's channels: images `stride` times as large or, with
+-- padding VALID, as large as all windows together.
 function nn.conv2d_transpose(x, filters, size, o)
   local where = "nn.conv2d_transpose"
   o = tf.options(where, o,
@@ -103,15 +103,15 @@ function nn.conv2d_transpose(x, filters, size, o)
   end)
 end
 
--- How many windows there are along an axis.
+-- The number of windows along an axis.
 local function positions(where, size, window, stride, padding)
   if padding == "SAME" then return (size + stride - 1) // stride end
   if size < window then tf.fail("%s: a window of %d does not fit into %d", where, window, size) end
   return (size - window) // stride + 1
 end
 
--- x [n, height, width, channels] (or layout "NCHW") -> filters channels, by a filter and a bias of
--- its own for each position.
+-- x [n, height, width, channels] (or layout "NCHW") -> filters channels, with a separate filter and
+-- bias for each position.
 function nn.locally_connected2d(x, filters, size, o)
   local where = "nn.locally_connected2d"
   o = tf.options("nn.locally_connected2d", o,
@@ -141,8 +141,8 @@ function nn.locally_connected2d(x, filters, size, o)
   end)
 end
 
--- x [n, height, width, channels] -> channels * multiplier, each of one channel: over the places of
--- the window, a sum of the cells that are there times a number of each channel.
+-- x [n, height, width, channels] -> channels * multiplier, each from one channel: the sum over the
+-- window's positions of the cell there times a weight per channel.
 function nn.depthwise_conv2d(x, size, o)
   local where = "nn.depthwise_conv2d"
   o = tf.options(where, o, "name multiplier stride dilation padding activation bias? init " ..
@@ -178,7 +178,7 @@ function nn.depthwise_conv2d(x, size, o)
   end)
 end
 
--- A depthwise convolution, and one of its channels without a window (Chollet 2017).
+-- A depthwise convolution, then a 1x1 convolution of its channels (Chollet 2017).
 function nn.separable_conv2d(x, filters, size, o)
   o = tf.options("nn.separable_conv2d", o, "name multiplier stride dilation padding activation " ..
                  "bias? init bias_init trainable?")
@@ -207,7 +207,7 @@ end
 nn.max_pool = pool("nn.max_pool", MaxPool)
 nn.avg_pool = pool("nn.avg_pool", AvgPool)
 
--- Of sequences [n, time, channels].
+-- Pooling of sequences [n, time, channels].
 local function pool1d(where, layer)
   return function(x, size, o)
     o = tf.options(where, o, "name stride padding")

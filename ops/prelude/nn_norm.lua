@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Normalization of each row by itself, with a scale and an offset of each channel.
+-- Normalization of each row separately, with a scale and an offset per channel.
 local tf = ...
 
--- To mean 0 and variance 1 over axes.
+-- Normalizes to mean 0 and variance 1 over axes.
 local function normalized(x, axes, epsilon)
   local wide = tf.wide(x)
   local apart = wide - Mean(wide, axes, {keep_dims = true})
@@ -27,7 +27,7 @@ function nn.layer_norm(x, o)
   end)
 end
 
--- Wu & He 2018: over all axes of a row, for each of so many groups of channels, the last axis.
+-- Wu & He 2018: over all axes of a row, separately for each group of channels (the last axis).
 local function by_groups(where, x, groups, o)
   o = tf.options(where, o, "name epsilon trainable?")
   if not x.rank or x.rank < 2 then tf.fail("%s: the rank of %s is too low", where, tostring(x)) end

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Recurrent layers, unrolled over the steps of a sequence. Weights are laid out as PyTorch's,
--- transposed: one matrix W for the inputs, one U for the state, the gates side by side.
+-- Recurrent layers, unrolled over the steps of a sequence. Weights have PyTorch's layout,
+-- transposed: one matrix W for the inputs, one U for the state, with adjacent gates.
 local tf = ...
 
 local function gates_of(x, n)
   return Split(Const(1, {dtype = int32}), x, {num_split = n})
 end
 
--- Each cell: how many gates; from what the input and the state give of them, and the state
--- {h, ...}, the next state.
+-- Each cell: its number of gates; the next state, from the inputs' and the state's parts of the
+-- gates, and the state {h, ...}.
 local cells = {
   rnn = {gates = 1, states = 1, next = function(a, b) return {Tanh(a + b)} end},
   -- Hochreiter & Schmidhuber 1997, with forget gates; input, forget, cell, output
@@ -17,7 +17,7 @@ local cells = {
     local c = Sigmoid(f) * state[2] + Sigmoid(i) * Tanh(g)
     return {Sigmoid(o) * Tanh(c), c}
   end},
-  -- Cho et al. 2014; reset, update, new. The reset gate is applied behind U.
+  -- Cho et al. 2014; reset, update, new. The reset gate is applied after U.
   gru = {gates = 3, states = 1, next = function(a, b, state)
     local ar, az, an = gates_of(a, 3)
     local br, bz, bn = gates_of(b, 3)
@@ -27,7 +27,7 @@ local cells = {
   end},
 }
 
--- One direction: outputs by step, and the last state; behind a row's length 0 and as it was.
+-- One direction: outputs by step, and the last state; past a row's length, 0 and unchanged.
 local function run(where, cell, steps, units, o, backward)
   local inputs, dtype = tf.dim(where, steps[1], 2), steps[1].dtype
   local width = cell.gates * units
@@ -57,8 +57,8 @@ end
 
 local function layer(name)
   local where, cell = "nn." .. name, cells[name]
-  -- x [n, time, inputs] -> outputs [n, time, units], and the last state [n, units], of lstm and its
-  -- cell's. bidirectional: both directions side by side. lengths [n]: of the sequences.
+  -- x [n, time, inputs] -> outputs [n, time, units], and the last state [n, units], for lstm also
+  -- the cell's. bidirectional: both directions concatenated. lengths [n]: of the sequences.
   nn[name] = function(x, units, o)
     o = tf.options(where, o, "name init bias_init trainable? lengths bidirectional?")
     tf.number(where .. ": units", units)

@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op
--- that changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where
--- that is exactly the dense update, `finish()` what comes after all updates. A function will do.
--- One whose rule takes all variables together has `update_all(ws, gs, each)` in place of `update`:
--- it returns their ops, and makes what is of a variable within each(f), a list of what f(i)
--- returns.
+-- Optimizers. Each is a function from parameters to an optimizer: `update(w, g)` makes the op that
+-- changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), if that
+-- equals the dense update, `finish()` makes what comes after all updates. A plain function is an
+-- `update`. A rule for all variables together has `update_all(ws, gs, each)` in place of `update`:
+-- it returns their ops, and makes a variable's nodes within each(f), which returns a list of what
+-- f(i) returns.
 local tf = ...
 
 optim = {}
 
--- Parameters that are not below 0, and not above this.
+-- Parameters that must be between 0 and this.
 local most = {momentum = math.huge, epsilon = math.huge, beta1 = 1, beta2 = 1, rho = 1}
 
--- A parameter as a constant of the wanted type, "adam/rate", made once a type; or a tensor, as of a
--- schedule, cast.
+-- A parameter as a constant of the wanted type, "adam/rate", made once per type; or a tensor, such
+-- as a schedule's, cast.
 local function parameter(kind, where, name, value)
   if not tf.is_tensor(value) and type(value) ~= "number" then
     tf.fail("%s: %s must be a number or a tensor, not %s", where, name, tf.show(value))
@@ -45,7 +45,7 @@ local function parameters(kind, o, defaults, more)
   return p, where, o
 end
 
-tf.optimizer_parameters = parameters -- for those that have a file of their own
+tf.optimizer_parameters = parameters -- for optimizers in files of their own
 
 -- w -= rate g
 function optim.sgd(o)
@@ -75,7 +75,7 @@ function optim.adagrad(o)
       local a = accumulator(w)
       g = tf.unique_rows(g)
       local sum = Gather(a, g.indices) + Square(g.values)
-      local per_root = ReluGrad(Rsqrt(sum), sum) -- 0 for a sum of 0; row by row, as Select is not
+      local per_root = ReluGrad(Rsqrt(sum), sum) -- 0 for a sum of 0; row by row, unlike Select
       return group{ScatterUpdate(a, g.indices, sum),
                    ScatterSub(w, g.indices, p.rate(w.dtype) * g.values * per_root)}
     end,

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Optimizers of Adam's kind. All take weight_decay, which is apart from the gradient (Loshchilov &
--- Hutter 2019), of variables whose names the Lua pattern `decayed` finds.
+-- Optimizers similar to Adam. All take weight_decay, decoupled from the gradient (Loshchilov &
+-- Hutter 2019), for variables whose names match the Lua pattern `decayed`.
 local tf = ...
 
--- The number of the step, from 1, as a function of a type; and an op that counts.
+-- Returns the step's number, from 1, as a function of a type; and an op that counts.
 local function counter(where)
   local made = {}
   return function(dtype)
@@ -19,9 +19,9 @@ local function counter(where)
   end
 end
 
--- step(w, g, p, decay) returns what is to be taken from w, or nil, and a list of ops; p are the
--- parameters and p.t, the number of the step; decay is weight_decay w, or false.
--- Beside w of 16 bits all of it is float32.
+-- step(w, g, p, decay) returns what to subtract from w, or nil, and a list of ops; p are the
+-- parameters and p.t, the step's number; decay is weight_decay w, or false. For w of 16 bits all of
+-- it is float32.
 local function rule(kind, o, defaults, step)
   local of, where, given = tf.optimizer_parameters(kind, o, defaults, "decayed")
   local pattern, found = given.decayed or "", false
@@ -54,14 +54,14 @@ local function plus(u, decay) return decay and u + decay or u end
 -- u / d, but 0 where d is
 local function over(u, d) return u * ReluGrad(Reciprocal(d), d) end
 
--- beta s + (1 - beta) x, s being a slot, and the op that keeps it there
+-- beta s + (1 - beta) x, where s is a slot, and the op that stores it
 local function average(w, name, beta, x)
   local s = slot(w, name, 0, {dtype = x.dtype})
   local new = beta * s + (1 - beta) * x
   return new, Assign(s, new)
 end
 
--- Averages of g and of its square, what each has of its weights at this step, and what keeps them.
+-- Averages of g and of its square, each one's sum of weights so far, and the ops storing them.
 local function moments(kind, w, g, p)
   local m, keep_m = average(w, kind .. "/m", p.beta1, g)
   local v, keep_v = average(w, kind .. "/v", p.beta2, Square(g))
@@ -78,7 +78,7 @@ local function betas(rate, epsilon, decay)
           {"weight_decay", decay}}
 end
 
--- By ApplyAdam, which is of one type, and whose epsilon is that of an average not corrected.
+-- By ApplyAdam, which has one type, and adds epsilon before bias correction.
 function optim.adamw(o)
   return rule("adamw", o, betas(0.001, 1e-8, 0.01), function(w, g, p, decay)
     if g.dtype ~= w.dtype then
@@ -109,24 +109,24 @@ function optim.nadam(o)
   end)
 end
 
--- Liu et al. 2019: without v until its variance is known to be bounded.
+-- Liu et al. 2019: without v until its variance is bounded.
 function optim.radam(o)
   return rule("radam", o, betas(0.001, 1e-8, 0), function(w, g, p, decay)
     local m, v, c1, c2, ops = moments("radam", w, g, p)
     local last = 2 / (1 - p.beta2) - 1
     local length = last - 2 * p.t * (1 - c2) / c2
     local known = Greater(length, 5)
-    local long = Select(known, length, last) -- no root of what is negative
+    local long = Select(known, length, last) -- avoids roots of negative numbers
     local rectified = Sqrt((long - 4) * (long - 2) * last / ((last - 4) * (last - 2) * long))
     local factor = over(rectified * Sqrt(c2), Sqrt(v) + p.epsilon)
     return p.rate * plus(m / c1 * Select(known, factor, OnesLike(v)), decay), ops
   end)
 end
 
--- The root of what `op`, Sum or Mean, makes of the squares, which 16 bits would not hold.
+-- The root of `op`, Sum or Mean, of the squares, which could overflow 16 bits.
 local function root(op, x) return Sqrt(tf.reduce(op, Square(tf.wide(x)))) end
 
--- You et al. 2020: a step of Adam as long as w, times the rate.
+-- You et al. 2020: a step of Adam scaled to the norm of w, times the rate.
 function optim.lamb(o)
   return rule("lamb", o, betas(0.001, 1e-6, 0), function(w, g, p, decay)
     local u, ops = direction("lamb", w, g, p)
@@ -147,8 +147,8 @@ function optim.lion(o)
   end)
 end
 
--- Shazeer & Stern 2018: of a matrix, averages of rows and columns in place of those of elements.
--- Steps are relative to w's root mean square, at least `least`, and end at a bound of theirs.
+-- Shazeer & Stern 2018: for a matrix, averages of rows and columns in place of those of elements.
+-- Steps are relative to w's root mean square, at least `least`, and are clipped at `bound`.
 function optim.adafactor(o)
   local defaults = {{"rate", 0.01}, {"decay", 0.8}, {"least", 1e-3}, {"bound", 1},
                     {"weight_decay", 0}}

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- L-BFGS as a graph (Nocedal 1980; the two-loop recursion of Nocedal & Wright, algorithm 7.4). Past
--- steps and changes of gradients are slots beside each variable, so on shards each has those of
--- its own, and only dot products, which are numbers, go from one to the other (Dean et al. 2012).
+-- steps and changes of gradients are slots beside each variable, so each shard has those of its own
+-- variables, and only dot products, which are scalars, are exchanged (Dean et al. 2012).
 local tf = ...
 
 local function total(x) return Sum(Reshape(x, {-1}), {0}) end
 
--- Inner products over all variables: each where its variable is, their sum where the first one is.
+-- Dot products over all variables: each is computed where its variable is, the sum at the first.
 local function dot_of(each, ws)
   return function(a, b)
     local parts = each(function(i) return total(a[i] * b[i]) end)
@@ -14,7 +14,7 @@ local function dot_of(each, ws)
   end
 end
 
--- What is kept: the m newest steps and changes, newest first, and one over their products.
+-- The history: the m newest steps and changes, newest first, and one over their products.
 local function history_of(each, ws, m)
   local kept = {steps = {}, changes = {}}
   for k = 1, m do
@@ -25,7 +25,7 @@ local function history_of(each, ws, m)
   return kept
 end
 
--- The list with a newest one, if `take` (a bool of the graph); the oldest falls off.
+-- The list with a new first item if `take` (a bool tensor); the oldest is dropped.
 local function shifted(each, take, list, newest)
   local new = {}
   for k = 1, #list do
@@ -35,7 +35,7 @@ local function shifted(each, take, list, newest)
   return new
 end
 
--- An op that assigns them, each when the next older one has been made of it.
+-- Makes an op that assigns the list, each item once the next older one was computed from it.
 local function keep(each, list, new)
   local all = {}
   for k = 1, #list do
@@ -49,7 +49,7 @@ local function keep(each, list, new)
   return group(all)
 end
 
--- -H g, H the inverse Hessian of what is kept, whose first estimate is `scale` times the identity.
+-- -H g, H the inverse Hessian from the history, whose first estimate is `scale` times the identity.
 local function direction(each, dot, kept, scale, gs)
   local m, weights = #kept.steps, {}
   local q = each(function(i) return -gs[i] end)
@@ -65,7 +65,7 @@ local function direction(each, dot, kept, scale, gs)
   return q
 end
 
--- One over the products of the pairs that are kept; zero of what is not there yet.
+-- One over the products of the stored pairs; zero for pairs that do not exist yet.
 local function inverses_of(kept, take, product)
   local m = #kept.steps
   local shifted_by_one = ExpandDims(1 / product, 0)
@@ -85,8 +85,8 @@ local function same_type(ws)
   return ws[1].dtype
 end
 
--- optim.lbfgs{rate, history}: w -= rate H g. There is no line search: for whole batches, or large
--- ones. A pair along which the gradient does not grow is not kept, so that H stays positive; the
+-- optim.lbfgs{rate, history}: w -= rate H g. There is no line search: use whole batches, or large
+-- ones. A pair along which the gradient does not grow is not stored, so that H stays positive; the
 -- first step is no longer than rate.
 function optim.lbfgs(o)
   local p, _, given = tf.optimizer_parameters("lbfgs", o, {{"rate", 1}}, "history")

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Losses of an output layer with many classes, of which a few that are drawn stand for all:
--- sampled softmax (Jean et al. 2015) and noise contrastive estimation (Gutmann, Hyvärinen 2010).
+-- Losses of an output layer with many classes, where a few sampled classes represent all: sampled
+-- softmax (Jean et al. 2015) and noise contrastive estimation (Gutmann, Hyvärinen 2010).
 local tf = ...
 
 local known = "weights biases labels inputs num_sampled num_classes num_true sampled_values " ..
@@ -26,7 +26,7 @@ local function check(where, o)
   return o
 end
 
--- A row for each class.
+-- The layer has a row for each class.
 local function layer(where, o)
   if o.weights then return o.weights, o.biases end
   local t, size = o.inputs.dtype, tf.dim(where .. ": inputs", o.inputs, 2)
@@ -37,7 +37,7 @@ local function layer(where, o)
   return w, b
 end
 
--- The classes that were drawn, and how often the true ones and they were expected.
+-- The sampled classes, and the expected counts of true and sampled classes.
 local function samples(where, o, labels, num_true)
   local drawn = o.sampled_values
   if not drawn then
@@ -51,8 +51,8 @@ local function samples(where, o, labels, num_true)
   return tf.cast(drawn[1], int64), drawn[2], drawn[3]
 end
 
--- Classes drawn by how often they have been true. The counts are a variable, which the update adds
--- to: of several workers all true classes count, in the same order in each run.
+-- Classes drawn by how often they were true. The counts are a variable, to which the update adds:
+-- true classes of all workers count, in the same order in each run.
 function nn.learned_samples(labels, o)
   o = tf.options("nn.learned_samples", o, "name num_sampled num_classes num_true")
   local n = tf.number("nn.learned_samples: num_classes", o.num_classes)
@@ -77,7 +77,7 @@ local function rows(x, from, n)
   return Slice(x, {from, 0}, {n, -1})
 end
 
--- What a cast to 16 bits would make infinite.
+-- The least finite numbers, as a cast to 16 bits would make larger ones infinite.
 local least = {[float16] = -65504, [bfloat16] = -3.3895313892515355e38}
 
 -- The least finite number for each sample that is a true class of its row, else 0.
@@ -91,7 +91,7 @@ local function masks(logits, labels, sampled, num_true)
 end
 
 -- Logits of the true classes [n, num_true] and of the sampled ones [n, num_sampled]. One lookup
--- takes the rows of both, and one gradient of rows comes back.
+-- gets the rows of both, so there is one row-wise gradient.
 local function logits_of(where, o, w, b, removes)
   local x, num_true = o.inputs, o.num_true or 1
   local t, size = x.dtype, tf.dim(where .. ": inputs", x, 2)
@@ -131,7 +131,7 @@ local function sampled_loss(where, removes, f)
   end
 end
 
--- What share of the truth each class has.
+-- Each class' share of the truth.
 local function shares(is_true, is_sampled)
   return Concat(1, {OnesLike(is_true) / tf.dim("num_true", is_true, 2), ZerosLike(is_sampled)})
 end
@@ -146,7 +146,7 @@ nn.sampled_softmax = sampled_loss("sampled_softmax", true, function(is_true, is_
   return (SparseSoftmaxCrossEntropyWithLogits(logits, first))
 end)
 
--- Whether a class is a true one or was drawn, for each class by itself.
+-- Distinguishes true from sampled classes, each class independently.
 nn.nce = sampled_loss("nce", false, function(is_true, is_sampled)
   local logits = Concat(1, {is_true, is_sampled})
   return Sum(tf.yes_or_no(logits, shares(is_true, is_sampled)), {1})

@@ -4,7 +4,7 @@ local tf = ...
 
 schedule = {}
 
--- Name, options (step is always one), formula of the step as a float32 tensor.
+-- Defines a schedule: name, options (always with step), formula of the step as a float32 tensor.
 local function define(name, options, formula)
   schedule[name] = function(o)
     o = tf.options("schedule." .. name, o, "step name " .. options)
@@ -21,7 +21,7 @@ local function define(name, options, formula)
   end
 end
 
--- step / steps, in whole steps if wanted
+-- step / steps, rounded down with staircase
 local function progress(o, step)
   local t = step / o.steps
   return o.staircase and Floor(t) or t
@@ -42,8 +42,8 @@ define("inverse_time", "rate steps decay staircase?", function(o, step)
   return o.rate / (1 + o.decay * progress(o, step))
 end)
 
--- (rate - last) (1 - step / steps)^power + last; with cycle, steps is doubled, tripled, ...
--- whenever it has passed
+-- (rate - last) (1 - step / steps)^power + last; with cycle, steps is doubled, tripled, ... each
+-- time it has passed
 define("polynomial", "rate steps last power cycle?", function(o, step)
   local last, steps = o.last or 1e-4, o.steps
   if o.cycle then
@@ -64,31 +64,31 @@ define("piecewise", "bounds values", function(o, step)
   return rate
 end)
 
--- From `from` to `to` by half a wave of the cosine, while t goes from 0 to 1.
+-- From `from` to `to` by half a cosine wave, as t goes from 0 to 1.
 local function wave(from, to, t)
   return to + (from - to) * (1 + Cos(math.pi * Minimum(Maximum(t, 0), 1))) / 2
 end
 
--- From rate to last by half a wave of the cosine (Loshchilov & Hutter 2017), which then stays.
+-- From rate to last by half a cosine wave (Loshchilov & Hutter 2017), then constant.
 define("cosine", "rate steps last", function(o, step)
   return wave(o.rate, o.last or 0, step / o.steps)
 end)
 
--- rate, which may be another schedule, times what grows from `start` to 1.
+-- rate, which may be another schedule, times a factor that grows from `start` to 1.
 define("warm_up", "rate steps start", function(o, step)
   local start = o.start or 0
   return o.rate * (start + (1 - start) * Minimum(step / o.steps, 1))
 end)
 
--- Smith & Topin 2019: from rate / div_factor up to rate, in the share pct_start of the steps, then
--- down to the first rate / final_div_factor; both by the cosine.
+-- Smith & Topin 2019: from rate / div_factor up to rate, in the fraction pct_start of the steps,
+-- then down to the first rate / final_div_factor; both by a cosine.
 define("one_cycle", "rate steps pct_start div_factor final_div_factor", function(o, step)
   tf.within_bounds("schedule.one_cycle: pct_start", o.pct_start, 0, 1)
   local first, top = o.rate / (o.div_factor or 25), (o.pct_start or 0.3) * o.steps - 1
-  local known = type(top) == "number" -- else a tensor, of the graph
+  local known = type(top) == "number" -- else a tensor
   local up = step * 0 + o.rate
   if not known or top > 0 then up = wave(first, o.rate, step / top) end
-  if known and top >= o.steps - 1 then return up end -- there is no way down
+  if known and top >= o.steps - 1 then return up end -- there is no decrease
   local down = wave(o.rate, first / (o.final_div_factor or 1e4), (step - top) / (o.steps - 1 - top))
   return Select(Less(step, top), up, down)
 end)

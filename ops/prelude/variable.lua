@@ -2,10 +2,10 @@
 -- Variables: a value that outlives the step, with its initial value and its read.
 local tf = ...
 
--- While a shared function runs: its variables, in the order in which it makes them.
+-- While a shared function runs: its variables, in order of creation.
 local sharing
 
--- A number, or a list of them: float32 unless the script says something else.
+-- Returns whether x is a number, or a list of them: float32 unless the script gives a type.
 local function is_numbers(x)
   if type(x) == "table" then return is_numbers(x[1]) end
   return type(x) == "number"
@@ -27,7 +27,7 @@ local function initial_value(o, where)
   return tf.tensor(where, init, o.dtype or (is_numbers(init) and float32 or nil))
 end
 
--- Said here, as what is made of it would name nodes that the script did not.
+-- Checks options here, as later errors would name nodes that the script does not know.
 local function check(o)
   local where = "variable '" .. tostring(o.name or "Variable") .. "'"
   if o.name ~= nil and (type(o.name) ~= "string" or not o.name:find("^/?[%w.][%w_./-]*$")) then
@@ -60,7 +60,7 @@ local function make(o)
             table.concat(initial.shape, ", "), table.concat(shape, ", "))
   end
   if not tf.known(shape) then tf.fail("variable '%s': its shape must be known", name) end
-  local trainable = nil -- only the exception is marked
+  local trainable = nil -- only untrained variables are marked
   if o.trainable == false then trainable = false end
   local v = Variable{shape = shape, dtype = initial.dtype, name = "/" .. name,
                      _trainable = trainable, _partitions = o.partitions,
@@ -85,8 +85,8 @@ end
 
 -- variable{shape =, dtype =, init =, name =, trainable =, partitions =, partition_axis =}. init: a
 -- number, a list, a tensor, or a function of shape and dtype (the initializers of `init`); 0 if
--- there is none. partitions: slices that tf-place spreads over devices, of its rows, or along
--- partition_axis, 0 to its last one.
+-- there is none. partitions: number of slices that tf-place spreads over devices, along rows or
+-- along partition_axis (from 0 on).
 function variable(o)
   o = tf.options("variable", o, "shape dtype init name trainable? partitions partition_axis")
   if o.partitions then tf.number("variable: partitions", o.partitions) end
@@ -97,8 +97,8 @@ function variable(o)
   return v
 end
 
--- A variable that belongs to w: of its shape unless another is given, where w is, not trained. Its
--- name is w's and its own: "hidden/W/momentum".
+-- A variable that belongs to w: of its shape unless another is given, on its device, not trained.
+-- Its name is appended to w's: "hidden/W/momentum".
 function slot(w, name, init, o)
   o = tf.options("slot", o, "shape dtype")
   if not tf.is_tensor(w) or not w.is_variable then
@@ -111,7 +111,7 @@ function slot(w, name, init, o)
 end
 
 -- share(f): a function like f whose every call uses the variables that the first one made. So a net
--- can be built twice, for training and without dropout, say.
+-- can be built twice, for example with and without dropout.
 function share(f)
   local record = {list = {}, filled = false}
   return function(...)

@@ -112,11 +112,11 @@ struct item {
     bool is_constant; /* of an Enter */
     int child_frame;  /* of an Enter */
     enum item_role role;
-    int frame;    /* of the plan's frames */
-    int local;    /* index within it */
-    int region;   /* -1: a point */
-    int head;     /* the region's first item, which waits for all; a point: itself */
-    int position; /* of an item of a region: in the frame's order */
+    int frame;                     /* of the plan's frames */
+    int local;                     /* index within it */
+    int region;                    /* -1: not known yet */
+    int head;                      /* the region's first item, which waits for all */
+    int position;                  /* in the frame's order */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
     bool merge_ready;            /* a Merge with an input that is always there */
@@ -141,6 +141,12 @@ struct item {
     bool is_point;             /* only running tells when, or whether, there is what it brings */
     bool uses_copies;          /* an input was copied to the device */
 };
+
+/* Returns whether its output goes to another iteration. */
+static inline bool item_moves(const struct item *item)
+{
+    return item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
+}
 
 /* Facts of a value, where there are branches in an order. */
 struct merge_facts {

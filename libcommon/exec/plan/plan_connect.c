@@ -96,8 +96,8 @@ static void collect_edges(struct plan *plan, int id, edge_vec *of)
 static void find_gifts(const struct plan *plan, const struct item *item)
 {
     struct out_edge *edges = plan->edges + item->first_edge;
-    bool moves = item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
-    bool lets_go = item->region < 0 ? !moves : plan->regions.items[item->region].n == 1;
+    bool moves = item_moves(item);
+    bool lets_go = item->n_edges && !moves && plan->regions.items[item->region].n == 1;
     for (int i = 0; lets_go && i < item->n_out; i++) {
         int last = item->n_edges - 1;
         while (last >= 0 && edges[last].slot != i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs in each frame: regions, and points.
+ * What runs in each frame.
  */
 #include <string.h>
 
@@ -72,6 +72,29 @@ static void add_to_frame(struct plan *plan, struct item *item)
             vec_push(&frame->counted, item->out[i]);
 }
 
+/* A point is a region by itself, behind all that has planned memory: it has its scratch alone, as
+ * it may run at any time. */
+static void add_point(struct plan *plan, int id)
+{
+    struct item *item = &plan->items.items[id];
+    struct plan_frame *frame = &plan->frames.items[item->frame];
+    size_t *arena = &frame->arena_bytes[!plan->options.device->is_host];
+    item->region = (int)plan->regions.n;
+    item->position = (int)frame->order.n;
+    item->scratch_offset = (int64_t)*arena;
+    *arena += item->scratch_bytes;
+    item->is_cheap = item_is_cheap(plan, item);
+    struct region region = {.frame = item->frame,
+                            .first = item->position,
+                            .n = 1,
+                            .rank = -1,
+                            .is_point = true,
+                            .is_cheap = item->is_cheap};
+    vec_push(&plan->regions, region);
+    vec_push(&frame->order, ((struct region_item){.item = id}));
+    add_to_frame(plan, item);
+}
+
 /* Regions that one order runs have the numbers of their places in it. */
 void plan_fill_frames(struct plan *plan)
 {
@@ -85,11 +108,12 @@ void plan_fill_frames(struct plan *plan)
         struct item *item = &plan->items.items[i];
         if (item->removed || plan_has_order(plan, item->frame))
             continue;
-        if (item->region < 0) {
-            item->is_cheap = item_is_cheap(plan, item);
-            add_to_frame(plan, item);
-        }
+        if (item->region < 0)
+            add_point(plan, i);
         if (item->head == i)
             add_head(plan, i);
+    }
+    vec_each(region, &plan->regions) {
+        region->items = plan->frames.items[region->frame].order.items + region->first;
     }
 }

@@ -16,10 +16,11 @@ bool plan_is_whole(const struct plan *plan)
  * around it. */
 int plan_n_regions(const struct plan *plan)
 {
-    size_t n = plan->regions.n;
-    for (size_t i = 0; i < plan->frames.n; i++)
-        n -= plan->frames.items[i].is_item ? 2 : 0;
-    return (int)n;
+    int n = 0;
+    vec_each(region, &plan->regions) {
+        n += !region->is_point && !plan->frames.items[region->frame].is_item;
+    }
+    return n;
 }
 
 size_t plan_peak_bytes(const struct plan *plan)
@@ -63,7 +64,7 @@ static int list_all(const struct plan *plan, int *list)
     int n = 0, n_points = 0, next = 0;
     vec_each(item, &plan->items) {
         int id = (int)(item - plan->items.items);
-        if (!item->removed && !plan_is_repeated(plan, item) && item->region < 0)
+        if (!item->removed && plan->regions.items[item->region].is_point)
             points[n_points++] = (struct listed_point){item->n_ready, id};
     }
     if (n_points)
@@ -87,7 +88,7 @@ static int region_of(const struct plan *plan, const struct item *item)
 {
     while (plan_is_repeated(plan, item))
         item = &plan->items.items[plan->frames.items[item->frame].item];
-    return item->region < 0 ? -1 : plan->regions.items[item->region].rank;
+    return plan->regions.items[item->region].rank;
 }
 
 /* `at`: by item, where it is in the list. */
@@ -108,7 +109,7 @@ static struct plan_item describe(const struct plan *plan, const struct item *ite
         shown.arena_offset = value->offset;
         shown.on_host = !value->on_device && !plan->options.device->is_host;
     }
-    if (value && item->region >= 0) {
+    if (value && shown.region >= 0) {
         shown.live_from = at[order[value->live_from].item];
         shown.live_to = at[order[value->live_to].item];
     }

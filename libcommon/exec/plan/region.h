@@ -8,8 +8,8 @@
  * of a child frame, NextIteration into the next iteration, Exit into the parent. A value that was
  * not taken by Switch is dead, and deadness passes through everything but Merge.
  *
- * What is between points, where only running tells when or whether something comes, runs as
- * regions: items in a fixed order with planned memory, as in a whole plan (region_find.c).
+ * What runs is regions: items in a fixed order with planned memory, as in a whole plan, or a point,
+ * one item of which only running tells when or whether something comes (region_find.c).
  */
 #ifndef TF_EXEC_REGION_H
 #define TF_EXEC_REGION_H
@@ -42,13 +42,15 @@ struct region {
     int frame;
     int first, n; /* in the frame's order */
     int n_ready, level;
-    int rank;      /* who comes first */
+    int rank;      /* who comes first; -1: a point */
+    bool is_point; /* an item of which only running tells when, or whether, there is its output */
     bool leads;    /* one of its items does */
     bool is_cheap; /* all its items are */
     bool is_empty; /* none of them does anything */
     bool fetches;  /* one of them does */
     bool frees;    /* one is given what has left and come back, whose memory is then free */
     bool lets_go;  /* after it outputs are let go of that others have been given */
+    bool moves;    /* its item moves a value between iterations */
 };
 
 /* Items of a region of the root that a device may capture: plan_capture.c. */
@@ -64,6 +66,7 @@ struct region_item {
     int segment;         /* that begins with it: its number, from 1 on; 0: none does */
     bool gathers;        /* an input comes from elsewhere */
     bool looks;          /* where an input is, or its shape, is not what was sent */
+    bool is_point;       /* as its region; some inputs may be dead when it runs */
     bool leads;          /* others wait for it */
     bool locks;          /* variables */
     bool makes_outgoing; /* an output is large, and leaves the process */
@@ -97,11 +100,11 @@ struct plan_frame {
     bool borrows;   /* iterations have arenas of their run, or of the item, not of their own */
     int n_inputs, n_outputs;
     int n_enters;
-    VEC(int) heads;        /* points, and first items of regions: by their `local` */
+    VEC(int) heads;        /* first items of regions: by their `local` */
     struct counter *waits; /* of each, as an iteration begins */
     VEC(int) roots;        /* of the outermost frame: those that wait for nothing */
     VEC(int) exits;
-    VEC(struct region_item) order; /* region after region */
+    VEC(struct region_item) order; /* region after region, points behind them */
     VEC(int) counted;              /* with an order: values whose memory is */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     VEC(struct out_edge) over;     /* to items of the parent that run after the loop is over */

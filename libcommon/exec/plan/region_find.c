@@ -263,9 +263,6 @@ static void fill_regions(struct plan *plan)
         vec_push(&frame->order, entry);
         item->head = frame->order.items[region->first].item;
     }
-    vec_each(region, &plan->regions) {
-        region->items = plan->frames.items[region->frame].order.items + region->first;
-    }
 }
 
 /* ---- the whole ---- */

@@ -56,7 +56,8 @@ static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
     }
     for (size_t at = 0; at < frame->order.n; at++) {
         const struct item *item = &plan->items.items[frame->order.items[at].item];
-        for (int i = 0; i < item->n_out; i++) {
+        bool is_point = plan->regions.items[item->region].is_point;
+        for (int i = 0; i < item->n_out && !is_point; i++) {
             int v = item->out[i];
             struct region_item *where = &frame->order.items[last[v]];
             if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
@@ -72,6 +73,12 @@ static void describe_region(struct plan *plan, struct region *region)
 {
     struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
     bool is_cheap = true;
+    if (region->is_point) {
+        describe(plan, first);
+        first->is_point = first->leads = first->rest_is_cheap = region->lets_go = true;
+        region->moves = item_moves(&plan->items.items[first->item]);
+        return;
+    }
     region->is_empty = true;
     for (int k = region->n; k-- > 0;) {
         const struct item *item = &plan->items.items[first[k].item];
@@ -96,13 +103,13 @@ static void find_relieved(struct plan *plan)
         for (int k = 0; region->frees && k < region->n; k++)
             any |= region->items[k].makes_outgoing;
     }
-    for (size_t i = 0; i < plan->frames.n; i++)
-        for (size_t at = 0; at < plan->frames.items[i].order.n && !plan_has_order(plan, (int)i);
-             at++) {
-            struct region_item *item = &plan->frames.items[i].order.items[at];
-            item->is_relieved =
-                item->makes_outgoing || (any && !plan->items.items[item->item].is_cheap);
-        }
+    vec_each(region, &plan->regions) {
+        struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
+        bool relieves = !region->is_point && !plan_has_order(plan, region->frame);
+        for (int k = 0; k < region->n && relieves; k++)
+            first[k].is_relieved =
+                first[k].makes_outgoing || (any && !plan->items.items[first[k].item].is_cheap);
+    }
 }
 
 void region_prepare(struct plan *plan)

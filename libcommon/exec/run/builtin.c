@@ -7,6 +7,15 @@
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 
+/* Where there are tokens; elsewhere whoever takes it finds it in the plan. */
+static int constant_run(struct kernel_call *call)
+{
+    const struct call_host *host = call_host(call);
+    *call->out[0] = host->plan->values.items[host->item->out[0]].constant;
+    call->out[0]->buffer = NULL; /* the plan's */
+    return 0;
+}
+
 /* Returns whether the fetch is the one holder of what the step computed, in memory that outlives
  * the device. */
 static bool is_left_to_fetch(const struct kernel_call *call)
@@ -133,8 +142,9 @@ static int copy_out_run(struct kernel_call *call)
 }
 
 int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {
-    [BUILTIN_FETCH] = fetch_run,         [BUILTIN_COPY] = copy_run,
-    [BUILTIN_COPY_IN] = copy_in_run,     [BUILTIN_COPY_OUT] = copy_out_run,
-    [BUILTIN_HAND_OVER] = hand_over_run, [BUILTIN_TAKE_OVER] = take_over_run,
-    [BUILTIN_REDUCE] = reduce_run,       [BUILTIN_LOOP] = while_run,
+    [BUILTIN_CONSTANT] = constant_run,   [BUILTIN_FETCH] = fetch_run,
+    [BUILTIN_COPY] = copy_run,           [BUILTIN_COPY_IN] = copy_in_run,
+    [BUILTIN_COPY_OUT] = copy_out_run,   [BUILTIN_HAND_OVER] = hand_over_run,
+    [BUILTIN_TAKE_OVER] = take_over_run, [BUILTIN_REDUCE] = reduce_run,
+    [BUILTIN_LOOP] = while_run,
 };

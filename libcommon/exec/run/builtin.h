@@ -16,7 +16,7 @@ int take_over_run(struct kernel_call *call);
 int reduce_run(struct kernel_call *call);
 int while_run(struct kernel_call *call);
 
-/* The kernel of an item. A constant has none, as nobody runs it. */
+/* The kernel of an item. */
 static inline int (*item_kernel(const struct item *item))(struct kernel_call *call)
 {
     return item->builtin ? builtin_kernels[item->builtin] : item->code->run;

@@ -379,11 +379,11 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     *code = KERNEL_PENDING;
     if (captured->by_item)
         return false;
-    if (!kernel_take_locks(a, &segment->locks))
+    if (!region_take_locks(a, &segment->locks))
         return true; /* put aside, and another thread's by now, with all that is the run's */
     *code = 0;
     captured->by_item = !try_launch(&c, code);
-    kernel_give_locks(a);
+    region_give_locks(a);
     if (captured->by_item)
         return false;
     *code = *code ? *code : step_stopped(run->step, &launch->err);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/container_of.h"
+#include "base/memory.h"
 #include "exec/step/collective_kernel.h"
 #include "exec/step/workers.h"
 
@@ -26,17 +27,12 @@ static void push(struct run *run, struct activation *a)
     pthread_cond_signal(&run->changed);
 }
 
-static int rank_of(const struct activation *a)
-{
-    return a->region ? a->region->rank : -1;
-}
-
 /* With the lock held: what leads to most comes first. NULL: it is empty. */
 static struct activation *pop(struct run *run)
 {
     struct activation **best = &run->queue;
     for (struct activation **at = best; *at; at = &(*at)->next)
-        if (rank_of(*at) < rank_of(*best))
+        if ((*at)->region->rank < (*best)->region->rank)
             best = at;
     struct activation *a = *best;
     if (a)
@@ -49,7 +45,7 @@ static struct activation *pop_free(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
     struct activation **at = &run->queue;
-    while (*at && !((*at)->region && (*at)->region->frees))
+    while (*at && !(*at)->region->frees)
         at = &(*at)->next;
     struct activation *a = *at;
     if (a)
@@ -110,12 +106,10 @@ static bool is_short(const struct run *run, const struct activation *a)
 }
 
 /* Others wait for what it takes away. */
-static bool gives(const struct run *run, const struct activation *a)
+static bool gives(const struct activation *a)
 {
     enum item_role role = a->head->role;
-    if (a->region || role == ROLE_RECV)
-        return false;
-    return role == ROLE_SEND || run->plan->items.items[a->item].flags & KERNEL_ASYNC;
+    return role == ROLE_SEND || (role != ROLE_RECV && a->head->flags & KERNEL_ASYNC);
 }
 
 static void prepend(struct activation *a, struct activation **list)
@@ -140,7 +134,7 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
     while (ready) {
         struct activation *a = ready;
         ready = a->next;
-        if (is_short(run, a) || (takes == TAKES_GIVES && gives(run, a))) {
+        if (is_short(run, a) || (takes == TAKES_GIVES && gives(a))) {
             prepend(a, mine);
         } else if (takes == TAKES_ONE && !kept) {
             kept = a;
@@ -169,10 +163,7 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
                    struct activation **mine)
 {
     struct activation *a = launch->activation, *ready = NULL;
-    if (!a->region)
-        kernel_release_inputs(run, launch);
-    else /* if it waited for one, and the step had failed when it came */
-        kernel_give_locks(a);
+    region_give_locks(a); /* if it waited for one, and the step had failed when it came */
     pthread_mutex_lock(&run->lock);
     if (code && !run->failed) { /* those for whom kernels wait are told, without the lock */
         run->failed = true;
@@ -199,7 +190,7 @@ static void run_gives(struct run *run, struct activation **list)
     struct launch own = {.err = ERROR_INIT};
     for (struct activation **at = list; *at;) {
         struct activation *a = *at;
-        if (!gives(run, a)) {
+        if (!gives(a)) {
             at = &a->next;
             continue;
         }
@@ -247,18 +238,26 @@ static int run_kind(struct run *run, struct launch *launch, struct activation **
     if (run->failed)
         return 0;
     if (a->is_dead && a->head->role != ROLE_SEND) {
-        const struct node *node = run->plan->items.items[a->item].node;
-        if (collective_decline(run->step, node, a->iteration->tag, &launch->err))
+        if (collective_decline(run->step, a->head->node, a->iteration->tag, &launch->err))
             return launch->err.code;
-        return a->region && a->region->fetches ? item_fail_dead(&launch->err) : 0;
+        return a->region->fetches ? item_fail_dead(&launch->err) : 0;
     }
     const struct region_calls calls = {propagate, give_values, run_relieved, list};
-    if (a->region)
-        return region_run(run, launch, &calls);
-    if (!kernel_take_locks(a, &a->head->locks))
-        return KERNEL_PENDING;
-    int code = kernel_run(run, launch);
-    return code ? code : step_stopped(run->step, &launch->err);
+    return region_run(run, launch, &calls);
+}
+
+/* The launch that it runs with: the thread's `own`, or the activation's. */
+static struct launch *find_launch(struct run *run, struct activation *a, struct launch *own)
+{
+    struct launch *launch = run->plan->is_whole ? &run->own : own;
+    if (a->region->is_point && a->head->flags & KERNEL_ASYNC) {
+        if (!a->launch)
+            a->launch = mem_alloc(sizeof *a->launch);
+        launch = a->launch;
+    }
+    launch->err.code = 0;
+    launch->activation = a;
+    return launch;
 }
 
 /* Runs it, by its own launch or that of the thread, and what became ready by it is distributed.
@@ -266,7 +265,7 @@ static int run_kind(struct run *run, struct launch *launch, struct activation **
 static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
                     struct activation **list)
 {
-    struct launch *launch = kernel_launch(run, a, own);
+    struct launch *launch = find_launch(run, a, own);
     int code = run_kind(run, launch, list);
     if (code != KERNEL_PENDING)
         finish(run, launch, code, takes, list);
@@ -353,18 +352,15 @@ static void async_over(struct deferred_work *deferred)
     struct launch *launch = a->launch;
     struct run *run = a->run;
     thread_take_up(run->plan->options.device);
-    int code = kernel_finish(run, launch, launch->result);
-    if (!code)
-        code = step_stopped(run->step, &launch->err);
-    finish(run, launch, code, TAKES_SHORT, &mine);
+    finish(run, launch, region_end_async(run, launch), TAKES_SHORT, &mine);
     run_execute(run, mine, false);
 }
 
 void run_async_done(struct executor *executor, int result)
 {
-    struct launch *launch = (struct launch *)executor;
-    struct activation *a = launch->activation;
-    launch->result = result;
+    const struct call_host *host = (struct call_host *)executor;
+    struct activation *a = &host->iteration->activations[host->item->local];
+    a->launch->result = result;
     a->deferred.run = async_over;
     deferred_run(&a->deferred);
 }

@@ -4,9 +4,8 @@
  *
  * By frames, edges and regions of the plan (exec/plan/region.h) dynamic_ready.c says what becomes
  * ready, dynamic_frame.c in which iterations, with memory from iteration.c; dynamic.c distributes
- * it over threads; dynamic_kernel.c runs points, region_run.c regions, loop.c loops that are one
- * item. run.c begins and ends a step, and runs a whole plan, which is one region, without all the
- * rest for a thread that waits.
+ * it over threads; region_run.c runs regions, loop.c loops that are one item. run.c begins and ends
+ * a step, and runs a whole plan, which is one region, without all the rest for a thread that waits.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -86,11 +85,18 @@ struct region_calls {
     void (*relieve)(void *context, struct run *run, const struct launch *launch);
     void *context;
 };
-/* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
- * the run may be over; 0: all have run; an error code: a whole plan's region holds no lock. */
+/* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, or
+ * its kernel goes on by itself, and the run may be over; 0: all have run; an error code: a whole
+ * plan's region holds no lock. */
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
-/* Before: tells the calls of the activation's region from `at` on whose they are now. */
-void region_bind(struct run *run, struct launch *launch, int at);
+/* When such a kernel is over, with launch->result: 0 or an error code. */
+int region_end_async(struct run *run, struct launch *launch);
+/* False: the activation was put aside until a lock is free. */
+bool region_take_locks(struct activation *a, const variable_lock_vec *locks);
+void region_give_locks(struct activation *a);
+/* Gathers those of an item's inputs that are seen in another shape than they have, and variables
+ * that others may write to. */
+int region_gather(struct run *run, struct launch *launch, struct iteration *it, int item);
 /* After an item: lets go of outputs that are not needed any more in the activation's region. */
 void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at);
 /* After all: lets go of what the region has computed, as far as it is counted. */
@@ -119,33 +125,6 @@ void run_free_idle(struct plan *plan); /* those that no step uses */
 
 /* loop.c: what a run has of a loop. */
 void loop_run_free(struct run *run, struct loop_run *loop);
-
-/* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
-bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks);
-void kernel_give_locks(struct activation *a);
-/* Gathers those of an item's inputs that are seen in another shape than they have, and variables
- * that others may write to. */
-int region_gather(struct run *run, struct launch *launch, struct iteration *it, int item);
-/* Sets what is the same in every step; returns the call's inputs, which are to be set. */
-struct tensor **kernel_make_call(struct run *run, struct iteration *it, int item,
-                                 struct call_host *host, struct kernel_call *call);
-/* Sets what is of this step, iteration and launch. */
-static inline void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
-                               struct call_host *host, struct kernel_call *call)
-{
-    host->temporaries = &launch->temporaries;
-    call->step = run->step;
-    call->iteration = it->tag;
-    call->err = &launch->err;
-}
-/* Returns the launch that it runs with: the thread's `own`, or the activation's. */
-struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
-/* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */
-int kernel_run(struct run *run, struct launch *launch);
-/* Ends a kernel's call: `result` is 0 or an error code. */
-int kernel_finish(struct run *run, struct launch *launch, int result);
-/* Lets go of inputs, temporary memory and locks. */
-void kernel_release_inputs(struct run *run, struct launch *launch);
 
 /* dynamic_ready.c; all with run->lock held. Ready activations go to *ready. */
 void ready_start_root(struct run *run, struct activation **ready);

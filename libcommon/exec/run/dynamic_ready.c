@@ -130,33 +130,14 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
     }
 }
 
-/* Propagates the outputs of a point, or a region of one item. */
-static void propagate_one(struct run *run, struct activation *a, struct activation **ready)
+/* Of an op that moves its value to another iteration, what waits for it here is told first. */
+static void propagate_move(struct run *run, struct activation *a, struct activation **ready)
 {
-    propagate_edges(run, a, a->edges, a->n_edges, a->first_output, ready);
-}
-
-/* Propagates the outputs that an op which moves values between iterations sends to its own one. */
-static void propagate_over(struct run *run, struct iteration *it, const struct item *item,
-                           bool is_dead, struct activation **ready)
-{
-    const struct out_edge *edges = run->plan->edges + item->first_edge;
-    for (int e = 0; e < item->n_edges; e++)
-        if (edges[e].input == EDGE_AFTER)
-            deliver(run, it, &edges[e], NULL, !is_dead, ready);
-}
-
-static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
-{
-    const struct item *item = a->head;
-    if (item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT) {
-        struct token value = {a->iteration->outputs[item->first_output], !a->is_dead};
-        propagate_over(run, a->iteration, item, a->is_dead, ready);
-        frame_move(run, a, &value, ready);
-    } else {
-        propagate_one(run, a, ready);
-    }
-    iteration_drop_outputs(run->plan, a->iteration, a->item);
+    struct token value = {a->iteration->outputs[a->first_output], !a->is_dead};
+    for (int e = 0; e < a->n_edges; e++)
+        if (a->edges[e].input == EDGE_AFTER)
+            deliver(run, a->iteration, &a->edges[e], NULL, !a->is_dead, ready);
+    frame_move(run, a, &value, ready);
 }
 
 static void propagate_items(struct run *run, struct activation *a, struct activation **ready)
@@ -175,14 +156,15 @@ static void propagate(struct run *run, struct activation *a, struct activation *
 {
     struct iteration *it = a->iteration;
     if (a->is_empty && a->edges) {
-        propagate_one(run, a, ready);
-    } else if (a->region) {
+        propagate_edges(run, a, a->edges, a->n_edges, a->first_output, ready);
+    } else {
         a->at = a->region->n; /* a dead one has not run */
-        propagate_items(run, a, ready);
+        if (a->region->moves)
+            propagate_move(run, a, ready);
+        else
+            propagate_items(run, a, ready);
         if (a->is_dead || a->region->lets_go)
             region_release(run, a);
-    } else {
-        propagate_point(run, a, ready);
     }
     it->outstanding--;
     if (it->frame->parent)

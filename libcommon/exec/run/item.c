@@ -173,8 +173,8 @@ static int fail(const struct item *item, const struct kernel_call *call)
 int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
               struct item_start start, int result)
 {
-    if (item->builtin == BUILTIN_LOOP) /* what it repeats speaks for itself */
-        return result;
+    if (item->builtin == BUILTIN_LOOP || item->builtin == BUILTIN_CONSTANT)
+        return result; /* what it repeats speaks for itself */
     if (call->step->trace)
         tell_trace(plan, item, call, start, result);
     if (result > 0)

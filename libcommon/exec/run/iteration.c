@@ -94,9 +94,48 @@ static struct plain_call plain_call_of(const struct plan *plan, const struct reg
 {
     const struct item *item = c->host.item;
     bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->drops && !at->locks &&
-                    item->flow == FLOW_ALWAYS && !item->is_prepared &&
+                    item->flow == FLOW_ALWAYS && !item->is_prepared && !at->is_point &&
                     !plan->options.check_numerics;
     return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
+}
+
+/* Sets what is the same in every step; returns the call's inputs, which are to be set. */
+static struct tensor **make_call(struct run *run, struct iteration *it, int id,
+                                 struct call_host *host, struct kernel_call *call)
+{
+    struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[id];
+    struct tensor **in = it->pointers + item->first_input + item->first_output;
+    struct tensor **out = in + item->n_in;
+    for (int i = 0; i < item->n_out; i++)
+        out[i] = &it->outputs[item->first_output + i];
+    bool has_order = it->frame->def->has_order;
+    *host = (struct call_host){.planned = has_order,
+                               .counts = has_order && plan->pool && plan->options.device->is_host,
+                               .fetches = &run->fetches,
+                               .plan = plan,
+                               .item = item,
+                               .iteration = it,
+                               .kept = it->kept ? it->kept + item->first_output : NULL,
+                               .copies_reads = !has_order && !plan->keeps_reads,
+                               .pool = plan->pool,
+                               .on_device = &run->on_device,
+                               .executor.done = run->async_done};
+    *call = (struct kernel_call){.node = item->node,
+                                 .state = item->state,
+                                 .scratch_bytes = item->scratch_bytes,
+                                 .form = item->code ? item->code->form : 0,
+                                 .n_in = item->n_in,
+                                 .n_out = item->n_out,
+                                 .in = in,
+                                 .out = out,
+                                 .refs = item->refs,
+                                 .device = plan->options.device,
+                                 .step_block = device_step_block(&run->on_device),
+                                 .item = plan->faults.first + (uint32_t)id,
+                                 .threads = plan_team(plan),
+                                 .executor = &host->executor};
+    return in;
 }
 
 static void make_calls(struct run *run, struct iteration *it)
@@ -108,7 +147,7 @@ static void make_calls(struct run *run, struct iteration *it)
     for (size_t at = 0; at < def->order.n; at++) {
         struct region_call *c = &it->calls[at];
         int id = def->order.items[at].item;
-        struct tensor **in = kernel_make_call(run, it, id, &c->host, &c->call);
+        struct tensor **in = make_call(run, it, id, &c->host, &c->call);
         for (int i = 0; i < c->call.n_in; i++)
             in[i] = iteration_input(run, it, id, i);
         it->plain[at] = plain_call_of(plan, &def->order.items[at], c);
@@ -184,12 +223,12 @@ static void make_activations(struct run *run, struct iteration *it, const struct
         a->run = run;
         a->iteration = it;
         a->head = head;
-        a->region = head->region < 0 ? NULL : &plan->regions.items[head->region];
+        a->region = &plan->regions.items[head->region];
         a->item = def->heads.items[i];
-        a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
-        a->is_empty = a->region && a->region->is_empty;
-        a->passes_dead = a->region && !a->region->fetches;
-        a->edges = a->region && a->region->n > 1 ? NULL : plan->edges + head->first_edge;
+        a->is_cheap = a->region->is_cheap;
+        a->is_empty = a->region->is_empty;
+        a->passes_dead = !a->region->is_point && !a->region->fetches;
+        a->edges = a->region->n > 1 ? NULL : plan->edges + head->first_edge;
         a->n_edges = head->n_edges;
         a->first_output = head->first_output;
     }
@@ -275,8 +314,6 @@ static void drop_values(const struct plan *plan, struct iteration *it)
     }
     for (size_t at = 0; at < def->order.n; at++)
         iteration_drop_outputs(plan, it, def->order.items[at].item);
-    for (size_t i = 0; i < def->heads.n; i++)
-        iteration_drop_outputs(plan, it, def->heads.items[i]);
 }
 
 void iteration_drop(struct run *run, struct iteration *it)

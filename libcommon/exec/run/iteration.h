@@ -19,7 +19,7 @@ struct token {
     bool is_live;
 };
 
-/* An item of a region in an iteration. */
+/* An item in an iteration. */
 struct region_call {
     struct call_host host; /* first: what call->executor points to */
     struct kernel_call call;
@@ -67,14 +67,11 @@ struct frame {
     VEC(struct deferral) invariants;
 };
 
-/* The memory that a kernel needs while it runs: the thread's, used for one kernel after the other,
- * so that it stays in the cache; the activation's where the kernel may go on by itself. */
+/* What a kernel needs while it runs: the thread's, used for one kernel after the other, so that it
+ * stays in the cache; the activation's where the kernel may go on by itself. */
 struct launch {
-    struct call_host host; /* first: what call->executor points to */
-    struct kernel_call call;
     struct activation *activation;
     temporary_vec temporaries;
-    struct buffer *scratch;
     struct item_start start; /* for the trace */
     int result;              /* of an asynchronous kernel */
     int depth;               /* regions of whose items one waits for the next, for this */
@@ -87,20 +84,20 @@ struct activation {
     struct iteration *iteration;  /* these are the same in every step: */
     const struct out_edge *edges; /* of the one item that there is; NULL: of several */
     int n_edges, first_output;
-    bool is_cheap;    /* it is, or all of its region */
-    bool is_empty;    /* a region in which there is nothing to run */
+    bool is_cheap;    /* all of its region is */
+    bool is_empty;    /* there is nothing to run */
     bool passes_dead; /* or not if it is dead */
 
     bool is_dead;
     int n_locked; /* of `locks`, taken so far */
-    int at, told; /* of a region: the next item; those before `told` have told others */
+    int at, told; /* the next item; those before `told` have told others */
     struct activation *next;
 
-    struct run *run;             /* the same in every step, as the next: */
-    const struct item *head;     /* the item, or the region's first */
-    const struct region *region; /* NULL: a point */
-    int item;
-    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    struct run *run; /* the same in every step, as the next: */
+    const struct region *region;
+    const struct item *head; /* its first */
+    int item;                /* which that is */
+    struct launch *launch;   /* NULL until an asynchronous kernel first runs here */
     const variable_lock_vec *locks;
     struct variable_waiter waiter;
     struct deferred_work deferred;
@@ -152,10 +149,5 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
 int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Lets go of the counted values of an order that was run. */
 void iteration_clear(const struct plan *plan, struct iteration *it);
-
-/* branch.c: whether an item that may be dead runs, whose inputs are bound then; and what is dead
- * when it has run. */
-bool branch_begin(struct run *run, struct iteration *it, const struct region_call *call);
-void branch_end(struct run *run, struct iteration *it, const struct region_call *call);
 
 #endif

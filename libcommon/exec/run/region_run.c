@@ -1,37 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running regions, of which a whole plan is one.
+ * Running regions, of which a whole plan is one, and a point another.
  */
+#include <stddef.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
 #include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
 
+/* ---- locks ---- */
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
+    a->n_locked++;
+    a->run->resume(a);
+}
+
+bool region_take_locks(struct activation *a, const variable_lock_vec *locks)
+{
+    a->locks = locks;
+    while (a->n_locked < (int)locks->n) {
+        const struct variable_lock *lock = &locks->items[a->n_locked];
+        a->waiter.resume = resume;
+        if (a->run->plan->is_whole && !a->run->execution.done)
+            variable_lock_wait(lock->variable, lock->write);
+        else if (!variable_lock(lock->variable, lock->write, &a->waiter))
+            return false;
+        a->n_locked++;
+    }
+    return true;
+}
+
+void region_give_locks(struct activation *a)
+{
+    while (a->n_locked > 0) {
+        const struct variable_lock *lock = &a->locks->items[--a->n_locked];
+        variable_unlock(lock->variable, lock->write);
+    }
+}
+
+/* ---- inputs ---- */
+
+/* Its own memory, shared; where it is written in place a copy for kernels that may take long
+ * without computing. */
+static int gather_variable(struct run *run, const struct item *item, int i, struct tensor *input,
+                           struct error *err)
+{
+    const struct plan *plan = run->plan;
+    struct device *device = plan->options.device;
+    const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
+    if (value->buffer && device->is_host) {
+        tensor_share(input, value);
+        return 0;
+    }
+    *input = *value;
+    input->buffer = NULL;
+    if (!(item->flags & KERNEL_ASYNC) || !value->data)
+        return 0;
+    struct buffer *buffer =
+        value_alloc(plan, item->in[i], plan->pool, value->type, tensor_bytes(value));
+    return value_copy(device, buffer, value, input, err);
+}
+
+int region_gather(struct run *run, struct launch *launch, struct iteration *it, int id)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[id];
+    struct token *inputs = it->inputs + item->first_input;
+    for (int i = 0; i < item->n_in; i++) {
+        int v = item->in[i];
+        bool is_seen = item->seen && item->seen[i], is_ref = item->refs && item->refs[i];
+        if (it->frame->def->has_order) {
+            if (is_seen)
+                inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
+                                                   .shape = *item->seen[i],
+                                                   .data = iteration_value(run, it, v)->data};
+            continue;
+        }
+        if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
+            gather_variable(run, item, i, &inputs[i].tensor, &launch->err))
+            return item_fail(item, &launch->err);
+        if (!is_seen)
+            continue;
+        if (region_has_made(plan, v, item->region))
+            share_value(&inputs[i].tensor, iteration_output(plan, it, v));
+        inputs[i].tensor.shape = *item->seen[i];
+    }
+    return 0;
+}
+
+/* Points to the inputs that are alive, and to NULL in place of the others. False: all are dead. */
+static bool bind_alive(struct run *run, struct iteration *it, const struct region_call *c)
+{
+    const struct item *item = c->host.item;
+    int id = (int)(item - run->plan->items.items);
+    struct tensor **in = it->pointers + (c->call.in - it->pointers);
+    bool any = false;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct token *token = &it->inputs[item->first_input + i];
+        struct tensor *at = iteration_input(run, it, id, i);
+        bool is_read = run->plan->values.items[item->in[i]].kind == VALUE_VARIABLE;
+        bool dead = it->frame->def->has_order ? run->dead[item->in[i]]
+                                              : at == &token->tensor && !token->is_live && !is_read;
+        in[i] = dead ? NULL : at;
+        any |= !dead;
+    }
+    return any;
+}
+
+/* ---- what is dead in an order ---- */
+
+/* Each item that may be says so of itself and of what it brings when its turn comes, so nothing is
+ * left of the step before. */
+static bool *dead_item(const struct run *run, const struct item *item)
+{
+    return run->dead + run->plan->values.n + (item - run->plan->items.items);
+}
+
+static bool has_all(const struct run *run, const struct item *item)
+{
+    bool dead = false;
+    for (int i = 0; i < item->n_in && !dead; i++)
+        dead = run->dead[item->in[i]];
+    for (int i = 0; i < item->n_controls && !dead; i++)
+        dead = *dead_item(run, &run->plan->items.items[item->controls[i]]);
+    return !dead;
+}
+
+static bool begin_branch(struct run *run, struct iteration *it, const struct region_call *c)
+{
+    const struct item *item = c->host.item;
+    bool dead = item->flow == FLOW_MERGE ? !bind_alive(run, it, c) : !has_all(run, item);
+    *dead_item(run, item) = dead;
+    for (int i = 0; i < item->n_out; i++)
+        run->dead[item->out[i]] = dead;
+    return !dead;
+}
+
+static void end_branch(struct run *run, struct iteration *it, const struct region_call *c)
+{
+    const struct item *item = c->host.item;
+    if (item->flow != FLOW_SWITCH)
+        return;
+    int left = item->out[!*(const bool *)c->call.in[1]->data];
+    run->dead[left] = true;
+    iteration_output(run->plan, it, left)->data = NULL; /* nobody looks at it */
+}
+
 /* ---- one item ---- */
 
+/* KERNEL_PENDING: its kernel goes on by itself, or is over by now, and the step with it. */
 static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
                     struct region_call *c)
 {
     const struct item *item = c->host.item;
-    if (at->looks && region_gather(run, launch, launch->activation->iteration, at->item))
-        return launch->err.code;
-    if (item_begin(item, &run->on_device, &launch->err))
+    struct iteration *it = launch->activation->iteration;
+    if (item_begin(item, &run->on_device, &launch->err) ||
+        (at->looks && region_gather(run, launch, it, at->item)))
         return launch->err.code;
     struct item_start start = item_start(&c->call, run->step);
-    return item_over(run->plan, item, &c->call, start, item_kernel(item)(&c->call));
+    if (at->is_point) {
+        bind_alive(run, it, c);
+        if (item->flags & KERNEL_ASYNC)
+            region_give_locks(launch->activation);
+        launch->start = start;
+    }
+    int result = item_kernel(item)(&c->call);
+    return result == KERNEL_PENDING ? result : item_over(run->plan, item, &c->call, start, result);
 }
 
 /* One that may be dead. */
 static int run_of_branch(struct run *run, struct launch *launch, const struct region_item *at,
                          struct region_call *c)
 {
-    const struct item *item = c->host.item;
     struct iteration *it = launch->activation->iteration;
-    int code = 0;
-    if (!branch_begin(run, it, c))
-        return item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0;
-    if (item->builtin != BUILTIN_CONSTANT) /* which is there */
-        code = run_item(run, launch, at, c);
+    if (!begin_branch(run, it, c))
+        return c->host.item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0;
+    int code = run_item(run, launch, at, c);
     if (!code)
-        branch_end(run, it, c);
+        end_branch(run, it, c);
     return code;
 }
 
@@ -39,7 +188,7 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
 static void give_locks(const struct run *run, struct activation *a, const struct item *item)
 {
     if (!run->plan->is_whole) {
-        kernel_give_locks(a);
+        region_give_locks(a);
         return;
     }
     for (size_t i = 0; i < item->gives.n; i++)
@@ -47,22 +196,37 @@ static void give_locks(const struct run *run, struct activation *a, const struct
     a->n_locked = 0;
 }
 
-/* One with something around its kernel. KERNEL_PENDING: it was put aside. */
+/* After its kernel, which has ended with that code. */
+static int end_item(struct run *run, struct launch *launch, const struct region_item *at, int code)
+{
+    struct activation *a = launch->activation;
+    if (at->gathers)
+        iteration_drop_inputs(run->plan, a->iteration, at->item);
+    if (at->locks)
+        give_locks(run, a, &run->plan->items.items[at->item]);
+    temporaries_free(&launch->temporaries);
+    return code ? code : step_stopped(run->step, &launch->err);
+}
+
+/* One with something around its kernel. KERNEL_PENDING: it was put aside, or its kernel was. */
 static int run_with_more(struct run *run, struct launch *launch, const struct region_item *at,
                          struct region_call *c)
 {
     struct activation *a = launch->activation;
     const struct item *item = c->host.item;
-    if (at->locks && !kernel_take_locks(a, &item->locks))
+    if (at->locks && !region_take_locks(a, &item->locks))
         return KERNEL_PENDING;
     int code = item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
                                          : run_of_branch(run, launch, at, c);
-    if (at->gathers)
-        iteration_drop_inputs(run->plan, a->iteration, at->item);
-    if (at->locks)
-        give_locks(run, a, item);
-    temporaries_free(&launch->temporaries);
-    return code ? code : step_stopped(run->step, &launch->err);
+    return code == KERNEL_PENDING ? code : end_item(run, launch, at, code);
+}
+
+int region_end_async(struct run *run, struct launch *launch)
+{
+    const struct activation *a = launch->activation;
+    const struct region_call *c = &a->iteration->calls[a->region->first];
+    int code = item_over(run->plan, c->host.item, &c->call, launch->start, launch->result);
+    return end_item(run, launch, a->region->items, code);
 }
 
 /* An output for which others wait who have not been told stays until they have. */
@@ -79,7 +243,7 @@ void region_drop(const struct plan *plan, const struct activation *a, const stru
 /* ---- a region ---- */
 
 /* The values that an order is told are often the same as before, and the same for all of it. */
-void region_bind(struct run *run, struct launch *launch, int at)
+static void bind_calls(struct run *run, struct launch *launch, int at)
 {
     const struct region *region = launch->activation->region;
     struct iteration *it = launch->activation->iteration;
@@ -93,8 +257,12 @@ void region_bind(struct run *run, struct launch *launch, int at)
         at = 0;
         end = (int)it->frame->def->order.n;
     }
-    for (; at < end; at++)
-        kernel_bind(run, launch, it, &it->calls[at].host, &it->calls[at].call);
+    for (; at < end; at++) {
+        it->calls[at].host.temporaries = &launch->temporaries;
+        it->calls[at].call.step = run->step;
+        it->calls[at].call.iteration = it->tag;
+        it->calls[at].call.err = &launch->err;
+    }
 }
 
 /* Plain items one after the other, up to one that others wait for: long plans of short kernels run
@@ -170,7 +338,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
     struct iteration *it = a->iteration;
     if (!a->at && region_open(run, it, &launch->err))
         return launch->err.code;
-    region_bind(run, launch, a->at);
+    bind_calls(run, launch, a->at);
     while (a->at < region->n) {
         int code = run_next(run, launch, calls);
         if (code > 0 && run->plan->is_whole && region->frame == FRAME_ROOT)

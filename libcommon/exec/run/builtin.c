@@ -1,11 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The built-in kernels, and those of fetches and copies.
+ * The built-in kernels.
  */
-#include "exec/run/builtin.h"
+#include <string.h>
+
+#include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/deferred.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
+#include "exec/run/item.h"
+#include "exec/step/collective_kernel.h"
+#include "exec/step/rendezvous.h"
+
+/* ---- values that pass from plan to plan, on a device with memory of its own ---- */
+
+/* The fault as it is by now: kernels behind it may leave something before who gets the values
+ * looks. */
+static int make_point(struct kernel_call *call, struct device_point *at)
+{
+    const struct call_host *host = call_host(call);
+    struct device *device = call->device;
+    at->device = device;
+    at->block = pool_alloc(host->pool, sizeof(struct step_block));
+    if (!at->block)
+        return error_set(call->err, ERR_OS, "no memory for a value that is handed over%s",
+                         mem_limit_text());
+    if (device->memory->copy(device, device_point_fault(at), &call->step_block->fault,
+                             sizeof(struct fault), call->err))
+        return call->err->code;
+    at->ready = device->queue->record(device, QUEUE_COMPUTE, false);
+    return 0;
+}
+
+static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
+                            struct device_point *at)
+{
+    int code = 0;
+    for (int i = 0; !code && i < call->n_in; i++)
+        if (call->in[i]->buffer) /* of a variable it is a copy that was made for the call */
+            tensor_share(&values[i], call->in[i]);
+        else
+            code = kernel_keep_input(call, i, &values[i]);
+    return code ? code : make_point(call, at);
+}
+
+static int join_point(struct kernel_call *call, const struct device_point *at)
+{
+    if (at->device != call->device)
+        return error_set(call->err, ERR_INTERNAL, "was sent what is in the memory of another %s:%d",
+                         at->device->type, at->device->index);
+    return device_point_join(at, call->step_block, call->err);
+}
+
+static int bring_in(struct kernel_call *call, int i, const struct tensor *value)
+{
+    const struct call_host *host = call_host(call);
+    struct device *device = call->device;
+    struct tensor *out = kernel_alloc_output(call, i, &value->shape);
+    if (!out)
+        return call->err->code;
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    struct device_timer *timing = item_start_copy(call, QUEUE_IN);
+    int code =
+        device->memory->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
+    item_copied(call, timing);
+    device_step_copied(host->on_device);
+    queue_keep(device, QUEUE_IN, value);
+    return code;
+}
+
+struct outward {
+    struct copy_out copy;
+    struct kernel_call *call;
+    int (*then)(struct kernel_call *call, struct tensor *values);
+    struct tensor values[]; /* the inputs, and their copies */
+};
+
+static void outward_free(struct outward *l)
+{
+    copy_out_release(&l->copy);
+    mem_free(l);
+}
+
+static void copy_over(struct copy_out *copy, const struct error *failure)
+{
+    struct outward *l = CONTAINER_OF(copy, struct outward, copy);
+    struct kernel_call *call = l->call;
+    if (failure)
+        *call->err = *failure;
+    int code = failure ? failure->code : l->then(call, copy->to);
+    outward_free(l);
+    if (code != KERNEL_PENDING)
+        kernel_done(call, code);
+}
+
+static int bring_out(struct kernel_call *call,
+                     int (*then)(struct kernel_call *call, struct tensor *values))
+{
+    size_t n = (size_t)call->n_in;
+    struct outward *l = mem_alloc(sizeof *l + 2 * n * sizeof *l->values);
+    l->call = call;
+    l->then = then;
+    l->copy = (struct copy_out){
+        .from = l->values, .to = l->values + n, .n = call->n_in, .done = copy_over};
+    int code = hand_over_inputs(call, l->copy.from, &l->copy.at);
+    if (!code) /* before the time that the copies take */
+        call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
+    struct device_timer *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
+    if (!code)
+        code = copy_out_enqueue(&l->copy, call_host(call)->plan->host_pool, call->err);
+    item_copied(call, timing);
+    if (code)
+        outward_free(l);
+    else
+        copy_out_notify(&l->copy);
+    return code ? code : KERNEL_PENDING;
+}
+
+/* ---- constants, fetches and copies ---- */
 
 /* Where there are tokens; elsewhere whoever takes it finds it in the plan. */
 static int constant_run(struct kernel_call *call)
@@ -124,7 +237,7 @@ static int copy_in_run(struct kernel_call *call)
                                      : NULL;
     if (staged)
         return take_staged(call, staged);
-    int code = item_copy_in(call, 0, call->in[0]);
+    int code = bring_in(call, 0, call->in[0]);
     if (!code && !host->is_captured)
         queue_keep(call->device, QUEUE_IN, call->out[0]);
     return code ? code : KERNEL_ENQUEUED;
@@ -138,13 +251,176 @@ static int give_copy(struct kernel_call *call, struct tensor *values)
 
 static int copy_out_run(struct kernel_call *call)
 {
-    return item_copy_out(call, give_copy);
+    return bring_out(call, give_copy);
+}
+
+/* ---- Send and Recv of what stays in the memory of its device ---- */
+
+/* What receives gets it where it is, and nothing waits but the device's queue. A device that the
+ * sender's reaches gets a copy, from memory to memory. A rendezvous that takes no values of devices
+ * gets one in host memory, and brings such. */
+static int send_here(struct kernel_call *call, struct rendezvous *rendezvous)
+{
+    struct rendezvous_key key = rendezvous_key_of(call);
+    struct rendezvous_value value = {.tensor = TENSOR_INIT};
+    if (!hand_over_inputs(call, &value.tensor, &value.at))
+        return rendezvous->send(rendezvous, &key, &value, call->err);
+    rendezvous_value_release(&value);
+    return call->err->code;
+}
+
+static int send_copied(struct kernel_call *call, struct tensor *copied)
+{
+    struct rendezvous *rendezvous = rendezvous_of(call);
+    struct rendezvous_key key = rendezvous_key_of(call);
+    struct rendezvous_value value = {.tensor = *copied};
+    *copied = (struct tensor)TENSOR_INIT;
+    return rendezvous->send(rendezvous, &key, &value, call->err);
+}
+
+static int hand_over_run(struct kernel_call *call)
+{
+    struct rendezvous *rendezvous = rendezvous_of(call);
+    if (!rendezvous)
+        return call->err->code;
+    if (!call->in[0]) {
+        struct rendezvous_key key = rendezvous_key_of(call);
+        return rendezvous->send(rendezvous, &key, NULL, call->err);
+    }
+    return rendezvous->takes_devices ? send_here(call, rendezvous) : bring_out(call, send_copied);
+}
+
+static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_value *value)
+{
+    const struct device *here = call->device, *there = value->at.device;
+    return there->peer && !strcmp(there->type, here->type) && there->index != here->index;
+}
+
+/* The memory is the sender's until the copy is over. */
+static int copy_from_peer(struct kernel_call *call, const struct rendezvous_value *value, void *to,
+                          void *fault)
+{
+    struct device *here = call->device, *there = value->at.device;
+    const struct tensor *from = &value->tensor, block = {.buffer = value->at.block};
+    const void *found = device_point_fault(&value->at);
+    int code = there->peer->copy_to(there, fault, here, found, sizeof(struct fault), call->err);
+    if (!code)
+        code = there->peer->copy_to(there, to, here, from->data, tensor_bytes(from), call->err);
+    queue_keep(there, QUEUE_OUT, from);
+    queue_keep(there, QUEUE_OUT, &block);
+    return code;
+}
+
+/* A copy waits for who computes the value, and for who had the memory that it goes to. */
+static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
+{
+    const struct call_host *host = call_host(call);
+    struct device *here = call->device, *there = value->at.device;
+    const struct tensor *out = kernel_alloc_output(call, 0, &value->tensor.shape);
+    struct buffer *fault = out ? pool_alloc(host->pool, sizeof(struct fault)) : NULL;
+    if (!fault)
+        return out ? error_set(call->err, ERR_OS, "no memory for a value of another device%s",
+                               mem_limit_text())
+                   : call->err->code;
+    device_follow(there, QUEUE_OUT, here, QUEUE_COMPUTE);
+    there->queue->wait(there, QUEUE_OUT, value->at.ready);
+    int code = copy_from_peer(call, value, out->data, fault->data);
+    device_follow(here, QUEUE_COMPUTE, there, QUEUE_OUT);
+    if (!code)
+        code = here->leave_fault(here, call->step_block, fault->data, call->err);
+    fault->free(fault);
+    return code;
+}
+
+static int take_received(struct kernel_call *call, const struct rendezvous_value *value)
+{
+    thread_enter_device(call->device, 1);
+    if (!value->at.device) {
+        int code = bring_in(call, 0, &value->tensor);
+        device_step_await_copies(call_host(call)->on_device);
+        return code;
+    }
+    if (is_of_peer(call, value))
+        return take_from_peer(call, value);
+    bool is_there = !join_point(call, &value->at) && kernel_share_output(call, 0, &value->tensor);
+    return is_there ? 0 : call->err->code;
+}
+
+static int take_over_run(struct kernel_call *call)
+{
+    return rendezvous_receive(call, take_received);
+}
+
+/* ---- AllReduce of values that are in the memory of a device ---- */
+
+/* They go to the step's collective in host memory. Where it adds on their device they go there
+ * where they are, and nothing waits but the device's queue. */
+static int take_here(struct kernel_call *call, const struct collective_results *results)
+{
+    int code = join_point(call, &results->at);
+    for (int i = 0; !code && i < call->n_out; i++)
+        if (!kernel_share_output(call, i, &results->values[i]))
+            code = call->err->code;
+    return code;
+}
+
+static int take_from_host(struct kernel_call *call, const struct collective_results *results)
+{
+    const struct call_host *host = call_host(call);
+    int code = 0;
+    for (int i = 0; !code && i < call->n_out; i++)
+        code = bring_in(call, i, &results->values[i]);
+    device_step_await_copies(host->on_device);
+    return code;
+}
+
+static int take_reduced(struct kernel_call *call, const struct collective_results *results)
+{
+    thread_enter_device(call->device, 1);
+    return results->at.device ? take_here(call, results) : take_from_host(call, results);
+}
+
+static int bring_here(struct kernel_call *call)
+{
+    const struct call_host *host = call_host(call);
+    const struct collective_reduction *reduction = call->state;
+    struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
+    struct collective_call what = {.kinds = reduction->kinds,
+                                   .n = call->n_in,
+                                   .pool = host->pool,
+                                   .host_pool = host->plan->host_pool};
+    int code = hand_over_inputs(call, values, &what.at);
+    if (!code) {
+        code = collective_ask(call, values, what, take_reduced);
+    } else {
+        for (int i = 0; i < call->n_in; i++)
+            tensor_release(&values[i]);
+        device_point_release(&what.at);
+    }
+    mem_free(values);
+    return code;
+}
+
+static int bring_copies(struct kernel_call *call, struct tensor *values)
+{
+    const struct collective_reduction *reduction = call->state;
+    const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
+    return collective_ask(call, values, what, take_reduced);
+}
+
+static int reduce_handed_over(struct kernel_call *call)
+{
+    const struct collective *collective = call->step->collective;
+    const struct collective_reduction *reduction = call->state;
+    bool stays =
+        !collective || (reduction->options.by_device && collective->adds_on == call->device);
+    return stays ? bring_here(call) : bring_out(call, bring_copies);
 }
 
 int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {
     [BUILTIN_CONSTANT] = constant_run,   [BUILTIN_FETCH] = fetch_run,
     [BUILTIN_COPY] = copy_run,           [BUILTIN_COPY_IN] = copy_in_run,
     [BUILTIN_COPY_OUT] = copy_out_run,   [BUILTIN_HAND_OVER] = hand_over_run,
-    [BUILTIN_TAKE_OVER] = take_over_run, [BUILTIN_REDUCE] = reduce_run,
+    [BUILTIN_TAKE_OVER] = take_over_run, [BUILTIN_REDUCE] = reduce_handed_over,
     [BUILTIN_LOOP] = while_run,
 };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/run/captured.h"
-
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
+#include "exec/run/item.h"
 
 enum state {
     CAPTURE_NEW,     /* nothing of it has run yet, or it has to once more */

@@ -3,7 +3,7 @@
  * The dynamic executor. Private to libcommon/exec.
  *
  * By frames, edges and regions of the plan (exec/plan/region.h) dynamic_ready.c says what becomes
- * ready, dynamic_frame.c in which iterations, with memory from iteration.c; dynamic.c distributes
+ * ready, and in which iterations, with memory from iteration.c; dynamic.c distributes
  * it over threads; region_run.c runs regions, loop.c loops that are one item. run.c begins and ends
  * a step, and runs a whole plan, which is one region, without all the rest for a thread that waits.
  *
@@ -20,7 +20,6 @@
 #define TF_EXEC_DYNAMIC_H
 
 #include "exec/device/arenas.h"
-#include "exec/run/captured.h"
 #include "exec/run/iteration.h"
 #include "exec/step/device_step.h"
 #include "exec/step/step.h"
@@ -134,11 +133,27 @@ void ready_propagate_items(struct run *run, struct activation *a, struct activat
 void ready_propagate(struct run *run, struct activation *a, struct activation **ready);
 /* After a step without errors: an item outside of loops that never became ready, or NULL. */
 const struct item *ready_find_waiting(const struct run *run);
-/* For dynamic_frame.c, from within these: sends a value of an item, and that the item is over, into
- * an iteration; `value` of an edge that carries one. */
-void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
-                struct activation **ready);
-void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
-                   const struct tensor *value, bool is_live, struct activation **ready);
+
+/* ---- captured.c ---- */
+
+/* Segments of a plan (exec/plan/plan_capture.c) whose work the device has captured. In the first
+ * step of a run their items are enqueued one by one, so that all memory is there and all that is
+ * made once has been made; in the second they are captured, and launched then and in those that
+ * follow. Values that they take from elsewhere are where they were, or are copied there; values
+ * that they give away and fetch have memory that stays with the run; variables have to be where
+ * they were, and what changes from step to step is in the step block. */
+
+/* Opens the run's part of its plan's segments. */
+void captured_open(struct run *run);
+
+/* Returns whether the segment that begins where the launch's activation stands is launched: *code
+ * says how that went, KERNEL_PENDING: it was put aside. False: its items are to be enqueued one by
+ * one. */
+bool captured_run(struct run *run, struct launch *launch, int *code);
+
+/* When a step is over: whether without a failure. */
+void captured_over(struct run *run, bool is_good);
+
+void captured_release(struct run *run);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What has become ready: values and what else is waited for are told to who waits for them, and
- * counted there. Everything here runs with run->lock held.
+ * counted there; and which iterations there are of loops. Everything here runs with run->lock held.
  */
+#include <string.h>
+
+#include "base/memory.h"
 #include "exec/run/dynamic.h"
 
 /* ---- readiness ---- */
@@ -87,30 +90,165 @@ static inline void deliver(struct run *run, struct iteration *it, const struct o
     check_plain(run, it, edge->waits, ready);
 }
 
-/* Within this file it is part of the loop over edges. */
-void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
-                   const struct tensor *value, bool is_live, struct activation **ready)
-{
-    deliver(run, it, edge, value, is_live, ready);
-}
-
-/* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
-static void send(struct run *run, struct iteration *to, int item, int slot,
-                 const struct token *value, struct activation **ready)
+/* Sends a value of an item, and that the item is over, into an iteration. */
+static void send_value(struct run *run, struct iteration *to, int item, const struct token *value,
+                       struct activation **ready)
 {
     const struct item *from = &run->plan->items.items[item];
     const struct out_edge *edges = run->plan->edges + from->first_edge;
-    for (int e = 0; e < from->n_edges; e++)
-        if (edges[e].slot == slot && edges[e].input != EDGE_AFTER)
-            deliver(run, to, &edges[e], &value->tensor, value->is_live, ready);
+    for (int slot = 0; slot >= -1; slot--)
+        for (int e = 0; e < from->n_edges; e++)
+            if (edges[e].slot == slot && edges[e].input != EDGE_AFTER)
+                deliver(run, to, &edges[e], slot < 0 ? NULL : &value->tensor, value->is_live,
+                        ready);
 }
 
-void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
-                struct activation **ready)
+/* ---- loops: with which iterations exist, what goes from one to another, and the end ---- */
+
+static void check_iteration(struct run *run, struct iteration *it, struct activation **ready);
+
+static struct iteration *start_iteration(struct run *run, struct frame *frame, int64_t number,
+                                         struct activation **ready)
 {
-    struct token over = {.is_live = value->is_live};
-    send(run, to, item, 0, value, ready);
-    send(run, to, item, -1, &over, ready);
+    struct iteration *it = iteration_new(run, frame, number);
+    it->outstanding++; /* held until everything that waits for it was delivered */
+    for (size_t i = 0; i < frame->invariants.n; i++)
+        send_value(run, it, frame->invariants.items[i].item, &frame->invariants.items[i].value,
+                   ready);
+    vec_each(d, &frame->deferred) {
+        send_value(run, it, d->item, &d->value, ready);
+        tensor_release(&d->value.tensor);
+    }
+    frame->deferred.n = 0;
+    frame->starts = false;
+    return it;
+}
+
+static struct frame *find_child(struct run *run, struct iteration *it, int index,
+                                struct activation **ready)
+{
+    for (struct frame *f = it->children; f; f = f->next)
+        if (f->index == index)
+            return f;
+    struct frame *frame = frame_new(run, index, it->frame, it);
+    frame->next = it->children;
+    it->children = frame;
+    start_iteration(run, frame, 0, ready)->outstanding--;
+    return frame;
+}
+
+static struct deferral defer(int item, const struct token *value)
+{
+    struct deferral kept = {.item = item, .value.is_live = value->is_live};
+    share_value(&kept.value.tensor, &value->tensor);
+    return kept;
+}
+
+static void enter_frame(struct run *run, struct iteration *it, int item, const struct token *value,
+                        struct activation **ready)
+{
+    const struct item *of = &run->plan->items.items[item];
+    struct frame *frame = find_child(run, it, of->child_frame, ready);
+    struct iteration *first = frame->oldest;
+    first->outstanding++; /* the frame must not end while we deliver */
+    if (of->is_constant) {
+        vec_push(&frame->invariants, defer(item, value));
+        for (struct iteration *i = frame->oldest; i; i = i->next)
+            send_value(run, i, item, value, ready);
+    } else {
+        send_value(run, first, item, value, ready);
+    }
+    frame->enters_left--;
+    first->outstanding--;
+    check_iteration(run, first, ready);
+}
+
+/* A dead value starts no iteration, but if there is one it comes there, too: in an iteration
+ * everything runs or is dead, on all devices that have a part of the loop. */
+static void next_iteration(struct run *run, struct iteration *it, int item,
+                           const struct token *value, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (it->next) {
+        send_value(run, it->next, item, value, ready);
+    } else if (value->is_live &&
+               it->number - frame->oldest->number + 1 < frame->def->parallel_iterations) {
+        struct iteration *next = start_iteration(run, frame, it->number + 1, ready);
+        send_value(run, next, item, value, ready);
+        next->outstanding--;
+    } else {
+        vec_push(&frame->deferred, defer(item, value));
+        frame->starts = frame->starts || value->is_live;
+    }
+}
+
+static void leave_frame(struct run *run, struct iteration *it, int item, const struct token *value,
+                        struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!value->is_live)
+        return; /* told when the frame is over, unless a later iteration leaves alive */
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (frame->def->exits.items[i] == item)
+            frame->exited[i] = true;
+    send_value(run, frame->parent_iteration, item, value, ready);
+}
+
+static void end_frame(struct run *run, struct frame *frame, struct activation **ready)
+{
+    struct iteration *parent = frame->parent_iteration;
+    struct token dead = {.is_live = false};
+    for (size_t i = 0; i < frame->def->exits.n; i++)
+        if (!frame->exited[i])
+            send_value(run, parent, frame->def->exits.items[i], &dead, ready);
+    for (size_t i = 0; i < frame->def->over.n; i++)
+        deliver(run, parent, &frame->def->over.items[i], NULL, false, ready);
+    struct frame **at = &parent->children;
+    while (*at != frame)
+        at = &(*at)->next;
+    *at = frame->next;
+    frame_drop(run, frame);
+    check_iteration(run, parent, ready);
+}
+
+/* Iterations end in order: one is over when nothing runs in it, nothing can arrive any more and the
+ * one before is gone. */
+static void check_iteration(struct run *run, struct iteration *it, struct activation **ready)
+{
+    struct frame *frame = it->frame;
+    if (!frame->parent)
+        return;
+    while (frame->oldest == it && it->outstanding == 0 && !it->children &&
+           frame->enters_left == 0) {
+        int64_t number = frame->newest->number;
+        frame->oldest = it->next;
+        if (!frame->oldest)
+            frame->newest = NULL;
+        iteration_drop(run, it);
+        if (frame->starts)
+            start_iteration(run, frame, number + 1, ready)->outstanding--;
+        struct iteration *next = frame->oldest;
+        if (!next) {
+            end_frame(run, frame, ready);
+            return;
+        }
+        it = next;
+    }
+}
+
+static void move_value(struct run *run, struct activation *a, const struct token *value,
+                       struct activation **ready)
+{
+    switch (a->head->role) {
+    case ROLE_ENTER:
+        enter_frame(run, a->iteration, a->item, value, ready);
+        break;
+    case ROLE_NEXT:
+        next_iteration(run, a->iteration, a->item, value, ready);
+        break;
+    default:
+        leave_frame(run, a->iteration, a->item, value, ready);
+    }
 }
 
 /* ---- what is over ---- */
@@ -137,7 +275,7 @@ static void propagate_move(struct run *run, struct activation *a, struct activat
     for (int e = 0; e < a->n_edges; e++)
         if (a->edges[e].input == EDGE_AFTER)
             deliver(run, a->iteration, &a->edges[e], NULL, !a->is_dead, ready);
-    frame_move(run, a, &value, ready);
+    move_value(run, a, &value, ready);
 }
 
 static void propagate_items(struct run *run, struct activation *a, struct activation **ready)
@@ -168,7 +306,7 @@ static void propagate(struct run *run, struct activation *a, struct activation *
     }
     it->outstanding--;
     if (it->frame->parent)
-        frame_check_iteration(run, it, ready);
+        check_iteration(run, it, ready);
 }
 
 /* An activation that became ready and has nothing to run is over, and so on. */

@@ -43,21 +43,6 @@ static inline struct item_start item_start(const struct kernel_call *call, const
 /* The same of a copy that the kernel of an item of the planner's own enqueues. */
 struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
 void item_copied(const struct kernel_call *call, struct device_timer *timing);
-/* device_value.c: what kernels of items on a device with memory of their own do with values that
- * pass from plan to plan.
- *
- * Hands over the inputs of a call, where they are: `values` by input. After an error the caller
- * releases the values that are there. */
-int item_hand_over(struct kernel_call *call, struct tensor *values, struct device_point *at);
-/* The call's work from now on may use all that is there at the point, of its own device. */
-int item_join(struct kernel_call *call, const struct device_point *at);
-/* Output i is to be a copy of the value, which is in host memory, when the copies in are over. */
-int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
-/* Copies the call's inputs to the host's memory, and then calls `then` with the copies, which it
- * may take, as an asynchronous kernel would go on: with what that returns the call is over.
- * KERNEL_PENDING, or an error code. */
-int item_copy_out(struct kernel_call *call,
-                  int (*then)(struct kernel_call *call, struct tensor *values));
 /* Fails a run that was to fetch a dead value: ERR_DATA. */
 int item_fail_dead(struct error *err);
 /* When a step that was not captured has ended well: fetches that came from the device are copied to
@@ -68,5 +53,17 @@ int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct e
  * front. */
 int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
               struct item_start start, int result);
+
+/* Built-in kernels: of items that the planner adds, and of ops that are the executor's own. */
+extern int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call);
+
+/* loop.c */
+int while_run(struct kernel_call *call);
+
+/* The kernel of an item. */
+static inline int (*item_kernel(const struct item *item))(struct kernel_call *call)
+{
+    return item->builtin ? builtin_kernels[item->builtin] : item->code->run;
+}
 
 #endif

@@ -137,14 +137,6 @@ void frame_drop(struct run *run, struct frame *frame);
 void frame_clear(struct run *run);
 void frame_free_idle(struct run *run);
 
-/* dynamic_frame.c, with run->lock held. Where the output of an op that moves values between
- * iterations goes.
- */
-void frame_move(struct run *run, struct activation *a, const struct token *value,
-                struct activation **ready);
-/* Ends the iteration, and those behind it, if nothing of it is left. */
-void frame_check_iteration(struct run *run, struct iteration *it, struct activation **ready);
-
 /* Opens a region of the iteration before it runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Lets go of the counted values of an order that was run. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
+#include "exec/run/item.h"
 
 struct loop_run {
     struct run *run;

@@ -6,8 +6,8 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
+#include "exec/run/item.h"
 
 /* ---- locks ---- */
 

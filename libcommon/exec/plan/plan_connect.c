@@ -1,11 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The edges of a dynamic plan: what each item waits for, where its outputs go.
+ * The dataflow of regions: what runs in each frame, what each item waits for, where its outputs go,
+ * and, when edges are known, what is to be done at each position of a region.
  */
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/plan/region_private.h"
+
+/* ---- roles ---- */
+
+static enum item_role role_of(const struct item *item)
+{
+    static const struct {
+        const char *op;
+        enum item_role role;
+    } roles[] = {{"Merge", ROLE_MERGE},
+                 {"Enter", ROLE_ENTER},
+                 {"Exit", ROLE_EXIT},
+                 {"NextIteration", ROLE_NEXT},
+                 {"ControlTrigger", ROLE_TRIGGER},
+                 {"Send", ROLE_SEND},
+                 {"Recv", ROLE_RECV},
+                 {"SendGroup", ROLE_SEND},
+                 {"RecvGroup", ROLE_RECV}};
+    bool is_wiring = !item->is_point && item->node && node_is(item->node, "Enter");
+    for (size_t i = 0; !is_wiring && item->node && i < sizeof roles / sizeof *roles; i++)
+        if (node_is(item->node, roles[i].op))
+            return roles[i].role;
+    return ROLE_PLAIN;
+}
+
+static void set_role(struct plan *plan, int id)
+{
+    struct item *item = &plan->items.items[id];
+    item->role = role_of(item);
+    item->is_point |= item->role != ROLE_PLAIN;
+    if (item->role == ROLE_ENTER) {
+        item->is_constant = node_bool(item->node, "is_constant");
+        item->child_frame = frames_output(plan->graph_frames, item->node);
+        plan->frames.items[item->child_frame].n_enters++;
+    } else if (item->role == ROLE_EXIT) {
+        vec_push(&plan->frames.items[item->frame].exits, id);
+    }
+}
+
+void plan_find_roles(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
+            set_role(plan, (int)i);
+}
+
+/* ---- what an iteration has ---- */
+
+static void add_head(struct plan *plan, int id)
+{
+    struct plan_frame *frame = &plan->frames.items[plan->items.items[id].frame];
+    plan->items.items[id].local = (int)frame->heads.n;
+    vec_push(&frame->heads, id);
+}
+
+static void add_to_frame(struct plan *plan, struct item *item)
+{
+    struct plan_frame *frame = &plan->frames.items[item->frame];
+    item->first_input = frame->n_inputs;
+    item->first_output = frame->n_outputs;
+    frame->n_inputs += item->n_in;
+    frame->n_outputs += item->n_out;
+    for (int i = 0; i < item->n_out && frame->has_order; i++)
+        if (plan->values.items[item->out[i]].kind == VALUE_COMPUTED &&
+            plan->values.items[item->out[i]].is_counted)
+            vec_push(&frame->counted, item->out[i]);
+}
+
+/* A point is a region by itself, behind all that has planned memory: it has its scratch alone, as
+ * it may run at any time. */
+static void add_point(struct plan *plan, int id)
+{
+    struct item *item = &plan->items.items[id];
+    struct plan_frame *frame = &plan->frames.items[item->frame];
+    size_t *arena = &frame->arena_bytes[!plan->options.device->is_host];
+    item->region = (int)plan->regions.n;
+    item->position = (int)frame->order.n;
+    item->scratch_offset = (int64_t)*arena;
+    *arena += item->scratch_bytes;
+    item->is_cheap = item_is_cheap(plan, item);
+    struct region region = {.frame = item->frame,
+                            .first = item->position,
+                            .n = 1,
+                            .rank = -1,
+                            .is_point = true,
+                            .is_cheap = item->is_cheap};
+    vec_push(&plan->regions, region);
+    vec_push(&frame->order, ((struct region_item){.item = id}));
+    add_to_frame(plan, item);
+}
+
+/* Regions that one order runs have the numbers of their places in it. */
+static void fill_frames(struct plan *plan)
+{
+    for (int at = 0; at < plan->n_order; at++) {
+        struct item *item = &plan->items.items[plan->order[at]];
+        add_to_frame(plan, item);
+        if (item->head == plan->order[at] && plan_has_order(plan, item->frame))
+            add_head(plan, item->head);
+    }
+    for (int i = 0; i < (int)plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        if (item->removed || plan_has_order(plan, item->frame))
+            continue;
+        if (item->region < 0)
+            add_point(plan, i);
+        if (item->head == i)
+            add_head(plan, i);
+    }
+    vec_each(region, &plan->regions) {
+        region->items = plan->frames.items[region->frame].order.items + region->first;
+    }
+}
+
+/* ---- edges ---- */
 
 typedef VEC(struct out_edge) edge_vec;
 
@@ -121,9 +237,133 @@ static void find_roots(const struct plan *plan, struct plan_frame *root)
     }
 }
 
+/* ---- what is to be done at each position ---- */
+
+#define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
+
+static bool is_large_outgoing(const struct value *value)
+{
+    return value->is_outgoing && value->alias_input < 0 && shape_is_known(&value->shape) &&
+           shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
+}
+
+static void describe(struct plan *plan, struct region_item *at)
+{
+    const struct item *item = &plan->items.items[at->item];
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = &plan->values.items[item->in[i]];
+        bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+        at->gathers |= is_seen || !(is_ref || region_has_input(plan, item, i));
+        at->looks |= is_seen || (value->kind == VALUE_VARIABLE && !is_ref);
+    }
+    at->leads = item->n_edges > 0;
+    at->locks = item->locks.n > 0;
+    for (int i = 0; i < item->n_out; i++)
+        at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
+}
+
+/* Returns whether it is given what all workers have brought. */
+static bool frees(const struct plan *plan, const struct region_item *at)
+{
+    const struct item *item = &plan->items.items[at->item];
+    for (int i = 0; i < item->n_in; i++) {
+        int from = plan_maker(plan, item, i);
+        const struct node *node = from < 0 ? NULL : plan->items.items[from].node;
+        if (node && node_round(node) == ROUND_REDUCE)
+            return true;
+    }
+    return false;
+}
+
+/* Each output that is not placed is let go of after the last item of its region that needs it;
+ * `last` is by value. */
+static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
+{
+    for (size_t at = 0; at < frame->order.n; at++) {
+        int id = frame->order.items[at].item;
+        const struct item *item = &plan->items.items[id];
+        for (int i = 0; i < item->n_out; i++)
+            last[item->out[i]] = (int)at;
+        for (int i = 0; i < item->n_in; i++)
+            if (region_has_made(plan, item->in[i], item->region))
+                last[item->in[i]] = (int)at;
+    }
+    for (size_t at = 0; at < frame->order.n; at++) {
+        const struct item *item = &plan->items.items[frame->order.items[at].item];
+        bool is_point = plan->regions.items[item->region].is_point;
+        for (int i = 0; i < item->n_out && !is_point; i++) {
+            int v = item->out[i];
+            struct region_item *where = &frame->order.items[last[v]];
+            if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
+                continue;
+            plan->next_drop[v] = where->drops ? where->first_drop : -1;
+            where->first_drop = v;
+            where->drops = true;
+        }
+    }
+}
+
+static void describe_region(struct plan *plan, struct region *region)
+{
+    struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
+    bool is_cheap = true;
+    if (region->is_point) {
+        describe(plan, first);
+        first->is_point = first->leads = first->rest_is_cheap = region->lets_go = true;
+        region->moves = item_moves(&plan->items.items[first->item]);
+        return;
+    }
+    region->is_empty = true;
+    for (int k = region->n; k-- > 0;) {
+        const struct item *item = &plan->items.items[first[k].item];
+        describe(plan, &first[k]);
+        region->leads |= first[k].leads;
+        region->frees |= frees(plan, &first[k]);
+        region->is_empty &= (item->flags & KERNEL_EMPTY) != 0;
+        region->fetches |= item->builtin == BUILTIN_FETCH;
+        for (int i = 0; first[k].leads && i < item->n_out; i++)
+            region->lets_go |= !region_is_placed(plan, item->out[i]);
+        first[k].rest_is_cheap = is_cheap;
+        is_cheap = is_cheap && item->is_cheap;
+    }
+}
+
+/* Where what follows on a value that has come back leaves: the next piece of it, which waits for no
+ * other region, but for an item of it. */
+static void find_relieved(struct plan *plan)
+{
+    bool any = false;
+    vec_each(region, &plan->regions) {
+        for (int k = 0; region->frees && k < region->n; k++)
+            any |= region->items[k].makes_outgoing;
+    }
+    vec_each(region, &plan->regions) {
+        struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
+        bool relieves = !region->is_point && !plan_has_order(plan, region->frame);
+        for (int k = 0; k < region->n && relieves; k++)
+            first[k].is_relieved =
+                first[k].makes_outgoing || (any && !plan->items.items[first[k].item].is_cheap);
+    }
+}
+
+static void describe_regions(struct plan *plan)
+{
+    int *last = mem_array(plan->values.n + 1, sizeof *last);
+    plan->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->next_drop);
+    for (size_t i = 0; i < plan->frames.n; i++)
+        if (!plan_has_order(plan, (int)i))
+            find_drops(plan, &plan->frames.items[i], last);
+    for (size_t i = 0; i < plan->regions.n; i++)
+        if (!plan_has_order(plan, plan->regions.items[i].frame))
+            describe_region(plan, &plan->regions.items[i]);
+    find_relieved(plan);
+    mem_free(last);
+}
+
 void plan_connect(struct plan *plan)
 {
     size_t n_edges = 0;
+    fill_frames(plan);
     edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed && !plan_has_order(plan, plan->items.items[i].frame))
@@ -150,5 +390,5 @@ void plan_connect(struct plan *plan)
     }
     find_roots(plan, &plan->frames.items[0]);
     plan_find_locks(plan);
-    region_prepare(plan);
+    describe_regions(plan);
 }

@@ -1,7 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/plan_io.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "exec/plan/plan_steps.h"
+
+bool plan_is_whole(const struct plan *plan)
+{
+    return plan->is_whole;
+}
+
+/* A region that an item repeats has no number of its own; its place is among those of the frame
+ * around it. */
+int plan_n_regions(const struct plan *plan)
+{
+    int n = 0;
+    vec_each(region, &plan->regions) {
+        n += !region->is_point && !plan->frames.items[region->frame].is_item;
+    }
+    return n;
+}
+
+size_t plan_peak_bytes(const struct plan *plan)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        if (!plan->frames.items[i].is_item)
+            bytes += plan->frames.items[i].arena_bytes[0] + plan->frames.items[i].arena_bytes[1];
+    return bytes;
+}
+
+/* ---- items ---- */
+
+struct listed_point {
+    int n_ready, item;
+};
+
+static int by_readiness(const void *a, const void *b)
+{
+    const struct listed_point *x = a, *y = b;
+    return x->n_ready != y->n_ready ? x->n_ready - y->n_ready : x->item - y->item;
+}
+
+/* The item, and behind one that stands for a loop all that it has done. */
+static int list_item(const struct plan *plan, int id, int *list)
+{
+    const struct item *item = &plan->items.items[id];
+    const struct plan_frame *loop = item->builtin == BUILTIN_LOOP ? item->state : NULL;
+    int n = 0;
+    list[n++] = id;
+    for (size_t i = 0; loop && i < loop->order.n; i++)
+        n += list_item(plan, loop->order.items[i].item, list + n);
+    return n;
+}
+
+/* Regions that wait for less come first, as in the order of all; points behind the regions that
+ * they may wait for. */
+static int list_all(const struct plan *plan, int *list)
+{
+    struct listed_point *points = mem_array(plan->items.n + 1, sizeof *points);
+    int n = 0, n_points = 0, next = 0;
+    vec_each(item, &plan->items) {
+        int id = (int)(item - plan->items.items);
+        if (!item->removed && plan->regions.items[item->region].is_point)
+            points[n_points++] = (struct listed_point){item->n_ready, id};
+    }
+    if (n_points)
+        qsort(points, (size_t)n_points, sizeof *points, by_readiness);
+    for (int at = 0; at < plan->n_order; at++) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (plan_is_repeated(plan, item))
+            continue;
+        while (next < n_points && points[next].n_ready < item->n_ready)
+            list[n++] = points[next++].item;
+        n += list_item(plan, plan->order[at], list + n);
+    }
+    while (next < n_points)
+        list[n++] = points[next++].item;
+    mem_free(points);
+    return n;
+}
+
+/* The region that has the item, or the loop around it, among its items; -1: it is a point. */
+static int region_of(const struct plan *plan, const struct item *item)
+{
+    while (plan_is_repeated(plan, item))
+        item = &plan->items.items[plan->frames.items[item->frame].item];
+    return plan->regions.items[item->region].rank;
+}
+
+/* `at`: by item, where it is in the list. */
+static struct plan_item describe(const struct plan *plan, const struct item *item, const int *at)
+{
+    const struct region_item *order = plan->frames.items[item->frame].order.items;
+    struct plan_item shown = {.node = item->node,
+                              .name = item->name,
+                              .kernel = item->kernel,
+                              .arena_offset = -1,
+                              .live_from = -1,
+                              .live_to = -1,
+                              .region = region_of(plan, item)};
+    const struct value *value = item->n_out ? &plan->values.items[item->out[0]] : NULL;
+    int64_t bytes = value ? shape_bytes(&value->shape, value->type) : 0;
+    shown.bytes = bytes < 0 ? 0 : (size_t)bytes;
+    if (value) {
+        shown.arena_offset = value->offset;
+        shown.on_host = !value->on_device && !plan->options.device->is_host;
+    }
+    if (value && shown.region >= 0) {
+        shown.live_from = at[order[value->live_from].item];
+        shown.live_to = at[order[value->live_to].item];
+    }
+    return shown;
+}
+
+int plan_items(const struct plan *plan, const struct plan_item **items)
+{
+    struct plan *mutable = (struct plan *)(uintptr_t)plan;
+    int *list = mem_array(2 * plan->items.n + 1, sizeof *list), *at = list + plan->items.n;
+    int n = list_all(plan, list);
+    mem_free(mutable->dump);
+    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
+    for (int i = 0; i < n; i++)
+        at[list[i]] = i;
+    for (int i = 0; i < n; i++)
+        mutable->dump[i] = describe(plan, &plan->items.items[list[i]], at);
+    mem_free(list);
+    *items = plan->dump;
+    return n;
+}
+
+/* ---- as a record ---- */
 
 /* The ops that a node of several stands for: its attribute of fusion, and what is before them. */
 static const struct attr_value *ops_of(const struct node *node, const char **first)

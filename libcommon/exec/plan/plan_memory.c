@@ -7,10 +7,14 @@
  *
  * Where the order is not that in which everything runs (regions, region_find.c), bytes
  * remember who used them last: only who may wait for all of those gets them, and then does.
+ *
+ * What others may keep, and what little regions of loops compute, lies in no arena.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/plan/region_private.h"
 
 #define USERS_MAX 8
@@ -59,6 +63,98 @@ struct place {
     struct space spaces[2]; /* the host's, the device's */
 };
 
+/* ---- what others may keep ---- */
+
+static void count_inputs(struct plan *plan, const struct item *item, bool keeps_all)
+{
+    const struct plan_frame *loop = item->builtin == BUILTIN_LOOP ? item->state : NULL;
+    for (int k = 0; k < item->n_in; k++) {
+        bool is_kept = loop ? loop->kept[k] : item->node && node_keeps(item->node, k);
+        if (item->in[k] < 0 || !(keeps_all || is_kept))
+            continue;
+        struct value *root = &plan->values.items[plan_root_value(plan, item->in[k])];
+        root->is_counted |= root->kind == VALUE_COMPUTED;
+        if (is_kept && root->kind == VALUE_CARRIED)
+            plan->frames.items[item->frame].kept[root->feed] = true;
+    }
+}
+
+/* Values that a point gets, that are fetched or copied in between, or that an op keeps, may be
+ * needed for longer than anybody knows here; and an iteration hands on what the next one has. */
+static void count_kept(struct plan *plan, const struct item *item)
+{
+    bool keeps_all =
+        !plan_has_order(plan, item->frame)
+            ? item->is_point || item->builtin == BUILTIN_FETCH || plan_is_copied(plan, item)
+            : item->frame && item->node && node_is(item->node, "NextIteration");
+    count_inputs(plan, item, keeps_all);
+}
+
+static void count_uses(struct plan *plan)
+{
+    vec_each(value, &plan->values)
+        value->n_uses = 0;
+    vec_each(item, &plan->items) {
+        for (int k = 0; k < item->n_in && !item->removed; k++)
+            if (item->in[k] >= 0)
+                plan->values.items[item->in[k]].n_uses++;
+    }
+}
+
+#define GIVEN_BYTES (64 << 10) /* less is as well copied */
+
+/* A value that is assigned to a variable which nothing else of the plan uses, as an initial one is,
+ * becomes that variable's memory, as does what the value is made over or seen through: there is no
+ * room for both beside each other in a process whose variables fill its memory. */
+static void count_given(struct plan *plan, const struct item *item)
+{
+    struct value *values = plan->values.items;
+    int v = values[item->in[0]].n_uses == 1 ? item->in[1] : -1;
+    while (v >= 0 && values[v].n_uses == 1 && values[v].kind == VALUE_COMPUTED &&
+           shape_bytes(&values[v].shape, values[v].type) >= GIVEN_BYTES) {
+        values[v].is_counted = values[v].is_given = true;
+        item = &plan->items.items[values[v].item];
+        bool is_over = item->output_forward == FORWARD_REUSE && item->out[0] == v;
+        v = is_over ? item->in[item->output_from] : values[v].alias_of;
+    }
+}
+
+/* In a whole plan on a device with memory of its own what is kept is copied. Else what a Merge
+ * brings is the memory of an input, and what is the same memory as something counted is counted
+ * with it. */
+void plan_find_counted(struct plan *plan)
+{
+    const struct device *device = plan->options.device;
+    bool any = !plan->is_whole || !device->is_host, counts = !plan->is_whole || device->is_host;
+    for (int at = plan->n_order; counts && at-- > 0;) /* loops before what has them done */
+        count_kept(plan, &plan->items.items[plan->order[at]]);
+    count_uses(plan);
+    vec_each(item, &plan->items) {
+        if (item->region < 0 && !item->removed)
+            count_kept(plan, item);
+        if (device->is_host && !item->removed && item->node && node_has(item->node, OP_OVERWRITES))
+            count_given(plan, item);
+    }
+    for (int at = plan->n_order; plan->has_branches && at-- > 0;) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (item->flow == FLOW_MERGE && plan->values.items[item->out[0]].is_counted)
+            count_inputs(plan, item, true);
+    }
+    for (size_t v = 0; v < plan->values.n && counts; v++) {
+        struct value *value = &plan->values.items[v];
+        const struct value *root = &plan->values.items[plan_root_value(plan, (int)v)];
+        if (value->kind != VALUE_COMPUTED)
+            continue;
+        value->is_counted |=
+            value->alias_of >= 0 && (root->is_counted || root->kind == VALUE_CARRIED);
+        any |= value->is_counted;
+    }
+    if (any)
+        plan->pool = pool_new(plan->options.device, true);
+    if (!device->is_host)
+        plan->host_pool = pool_new(plan->options.device, false);
+}
+
 /* ---- who used bytes last ---- */
 
 static bool is_same_region(const struct place *p, int a, int b)
@@ -84,12 +180,26 @@ static void add_user(const struct place *p, struct users *users, int item)
         users->item[users->n++] = item;
 }
 
+static bool may_follow(const struct region_find *f, int before, int id)
+{
+    return arrival_set_is_less(&f->sets, f->keys[before].ready, f->keys[id].ready);
+}
+
+static void follow(struct region_find *f, int before, int id)
+{
+    struct reuse reuse = {.from_region = f->plan->items.items[before].region,
+                          .to_region = f->plan->items.items[id].region,
+                          .position = f->plan->items.items[before].position,
+                          .before = before,
+                          .item = id};
+    vec_push(&f->reuses, reuse);
+}
+
 static bool may_take(const struct place *p, const struct users *users, int item)
 {
     bool may = !users->too_many;
     for (int i = 0; may && i < users->n; i++)
-        may = is_same_region(p, users->item[i], item) ||
-              region_may_follow(p->find, users->item[i], item);
+        may = is_same_region(p, users->item[i], item) || may_follow(p->find, users->item[i], item);
     return may;
 }
 
@@ -97,7 +207,7 @@ static void follow_users(const struct place *p, const struct users *users, int i
 {
     for (int i = 0; i < users->n; i++)
         if (!is_same_region(p, users->item[i], item))
-            region_follow(p->find, users->item[i], item);
+            follow(p->find, users->item[i], item);
 }
 
 /* ---- lifetimes ---- */
@@ -474,10 +584,103 @@ static void place_frame(struct place *p, struct plan_frame *frame)
         frame->arena_bytes[i] = (size_t)p->spaces[i].end;
 }
 
+/* ---- all of it ---- */
+
+/* In a loop a region that does little would keep memory for each iteration that runs ahead. A copy
+ * to the device may still run when its only consumer turned out to be dead. */
+static bool has_no_place(const struct region_find *f, const struct item *item, int v)
+{
+    const struct value *value = &f->plan->values.items[v];
+    const struct region *r = &f->plan->regions.items[item->region];
+    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING ||
+           !shape_is_known(&value->shape) || plan_is_copied(f->plan, item) ||
+           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
+}
+
+/* Finds the values that have no place in an arena. */
+static void find_unplaced(const struct region_find *f)
+{
+    struct plan *plan = f->plan;
+    count_uses(plan);
+    vec_each(item, &plan->items) {
+        for (int k = 0; k < item->n_out && !item->removed && item->region >= 0; k++)
+            if (!plan_has_order(plan, item->frame) && has_no_place(f, item, item->out[k]))
+                plan->values.items[item->out[k]].is_counted = true;
+    }
+}
+
+static bool exclude(const struct frames *frames, int a, int b)
+{
+    const struct condition *all = frames->conditions.items;
+    for (int x = a; x >= 0; x = all[x].parent)
+        for (int y = b; y >= 0; y = all[y].parent)
+            if (all[x].predicate.node == all[y].predicate.node &&
+                all[x].predicate.slot == all[y].predicate.slot && all[x].branch != all[y].branch)
+                return true;
+    return false;
+}
+
+/* Inputs of a Merge in pairs; a value is in one at most, so that it is beside nothing that is there
+ * with it. */
+static void join_branches(struct plan *plan)
+{
+    if (!plan->has_branches)
+        return;
+    struct merge_facts *merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *merged);
+    plan->merged = merged;
+    for (size_t v = 0; v < plan->values.n; v++)
+        merged[v].beside = -1;
+    for (int at = 0; at < plan->n_order; at++) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        if (item->flow != FLOW_MERGE)
+            continue;
+        merged[item->out[0]].is_merged = true;
+        for (int k = 0, a = -1, b; k < item->n_in; k++, a = b) {
+            b = plan_root_value(plan, item->in[k]);
+            merged[b].is_merged = true;
+            if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
+                plan->values.items[b].kind == VALUE_COMPUTED && merged[a].beside < 0 &&
+                merged[b].beside < 0 &&
+                exclude(plan->graph_frames, plan_condition_of(plan, plan->values.items[a].item),
+                        plan_condition_of(plan, plan->values.items[b].item))) {
+                merged[a].beside = b;
+                merged[b].beside = a;
+            }
+        }
+    }
+}
+
+static int by_regions(const void *a, const void *b)
+{
+    const struct reuse *x = a, *y = b;
+    if (x->from_region != y->from_region)
+        return x->from_region < y->from_region ? -1 : 1;
+    if (x->to_region != y->to_region)
+        return x->to_region < y->to_region ? -1 : 1;
+    return x->position > y->position ? -1 : x->position < y->position;
+}
+
+/* A region waits as a whole: of those that it follows in another one the last will do. */
+static void add_reuses(struct region_find *f)
+{
+    const struct reuse *last = NULL;
+    if (f->reuses.n)
+        qsort(f->reuses.items, f->reuses.n, sizeof *f->reuses.items, by_regions);
+    vec_each(reuse, &f->reuses) {
+        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
+            continue;
+        vec_push(&f->plan->items.items[reuse->item].after, reuse->before);
+        last = reuse;
+    }
+    vec_release(&f->reuses);
+}
+
 void plan_place_memory(struct region_find *f)
 {
     struct plan *plan = f->plan;
     struct place p = {.plan = plan, .find = f};
+    find_unplaced(f);
+    join_branches(plan);
     struct users *users = mem_array(plan->is_whole ? 1 : plan->values.n + 1, sizeof *users);
     p.storage_of = mem_array(plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
@@ -492,4 +695,5 @@ void plan_place_memory(struct region_find *f)
     mem_free(p.storage_of);
     mem_free(users);
     mem_free(p.is_copied);
+    add_reuses(f);
 }

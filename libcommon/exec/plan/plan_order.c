@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "exec/plan/region_private.h"
-#include "graph/access.h"
+#include "graph/access_nodes.h"
 
 /* ---- uses of variables ---- */
 
@@ -192,11 +192,51 @@ static void add_frames(struct order *o)
     o->graph.n_frames = (int)plan->frames.n;
 }
 
+int plan_condition_of(const struct plan *plan, int item)
+{
+    const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
+    return node ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
+}
+
+/* Finds the conditions of copies that the planner made: a copy for a Merge runs where its value is
+ * there, another one when its consumer does. */
+static void find_copies(const struct plan *plan, int *condition)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        for (int k = 0; item->flow == FLOW_MERGE && k < item->n_in; k++) {
+            int copy = plan_maker(plan, item, k);
+            if (copy >= 0 && plan->items.items[copy].builtin == BUILTIN_COPY)
+                condition[copy] =
+                    frames_edge_condition(plan->graph_frames, plan->graph, item->node->inputs[k]);
+        }
+        for (int k = 0; k < item->n_in; k++) {
+            int copy = item->in[k] < 0 ? -1 : plan_copy_for(plan, item, k);
+            if (copy >= 0)
+                condition[copy] = condition[i];
+        }
+    }
+}
+
+static const int *find_conditions(const struct plan *plan, struct access_graph *graph,
+                                  struct arena *memory)
+{
+    const struct frames *frames = plan->graph_frames;
+    if (!frames)
+        return NULL;
+    access_name_conditions(graph, frames);
+    int *condition = arena_array(memory, plan->items.n + 1, sizeof *condition);
+    for (size_t i = 0; i < plan->items.n; i++)
+        condition[i] = plan_condition_of(plan, (int)i);
+    find_copies(plan, condition);
+    return condition;
+}
+
 static void add_conditions(struct order *o)
 {
     const struct plan *plan = o->plan;
     bool any = !plan->is_whole || plan->has_branches;
-    const int *condition = any ? plan_find_conditions(plan, &o->graph, &o->memory) : NULL;
+    const int *condition = any ? find_conditions(plan, &o->graph, &o->memory) : NULL;
     o->graph.condition = condition;
     if (!condition || plan->is_whole)
         return;

@@ -176,6 +176,13 @@ static int no_kernel(const struct plan *plan, const struct node *node, struct er
     return node_fail(node, err);
 }
 
+/* The users of a Merge's output are not known as users of the variable. */
+static int copy_for_merge(struct plan *plan, int v)
+{
+    bool is_variable = plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE;
+    return is_variable ? plan_add_copy(plan, v) : v;
+}
+
 static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
 {
     const struct node *node = item->node;
@@ -193,7 +200,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
         if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge"))
-            v = plan_for_merge(plan, v);
+            v = copy_for_merge(plan, v);
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
     return 0;
@@ -302,6 +309,48 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
     return add_item(plan, node, err);
 }
 
+/* ---- what has to be over before, besides what is read ---- */
+
+/* A Variable has no item that could wait for its control inputs: who has it does, and what is
+ * copied for that as a read of it. A path of the graph leads there, though not one of the plan. */
+static void follow_variable(struct plan *plan, int id, int node)
+{
+    const struct node *variable = graph_node(plan->graph, node);
+    const struct item *item = &plan->items.items[id];
+    for (int i = 0; node_is(variable, "Variable") && i < variable->n_controls; i++) {
+        int before = plan->item_of[variable->controls[i]];
+        if (before < 0 || before == id || plan->items.items[before].removed)
+            continue;
+        for (int k = -1; k < item->n_in; k++) {
+            int waits = k < 0 ? id : plan_copy_for(plan, item, k);
+            if (waits < 0)
+                continue;
+            vec_push(&plan->items.items[waits].after, before);
+        }
+    }
+}
+
+/* `_after` names nodes that are to be over before, dead or alive, if they are in the plan and
+ * nothing speaks against it. */
+static void bind_after(struct plan *plan)
+{
+    for (int i = 0; i < (int)plan->items.n; i++) {
+        const struct node *node = plan->items.items[i].node;
+        const struct attr_value *names = node ? node_attr(node, "_after") : NULL;
+        bool wishes = names && names->kind == ATTR_LIST_STRING && !plan->items.items[i].removed;
+        for (int k = 0; wishes && k < names->n; k++) {
+            const struct node *named = graph_find(plan->graph, names->strings[k]);
+            int before = named ? plan->item_of[named->id] : -1;
+            if (before >= 0 && before != i && !plan->items.items[before].removed)
+                vec_push(&plan->wishes, ((struct access_edge){before, i}));
+        }
+        for (int k = 0; node && k < node->n_inputs + node->n_controls; k++)
+            follow_variable(plan, i, node_dependency(node, k).node);
+    }
+}
+
+/* ---- the rest ---- */
+
 /* Inputs that closed a loop were not there when their consumer was made. A copy between iterations
  * is not possible: NextIteration and Merge keep a value where it is. */
 static int bind_back_edges(struct plan *plan, struct error *err)
@@ -339,7 +388,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         item.state = index;
         item.in = arena_alloc(&plan->memory, sizeof *item.in);
         item.in[0] = plan->fetch_values[i] = v;
-        plan_follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
+        follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
     }
     return 0;
 }
@@ -365,7 +414,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
         return code;
     if ((code = bind_back_edges(plan, err)))
         return code;
-    plan_bind_after(plan);
+    bind_after(plan);
     plan_find_outgoing(plan);
     return add_fetches(plan, fetch_edges, err);
 }

@@ -36,8 +36,6 @@ void plan_bind_wiring(struct plan *plan, const struct node *node);
 /* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
 int plan_infer_stacks(struct graph *graph, struct error *err);
 
-/* plan_static.c: whether the node's outputs can be planned for. */
-bool plan_can_place(const struct plan *plan, const struct node *node);
 /* Says of plan->graph whether a fixed order with planned memory will do. */
 void plan_find_static(struct plan *plan);
 /* ERR_CANCELLED where nobody wants it any more: a large graph may take long. Between all that takes
@@ -59,11 +57,6 @@ bool item_may_be_dead(const struct plan *plan, int item);
  * `item` says, or a copy in memory of the same kind. */
 int plan_add_derived(struct plan *plan, struct item item, int value, bool on_device);
 int plan_add_copy(struct plan *plan, int value);
-
-/* plan_after.c: what has to be over before, by attributes and by variables' control inputs; and of
- * an item that has the variable of that node. */
-void plan_bind_after(struct plan *plan);
-void plan_follow_variable(struct plan *plan, int item, int node);
 
 /* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
 int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
@@ -107,16 +100,8 @@ int plan_order_variables(struct plan *plan, struct error *err);
 /* Finds the uses of each item; runs after the steps above. */
 void plan_find_uses(struct plan *plan);
 
-/* plan_branch.c. Returns a value that a Merge may have as its input: a variable's value is copied.
- * */
-int plan_for_merge(struct plan *plan, int value);
-/* In order: finds what can be in one memory because only one of it is there. */
-void plan_join_branches(struct plan *plan);
-
-/* By item, of the conditions that it adds to the graph; -1: always. NULL: all run always. */
-struct access_graph;
-const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
-                                struct arena *memory);
+/* The condition under which an item runs, as far as the graph shows it. */
+int plan_condition_of(const struct plan *plan, int item);
 
 /* plan_capture.c, when all is known of regions: what of them a device may capture. */
 void plan_find_segments(struct plan *plan);
@@ -143,16 +128,15 @@ struct before {
 typedef VEC(struct before) before_vec;
 void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
 
-/* region_place.c, when items are in order: which values have counted memory. */
+/* plan_memory.c, when items are in order: which values have counted memory. */
 void plan_find_counted(struct plan *plan);
 
-/* plan_frames.c: what items are in the dataflow of regions; and, with regions, what an iteration of
- * each frame has. */
+/* plan_connect.c: what items are in the dataflow of regions. */
 void plan_find_roles(struct plan *plan);
-void plan_fill_frames(struct plan *plan);
 /* region_find.c: finds regions, their order, and where what they compute lies. */
 int plan_find_regions(struct plan *plan, struct error *err);
-/* plan_connect.c: then, the edges between them. */
+/* plan_connect.c: then, what an iteration of each frame has, the edges between regions, and what is
+ * to be done at each position. */
 void plan_connect(struct plan *plan);
 /* plan_locks.c: then, who locks variables; and what a segment's items lock, by id. */
 void plan_find_locks(struct plan *plan);

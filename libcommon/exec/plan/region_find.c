@@ -286,10 +286,8 @@ int plan_find_regions(struct plan *plan, struct error *err)
         region_put_late(plan);
         plan_find_counted(plan);
         plan_resolve_views(plan, true);
-        plan_join_branches(plan);
         fill_regions(plan);
-        region_place(&f);
-        plan_fill_frames(plan);
+        plan_place_memory(&f);
     }
     arrival_sets_release(&f.sets);
     mem_free(f.over_arrival);

@@ -33,19 +33,10 @@ struct region_find {
 /* region_late.c: changes the order within regions, so that what leaves has less memory at once. */
 void region_put_late(struct plan *plan);
 
-/* region_place.c: what regions compute gets its place in the arenas of frames. */
-void region_place(struct region_find *f);
-/* For plan_memory.c: whether an item of another region may have memory that `before` was the last
- * of its region to use; and that it gets it. */
-bool region_may_follow(const struct region_find *f, int before, int item);
-void region_follow(struct region_find *f, int before, int item);
-/* plan_memory.c: lifetimes, reuse, offsets of what the items of each frame's regions compute, in
- * arenas of its own (in host memory, in the device's); those of a loop are the scratch of its item,
- * which comes in a frame further out. Where regions run as they come, an item gets what those of
- * another region used only if it may follow them. */
+/* plan_memory.c: what regions compute gets its place: lifetimes, reuse, offsets of what the items
+ * of each frame's regions compute, in arenas of its own (in host memory, in the device's); those of
+ * a loop are the scratch of its item, which comes in a frame further out. Where regions run as they
+ * come, an item gets what those of another region used only if it may follow them. */
 void plan_place_memory(struct region_find *f);
-
-/* region_prepare.c: when edges are known, what is to be done at each position. */
-void region_prepare(struct plan *plan);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "exec/run/uncut.h"
+#include "exec/run/divide.h"
 #include "transport/session/driver_private.h"
 
 void program_free(struct program *program, size_t n_tasks)

@@ -6,10 +6,29 @@
 #ifndef TF_EXEC_CALL_H
 #define TF_EXEC_CALL_H
 
-#include "exec/device/temporary.h"
+#include "base/memory.h"
 #include "exec/plan/plan_private.h"
 
 struct iteration;
+
+/* Memory that kernels have asked for during a call (kernel_temporary, kernel_device_temporary). */
+struct temporary {
+    void *memory;          /* the host's; NULL: `buffer` */
+    struct buffer *buffer; /* which goes back behind what was enqueued */
+};
+typedef VEC(struct temporary) temporary_vec;
+
+/* The vector is empty then, and can be used again. */
+static inline void temporaries_free(temporary_vec *temporaries)
+{
+    for (; temporaries->n; temporaries->n--) {
+        struct temporary *temporary = &temporaries->items[temporaries->n - 1];
+        if (temporary->buffer)
+            temporary->buffer->free(temporary->buffer);
+        else
+            mem_free(temporary->memory);
+    }
+}
 
 /* call->executor points to this: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */

@@ -56,7 +56,7 @@ struct plan_place {
 };
 
 /* The order of reads and writes that the plan of a part does not see: those of variables where it
- * might find another one, sorted by node (exec/run/uncut.h). */
+ * might find another one, sorted by node (exec/run/divide.h). */
 typedef VEC(struct plan_place) plan_order;
 void plan_order_sort(plan_order *order);
 

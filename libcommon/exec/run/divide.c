@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/divide.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/memory.h"
 #include "exec/plan/prune.h"
+#include "graph/access_nodes.h"
+#include "graph/frames.h"
+#include "graph/infer.h"
 #include "graph/join.h"
 
 void request_divide(const struct graph *graph, const struct plan_request *request, const int *place,
@@ -55,4 +61,149 @@ void share_release(struct share *share)
     vec_release(&share->feeds);
     vec_release(&share->fetches);
     vec_release(&share->targets);
+}
+
+/* ---- what the parts do not see of each other ---- */
+
+struct uncut {
+    struct prune prune; /* of all parts, which are one graph again */
+    int *source;        /* node of the parts, by node of that; -1 of what is fed */
+    size_t n_nodes;     /* when fetches are added as reads: those come behind */
+    int *fetch;         /* by such a node: which fetch it is */
+};
+
+/* A Send reads what it sends: of a variable, too. */
+static int copy_send(struct prune *p, const struct node *send)
+{
+    struct edge sent = send->inputs[0];
+    struct node_output output = graph_node(p->from, sent.node)->outputs[sent.slot];
+    struct attr attr = {"T", attr_type(output.type)};
+    struct node_spec spec = {.op = "Identity",
+                             .name = send->name,
+                             .inputs = &(struct edge){-1, 0},
+                             .n_inputs = 1,
+                             .attrs = arena_copy(&p->to->arena, &attr, sizeof attr),
+                             .n_attrs = 1};
+    output.is_ref = false;
+    return graph_add_trusted(p->to, &spec, &output, 1)->id;
+}
+
+struct uncut *uncut_new(const struct graph *graph, const struct plan_request *request)
+{
+    struct uncut *u = mem_alloc(sizeof *u);
+    struct prune *p = &u->prune;
+    size_t n = graph->nodes.n + (size_t)request->n_feeds + (size_t)request->n_fetches;
+    prune_init(p, graph, request, true);
+    u->source = arena_array(&p->memory, n + 1, sizeof *u->source);
+    memset(u->source, -1, n * sizeof *u->source);
+    graph_each(node, graph) {
+        if (!p->needed[node->id] || join_send_of(graph, node))
+            continue;
+        int copy = node_is(node, "Send") ? copy_send(p, node) : graph_add_copy(p->to, node)->id;
+        p->copy[node->id] = copy;
+        u->source[copy] = node->id;
+    }
+    prune_connect(p);
+    return u;
+}
+
+void uncut_free(struct uncut *u)
+{
+    if (!u)
+        return;
+    graph_free(u->prune.to);
+    prune_release(&u->prune);
+    mem_free(u);
+}
+
+struct shape *uncut_shapes(struct uncut *u)
+{
+    struct error ignored = ERROR_INIT; /* the plan of the node's part has the same */
+    if (graph_infer(u->prune.to, &ignored))
+        return NULL;
+    struct shape *shapes = mem_array(u->prune.from->nodes.n + 1, sizeof *shapes);
+    for (size_t i = 0; i < u->prune.from->nodes.n; i++) {
+        if (!u->prune.needed[i] || !node_is(graph_node(u->prune.from, (int)i), "Recv"))
+            continue;
+        struct edge source = prune_edge(&u->prune, (struct edge){(int)i, 0});
+        shapes[i] = graph_node(u->prune.to, source.node)->outputs[source.slot].shape;
+    }
+    return shapes;
+}
+
+/* A fetch of a variable is a read, too, by a node of its own. */
+static void add_fetches(struct uncut *u)
+{
+    u->n_nodes = u->prune.to->nodes.n;
+    u->fetch =
+        arena_array(&u->prune.memory, (size_t)u->prune.request->n_fetches + 1, sizeof *u->fetch);
+    for (int i = 0; i < u->prune.request->n_fetches; i++) {
+        struct edge edge = prune_edge(&u->prune, u->prune.request->fetches[i]);
+        struct node_output output = graph_node(u->prune.to, edge.node)->outputs[edge.slot];
+        struct node_spec spec = {.op = "Identity",
+                                 .name = graph_unique_name(u->prune.to, "fetch"),
+                                 .inputs = &edge,
+                                 .n_inputs = 1};
+        if (!output.is_ref)
+            continue;
+        output.is_ref = false;
+        u->fetch[graph_add_trusted(u->prune.to, &spec, &output, 1)->id - (int)u->n_nodes] = i;
+    }
+}
+
+static void describe(const struct graph *whole, const struct frames *frames,
+                     struct access_graph *graph, struct arena *memory)
+{
+    const char **names = arena_array(memory, whole->nodes.n + 1, sizeof *names);
+    const int *variables = access_variables(whole, memory);
+    *graph = (struct access_graph){.n = (int)whole->nodes.n, .names = names};
+    access_add_frames(graph, whole, frames, memory);
+    graph_each(node, whole) {
+        names[node->id] = node->name;
+        access_add_node(graph, whole, variables, node);
+    }
+}
+
+static void take_order(const struct uncut *u, const struct access_graph *graph,
+                       const struct frames *frames, const struct access_order *found,
+                       plan_order *order)
+{
+    bool *copied = mem_alloc(graph->accesses.n + 1);
+    for (size_t i = 0; i < found->copies.n; i++)
+        copied[found->copies.items[i].access] = true;
+    vec_each(at, &found->places) {
+        const struct access *access = &graph->accesses.items[at->access];
+        int node = access->node;
+        bool is_fetch = u->source[node] < 0;
+        struct plan_place place = {.node = u->source[node],
+                                   .input =
+                                       is_fetch ? u->fetch[node - (int)u->n_nodes] : access->input,
+                                   .depth = frames->frames.items[at->frame].depth,
+                                   .place = at->place,
+                                   .is_copied = copied[at->access]};
+        vec_push(order, place);
+    }
+    mem_free(copied);
+    plan_order_sort(order);
+}
+
+int uncut_order(struct uncut *u, plan_order *order, struct error *err)
+{
+    struct error ignored = ERROR_INIT; /* the plan of the node's part has the same */
+    struct arena memory = ARENA_INIT;
+    struct access_graph graph;
+    struct access_order found;
+    struct frames *frames;
+    add_fetches(u);
+    if (frames_new(u->prune.to, &frames, &ignored))
+        return 0;
+    describe(u->prune.to, frames, &graph, &memory);
+    int code = access_order_find(&graph, &found, err);
+    if (!code)
+        take_order(u, &graph, frames, &found, order);
+    access_order_release(&found);
+    access_graph_release(&graph);
+    frames_free(frames);
+    arena_release(&memory);
+    return code;
 }

@@ -117,11 +117,6 @@ void run_help(struct run *run);
 void run_resume(struct activation *a);
 void run_async_done(struct executor *executor, int result);
 
-/* runs.c: one that no step uses, or a new one; NULL with the error set. */
-struct run *run_take(struct plan *plan, struct error *err);
-void run_give(struct run *run);
-void run_free_idle(struct plan *plan); /* those that no step uses */
-
 /* loop.c: what a run has of a loop. */
 void loop_run_free(struct run *run, struct loop_run *loop);
 

@@ -8,7 +8,6 @@
 #include "exec/device/deferred.h"
 #include "exec/device/device_set.h"
 #include "exec/run/divide.h"
-#include "exec/run/uncut.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
 

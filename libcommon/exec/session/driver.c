@@ -2,12 +2,292 @@
 #include "exec/session/driver.h"
 
 #include <inttypes.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "exec/plan/plan_io.h"
 
-#include "exec/session/feeding.h"
+/* The driver's batch is that of its next step, of which devices may ask for what they want. */
+static void begin_staged(struct driver *driver)
+{
+    if (!driver->stage) {
+        driver->stage = stage_new(driver->trace);
+        driver->staged = staged_new(driver->stage);
+    }
+    staged_begin(driver->staged,
+                 &(struct staged_feeds){driver->feeds.edges.items, driver->feeds.values.items,
+                                        (int)driver->feeds.edges.n});
+}
+
+/* ---- the feeds of steps, from records ---- */
+
+/* ERR_NOINPUT naming the first that is not fed. */
+static int lacks(const struct driver *driver, const struct feeds *feeds, struct error *err)
+{
+    struct str needs = STR_INIT;
+    struct node_list all = {0};
+    size_t missing = 0;
+    while (missing + 1 < driver->needs.n && feeds_has(feeds, driver->needs.items[missing]))
+        missing++;
+    request_needs(&driver->request, NULL, 0, &all);
+    request_print_needs(&needs, driver->graph, &all);
+    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s %s needs %s", driver->name,
+                         node_text(graph_node(driver->graph, driver->needs.items[missing])),
+                         driver->option, driver->what, str_text(&needs));
+    str_release(&needs);
+    vec_release(&all);
+    return code;
+}
+
+struct step_feeds {
+    struct feeds *feeds;   /* with the constant ones only */
+    struct record *record; /* memory for those that are read */
+    int64_t step;          /* that they are for */
+    bool may_end;          /* there may be none: other steps were fed */
+};
+
+/* As driver_next_feeds, of a driver that has a reader. Only the driver's reader changes: any
+ * thread, one at a time. */
+static int read_feeds(const struct driver *driver, const struct step_feeds *feeding, bool *more,
+                      struct error *err)
+{
+    struct feeds *feeds = feeding->feeds;
+    const struct record *record = feeding->record;
+    const char *from = stream_reader_name(driver->feed_reader);
+    do {
+        int code = stream_read(driver->feed_reader, feeding->record, more, err);
+        if (code)
+            return code;
+        bool started = feeds_started(feeds);
+        if (!*more && !started && (feeding->may_end || !driver->needs.n))
+            return 0;
+        if (!*more) {
+            lacks(driver, feeds, err);
+            return error_prefix(err, "%s: %s: ", from,
+                                started ? "ends in a step" : "no record is left");
+        }
+        if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
+            record->kind != RECORD_TENSOR)
+            return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
+                             record_kind_name(record->kind));
+        const char *again = started ? feeds_repeated(feeds, record) : NULL;
+        if (again) { /* the next step's, as it seems: what this one lacks is what is wrong */
+            lacks(driver, feeds, err);
+            return error_prefix(err, "%s: step %" PRId64 ": '%s' comes again: ", from,
+                                feeding->step, again);
+        }
+        if (feeds_add_record(feeds, record, err))
+            return error_prefix(err, "%s: step %" PRId64 ": ", from, feeding->step);
+    } while (!feeds_complete(feeds, &driver->needs));
+    return 0;
+}
+
+/* ---- feeds read ahead ---- */
+
+/* Once devices want feeds a thread reads the records of the next step while one runs, and stages
+ * what devices want of them (exec/step/staged.h). An error or the end of the records is told when
+ * the step comes that it is for.
+ *
+ * One batch goes back and forth between the thread and who runs steps. The thread works on it from
+ * when it is asked until it says that it is done, for which the other waits as a reader waits for
+ * input; so signals end that wait. */
+struct feed_ahead {
+    struct driver *driver;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards `is_asked` and `is_stopped` */
+    pthread_cond_t changed;
+    bool is_asked; /* the batch is the thread's, until `done` is told */
+    bool is_stopped;
+    int done, stop;    /* event counters */
+    bool is_under_way; /* who runs steps has asked, and has not taken */
+
+    /* the batch */
+    struct feeds feeds;
+    struct staged_batch *staged;
+    struct record record;
+    int64_t step;
+    bool more;
+    struct error err;
+};
+
+/* Before the reader blocks: until there is input, or nobody wants any. */
+static int wait_for_input(void *context, struct error *err)
+{
+    struct feed_ahead *ahead = context;
+    struct pollfd fds[] = {
+        {.fd = stream_reader_fd(ahead->driver->feed_reader), .events = POLLIN},
+        {.fd = ahead->stop, .events = POLLIN},
+    };
+    while (fds[0].fd >= 0 && poll(fds, 2, -1) < 0)
+        ;
+    return fds[1].revents ? error_set(err, ERR_CANCELLED, "no more feeds are wanted") : 0;
+}
+
+static struct staged_feeds fed(const struct feeds *feeds)
+{
+    return (struct staged_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
+}
+
+static void signal_event(int event)
+{
+    BUG_ON(eventfd_write(event, 1));
+}
+
+static void *read_ahead(void *context)
+{
+    struct feed_ahead *ahead = context;
+    for (;;) {
+        pthread_mutex_lock(&ahead->lock);
+        while (!ahead->is_asked && !ahead->is_stopped)
+            pthread_cond_wait(&ahead->changed, &ahead->lock);
+        ahead->is_asked = false;
+        bool is_stopped = ahead->is_stopped;
+        pthread_mutex_unlock(&ahead->lock);
+        if (is_stopped)
+            return NULL;
+        struct step_feeds feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
+        feeds_clear(&ahead->feeds);
+        error_clear(&ahead->err);
+        read_feeds(ahead->driver, &feeding, &ahead->more, &ahead->err);
+        struct staged_feeds feeds = fed(&ahead->feeds);
+        if (!ahead->err.code && ahead->more)
+            staged_fill(ahead->staged, &feeds);
+        signal_event(ahead->done);
+    }
+}
+
+static void release(struct feed_ahead *ahead)
+{
+    if (ahead->done >= 0)
+        close(ahead->done);
+    if (ahead->stop >= 0)
+        close(ahead->stop);
+    staged_free(ahead->staged);
+    feeds_release(&ahead->feeds);
+    record_release(&ahead->record);
+    pthread_mutex_destroy(&ahead->lock);
+    pthread_cond_destroy(&ahead->changed);
+    mem_free(ahead);
+}
+
+/* The reader and the stage are the thread's from now on, but while nothing is read ahead. NULL: no
+ * thread can be had. */
+static struct feed_ahead *read_on(struct driver *driver)
+{
+    struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
+    ahead->driver = driver;
+    pthread_mutex_init(&ahead->lock, NULL);
+    pthread_cond_init(&ahead->changed, NULL);
+    ahead->staged = staged_new(driver->stage);
+    feeds_share_constants(&ahead->feeds, &driver->feeds);
+    ahead->done = eventfd(0, EFD_CLOEXEC);
+    ahead->stop = eventfd(0, EFD_CLOEXEC);
+    if (ahead->done >= 0 && ahead->stop >= 0 && !thread_start(&ahead->thread, read_ahead, ahead)) {
+        stream_reader_on_wait(driver->feed_reader, wait_for_input, ahead);
+        return ahead;
+    }
+    release(ahead);
+    return NULL;
+}
+
+static void feed_ahead_free(struct feed_ahead *ahead)
+{
+    if (!ahead)
+        return;
+    stage_stop(ahead->driver->stage);
+    pthread_mutex_lock(&ahead->lock);
+    ahead->is_stopped = true;
+    pthread_cond_signal(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+    signal_event(ahead->stop);
+    pthread_join(ahead->thread, NULL);
+    release(ahead);
+}
+
+/* For the step with that number; those of the driver are as large, perhaps. */
+static void request_feed(struct feed_ahead *ahead, int64_t step)
+{
+    struct staged_feeds like = fed(&ahead->driver->feeds);
+    staged_reserve(ahead->staged, &like);
+    ahead->step = step;
+    ahead->is_under_way = true;
+    pthread_mutex_lock(&ahead->lock);
+    ahead->is_asked = true;
+    pthread_cond_signal(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+}
+
+/* As driver_next_feeds: the driver has the feeds of its next step, and the batch for them. Then
+ * those of the step after that are read, if the driver has one. */
+static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
+{
+    struct driver *driver = ahead->driver;
+    struct pollfd done = {.fd = ahead->done, .events = POLLIN};
+    eventfd_t told;
+    if (!ahead->is_under_way)
+        request_feed(ahead, driver->step + 1);
+    if (driver->await_feeds && driver->await_feeds(driver->await_context, done.fd, err))
+        return err->code;
+    while (poll(&done, 1, -1) < 0)
+        ;
+    BUG_ON(eventfd_read(done.fd, &told));
+    ahead->is_under_way = false;
+    struct feeds feeds = driver->feeds; /* the batches change places */
+    struct staged_batch *staged = driver->staged;
+    driver->feeds = ahead->feeds;
+    driver->staged = ahead->staged;
+    ahead->feeds = feeds;
+    ahead->staged = staged;
+    *more = ahead->more;
+    if (ahead->err.code) {
+        *err = ahead->err;
+        return err->code;
+    }
+    begin_staged(driver); /* what is staged next comes behind the step */
+    if (*more && (driver->steps_fed < 0 || driver->step + 1 < driver->steps_fed))
+        request_feed(ahead, driver->step + 2);
+    return 0;
+}
+
+int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
+{
+    int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
+    struct step_feeds feeding = {&driver->feeds, &driver->record, step, driver->step};
+    *more = true;
+    /* Once a device has asked for a feed there is something to be staged. */
+    if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
+        stage_is_wanted(driver->stage))
+        driver->ahead = read_on(driver);
+    if (driver->feed_reader && driver->ahead)
+        return take_ahead(driver->ahead, more, err);
+    feeds_clear(&driver->feeds);
+    if (driver->feed_reader)
+        return read_feeds(driver, &feeding, more, err);
+    return feeds_complete(&driver->feeds, &driver->needs) ? 0 : lacks(driver, &driver->feeds, err);
+}
+
+int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
+{
+    bool more = true;
+    int code = 0;
+    driver->step = n;
+    driver->passed = 0;
+    driver->is_passing = true;
+    while (!code && more && driver->passed < n && driver->feed_reader) {
+        code = driver_next_feeds(driver, &more, err);
+        driver->passed += more && !code;
+    }
+    driver->is_passing = false;
+    if (!code)
+        driver->step = driver->passed;
+    return code;
+}
+
+/* ---- the driver ---- */
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name)
 {
@@ -130,17 +410,6 @@ static int write_fetches(struct driver *driver, struct tensor *values, int64_t b
     return stream_flush(driver->writer, err);
 }
 
-void driver_begin_staged(struct driver *driver)
-{
-    if (!driver->stage) {
-        driver->stage = stage_new(driver->trace);
-        driver->staged = staged_new(driver->stage);
-    }
-    staged_begin(driver->staged,
-                 &(struct staged_feeds){driver->feeds.edges.items, driver->feeds.values.items,
-                                        (int)driver->feeds.edges.n});
-}
-
 int driver_run_step(struct driver *driver, struct error *err)
 {
     driver->at_hand.number = ++driver->step;
@@ -150,7 +419,7 @@ int driver_run_step(struct driver *driver, struct error *err)
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
-    driver_begin_staged(driver);
+    begin_staged(driver);
     driver->at_hand.staged = driver->staged;
     int code = run_call(driver, &call, values, err);
     driver->at_hand.staged = NULL;

@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "exec/plan/prune.h"
 #include "graph/access_nodes.h"
+#include "graph/frames.h"
+#include "graph/join.h"
+#include "graph/worker_attr.h"
 
 void request_release(struct request *request)
 {
@@ -145,4 +149,130 @@ void request_print_needs(struct str *out, const struct graph *graph, const struc
         str_printf(out, "%s%s ", i ? ", " : "", node->name);
         shape_print_typed(out, node->outputs[0].type, &node->outputs[0].shape);
     }
+}
+
+/* ---- of which variables a fetch is computed: those before the step, or those after it ---- */
+
+/* By the order of
+ * reads and writes (graph/access.h) a read sees the writes from which a path leads to it. Shards
+ * write a worker's pushes while its ClockPush waits, so that this op stands for a write of each
+ * variable that they keep. */
+
+struct moments {
+    const struct graph *graph;
+    const bool *used;
+    const int *variable;        /* by node: that it is, or is a reference to; -1 */
+    struct access_graph access; /* with a read by each node that looks at a variable */
+    struct request_view *views; /* by node */
+    bool *is_write;             /* by node: it gives the variable as it has written it */
+};
+
+/* A worker's copy of what the shards keep, or what it counts by. */
+static bool is_own(const struct moments *m, int variable)
+{
+    return node_attr(graph_node(m->graph, variable), WORKER_LOCAL) != NULL;
+}
+
+static void add_commit(struct moments *m, const struct node *commit)
+{
+    graph_each(node, m->graph) {
+        struct access write = {.variable = node->id, .node = commit->id, .write = true};
+        if (node_is(node, "Variable") && m->variable[node->id] == node->id && !is_own(m, node->id))
+            vec_push(&m->access.accesses, write);
+    }
+}
+
+static void describe_access(struct moments *m, const struct node *node)
+{
+    const struct node *send = join_send_of(m->graph, node);
+    access_add_node(&m->access, m->graph, m->variable, node);
+    if (send)
+        vec_push(&m->access.edges, ((struct access_edge){send->id, node->id}));
+    if (node_round(node) == ROUND_COMMIT)
+        add_commit(m, node);
+    for (int k = 0; k < node->n_inputs; k++) {
+        int variable = access_variable_at(m->graph, m->variable, node->inputs[k]);
+        struct access read = {.variable = variable, .node = node->id};
+        bool writes = node_writes_ref(node, k);
+        m->is_write[node->id] |= writes;
+        if (writes && variable >= 0)
+            vec_push(&m->access.accesses, read);
+    }
+}
+
+static void view_reads(struct moments *m, struct arena *memory)
+{
+    int *n_writes = arena_array(memory, m->graph->nodes.n + 1, sizeof *n_writes);
+    int *counts = access_count_writes(&m->access);
+    vec_each(access, &m->access.accesses) {
+        n_writes[access->variable] += access->write;
+    }
+    vec_each(read, &m->access.accesses) {
+        struct request_view *view = &m->views[read->node];
+        if (read->write)
+            continue;
+        view->of_own |= is_own(m, read->variable);
+        view->before |= counts[read - m->access.accesses.items] < n_writes[read->variable];
+    }
+    mem_free(counts);
+}
+
+static bool take_view(struct moments *m, int to, int from)
+{
+    struct request_view *view = &m->views[to], before = *view;
+    view->before |= m->views[from].before;
+    view->of_own |= m->views[from].of_own;
+    return view->before != before.before || view->of_own != before.of_own;
+}
+
+/* Gives nodes the views of their inputs, but for those that they have written over; it goes round
+ * until nothing changes, as values also go to the next iteration, and to other parts. */
+static void spread_views(struct moments *m, const int *order)
+{
+    bool changes = true;
+    while (changes) {
+        changes = false;
+        graph_each_ordered(node, m->graph, order) {
+            const struct node *send = m->used[node->id] ? join_send_of(m->graph, node) : NULL;
+            for (int k = 0; m->used[node->id] && !m->is_write[node->id] && k < node->n_inputs; k++)
+                changes |= take_view(m, node->id, node->inputs[k].node);
+            if (send)
+                changes |= take_view(m, node->id, send->id);
+        }
+    }
+}
+
+struct request_view *request_views(const struct request *request)
+{
+    struct error ignored = ERROR_INIT; /* a graph without an order is refused elsewhere */
+    struct arena memory = ARENA_INIT;
+    const struct graph *graph = request->graph;
+    size_t n = graph->nodes.n + 1, n_fetches = request->fetches.n;
+    struct request_view *views = mem_array(n_fetches + 1, sizeof *views);
+    struct moments m = {.graph = graph,
+                        .used = request_mark_used(request, NULL, 0, &memory),
+                        .variable = access_variables(graph, &memory),
+                        .access.n = (int)graph->nodes.n,
+                        .views = arena_array(&memory, n, sizeof *m.views),
+                        .is_write = arena_array(&memory, n, sizeof *m.is_write)};
+    int *order = arena_array(&memory, n, sizeof *order);
+    struct frames *frames = NULL;
+    if (!frames_new(graph, &frames, &ignored)) { /* what is in a loop is over with all of it */
+        m.access.frame = frames->frame;
+        m.access.parent = frames->parents;
+        m.access.n_frames = (int)frames->frames.n;
+    }
+    graph_each(node, graph) {
+        if (m.used[node->id])
+            describe_access(&m, node);
+    }
+    view_reads(&m, &memory);
+    if (!graph_order(graph, order, &ignored))
+        spread_views(&m, order);
+    for (size_t i = 0; i < n_fetches; i++)
+        views[i] = m.views[request->fetches.items[i].node];
+    access_graph_release(&m.access);
+    frames_free(frames);
+    arena_release(&memory);
+    return views;
 }

@@ -3,31 +3,11 @@
 
 #include <string.h>
 
-#include "base/map.h"
 #include "base/memory.h"
 
 static size_t set_bytes(const struct arrival_sets *all)
 {
     return all->words * sizeof(uint64_t);
-}
-
-/* Where the set stands in the table, or would. */
-static int *find_slot(const struct arrival_sets *all, const uint64_t *set)
-{
-    size_t at = hash_bytes(set, set_bytes(all), 0) & (all->n_slots - 1);
-    while (all->slots[at] >= 0 && memcmp(all->sets.items[all->slots[at]], set, set_bytes(all)) != 0)
-        at = (at + 1) & (all->n_slots - 1);
-    return &all->slots[at];
-}
-
-static void grow(struct arrival_sets *all)
-{
-    all->n_slots = all->n_slots ? 2 * all->n_slots : 64;
-    mem_free(all->slots);
-    all->slots = mem_array(all->n_slots, sizeof *all->slots);
-    memset(all->slots, -1, all->n_slots * sizeof *all->slots);
-    for (size_t i = 0; i < all->sets.n; i++)
-        *find_slot(all, all->sets.items[i]) = (int)i;
 }
 
 /* Counts the members of the set in `scratch`. */
@@ -39,20 +19,25 @@ static int count_members(const struct arrival_sets *all)
     return n;
 }
 
-/* The name of what is in `scratch`. */
+/* The name of what is in `scratch`. Sets of one hash have further ones. */
 static int intern(struct arrival_sets *all)
 {
-    if (2 * (all->sets.n + 1) > all->n_slots)
-        grow(all);
-    int *slot = find_slot(all, all->scratch);
-    if (*slot < 0) {
+    uint64_t seed = 0, hash;
+    int64_t known = -1;
+    bool is_known;
+    do {
+        hash = hash_bytes(all->scratch, set_bytes(all), seed++);
+        is_known = map_get_number(&all->names, hash, &known);
+    } while (is_known && memcmp(all->sets.items[known], all->scratch, set_bytes(all)) != 0);
+    if (!is_known) {
         uint64_t *set = mem_array(all->words, sizeof *set);
         memcpy(set, all->scratch, set_bytes(all));
-        *slot = (int)all->sets.n;
+        known = (int64_t)all->sets.n;
+        map_put_number(&all->names, hash, known);
         vec_push(&all->sets, set);
         vec_push(&all->counts, count_members(all));
     }
-    return *slot;
+    return (int)known;
 }
 
 void arrival_sets_init(struct arrival_sets *all, int n_members)
@@ -68,7 +53,7 @@ void arrival_sets_release(struct arrival_sets *all)
         mem_free(all->sets.items[i]);
     vec_release(&all->sets);
     vec_release(&all->counts);
-    mem_free(all->slots);
+    map_release(&all->names);
     mem_free(all->scratch);
 }
 

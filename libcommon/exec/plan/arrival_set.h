@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 
 #define SET_EMPTY 0 /* the name of the set without members */
@@ -17,8 +18,7 @@ struct arrival_sets {
     size_t words;         /* of each */
     VEC(uint64_t *) sets; /* by name */
     VEC(int) counts;      /* of members, by name */
-    int *slots;           /* a hash table of names; -1: free */
-    size_t n_slots;       /* a power of two */
+    struct map names;     /* by the hash of a set */
     uint64_t *scratch;
 };
 

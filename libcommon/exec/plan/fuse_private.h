@@ -29,12 +29,6 @@ struct fuse_groups {
     void *own; /* of the pass */
 };
 
-/* Looks at all nodes, of which none is in a group yet, and empties `fused`. False: the graph has no
- * order, which is refused elsewhere. */
-bool fuse_groups_init(struct fuse_groups *groups, const struct graph *graph,
-                      const struct fuse_options *options, struct fusion *fused);
-void fuse_groups_release(struct fuse_groups *groups);
-
 /* Returns whether the node is of one output, in a type in which several ops round as one by one, of
  * known shape, and no longer to be there matters to nobody but who takes its output. */
 bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
@@ -59,18 +53,15 @@ static inline bool fuse_is_mark(const char *name)
     return name[0] == '_';
 }
 
-/* The new graph: of each group the node that `describe` says the rest of (op, inputs, attributes,
- * in memory of the new graph), and all other nodes. It waits for what any node of the group waited
- * for, and what waited for one of them waits for it. */
-void fuse_rewrite(struct fuse_groups *groups, const struct device_pass *pass);
-
 static inline const struct node_output *fuse_source(const struct fuse_groups *groups,
                                                     struct edge edge)
 {
     return &graph_node(groups->graph, edge.node)->outputs[edge.slot];
 }
 
-/* The passes: how each finds groups, and describes their nodes. */
+/* The passes: how each finds groups, and describes the node of one (op, inputs, attributes, in
+ * memory of the new graph). That waits for what any node of the group waited for, and what waited
+ * for one of them waits for it. */
 #define FUSE_PASS(pass)                                                                            \
     void fuse_##pass##_find(struct fuse_groups *groups);                                           \
     void fuse_##pass##_describe(struct fuse_groups *groups, const struct node *end,                \

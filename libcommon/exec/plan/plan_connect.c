@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "exec/device/pool.h"
-#include "exec/plan/region_private.h"
+#include "exec/plan/plan_steps.h"
 
 /* ---- roles ---- */
 
@@ -241,12 +241,6 @@ static void find_roots(const struct plan *plan, struct plan_frame *root)
 
 #define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
 
-static bool is_large_outgoing(const struct value *value)
-{
-    return value->is_outgoing && value->alias_input < 0 && shape_is_known(&value->shape) &&
-           shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
-}
-
 static void describe(struct plan *plan, struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];
@@ -258,8 +252,12 @@ static void describe(struct plan *plan, struct region_item *at)
     }
     at->leads = item->n_edges > 0;
     at->locks = item->locks.n > 0;
-    for (int i = 0; i < item->n_out; i++)
-        at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        at->makes_outgoing |= value->is_outgoing && value->alias_input < 0 &&
+                              shape_is_known(&value->shape) &&
+                              shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
+    }
 }
 
 /* Returns whether it is given what all workers have brought. */

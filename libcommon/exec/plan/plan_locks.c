@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "exec/plan/region_private.h"
+#include "exec/plan/plan_steps.h"
 
 static int writes_first(const void *a, const void *b)
 {

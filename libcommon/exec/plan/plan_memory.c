@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "exec/device/pool.h"
-#include "exec/plan/region_private.h"
+#include "exec/plan/plan_steps.h"
 
 #define USERS_MAX 8
 
@@ -51,9 +51,17 @@ struct space { /* an arena */
     int64_t end; /* so far */
 };
 
+/* An item gets memory that one of another region used last. */
+struct reuse {
+    int from_region, to_region;
+    int position; /* of `before` in its region */
+    int before, item;
+};
+
 struct place {
     struct plan *plan;
-    struct region_find *find;
+    const struct region_find *find;
+    VEC(struct reuse) reuses;
     const struct plan_frame *frame;
     int n_order;
     int *storage_of;     /* by value; -1 */
@@ -180,34 +188,29 @@ static void add_user(const struct place *p, struct users *users, int item)
         users->item[users->n++] = item;
 }
 
-static bool may_follow(const struct region_find *f, int before, int id)
-{
-    return arrival_set_is_less(&f->sets, f->keys[before].ready, f->keys[id].ready);
-}
-
-static void follow(struct region_find *f, int before, int id)
-{
-    struct reuse reuse = {.from_region = f->plan->items.items[before].region,
-                          .to_region = f->plan->items.items[id].region,
-                          .position = f->plan->items.items[before].position,
-                          .before = before,
-                          .item = id};
-    vec_push(&f->reuses, reuse);
-}
-
 static bool may_take(const struct place *p, const struct users *users, int item)
 {
     bool may = !users->too_many;
     for (int i = 0; may && i < users->n; i++)
-        may = is_same_region(p, users->item[i], item) || may_follow(p->find, users->item[i], item);
+        may = is_same_region(p, users->item[i], item) ||
+              arrival_set_is_less(&p->find->sets, p->find->keys[users->item[i]].ready,
+                                  p->find->keys[item].ready);
     return may;
 }
 
-static void follow_users(const struct place *p, const struct users *users, int item)
+static void follow_users(struct place *p, const struct users *users, int item)
 {
-    for (int i = 0; i < users->n; i++)
-        if (!is_same_region(p, users->item[i], item))
-            follow(p->find, users->item[i], item);
+    const struct item *items = p->plan->items.items;
+    for (int i = 0; i < users->n; i++) {
+        const struct item *before = &items[users->item[i]];
+        struct reuse reuse = {.from_region = before->region,
+                              .to_region = items[item].region,
+                              .position = before->position,
+                              .before = users->item[i],
+                              .item = item};
+        if (reuse.from_region != reuse.to_region)
+            vec_push(&p->reuses, reuse);
+    }
 }
 
 /* ---- lifetimes ---- */
@@ -661,18 +664,18 @@ static int by_regions(const void *a, const void *b)
 }
 
 /* A region waits as a whole: of those that it follows in another one the last will do. */
-static void add_reuses(struct region_find *f)
+static void add_reuses(struct place *p)
 {
     const struct reuse *last = NULL;
-    if (f->reuses.n)
-        qsort(f->reuses.items, f->reuses.n, sizeof *f->reuses.items, by_regions);
-    vec_each(reuse, &f->reuses) {
+    if (p->reuses.n)
+        qsort(p->reuses.items, p->reuses.n, sizeof *p->reuses.items, by_regions);
+    vec_each(reuse, &p->reuses) {
         if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
             continue;
-        vec_push(&f->plan->items.items[reuse->item].after, reuse->before);
+        vec_push(&p->plan->items.items[reuse->item].after, reuse->before);
         last = reuse;
     }
-    vec_release(&f->reuses);
+    vec_release(&p->reuses);
 }
 
 void plan_place_memory(struct region_find *f)
@@ -695,5 +698,5 @@ void plan_place_memory(struct region_find *f)
     mem_free(p.storage_of);
     mem_free(users);
     mem_free(p.is_copied);
-    add_reuses(f);
+    add_reuses(&p);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/region_private.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/access_nodes.h"
 
 /* ---- uses of variables ---- */

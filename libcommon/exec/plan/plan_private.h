@@ -49,7 +49,7 @@ struct plan {
     int *fetch_values;
     int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
     bool is_whole;
-    bool has_branches;          /* some items that are in order may not run (plan_branch.c) */
+    bool has_branches;          /* some items that are in order may not run */
     struct merge_facts *merged; /* then: by value, once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */

@@ -6,6 +6,7 @@
 #define TF_EXEC_PLAN_STEPS_H
 
 #include "base/map.h"
+#include "exec/plan/arrival_set.h"
 #include "exec/plan/fuse.h"
 #include "exec/plan/plan_private.h"
 
@@ -133,6 +134,27 @@ void plan_find_counted(struct plan *plan);
 
 /* plan_connect.c: what items are in the dataflow of regions. */
 void plan_find_roles(struct plan *plan);
+/* ---- regions ---- */
+
+struct key {
+    int ready, dead; /* sets: of a point, what its arrivals bring with them */
+    int level;
+};
+
+struct region_find {
+    struct plan *plan;
+    struct arrival_sets sets;
+    struct key *keys;  /* by item */
+    int *arrival;      /* the first of a point's: by item */
+    int *over_arrival; /* that a loop is over: by frame */
+    bool alone;        /* every item is a region */
+};
+
+/* plan_memory.c: what regions compute gets its place: lifetimes, reuse, offsets of what the items
+ * of each frame's regions compute, in arenas of its own (in host memory, in the device's); those of
+ * a loop are the scratch of its item, which comes in a frame further out. Where regions run as they
+ * come, an item gets what those of another region used only if it may follow them. */
+void plan_place_memory(struct region_find *f);
 /* region_find.c: finds regions, their order, and where what they compute lies. */
 int plan_find_regions(struct plan *plan, struct error *err);
 /* plan_connect.c: then, what an iteration of each frame has, the edges between regions, and what is

@@ -65,14 +65,6 @@ static bool can_go_from_dataflow(const struct views *s, const struct item *item)
            !s->is_needed[item - s->plan->items.items];
 }
 
-static void need_all(struct views *s, const struct item *item)
-{
-    for (int i = 0; i < item->n_controls; i++)
-        s->is_needed[item->controls[i]] = true;
-    for (size_t i = 0; i < item->after.n; i++)
-        s->is_needed[item->after.items[i]] = true;
-}
-
 static void view_item(struct views *s, const struct item *item)
 {
     bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
@@ -83,7 +75,10 @@ static void view_item(struct views *s, const struct item *item)
         if (from >= 0 && is_flow)
             s->is_chosen[from] = true;
     }
-    need_all(s, item);
+    for (int i = 0; i < item->n_controls; i++)
+        s->is_needed[item->controls[i]] = true;
+    for (size_t i = 0; i < item->after.n; i++)
+        s->is_needed[item->after.items[i]] = true;
 }
 
 /* ---- leaving them out ---- */

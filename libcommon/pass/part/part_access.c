@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the nodes that have a variable's reference, and those that write it; and reads of variables
- * by nodes that follow other writes than the node that they have the variable from. The order of
- * all reads and writes is found once it is known what runs (exec/run/uncut.h).
+ * Which nodes have a variable itself, rather than its value, and which change it; and reads of
+ * variables by nodes that follow other writes than what they have the variable from. In which order
+ * all reads and writes come is found when it is known what is run (exec/run/divide.h).
  */
 #include "base/memory.h"
 #include "graph/access_nodes.h"

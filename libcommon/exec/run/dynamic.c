@@ -341,7 +341,8 @@ static void take_up(struct deferred_work *deferred)
 
 void run_resume(struct activation *a)
 {
-    a->deferred.run = take_up;
+    if (a->region)
+        a->deferred.run = take_up;
     deferred_run(&a->deferred);
 }
 

@@ -59,10 +59,8 @@ struct run {
     struct launch own;                /* of a whole plan */
 
     struct device_step on_device;
-    struct deferred_work deferred; /* goes on with a run that is started */
-    struct event_waiter over;      /* concludes it when what it has enqueued is over */
-    struct variable_waiter waiter;
-    size_t n_kept; /* of the plan's `kept`, so far */
+    struct event_waiter over; /* concludes it when what it has enqueued is over */
+    struct activation keeper; /* of the locks that last as long as the step; of no region */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -99,6 +99,7 @@ static struct run *run_new(struct plan *plan, struct error *err)
     struct run *run = mem_alloc(sizeof *run);
     size_t n = plan->frames.n;
     run->plan = plan;
+    run->keeper.run = run;
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
     run->loops = mem_array(plan->frames.n, sizeof *run->loops);
     run->idle_frames = mem_array(n, sizeof *run->idle_frames);
@@ -241,9 +242,7 @@ static void check_waiting(struct run *run)
 /* Nothing of the step is left but what was enqueued. */
 static void release_run(struct run *run)
 {
-    const struct plan *plan = run->plan;
-    while (run->n_kept > 0)
-        variable_unlock(plan->locks.items[--run->n_kept].variable, false);
+    region_give_locks(&run->keeper);
     if (!run->plan->is_whole) {
         check_waiting(run);
         frame_clear(run);
@@ -308,7 +307,6 @@ static int open(struct run *run, struct error *err)
     }
     run->queue = NULL;
     run->failed = false;
-    run->n_kept = 0;
     run->conclude = conclude;
     run->async_done = run_async_done;
     run->resume = run_resume;
@@ -374,8 +372,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
         run_whole(run);
     } else {
         deferred_begin();
-        for (; run->n_kept < plan->locks.n; run->n_kept++) /* in the order of all locks */
-            variable_lock_wait(plan->locks.items[run->n_kept].variable, false);
+        region_take_locks(&run->keeper, &plan->locks);
         run_begin(run, true);
         wait_for(run);
         deferred_end();
@@ -387,22 +384,11 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
 
 /* ---- a step that is started ---- */
 
-static void resume(struct variable_waiter *waiter)
-{
-    struct run *run = CONTAINER_OF(waiter, struct run, waiter);
-    run->n_kept++;
-    deferred_run(&run->deferred);
-}
-
 static void lock_or_begin(struct deferred_work *deferred)
 {
-    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
-    const struct plan *plan = run->plan;
-    for (; run->n_kept < plan->locks.n; run->n_kept++) {
-        run->waiter.resume = resume;
-        if (!variable_lock(plan->locks.items[run->n_kept].variable, false, &run->waiter))
-            return;
-    }
+    struct run *run = CONTAINER_OF(deferred, struct run, keeper.deferred);
+    if (!region_take_locks(&run->keeper, &run->plan->locks))
+        return;
     if (!run->execution.done->computes) {
         run_begin(run, false);
         return;
@@ -421,8 +407,8 @@ void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds
     if (!run) {
         done->done(done, err.code, &err);
     } else {
-        run->deferred.run = lock_or_begin;
-        deferred_run(&run->deferred);
+        run->keeper.deferred.run = lock_or_begin;
+        deferred_run(&run->keeper.deferred);
     }
 }
 

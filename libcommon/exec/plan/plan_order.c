@@ -359,10 +359,3 @@ int plan_order_variables(struct plan *plan, struct error *err)
     vec_release(&o.uses);
     return code;
 }
-
-void plan_find_uses(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &plan->items.items[i].uses);
-}

@@ -34,9 +34,6 @@ bool plan_add_wiring(struct plan *plan, const struct node *node);
 /* Binds a node that has an item: its output goes into a loop, or the next iteration of one. */
 void plan_bind_wiring(struct plan *plan, const struct node *node);
 
-/* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
-int plan_infer_stacks(struct graph *graph, struct error *err);
-
 /* Says of plan->graph whether a fixed order with planned memory will do. */
 void plan_find_static(struct plan *plan);
 /* ERR_CANCELLED where nobody wants it any more: a large graph may take long. Between all that takes
@@ -91,21 +88,13 @@ const struct tensor *plan_host_constant(const struct plan *plan, int value);
 /* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
 void plan_fold(struct plan *plan, struct item *item);
 
-/* plan_outgoing.c: marks what leaves the process. */
-void plan_find_outgoing(struct plan *plan);
-
 /* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
  * they contradict each other. */
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
-/* Finds the uses of each item; runs after the steps above. */
-void plan_find_uses(struct plan *plan);
 
 /* The condition under which an item runs, as far as the graph shows it. */
 int plan_condition_of(const struct plan *plan, int item);
-
-/* plan_capture.c, when all is known of regions: what of them a device may capture. */
-void plan_find_segments(struct plan *plan);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
  * it sees the input. With `in_order`, those that are in order, when they are; else before frames
@@ -160,9 +149,9 @@ int plan_find_regions(struct plan *plan, struct error *err);
 /* plan_connect.c: then, what an iteration of each frame has, the edges between regions, and what is
  * to be done at each position. */
 void plan_connect(struct plan *plan);
-/* plan_locks.c: then, who locks variables; and what a segment's items lock, by id. */
+/* plan_locks.c: then, who locks variables; and when all is known of regions, what of them a device
+ * may capture. */
 void plan_find_locks(struct plan *plan);
-struct plan_segment;
-void plan_find_segment_locks(const struct plan *plan, struct plan_segment *segment);
+void plan_find_segments(struct plan *plan);
 
 #endif

@@ -53,7 +53,7 @@ struct region {
     bool moves;    /* its item moves a value between iterations */
 };
 
-/* Items of a region of the root that a device may capture: plan_capture.c. */
+/* Items of a region of the root that a device may capture: plan_locks.c. */
 struct plan_segment {
     const struct region_item *items;
     int first, n;            /* in the frame's order */

@@ -129,7 +129,7 @@ const struct item *ready_find_waiting(const struct run *run);
 
 /* ---- captured.c ---- */
 
-/* Segments of a plan (exec/plan/plan_capture.c) whose work the device has captured. In the first
+/* Segments of a plan (exec/plan/plan_locks.c) whose work the device has captured. In the first
  * step of a run their items are enqueued one by one, so that all memory is there and all that is
  * made once has been made; in the second they are captured, and launched then and in those that
  * follow. Values that they take from elsewhere are where they were, or are copied there; values

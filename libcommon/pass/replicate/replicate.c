@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_tower.h"
 
@@ -107,7 +106,8 @@ static int open_replicator(struct replicator *r, const struct graph *from,
     *r = (struct replicator){.from = from, .options = options, .mode = mode, .err = err};
     r->round = -1;
     r->steps = 1;
-    r->fetches = r->fires = r->rank = r->coding = EDGE_NONE;
+    r->own = arena_alloc(&r->arena, sizeof *r->own);
+    r->own->fetches = r->own->fires = r->rank = r->coding = EDGE_NONE;
     r->order = arena_array(&r->arena, n + 1, sizeof *r->order);
     r->facts = arena_array(&r->arena, n + 1, sizeof *r->facts);
     r->copy = arena_array(&r->arena, n + 1, sizeof *r->copy);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_reduce.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
@@ -155,7 +154,7 @@ static int send_around(struct replicator *r, struct buckets *b, struct exchange 
         return 0;
     if (x->crossing == CROSSES_WHOLE && replicate_is_in_pieces(r, x))
         return flush(r, b) ? r->err->code : replicate_reduce_pieces(r, x, priority);
-    replicate_technique(x)->reduce(r, b, x);
+    x->technique->reduce(r, b, x);
     urge(&b->plain, priority);
     urge(&b->codes, priority);
     urge(&b->whole, priority);
@@ -177,8 +176,8 @@ static void reduce_gradients(struct replicator *r)
     for (int crossing = CROSSES_WHOLE; crossing < CROSSES_NOT; crossing++)
         for (size_t i = 0; i < r->planned.n && !r->err->code; i++) {
             struct exchange *x = r->planned.items[i];
-            if ((int)x->crossing == crossing && replicate_technique(x)->reduced)
-                replicate_technique(x)->reduced(r, x);
+            if ((int)x->crossing == crossing && x->technique->reduced)
+                x->technique->reduced(r, x);
         }
     vec_each(x, &r->planned)
         end_delay(r, *x);

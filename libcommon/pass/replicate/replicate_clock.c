@@ -52,7 +52,7 @@ static int add_push(struct replicator *r, struct push *push)
 {
     vec_each(x, &push->exchanges) {
         (*x)->first = (int)push->sent.n;
-        replicate_technique(*x)->push(r, push, *x);
+        (*x)->technique->push(r, push, *x);
     }
     replicate_send_dues(r, push);
     size_t n = push->sent.n;
@@ -102,8 +102,8 @@ int replicate_add_pushes(struct replicator *r)
         return r->err->code;
     replicate_end_intervals(r, push);
     vec_each(x, &r->planned) {
-        if (replicate_technique(*x)->pushed)
-            replicate_technique(*x)->pushed(r, *x, build_slot(push, 1));
+        if ((*x)->technique->pushed)
+            (*x)->technique->pushed(r, *x, build_slot(push, 1));
     }
     if (replicate_write_journal(r, push.node) || replicate_keep_states(r, push.node))
         return r->err->code;
@@ -150,7 +150,7 @@ static int add_take(struct replicator *r, struct push *push)
     push->take =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable).node;
     for (size_t k = 0; k < push->exchanges.n && !r->err->code; k++)
-        replicate_technique(push->exchanges.items[k])->take(r, push, push->exchanges.items[k]);
+        push->exchanges.items[k]->technique->take(r, push, push->exchanges.items[k]);
     return r->err->code;
 }
 

@@ -6,7 +6,6 @@
  * has come, or when the push is decided, so that a step that fails, or is not counted, loses
  * nothing.
  */
-#include "pass/replicate/replicate_code.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,8 +81,8 @@ static struct replicate_way price(const struct replicator *r, const struct excha
 {
     const struct shape *shape = &x->output->shape;
     const struct replicate_code *code = &r->options->code;
-    struct cost_way way = r->ways.sent;
-    int n = r->ways.n;
+    struct cost_way way = r->ways->sent;
+    int n = r->ways->n;
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape), pass = pass_ns(r, count);
@@ -334,7 +333,7 @@ static void push_code(struct replicator *r, struct push *push, struct exchange *
         code = or_nothing(r, replicate_text(r, x->node->name, "code/none"), code, &coded, 0);
         whole = or_nothing(r, replicate_text(r, x->node->name, "uncoded/none"), whole, &sent, 1);
     }
-    vec_push_in(&r->arena, &r->states, ((struct own_state){x, residual, EDGE_NONE}));
+    vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
     replicate_send(r, push, code, "rows", &coded);
     if (!warms_up)
         return;

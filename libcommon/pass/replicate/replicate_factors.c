@@ -142,8 +142,8 @@ static struct replicate_way price(const struct replicator *r, const struct excha
 {
     double left = replicate_bytes(r, x->product->inputs[0]);
     double right = replicate_bytes(r, x->product->inputs[1]);
-    double products = r->ways.n * replicate_node_ns(r, x->product);
-    struct cost_way way = r->ways.sent;
+    double products = r->ways->n * replicate_node_ns(r, x->product);
+    struct cost_way way = r->ways->sent;
     if (replicate_pushes(r))
         return (struct replicate_way){left + right, way.latency + way.per_byte * (left + right) +
                                                         replicate_shards_ns(r, products)};

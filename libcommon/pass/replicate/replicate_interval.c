@@ -177,9 +177,9 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
 
 struct due *replicate_find_due(struct replicator *r, int steps)
 {
-    for (size_t i = 0; i < r->dues.n; i++)
-        if (r->dues.items[i].steps == steps)
-            return &r->dues.items[i];
+    for (size_t i = 0; i < r->own->dues.n; i++)
+        if (r->own->dues.items[i].steps == steps)
+            return &r->own->dues.items[i];
     return NULL;
 }
 
@@ -196,19 +196,19 @@ int replicate_add_dues(struct replicator *r)
     if (!r->has_intervals || r->err->code)
         return r->err->code;
     /* Pushes to the clock are counted from the worker's first step on. */
-    r->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
+    r->own->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
     struct edge steps = replicate_number(r, INT64, r->steps, "clock/pushed/steps");
     struct edge decided = replicate_op(r, "Div", build_slot(replicate_out(r->join), 1), steps,
                                        "clock/pushed/decided");
-    replicate_assign(r, &r->joined, r->pushed_before, decided, "clock/pushed/join");
+    replicate_assign(r, &r->joined, r->own->pushed_before, decided, "clock/pushed/join");
     struct edge one = replicate_number(r, INT64, 1, "clock/pushed/one");
-    r->pushed = replicate_op(r, "Add", r->pushed_before, one, "clock/pushed/next");
+    r->own->pushed = replicate_op(r, "Add", r->own->pushed_before, one, "clock/pushed/next");
     vec_each(push, &r->pushes) {
         if (replicate_is_steady(r, push) || replicate_find_due(r, push->steps))
             continue;
         const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", push->steps);
-        struct edge due = replicate_due(r, name, r->pushed, push->steps / r->steps);
-        vec_push_in(&r->arena, &r->dues, ((struct due){push->steps, due, 0}));
+        struct edge due = replicate_due(r, name, r->own->pushed, push->steps / r->steps);
+        vec_push_in(&r->arena, &r->own->dues, ((struct due){push->steps, due, 0}));
     }
     return r->err->code;
 }
@@ -217,7 +217,7 @@ void replicate_send_dues(struct replicator *r, struct push *push)
 {
     if (!r->has_intervals || push != steady_push(r))
         return;
-    vec_each(due, &r->dues) {
+    vec_each(due, &r->own->dues) {
         due->value = (int)push->sent.n;
         replicate_send(r, push, replicate_due_to_push(r, due->due), "first", NULL);
     }
@@ -235,8 +235,9 @@ void replicate_end_intervals(struct replicator *r, struct edge push)
     }
     replicate_wait(
         r, push, replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &staged, "clock/push/staged"));
-    replicate_assign(r, &r->held, r->pushed_before, r->pushed, "clock/pushed/Assign");
-    vec_each(held, &r->held) {
+    replicate_assign(r, &r->own->held, r->own->pushed_before, r->own->pushed,
+                     "clock/pushed/Assign");
+    vec_each(held, &r->own->held) {
         replicate_wait(r, replicate_out(*held), push.node);
         vec_push_in(&r->arena, &r->ends, *held);
     }

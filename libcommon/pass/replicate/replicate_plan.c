@@ -1,160 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is exchanged, and how each of it crosses: whole, in code, or as factors, where these take
- * less time. With all-reduce a worker sends 2 (n - 1) / n of a gradient, and n - 1 times what is
- * small, and the rows that it has of a table; to shards all of it, as often as it pushes, and
- * shards share in what there is to do. Shards that only add are sent a gradient, and rows, once,
- * and send each worker the sum, or the others' rows, at the same time.
+ * less time.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "collective/schedule.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
+static const struct technique whole_gradient = {.name = "gradient",
+                                                .price = replicate_price_whole,
+                                                .push = replicate_push_whole,
+                                                .take = replicate_take_whole,
+                                                .reduce = replicate_reduce_whole};
+
 static const struct technique *const techniques[] = {
-    [CROSSES_WHOLE] = &replicate_whole,
+    [CROSSES_WHOLE] = &whole_gradient,
     [CROSSES_BY_FACTORS] = &replicate_factors,
     [CROSSES_IN_CODE] = &replicate_code,
 };
-
-const struct technique *replicate_technique(const struct exchange *x)
-{
-    return techniques[x->crossing];
-}
-
-/* ---- bytes, and time that those who exchange them compute ---- */
-
-double replicate_elements(const struct replicator *r, struct edge edge)
-{
-    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
-    double n = 1;
-    for (int i = 0; i < shape->rank; i++)
-        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
-    return n;
-}
-
-double replicate_bytes(const struct replicator *r, struct edge edge)
-{
-    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
-    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
-        type = r->options->wire;
-    return replicate_elements(r, edge) * (double)dtype_bytes(type);
-}
-
-int replicate_find_rates(struct replicator *r)
-{
-    const struct device_name worker = {.job = "worker", .type = "CPU"};
-    const struct device_facts facts =
-        cost_facts(&worker, r->options->cluster, r->options->measured);
-    double *weights = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *weights);
-    const struct cost_sample sample = {.graph = r->from,
-                                       .measured = r->options->measured,
-                                       .weights = weights,
-                                       .assume = r->options->assume,
-                                       .has_untyped = true};
-    if (!cost_weights(r->from, weights, r->err))
-        r->rates = cost_scaled_rates(&sample, "CPU", &facts);
-    return r->err->code;
-}
-
-double replicate_node_ns(const struct replicator *r, const struct node *node)
-{
-    const struct cost_query query = {node, r->from, r->options->assume};
-    double ns;
-    if (costs_find(r->options->measured, node, "CPU", &ns))
-        return ns;
-    return cost_estimate_ns(&query, &r->rates);
-}
-
-static int count_shards(const struct replicator *r)
-{
-    int n = r->options->cluster ? cluster_count(r->options->cluster, SHARD_JOB) : 0;
-    return n > 0 ? n : 1;
-}
-
-int replicate_workers(const struct replicate_options *options)
-{
-    return options->workers   ? options->workers
-           : options->cluster ? cluster_count(options->cluster, "worker")
-                              : 0;
-}
-
-double replicate_workers_ns(const struct replicator *r, double ns)
-{
-    return ns / cost_least_share("worker", replicate_workers(r->options), r->options->cluster);
-}
-
-double replicate_shards_ns(const struct replicator *r, double ns)
-{
-    int n = count_shards(r);
-    return ns / cost_least_share(SHARD_JOB, n, r->options->cluster) / n;
-}
-
-/* ---- ways ---- */
-
-static void find_ways(struct replicator *r)
-{
-    const struct cluster *cluster = r->options->cluster;
-    int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
-    int shards = count_shards(r);
-    struct exchange_ways *ways = &r->ways;
-    ways->n = n;
-    if (replicate_pushes(r)) {
-        ways->sent = cost_pushes(n, shards, cluster);
-        ways->read = cost_reads(n, shards, cluster);
-        ways->pushers_beside = cost_pushers_beside(n, shards, cluster);
-        return;
-    }
-    ways->sent = cost_exchange("worker", n, cluster);
-    if (!r->options->by_servers)
-        return;
-    ways->served_sums = cost_served(n, shards, 1, cluster);
-    ways->served_rows = cost_served(n, shards, n - 1, cluster);
-    /* A step waits for the slower of the two. */
-    ways->sent.latency = fmax(ways->sent.latency, ways->served_sums.latency);
-}
-
-static struct replicate_way by_way(const struct replicator *r, double bytes, double per_byte)
-{
-    return (struct replicate_way){bytes, r->ways.sent.latency + per_byte * bytes};
-}
-
-struct replicate_way replicate_gather_way(const struct replicator *r, double bytes)
-{
-    int n = r->ways.n;
-    if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
-        return by_way(r, bytes, r->ways.served_rows.per_byte);
-    return by_way(r, bytes * (n - 1), r->ways.sent.per_byte);
-}
-
-/* Without what makes it. */
-static struct replicate_way price_whole(const struct replicator *r, const struct exchange *x)
-{
-    double bytes = replicate_bytes(r, x->edge);
-    if (replicate_pushes(r))
-        return by_way(r, bytes / (x->is_of_rows ? 1 : x->steps), r->ways.sent.per_byte);
-    if (x->is_of_rows || bytes <= (double)COLLECTIVE_SMALL_BYTES)
-        return replicate_gather_way(r, bytes);
-    if (r->options->by_servers && r->ways.n > 1)
-        return by_way(r, bytes, r->ways.served_sums.per_byte);
-    const struct cost_sum_query query = {r->schedule, "worker", r->ways.n, r->options->cluster};
-    struct cost_sum sum;
-    struct error ignored = ERROR_INIT; /* then it goes directly */
-    if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
-        return (struct replicate_way){sum.bytes, sum.ns};
-    return by_way(r, bytes * (2.0 * (r->ways.n - 1) / r->ways.n), r->ways.sent.per_byte);
-}
-
-const struct technique replicate_whole = {.name = "gradient",
-                                          .price = price_whole,
-                                          .push = replicate_push_whole,
-                                          .take = replicate_take_whole,
-                                          .reduce = replicate_reduce_whole};
 
 /* The time of the variable, or of the rows that have a gradient, from shards. */
 static double price_read(const struct replicator *r, const struct exchange *x)
@@ -163,18 +29,7 @@ static double price_read(const struct replicator *r, const struct exchange *x)
         return 0;
     struct edge value = x->is_of_rows ? x->edge : replicate_out(x->variable->id);
     double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
-    return r->ways.read.per_byte * bytes;
-}
-
-void replicate_explain(const struct replicate_options *options, const char *format, ...)
-{
-    struct arena arena = ARENA_INIT;
-    va_list args;
-    va_start(args, format);
-    if (options->explain)
-        options->explain(options->context, arena_vprintf(&arena, format, args));
-    va_end(args);
-    arena_release(&arena);
+    return r->ways->read.per_byte * bytes;
 }
 
 /* ---- the choice ---- */
@@ -211,8 +66,8 @@ static void choose(struct replicator *r, struct exchange *x)
             continue;
         *way = techniques[i]->price(r, x);
         /* Values that are pushed while others still read take no time of their own. */
-        way->ns -=
-            cost_beside_reads(r->ways.pushers_beside, r->ways.sent.per_byte * way->bytes, read_ns);
+        way->ns -= cost_beside_reads(r->ways->pushers_beside, r->ways->sent.per_byte * way->bytes,
+                                     read_ns);
     }
     if (!x->why_not[CROSSES_BY_FACTORS]) {
         /* Each worker computes its own product for the others. */
@@ -221,7 +76,8 @@ static void choose(struct replicator *r, struct exchange *x)
         x->ways[CROSSES_IN_CODE].ns += ns;
     }
     x->crossing = cheapest(r, x);
-    r->exchange_ns += x->ways[x->crossing].ns - r->ways.sent.latency + read_ns;
+    x->technique = techniques[x->crossing];
+    r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency + read_ns;
 }
 
 /* Latencies of a step besides what crosses, which count once, however many gradients cross:
@@ -237,7 +93,7 @@ static void choose_all(struct replicator *r)
         choose(r, *x);
         has_parts |= (*x)->crossing == CROSSES_NOT;
     }
-    r->exchange_ns += r->ways.sent.latency *
+    r->exchange_ns += r->ways->sent.latency *
                       (r->options->mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES);
     if (r->mode)
         replicate_explain(r->options, "%s:", r->mode);
@@ -256,7 +112,7 @@ static void choose_all(struct replicator *r)
         const char *why = x->why_not[CROSSES_IN_CODE] ? x->why_not[CROSSES_BY_FACTORS] : NULL;
         replicate_explain(r->options, "%-24s %-14s%s  %s%s%s", name ? name : x->node->name,
                           shape_text(whole ? whole->shape : &x->output->shape), str_text(&ways),
-                          whole ? "nothing" : techniques[x->crossing]->name, why ? ": " : "",
+                          x->technique ? x->technique->name : "nothing", why ? ": " : "",
                           why ? why : "");
         str_release(&ways);
     }
@@ -337,7 +193,7 @@ int replicate_plan(struct replicator *r)
                          "factors=auto depends on the number of workers: give -c or --workers");
     if (replicate_find(r) || (!pushes && replicate_choose_schedule(r)))
         return r->err->code;
-    find_ways(r);
+    replicate_find_ways(r);
     if (!pushes)
         plan_by_time(r);
     vec_each(push, &r->pushes) {

@@ -62,7 +62,8 @@ struct exchange {
     struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing, */
     const char *why_not[CROSSES_NOT];       /* unless it cannot cross so; NULL: it can */
     enum replicate_crossing crossing;
-    bool is_delayed; /* what crosses among workers is the step before's */
+    const struct technique *technique; /* by that; NULL: it does not cross */
+    bool is_delayed;                   /* what crosses among workers is the step before's */
     double known_ns; /* when a step knows it at the earliest; its place in the source's order: */
     int place;
     const struct node *product;   /* of the source, that makes it of factors; NULL: none does */
@@ -93,39 +94,11 @@ struct push {
     int take;          /* node of the result */
 };
 
-/* By which gradients of n workers cross, and, of shards, variables come back: pushes, or sums and
- * rows among workers; and the share of workers that push while others read. */
-struct exchange_ways {
-    int n;
-    struct cost_way sent, read, served_sums, served_rows;
-    double pushers_beside;
-};
-
 /* A copy some of whose inputs were not there when it was made. */
 struct open_copy {
     const struct node *node;
     edge_mapper *map;
     int copy, k;
-};
-
-/* Pushes that have gradients of an interval. */
-struct due {
-    int steps;
-    struct edge due; /* of the result: whether this one is such a push */
-    int value;       /* that tells the update, of the steady push */
-};
-
-/* A variable of a worker's own that is in checkpoints, of the result, with the gradient that it
- * comes of, and what a push leaves in it, whether it counts or not, or EDGE_NONE. */
-struct own_state {
-    const struct exchange *of;
-    struct edge variable, next;
-};
-
-/* A worker's own copy of a variable. */
-struct local_copy {
-    const struct node *variable; /* of the source */
-    struct edge copy, used;      /* of the result: the copy, and what the step goes by */
 };
 
 struct towers;  /* pass/replicate/replicate_tower.h */
@@ -152,15 +125,9 @@ struct replicator {
     VEC(int) todo;
     VEC(struct open_copy) open;
     int join, leave, round, version, done; /* nodes of `to` */
-    struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
-    int steps;                  /* from one push to the clock to the next */
-    bool has_intervals;         /* some gradients are not in all of these */
-    VEC(struct due) dues;       /* then, one for each interval, */
-    struct edge pushed_before;  /* how many pushes there were, of the result, */
-    struct edge pushed;         /* and with this one; */
-    node_list held;             /* nodes that come after the answer to a push */
-    VEC(struct own_state) states;
-    VEC(struct local_copy) locals;
+    int steps;                             /* from one push to the clock to the next */
+    bool has_intervals;                    /* some gradients are not in all of these */
+    struct worker_own *own;                /* what a worker with shards keeps: replicate_push.h */
     struct edge coding;          /* whether gradients cross in code by now; EDGE_NONE: always */
     struct edge updates;         /* the count that this goes by */
     int merged;                  /* a node that comes after this */
@@ -172,7 +139,7 @@ struct replicator {
     struct edge_map initial_at;  /* the source, which output of it has one */
     enum schedule_kind schedule; /* by which whole gradients are summed */
     struct cost_rates rates;     /* of a worker's CPU */
-    struct exchange_ways ways;
+    struct exchange_ways *ways;
     node_list joined;      /* nodes that the entry join runs besides */
     node_list ends;        /* nodes that a step ends with */
     node_list inits;       /* nodes that the entry init runs besides */
@@ -192,28 +159,6 @@ static inline bool replicate_pushes(const struct replicator *r)
     return r->options->mode != REPLICATE_ALLREDUCE;
 }
 
-/* ---- techniques ----
- *
- * A technique is a way in which one gradient crosses: a row of replicate_plan.c's table, by enum
- * replicate_crossing. What it makes of the workers' values becomes the exchange's `got`. */
-struct technique {
-    const char *name; /* as --explain has it */
-    /* NULL, or why the value cannot cross so; and what that costs. NULL both: it always can. */
-    const char *(*refuse)(const struct replicator *r, struct exchange *x);
-    struct replicate_way (*price)(const struct replicator *r, const struct exchange *x);
-    /* To shards: what a worker sends with the push, what the shard makes of what it took, and, once
-     * it is known whether the push counts, what the worker keeps. NULL: nothing. */
-    void (*push)(struct replicator *r, struct push *push, struct exchange *x);
-    void (*take)(struct replicator *r, const struct push *push, struct exchange *x);
-    void (*pushed)(struct replicator *r, struct exchange *x, struct edge counts);
-    /* Among workers: puts what is exchanged into buckets; and, when all has come, makes of it what
-     * updates take. NULL: nothing. */
-    void (*reduce)(struct replicator *r, struct buckets *b, struct exchange *x);
-    void (*reduced)(struct replicator *r, struct exchange *x);
-};
-extern const struct technique replicate_whole, replicate_factors, replicate_code;
-const struct technique *replicate_technique(const struct exchange *x);
-
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
 /* The exchange of an edge of the source; NULL: no update takes it of workers. */
@@ -226,34 +171,13 @@ bool replicate_is_read(const struct replicator *r, const struct node *node);
 /* Fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);
 
-/* replicate_plan.c: finds all that is exchanged, and how each is to cross; whoever wants to is
- * told, as of what else is chosen. */
-int replicate_plan(struct replicator *r);
-void replicate_explain(const struct replicate_options *options, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-int replicate_find_rates(struct replicator *r); /* how fast a worker's CPU is, as was measured */
-double replicate_elements(const struct replicator *r, struct edge edge);
-double replicate_bytes(const struct replicator *r, struct edge edge); /* as they cross */
-/* The time of a node on a core of its own; in which all workers compute at once what takes each so
- * long on one; and in which shards do, each its part. */
-double replicate_node_ns(const struct replicator *r, const struct node *node);
-double replicate_workers_ns(const struct replicator *r, double ns);
-double replicate_shards_ns(const struct replicator *r, double ns);
-/* Rows, or a code, of so many bytes, which each worker has for all others. */
-struct replicate_way replicate_gather_way(const struct replicator *r, double bytes);
-
-/* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
- * many these are. */
-int replicate_choose_schedule(struct replicator *r);
-int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
-
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
 int replicate_copy_before(struct replicator *r); /* what does not come after updates */
 int replicate_copy_update(struct replicator *r);
 int replicate_copy_after(struct replicator *r);
 void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
 
-/* replicate_rows.c: sums rows that gradients have more than once; and what then is to cross. */
+/* Sums rows that gradients have more than once; and what then is to cross. */
 int replicate_sum_rows(struct replicator *r);
 struct edge replicate_crossing(struct replicator *r, const struct exchange *x);
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker sends with a push, and the sums over steps that it makes before, where it does not
- * push in each step; and the values that a shard takes of it.
+ * What a worker sends with a push, and what it keeps for itself where it does not push or fetch in
+ * each step: sums of gradients (accumulation, and Downpour of DistBelief, Dean et al. 2012), and
+ * copies of variables. Which steps do is told by a counter, and steered by Switches: a step that
+ * does not push leaves its push dead.
  */
 #include "pass/replicate/replicate_push.h"
 
 #include <string.h>
+
+#include "graph/infer.h"
+#include "graph/worker_attr.h"
 
 /* ---- values of a push ---- */
 
@@ -23,11 +28,11 @@ void replicate_send(struct replicator *r, struct push *push, struct edge value,
 
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 {
-    if (!edge_exists(r->fires) || r->err->code)
+    if (!edge_exists(r->own->fires) || r->err->code)
         return flag;
-    return build_slot(
-        replicate_op(r, "Switch", flag, r->fires, "%s/push", graph_node(r->to, flag.node)->name),
-        1);
+    return build_slot(replicate_op(r, "Switch", flag, r->own->fires, "%s/push",
+                                   graph_node(r->to, flag.node)->name),
+                      1);
 }
 
 /* ---- sums over steps ---- */
@@ -94,8 +99,8 @@ static struct edge hold(struct replicator *r, const struct push *push, const str
 {
     const char *name = replicate_text(r, x->node->name, "held");
     struct step_sum sum = sum_steps(r, name, x, gradient, replicate_find_due(r, push->steps)->due);
-    vec_push_in(&r->arena, &r->states, ((struct own_state){x, sum.variable, sum.rest}));
-    replicate_assign(r, &r->held, sum.variable, sum.rest, "%s/Assign", name);
+    vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, sum.variable, sum.rest}));
+    replicate_assign(r, &r->own->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
 }
 
@@ -104,15 +109,16 @@ struct edge replicate_pushed(struct replicator *r, const struct push *push,
 {
     struct edge value = replicate_crossing(r, x);
     enum dtype type = x->output->type;
-    if (edge_exists(r->fires) && x->is_gradient) {
+    if (edge_exists(r->own->fires) && x->is_gradient) {
         const char *name = replicate_text(r, x->node->name, "sum");
-        struct step_sum sum = sum_steps(r, name, x, value, r->fires);
+        struct step_sum sum = sum_steps(r, name, x, value, r->own->fires);
         replicate_assign(r, &r->joined, sum.variable,
                          replicate_zeros(r, name, type, shape_of_sum(x)), "%s/join", name);
         replicate_assign(r, &r->ends, sum.variable, sum.rest, "%s/Assign", name);
         value = mean_of_steps(r, name, sum.full, type);
-    } else if (edge_exists(r->fires))
-        value = build_slot(replicate_op(r, "Switch", value, r->fires, "%s/push", x->node->name), 1);
+    } else if (edge_exists(r->own->fires))
+        value = build_slot(
+            replicate_op(r, "Switch", value, r->own->fires, "%s/push", x->node->name), 1);
     return replicate_is_steady(r, push) ? value : hold(r, push, x, value);
 }
 
@@ -148,8 +154,8 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     struct edge empty = replicate_zeros(r, name, rows->type, &none);
     struct edge inputs[] = {replicate_number(r, INT32, 0, "%s/axis", name), kept, value};
     struct edge all = replicate_node(r, "Concat", inputs, 3, NULL, 0, "%s/all", name);
-    struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
-    struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
+    struct edge steered = replicate_op(r, "Switch", all, r->own->fires, "%s/Switch", name);
+    struct edge begin = replicate_op(r, "Switch", empty, r->own->fires, "%s/begin", name);
     struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);
     assign_rows(r, &r->joined, kept, empty, replicate_text(r, name, "join"));
     assign_rows(r, &r->ends, kept, rest, replicate_text(r, name, "end"));
@@ -161,7 +167,7 @@ void replicate_send_factor(struct replicator *r, struct push *push, struct edge 
 {
     const struct node_output *rows = &graph_node(r->from, factor.node)->outputs[factor.slot];
     struct edge value = replicate_edge(r, factor);
-    if (edge_exists(r->fires)) {
+    if (edge_exists(r->own->fires)) {
         const char *name = replicate_text(r, push->variable,
                                           is_right ? "gradient/right/rows" : "gradient/left/rows");
         value = keep_rows(r, name, rows, value);
@@ -169,4 +175,100 @@ void replicate_send_factor(struct replicator *r, struct push *push, struct edge 
             value = mean_of_steps(r, name, value, rows->type);
     }
     replicate_send(r, push, value, is_right ? "mean_rows" : "rows", rows);
+}
+
+/* ---- the counter of steps ---- */
+
+int replicate_add_local(struct replicator *r)
+{
+    if (r->steps <= 1 && r->options->fetch <= 1)
+        return 0;
+    struct edge count = replicate_local(r, WORKER_STEP_COUNT, INT64, &SHAPE_SCALAR);
+    struct edge zero = replicate_number(r, INT64, 0, "clock/count/zero");
+    struct edge one = replicate_number(r, INT64, 1, "clock/count/one");
+    struct edge next = replicate_op(r, "Add", count, one, "clock/count/next");
+    if (r->err->code)
+        return r->err->code;
+    if (r->options->fetch > 1)
+        r->own->fetches = replicate_due(r, "clock/fetches", count, r->options->fetch);
+    if (r->steps > 1)
+        r->own->fires = replicate_due(r, WORKER_PUSHES, next, r->steps);
+    replicate_assign(r, &r->joined, count, zero, "clock/count/join");
+    replicate_assign(r, &r->ends, count, next, "clock/count/Assign");
+    return r->err->code;
+}
+
+/* ---- variables fetched every so often ---- */
+
+/* The step that the worker takes in between: the rate times its gradient. */
+static double rate_of(const struct replicator *r, const struct node *variable)
+{
+    for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (!has(r, (int)i, FACT_WRITER) || !node->op->def->descent.is_plain ||
+            node->inputs[0].node != variable->id)
+            continue;
+        const struct tensor *rate =
+            graph_constant(r->from, node->inputs[node->op->def->descent.rate]);
+        return rate && tensor_count(rate) == 1 ? tensor_get_float64(rate, 0) : 0;
+    }
+    return r->options->rate > 0 ? r->options->rate : 0;
+}
+
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
+{
+    /* The edge may be a variable's value, on a shard. */
+    const struct node *node = graph_node(r->from, edge.node);
+    if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
+        node = graph_node(r->from, node->inputs[0].node);
+    const struct node *variable = edge.slot == 0 && node_is(node, "Variable") ? node : NULL;
+    if (!edge_exists(r->own->fetches) || !variable || has(r, reader->id, FACT_SHARD | FACT_INITIAL))
+        return replicate_edge(r, edge);
+    for (size_t i = 0; i < r->own->locals.n; i++)
+        if (r->own->locals.items[i].variable == variable)
+            return r->own->locals.items[i].used;
+    struct edge shared = replicate_edge(r, edge);
+    const struct node_output *output = &variable->outputs[0];
+    const char *name = replicate_text(r, variable->name, "local");
+    struct edge copy = replicate_local(r, name, output->type, &output->shape);
+    /* Sent by the shard only in steps that fetch. */
+    struct edge fetched = replicate_op_beside(r, "Switch", shared, r->own->fetches, variable->name,
+                                              "%s/local/fetched", variable->name);
+    if (edge_exists(fetched) && !replicate_narrow(r, fetched.node))
+        replicate_hurry(r, fetched.node, r->priority[variable->id]);
+    struct edge kept = replicate_op(r, "Switch", copy, r->own->fetches, "%s/kept", name);
+    struct edge used =
+        replicate_op(r, "Merge", build_slot(kept, 0), build_slot(fetched, 1), "%s/used", name);
+    replicate_assign(r, &r->joined, copy, shared, "%s/join", name);
+    vec_push_in(&r->arena, &r->own->locals, ((struct local_copy){variable, copy, used}));
+    return used;
+}
+
+/* After a step the copy is what was used, less what the step itself would change. */
+int replicate_end_local(struct replicator *r)
+{
+    for (size_t i = 0; i < r->own->locals.n && !r->err->code; i++) {
+        struct local_copy local = r->own->locals.items[i];
+        const struct node *gradient = NULL;
+        for (size_t k = 0; !gradient && k < r->from->nodes.n; k++)
+            if (replicate_variable_of(r, graph_node(r->from, (int)k)) == local.variable)
+                gradient = graph_node(r->from, (int)k);
+        const char *name = replicate_text(r, local.variable->name, "local");
+        double rate = gradient ? rate_of(r, local.variable) : 0;
+        struct edge next = local.used;
+        if (rate > 0 && replicate_may_leave_out(r))
+            return error_set(r->err, ERR_DATA,
+                             "the graph leaves out updates now and then, as a dynamic loss scale "
+                             "does, which steps of a worker's own cannot: give downpour rate=0");
+        if (rate > 0) {
+            struct edge factor =
+                replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);
+            struct edge change =
+                replicate_op(r, "Mul", replicate_edge(r, replicate_out(gradient->id)), factor,
+                             "%s/change", name);
+            next = replicate_op(r, "Sub", local.used, change, "%s/next", name);
+        }
+        replicate_assign(r, &r->ends, local.copy, next, "%s/Assign", name);
+    }
+    return r->err->code;
 }

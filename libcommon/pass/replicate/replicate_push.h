@@ -6,7 +6,38 @@
 #ifndef TF_PASS_REPLICATE_PUSH_H
 #define TF_PASS_REPLICATE_PUSH_H
 
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_plan.h"
+
+/* Pushes that have gradients of an interval. */
+struct due {
+    int steps;
+    struct edge due; /* of the result: whether this one is such a push */
+    int value;       /* that tells the update, of the steady push */
+};
+
+/* A variable of a worker's own that is in checkpoints, of the result, with the gradient that it
+ * comes of, and what a push leaves in it, whether it counts or not, or EDGE_NONE. */
+struct own_state {
+    const struct exchange *of;
+    struct edge variable, next;
+};
+
+/* A worker's own copy of a variable. */
+struct local_copy {
+    const struct node *variable; /* of the source */
+    struct edge copy, used;      /* of the result: the copy, and what the step goes by */
+};
+
+/* What a worker with shards keeps for itself, of the result. */
+struct worker_own {
+    struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
+    VEC(struct due) dues;       /* with intervals one for each, */
+    struct edge pushed_before;  /* how many pushes there were, */
+    struct edge pushed;         /* and with this one; */
+    node_list held;             /* nodes that come after the answer to a push */
+    VEC(struct own_state) states;
+    VEC(struct local_copy) locals;
+};
 
 /* replicate_clock.c: pushes, takes, the clock; the entries. */
 int replicate_add_pushes(struct replicator *r);
@@ -68,7 +99,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push);
 /* The copy of a node of the update waits for what the node waits for, if that is in the round. */
 int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy);
 
-/* replicate_local.c: what workers keep for themselves. The counter of steps: */
+/* What workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);
 /* The edge that a node of the worker reads for an edge of the source. */
 struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);

@@ -6,8 +6,8 @@
  * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
  */
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
 
 /* ---- the journal ----
  *
@@ -87,12 +87,13 @@ int replicate_write_journal(struct replicator *r, int push)
     int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
     if (!has_journal(r))
         return r->err->code;
-    if (edge_exists(r->fires)) {
-        struct edge steered = replicate_op(r, "Switch", r->fires, r->fires, "journal/Switch");
+    if (edge_exists(r->own->fires)) {
+        struct edge steered =
+            replicate_op(r, "Switch", r->own->fires, r->own->fires, "journal/Switch");
         pushes =
             replicate_op(r, "Identity", build_slot(steered, 1), EDGE_NONE, "journal/pushes").node;
     }
-    vec_each(state, &r->states) {
+    vec_each(state, &r->own->states) {
         bool is_known = edge_exists(state->next);
         struct edge node =
             replicate_also(r, &written,
@@ -177,17 +178,17 @@ static void begin(struct replicator *r, const struct own_state *state, const str
 
 int replicate_keep_states(struct replicator *r, int push)
 {
-    struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
+    struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
     const struct recall recall = find_recall(r);
-    for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
-        const struct own_state *state = &r->states.items[i];
+    for (size_t i = 0; i < r->own->states.n && !r->err->code; i++) {
+        const struct own_state *state = &r->own->states.items[i];
         const struct node_spec give = {
             .op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
         begin(r, state, &recall);
         tokens[i] = add_of(r, state, "given", give, true);
         replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
-    if (!r->states.n || r->err->code)
+    if (!r->own->states.n || r->err->code)
         return r->err->code;
     /* Says whether the clock asks for it: after a push, or when the worker joins. */
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
@@ -196,14 +197,14 @@ int replicate_keep_states(struct replicator *r, int push)
     replicate_assign(r, &r->joined, asked, build_slot(replicate_out(r->join), 5),
                      "clock/asked/join");
     replicate_assign(r, &r->ends, asked, ((struct edge){push, 2}), "clock/asked/set");
-    return replicate_add_rest(r, tokens, (int)r->states.n,
+    return replicate_add_rest(r, tokens, (int)r->own->states.n,
                               replicate_op(r, "Assign", asked, no, "clock/asked/rest"));
 }
 
 int replicate_tell_clocks(struct replicator *r)
 {
     const struct attr keeps = {"keeps", attr_bool(true)};
-    for (size_t i = 0; i < r->to->nodes.n && r->states.n && !r->err->code; i++)
+    for (size_t i = 0; i < r->to->nodes.n && r->own->states.n && !r->err->code; i++)
         if (node_attr(graph_node(r->to, (int)i), keeps.name))
             graph_set_attr(r->to, graph_node(r->to, (int)i), &keeps, r->err);
     return r->err->code;

@@ -102,7 +102,7 @@ static inline struct pipeline_unit *pipeline_unit(const struct pipeline *pipelin
 
 /* replicate_stage.c: makes the pipeline, and finds the stage and phase of all that is in towers. */
 int pipeline_find(struct towers *t);
-/* replicate_pipeline.c: orders the items of each stage. */
+/* Orders the items of each stage. */
 int pipeline_order(struct towers *t);
 
 #endif

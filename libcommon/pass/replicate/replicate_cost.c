@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What exchanges cost. With all-reduce a worker sends 2 (n - 1) / n of a gradient, and n - 1 times
+ * what is small, and the rows that it has of a table; to shards all of it, as often as it pushes,
+ * and shards share in what there is to do. Shards that only add are sent a gradient, and rows,
+ * once, and send each worker the sum, or the others' rows, at the same time.
+ */
+#include <math.h>
+#include <stdarg.h>
+
+#include "collective/schedule.h"
+#include "pass/replicate/replicate_plan.h"
+
+void replicate_explain(const struct replicate_options *options, const char *format, ...)
+{
+    struct arena arena = ARENA_INIT;
+    va_list args;
+    va_start(args, format);
+    if (options->explain)
+        options->explain(options->context, arena_vprintf(&arena, format, args));
+    va_end(args);
+    arena_release(&arena);
+}
+
+/* ---- bytes, and time that those who exchange them compute ---- */
+
+double replicate_elements(const struct replicator *r, struct edge edge)
+{
+    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
+    double n = 1;
+    for (int i = 0; i < shape->rank; i++)
+        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
+    return n;
+}
+
+double replicate_bytes(const struct replicator *r, struct edge edge)
+{
+    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
+    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
+        type = r->options->wire;
+    return replicate_elements(r, edge) * (double)dtype_bytes(type);
+}
+
+int replicate_find_rates(struct replicator *r)
+{
+    const struct device_name worker = {.job = "worker", .type = "CPU"};
+    const struct device_facts facts =
+        cost_facts(&worker, r->options->cluster, r->options->measured);
+    double *weights = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *weights);
+    const struct cost_sample sample = {.graph = r->from,
+                                       .measured = r->options->measured,
+                                       .weights = weights,
+                                       .assume = r->options->assume,
+                                       .has_untyped = true};
+    if (!cost_weights(r->from, weights, r->err))
+        r->rates = cost_scaled_rates(&sample, "CPU", &facts);
+    return r->err->code;
+}
+
+double replicate_node_ns(const struct replicator *r, const struct node *node)
+{
+    const struct cost_query query = {node, r->from, r->options->assume};
+    double ns;
+    if (costs_find(r->options->measured, node, "CPU", &ns))
+        return ns;
+    return cost_estimate_ns(&query, &r->rates);
+}
+
+static int count_shards(const struct replicator *r)
+{
+    int n = r->options->cluster ? cluster_count(r->options->cluster, SHARD_JOB) : 0;
+    return n > 0 ? n : 1;
+}
+
+int replicate_workers(const struct replicate_options *options)
+{
+    return options->workers   ? options->workers
+           : options->cluster ? cluster_count(options->cluster, "worker")
+                              : 0;
+}
+
+double replicate_workers_ns(const struct replicator *r, double ns)
+{
+    return ns / cost_least_share("worker", replicate_workers(r->options), r->options->cluster);
+}
+
+double replicate_shards_ns(const struct replicator *r, double ns)
+{
+    int n = count_shards(r);
+    return ns / cost_least_share(SHARD_JOB, n, r->options->cluster) / n;
+}
+
+/* ---- the schedule ----
+ *
+ * By which gradients that cross whole are summed: one for all of them, as it was asked for, or in
+ * which they together take the least time. */
+
+/* There is one level where all workers are on one host, or each is on a host of its own. */
+static bool has_two_levels(const struct replicator *r, int n)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int n_hosts = 0;
+    for (int i = 0; cluster && i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, "worker", i);
+        bool is_new = task != NULL;
+        for (int k = 0; k < i && is_new; k++) {
+            const struct cluster_task *other = cluster_find(cluster, "worker", k);
+            is_new = !other || other->host != task->host;
+        }
+        n_hosts += is_new;
+        if (!task)
+            return false;
+    }
+    return n_hosts > 1 && n_hosts < n;
+}
+
+int replicate_choose_schedule(struct replicator *r)
+{
+    const struct replicate_options *options = r->options;
+    int n = replicate_workers(r->options);
+    struct cost_sum costs[SCHEDULE_TWO_LEVEL + 1] = {{0}};
+    bool is_there[SCHEDULE_TWO_LEVEL + 1];
+    r->schedule = options->schedule;
+
+    if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
+        return error_set(r->err, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
+    if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=two-level goes by the workers' hosts: give the cluster, -c");
+    if (options->schedule != SCHEDULE_DIRECT && n > SCHEDULE_MEMBERS_MAX)
+        return error_set(r->err, ERR_USAGE, "schedule=%s is for at most %d workers, not %d",
+                         schedule_name(options->schedule), SCHEDULE_MEMBERS_MAX, n);
+    if (options->schedules && n < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=auto depends on the number of workers: give -c or --workers");
+
+    if (n < 1 || options->by_device || options->by_servers ||
+        (!options->schedules && !options->explain))
+        return 0;
+    /* Bytes of what goes by a schedule, of all gradients. */
+    double bytes = 0;
+    graph_each(node, r->from) {
+        struct edge edge = {node->id, 0};
+        if (!node_attr(node, "_gradient") || *replicate_role(node))
+            continue;
+        double own = replicate_bytes(r, edge);
+        if (own > (double)COLLECTIVE_SMALL_BYTES)
+            bytes += own;
+    }
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
+                                             r->options->cluster};
+        struct error ignored = ERROR_INIT; /* it is not there */
+        is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
+                         n <= SCHEDULE_MEMBERS_MAX &&
+                         !cost_schedule(&query, bytes, &costs[kind], &ignored);
+    }
+    if (options->schedules) {
+        int best = SCHEDULE_DIRECT;
+        for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
+            if (is_there[kind] && costs[kind].ns < costs[best].ns)
+                best = kind;
+        r->schedule = (enum schedule_kind)best;
+    }
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL && bytes > 0; kind++)
+        if (is_there[kind])
+            replicate_explain(options, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s",
+                              schedule_name((enum schedule_kind)kind), bytes, costs[kind].bytes,
+                              costs[kind].ns / 1e6, (int)r->schedule == kind ? ", taken" : "");
+    return 0;
+}
+
+int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int n = replicate_workers(r->options);
+    if (r->options->by_device) {
+        attrs[0] = (struct attr){"schedule", attr_string(by_device_name(r->options->by_device))};
+        return 1;
+    }
+    if (r->options->by_servers) {
+        attrs[0] = (struct attr){"schedule", attr_string(SCHEDULE_BY_SERVERS)};
+        return 1;
+    }
+    if (r->schedule == SCHEDULE_DIRECT)
+        return 0;
+    attrs[0] = (struct attr){"schedule", attr_string(schedule_name(r->schedule))};
+    if (r->schedule != SCHEDULE_TWO_LEVEL)
+        return 1;
+    int64_t *hosts = arena_array(&r->arena, (size_t)n + 1, sizeof *hosts);
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, "worker", i);
+        hosts[i] = task ? task->host : -1 - i; /* not known: one of its own */
+    }
+    attrs[1] = (struct attr){"schedule_hosts", {.kind = ATTR_LIST_INT, .n = n, .ints = hosts}};
+    return 2;
+}
+
+/* ---- ways ---- */
+
+void replicate_find_ways(struct replicator *r)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
+    int shards = count_shards(r);
+    struct exchange_ways *ways = r->ways = arena_alloc(&r->arena, sizeof *ways);
+    ways->n = n;
+    if (replicate_pushes(r)) {
+        ways->sent = cost_pushes(n, shards, cluster);
+        ways->read = cost_reads(n, shards, cluster);
+        ways->pushers_beside = cost_pushers_beside(n, shards, cluster);
+        return;
+    }
+    ways->sent = cost_exchange("worker", n, cluster);
+    if (!r->options->by_servers)
+        return;
+    ways->served_sums = cost_served(n, shards, 1, cluster);
+    ways->served_rows = cost_served(n, shards, n - 1, cluster);
+    /* A step waits for the slower of the two. */
+    ways->sent.latency = fmax(ways->sent.latency, ways->served_sums.latency);
+}
+
+static struct replicate_way by_way(const struct replicator *r, double bytes, double per_byte)
+{
+    return (struct replicate_way){bytes, r->ways->sent.latency + per_byte * bytes};
+}
+
+struct replicate_way replicate_gather_way(const struct replicator *r, double bytes)
+{
+    int n = r->ways->n;
+    if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
+        return by_way(r, bytes, r->ways->served_rows.per_byte);
+    return by_way(r, bytes * (n - 1), r->ways->sent.per_byte);
+}
+
+/* Without what makes it. */
+struct replicate_way replicate_price_whole(const struct replicator *r, const struct exchange *x)
+{
+    double bytes = replicate_bytes(r, x->edge);
+    if (replicate_pushes(r))
+        return by_way(r, bytes / (x->is_of_rows ? 1 : x->steps), r->ways->sent.per_byte);
+    if (x->is_of_rows || bytes <= (double)COLLECTIVE_SMALL_BYTES)
+        return replicate_gather_way(r, bytes);
+    if (r->options->by_servers && r->ways->n > 1)
+        return by_way(r, bytes, r->ways->served_sums.per_byte);
+    const struct cost_sum_query query = {r->schedule, "worker", r->ways->n, r->options->cluster};
+    struct cost_sum sum;
+    struct error ignored = ERROR_INIT; /* then it goes directly */
+    if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
+        return (struct replicate_way){sum.bytes, sum.ns};
+    return by_way(r, bytes * (2.0 * (r->ways->n - 1) / r->ways->n), r->ways->sent.per_byte);
+}

@@ -120,7 +120,7 @@ static void end_delay(struct replicator *r, const struct exchange *x)
 
 /* ---- gradients ---- */
 
-static int flush(struct replicator *r, struct buckets *b)
+static void flush(struct replicator *r, struct buckets *b)
 {
     replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &b->whole);
     if (b->coded.n)
@@ -129,7 +129,6 @@ static int flush(struct replicator *r, struct buckets *b)
     vec_each(x, &b->late)
         replicate_settle(r, *x);
     b->late.n = 0;
-    return r->err->code;
 }
 
 void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x)
@@ -147,20 +146,20 @@ static void urge(struct bucket *bucket, int priority)
         bucket->priority = priority;
 }
 
-static int send_around(struct replicator *r, struct buckets *b, struct exchange *x)
+static void send_around(struct replicator *r, struct buckets *b, struct exchange *x)
 {
     int priority = x->variable ? r->priority[x->variable->id] : 0;
-    if (x->crossing == CROSSES_NOT)
-        return 0;
-    if (x->crossing == CROSSES_WHOLE && replicate_is_in_pieces(r, x))
-        return flush(r, b) ? r->err->code : replicate_reduce_pieces(r, x, priority);
+    if (x->piece_rows) {
+        flush(r, b);
+        replicate_reduce_pieces(r, x, priority);
+        return;
+    }
     x->technique->reduce(r, b, x);
     urge(&b->plain, priority);
     urge(&b->codes, priority);
     urge(&b->whole, priority);
-    return b->plain.bytes + b->codes.bytes >= BUCKET_BYTES || b->whole.bytes >= BUCKET_BYTES
-               ? flush(r, b)
-               : r->err->code;
+    if (b->plain.bytes + b->codes.bytes >= BUCKET_BYTES || b->whole.bytes >= BUCKET_BYTES)
+        flush(r, b);
 }
 
 static void reduce_gradients(struct replicator *r)
@@ -170,15 +169,15 @@ static void reduce_gradients(struct replicator *r)
     if (r->options->delay)
         begin_delay(r);
     replicate_begin_warm_up(r);
-    for (size_t i = 0; i < r->planned.n && !send_around(r, &b, r->planned.items[i]); i++)
-        ;
+    vec_each(x, &r->planned) {
+        if ((*x)->technique)
+            send_around(r, &b, *x);
+    }
     flush(r, &b);
-    for (int crossing = CROSSES_WHOLE; crossing < CROSSES_NOT; crossing++)
-        for (size_t i = 0; i < r->planned.n && !r->err->code; i++) {
-            struct exchange *x = r->planned.items[i];
-            if ((int)x->crossing == crossing && x->technique->reduced)
-                x->technique->reduced(r, x);
-        }
+    for (int crossing = CROSSES_BY_FACTORS; crossing < CROSSES_NOT; crossing++)
+        for (size_t i = 0; i < r->planned.n && !r->err->code; i++)
+            if ((int)r->planned.items[i]->crossing == crossing)
+                r->planned.items[i]->technique->reduced(r, r->planned.items[i]);
     vec_each(x, &r->planned)
         end_delay(r, *x);
     replicate_end_warm_up(r);

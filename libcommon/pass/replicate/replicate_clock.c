@@ -105,7 +105,7 @@ int replicate_add_pushes(struct replicator *r)
         if ((*x)->technique->pushed)
             (*x)->technique->pushed(r, *x, build_slot(push, 1));
     }
-    if (replicate_write_journal(r, push.node) || replicate_keep_states(r, push.node))
+    if (replicate_keep_states(r, push.node))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     r->done = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->ends, "clock/done");

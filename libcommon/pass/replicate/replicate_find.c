@@ -88,14 +88,13 @@ static bool is_stateless_writer(const struct replicator *r, const struct node *n
 
 /* ---- the update, and what is pushed ---- */
 
-static struct push *push_of(struct replicator *r, const char *variable)
+struct push *replicate_push_of(const struct replicator *r, const char *variable)
 {
-    int64_t at = (int64_t)r->pushes.n;
-    if (!map_get(&r->push_at, variable, &at)) {
-        vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = variable, .take = -1}));
-        map_put(&r->push_at, variable, at);
+    vec_each(push, &r->pushes) {
+        if (!strcmp(push->variable, variable))
+            return push;
     }
-    return &r->pushes.items[at];
+    return NULL;
 }
 
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge)
@@ -108,7 +107,7 @@ struct exchange *replicate_exchange(const struct replicator *r, struct edge edge
 static void add_exchange(struct replicator *r, struct edge edge, const char *variable)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    const char *own = replicate_gradient_of(node);
+    const char *own = replicate_gradient_of(node), *of = own ? own : variable;
     const struct exchange found = {.edge = edge,
                                    .node = node,
                                    .output = &node->outputs[edge.slot],
@@ -125,7 +124,9 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     struct exchange *x = arena_copy(&r->arena, &found, sizeof found);
     edge_map_add(&r->exchange_at, edge, (int)r->exchanges.n);
     vec_push_in(&r->arena, &r->exchanges, x);
-    vec_push_in(&r->arena, &push_of(r, own ? own : variable)->exchanges, x);
+    if (!replicate_push_of(r, of))
+        vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of, .take = -1}));
+    vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
 }
 
 /* From a writer up to what the worker has to push. */

@@ -70,12 +70,6 @@ static struct push *steady_push(struct replicator *r)
 
 /* ---- the update ---- */
 
-static const struct push *push_of_variable(const struct replicator *r, const char *variable)
-{
-    int64_t at;
-    return variable && map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
-}
-
 /* A node of the update is there in rounds that have all that it is made of. */
 static int find_interval(struct replicator *r, const struct node *node)
 {
@@ -92,7 +86,7 @@ static int find_interval(struct replicator *r, const struct node *node)
         *steps = from == r->steps ? *steps : from;
     }
     const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
-    const struct push *push = push_of_variable(r, written ? written->name : NULL);
+    const struct push *push = written ? replicate_push_of(r, written->name) : NULL;
     if (push && has_gradient(push) && *steps != r->steps && *steps != push->steps)
         return error_set(r->err, ERR_DATA,
                          "%s: the update of '%s', whose gradient is pushed every %d steps, needs "

@@ -35,8 +35,7 @@ static const struct node *update_by(const struct replicator *r, struct edge grad
     return NULL;
 }
 
-/* Rows of a piece; 0: the gradient stays whole. */
-static int64_t rows_of_piece(const struct replicator *r, const struct exchange *x)
+int64_t replicate_piece_rows(const struct replicator *r, const struct exchange *x)
 {
     const struct node_output *output = x->output;
     int64_t each = r->options->piece_bytes ? r->options->piece_bytes : PIECE_BYTES;
@@ -48,11 +47,6 @@ static int64_t rows_of_piece(const struct replicator *r, const struct exchange *
     int64_t rows = each / (bytes / output->shape.dims[0]) / PIECE_ROWS * PIECE_ROWS;
     rows = rows < PIECE_ROWS ? PIECE_ROWS : rows;
     return rows < output->shape.dims[0] ? rows : 0;
-}
-
-bool replicate_is_in_pieces(const struct replicator *r, const struct exchange *x)
-{
-    return rows_of_piece(r, x) > 0;
 }
 
 /* Some rows of the product are made of some columns of the left factor. */
@@ -73,9 +67,9 @@ static struct edge multiply_piece(struct replicator *r, const char *name,
     return replicate_add(r, spec, "%s/product", name);
 }
 
-int replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority)
+void replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority)
 {
-    int64_t each = rows_of_piece(r, x), rows = x->output->shape.dims[0];
+    int64_t each = x->piece_rows, rows = x->output->shape.dims[0];
     for (int64_t first = 0; first < rows && !r->err->code; first += each) {
         const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld",
                                         x->node->name, (long long)first);
@@ -87,7 +81,6 @@ int replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priori
         replicate_reduce(r, name, &bucket);
         vec_push_in(&r->arena, &x->pieces, piece);
     }
-    return r->err->code;
 }
 
 /* ---- updates ---- */

@@ -77,6 +77,8 @@ static void choose(struct replicator *r, struct exchange *x)
     }
     x->crossing = cheapest(r, x);
     x->technique = techniques[x->crossing];
+    if (x->crossing == CROSSES_WHOLE && !replicate_pushes(r))
+        x->piece_rows = replicate_piece_rows(r, x);
     r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency + read_ns;
 }
 

@@ -69,6 +69,7 @@ struct exchange {
     const struct node *product;   /* of the source, that makes it of factors; NULL: none does */
     struct edge factors[2];       /* of the result: all workers' */
     struct coded_gradient *coded; /* NULL: not in code, or not yet */
+    int64_t piece_rows;           /* 0: it is not exchanged some rows at a time */
     VEC(struct gradient_piece) pieces; /* in the order of rows */
     struct edge kept;                  /* the variable that keeps the step before's */
     struct edge distinct; /* of rows, or their numbers, with none twice, of the result */
@@ -117,7 +118,6 @@ struct replicator {
                           * uses first, and so on; 0: of others, and of what no step uses */
     const char **update_names;
     VEC(struct push) pushes;
-    struct map push_at; /* by variable */
     exchange_list exchanges;
     struct edge_map exchange_at; /* by edge of the source: place in that list */
     exchange_list planned;       /* in the order in which they cross */
@@ -163,6 +163,8 @@ static inline bool replicate_pushes(const struct replicator *r)
 int replicate_find(struct replicator *r);
 /* The exchange of an edge of the source; NULL: no update takes it of workers. */
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
+/* The push of that variable; NULL: there is none. */
+struct push *replicate_push_of(const struct replicator *r, const char *variable);
 /* Checks that nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
 /* A Gather or a Cast of a variable, which has less than there is; a read of one. */

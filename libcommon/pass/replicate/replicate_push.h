@@ -68,11 +68,8 @@ int replicate_check_sums(struct replicator *r);
  * worker's journal when it joins; EDGE_NONE: it has none, as no state is its own, or as a group's
  * are in several processes. */
 struct edge replicate_journal_heads(struct replicator *r);
-/* Before the push to the clock all states are written. */
-int replicate_write_journal(struct replicator *r, int push);
-
-/* replicate_state.c: after the push `push` of a worker to the clock, what it gives to shards, and
- * is asked for. Nothing where no worker has a state. */
+/* Before the push to the clock all states are written; and after it what the worker gives to
+ * shards, and is asked for. Nothing where no worker has a state. */
 int replicate_keep_states(struct replicator *r, int push);
 int replicate_tell_clocks(struct replicator *r);
 

@@ -78,10 +78,10 @@ int replicate_exchange_codes(struct replicator *r, struct buckets *buckets);
 
 /* ---- large gradients of products in pieces: replicate_pieces.c ---- */
 
-/* Returns whether a gradient that crosses whole does so some rows at a time. */
-bool replicate_is_in_pieces(const struct replicator *r, const struct exchange *x);
+/* Rows of a piece of a gradient that crosses whole; 0: it is not in pieces. */
+int64_t replicate_piece_rows(const struct replicator *r, const struct exchange *x);
 /* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */
-int replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority);
+void replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority);
 /* Adds the updates by these pieces in place of the node, if that is an update by one. */
 bool replicate_copy_pieces(struct replicator *r, const struct node *node);
 

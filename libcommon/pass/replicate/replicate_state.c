@@ -81,12 +81,12 @@ static struct edge add_write(struct replicator *r, const struct own_state *state
 
 /* ---- writing ---- */
 
-int replicate_write_journal(struct replicator *r, int push)
+static void write_journal(struct replicator *r, int push)
 {
     node_list written = VEC_INIT;
     int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
     if (!has_journal(r))
-        return r->err->code;
+        return;
     if (edge_exists(r->own->fires)) {
         struct edge steered =
             replicate_op(r, "Switch", r->own->fires, r->own->fires, "journal/Switch");
@@ -110,7 +110,6 @@ int replicate_write_journal(struct replicator *r, int push)
     const struct node_spec commit = {
         .op = "JournalCommit", .controls = after, .n_controls = 1 + (pushes >= 0)};
     replicate_wait(r, replicate_out(push), replicate_add(r, commit, "journal/commit").node);
-    return r->err->code;
 }
 
 /* ---- beginning ---- */
@@ -179,6 +178,7 @@ static void begin(struct replicator *r, const struct own_state *state, const str
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
+    write_journal(r, push);
     const struct recall recall = find_recall(r);
     for (size_t i = 0; i < r->own->states.n && !r->err->code; i++) {
         const struct own_state *state = &r->own->states.items[i];

@@ -43,11 +43,13 @@ static int forward_of(const struct towers *t, const struct node *node)
  *
  * What is computed of fed values alone is not in the line: it goes where it is wanted first. */
 
-/* A node, or a loop, in the line. */
+/* A node, or a loop, in the line; and the cut before it. */
 struct cut_unit {
     int first;
-    int place; /* after those of all that it needs */
-    double ns; /* with the nodes of its gradient */
+    int place;     /* after those of all that it needs */
+    double ns;     /* with the nodes of its gradient */
+    double before; /* the time of all that is before the cut, */
+    double way;    /* and of what crosses there and back */
 };
 
 /* The best way to make so many stages of the units before a cut. */
@@ -60,55 +62,48 @@ struct cut_best {
 struct stage_cutter {
     struct towers *t;
     int n;
-    struct cut_unit *units; /* the line */
-    int *unit_of;           /* by first node; -1: none */
-    double *ns;             /* by cut: of all units before it */
-    double *way;            /* by cut: of what crosses there and back */
+    struct cut_unit *units; /* the line, and its end */
     struct cut_best *best;  /* by number of stages * (n + 1) + cut */
 };
 
 static int unit_of(const struct stage_cutter *c, int node)
 {
-    return has_phase(c->t, node, PHASE_FORWARD) ? c->unit_of[c->t->pipeline->first[node]] : -1;
+    return has_phase(c->t, node, PHASE_FORWARD) ? pipeline_unit(c->t->pipeline, node)->in_line : -1;
 }
 
 /* ---- the line ---- */
 
-/* Returns whether a unit depends on more than what is fed: by first node. */
-static bool *find_bound(const struct towers *t)
+static void find_bound(const struct towers *t)
 {
     const struct replicator *r = t->r;
-    const int *first = t->pipeline->first;
-    bool *bound = arena_array(&t->r->arena, r->from->nodes.n + 1, sizeof *bound);
     bool news = true;
     while (news) {
         news = false;
         graph_each_ordered(node, r->from, r->order) {
-            bool is_bound = false;
+            struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+            bool before = unit->is_bound;
             for (int k = 0; has_phase(t, node->id, PHASE_FORWARD) && k < node->n_inputs; k++) {
                 const struct node *needed = graph_node(r->from, node->inputs[k].node);
-                is_bound |= t->towered[needed->id]
-                                ? bound[first[needed->id]]
-                                : node_is(needed, "Variable") || !node_has(needed, OP_SOURCE);
+                unit->is_bound |= t->towered[needed->id]
+                                      ? pipeline_unit(t->pipeline, needed->id)->is_bound
+                                      : node_is(needed, "Variable") || !node_has(needed, OP_SOURCE);
             }
-            news |= is_bound && !bound[first[node->id]];
-            bound[first[node->id]] |= is_bound;
+            news |= unit->is_bound != before;
         }
     }
-    return bound;
 }
 
 static void add_units(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
-    const int *first = c->t->pipeline->first;
-    const bool *bound = find_bound(c->t);
+    struct pipeline *p = c->t->pipeline;
+    find_bound(c->t);
     graph_each_ordered(node, r->from, r->order) {
-        int unit = first[node->id];
-        if (!has_phase(c->t, node->id, PHASE_FORWARD) || !bound[unit] || c->unit_of[unit] >= 0)
+        struct pipeline_unit *unit = pipeline_unit(p, node->id);
+        if (!has_phase(c->t, node->id, PHASE_FORWARD) || !unit->is_bound || unit->in_line >= 0)
             continue;
-        c->units[c->n] = (struct cut_unit){.first = unit, .place = (int)node_at};
-        c->unit_of[unit] = c->n++;
+        c->units[c->n] = (struct cut_unit){.first = p->first[node->id], .place = (int)node_at};
+        unit->in_line = c->n++;
     }
     graph_each(node, r->from) {
         bool is_back = has_phase(c->t, node->id, PHASE_BACKWARD);
@@ -148,17 +143,16 @@ static void sort_units(struct stage_cutter *c)
     if (c->n)
         qsort(c->units, (size_t)c->n, sizeof *c->units, compare_places);
     for (int i = 0; i < c->n; i++)
-        c->unit_of[c->units[i].first] = i;
+        c->t->pipeline->units[c->units[i].first].in_line = i;
 }
 
 /* ---- what cuts cost ---- */
 
-/* The bytes that cross at each cut. */
-static double *find_crossing(struct stage_cutter *c)
+/* What is before each cut, and what crosses there. */
+static void price_cuts(struct stage_cutter *c, struct cost_way way)
 {
     const struct replicator *r = c->t->r;
     struct arena *arena = &c->t->r->arena;
-    double *crossing = arena_array(arena, (size_t)c->n + 2, sizeof *crossing);
     int *first_output = arena_array(arena, r->from->nodes.n + 1, sizeof *first_output);
     graph_each(node, r->from)
         first_output[node->id + 1] = first_output[node->id] + node->n_outputs;
@@ -174,10 +168,13 @@ static double *find_crossing(struct stage_cutter *c)
         int unit = unit_of(c, node->id);
         for (int k = 0; unit >= 0 && k < node->n_outputs; k++)
             for (int cut = unit + 1; cut <= last[first_output[node->id] + k]; cut++)
-                crossing[cut] += replicate_elements(c->t->r, (struct edge){node->id, k}) *
-                                 (double)dtype_bytes(node->outputs[k].type);
+                c->units[cut].way += replicate_elements(r, (struct edge){node->id, k}) *
+                                     (double)dtype_bytes(node->outputs[k].type);
     }
-    return crossing;
+    for (int i = 1; i < c->n; i++)
+        c->units[i].way = 2 * (way.latency + way.per_byte * c->units[i].way);
+    for (int i = 0; i < c->n; i++)
+        c->units[i + 1].before = c->units[i].before + c->units[i].ns;
 }
 
 /* ---- the cuts ---- */
@@ -185,14 +182,15 @@ static double *find_crossing(struct stage_cutter *c)
 /* The best of all places where the last of so many stages before the cut may begin. */
 static struct cut_best find_best(const struct stage_cutter *c, int stages, int cut)
 {
-    struct cut_best best = {.longest = INFINITY};
-    for (int begin = cut - 1; begin >= 0; begin--) {
-        double ns = c->ns[cut] - c->ns[begin];
+    const struct cut_unit *units = c->units;
+    struct cut_best best = {.longest = stages || cut ? INFINITY : 0};
+    for (int begin = cut - 1; stages && begin >= 0; begin--) {
+        double ns = units[cut].before - units[begin].before;
         if (ns > best.longest)
             break;
         const struct cut_best *rest = &c->best[(stages - 1) * (c->n + 1) + begin];
-        double longest = fmax(rest->longest, ns + c->way[begin] + c->way[cut]);
-        double crosses = rest->crosses + c->way[begin];
+        double longest = fmax(rest->longest, ns + units[begin].way + units[cut].way);
+        double crosses = rest->crosses + units[begin].way;
         if (longest < best.longest || (longest == best.longest && crosses < best.crosses))
             best = (struct cut_best){longest, crosses, begin};
     }
@@ -204,7 +202,8 @@ static int cut_stages(struct towers *t, int n_stages)
 {
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
-    size_t n = r->from->nodes.n + 1;
+    struct stage_cutter c = {
+        .t = t, .units = arena_array(&r->arena, r->from->nodes.n + 2, sizeof *c.units)};
     if (p->n_stages)
         return error_set(r->err, ERR_DATA,
                          "--stages is for a model without devices, but a node asks for %s",
@@ -213,39 +212,27 @@ static int cut_stages(struct towers *t, int n_stages)
         if (!(p->devices[i] = towers_name_device(t, i)))
             return r->err->code;
     p->n_stages = n_stages;
-    struct stage_cutter c = {.t = t,
-                             .units = arena_array(&r->arena, n, sizeof *c.units),
-                             .unit_of = arena_array(&r->arena, n, sizeof *c.unit_of),
-                             .ns = arena_array(&r->arena, n + 1, sizeof *c.ns),
-                             .way = arena_array(&r->arena, n + 1, sizeof *c.way)};
-    memset(c.unit_of, -1, n * sizeof *c.unit_of);
     add_units(&c);
     sort_units(&c);
-    c.best = arena_array(&r->arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
+    if (n_stages > c.n)
+        return error_set(r->err, ERR_DATA,
+                         "--stages %d: the model has %d nodes that compute of variables", n_stages,
+                         c.n);
     struct error ignored = ERROR_INIT;
     struct device_name from = device_name_open(), to = device_name_open();
     struct cost_way way = {0, 0};
     if (n_stages > 1 && !device_name_parse(&from, p->devices[0], &ignored) &&
         !device_name_parse(&to, p->devices[1], &ignored))
         way = cost_way(&from, &to, r->options->cluster, r->options->measured);
-    const double *crossing = find_crossing(&c);
-    for (int i = 0; i < c.n; i++)
-        c.ns[i + 1] = c.ns[i] + c.units[i].ns;
-    for (int i = 1; i < c.n; i++)
-        c.way[i] = 2 * (way.latency + way.per_byte * crossing[i]);
-    if (n_stages > c.n)
-        return error_set(r->err, ERR_DATA,
-                         "--stages %d: the model has %d nodes that compute of variables", n_stages,
-                         c.n);
+    price_cuts(&c, way);
+    c.best = arena_array(&r->arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
     for (int stages = 0; stages <= n_stages; stages++)
         for (int cut = 0; cut <= c.n; cut++)
-            c.best[stages * (c.n + 1) + cut] =
-                stages ? find_best(&c, stages, cut)
-                       : (struct cut_best){.longest = cut ? INFINITY : 0};
-    for (int stage = n_stages - 1, end = c.n; stage >= 0; stage--) {
-        int begin = c.best[(stage + 1) * (c.n + 1) + end].begin;
+            c.best[stages * (c.n + 1) + cut] = find_best(&c, stages, cut);
+    for (int stage = n_stages, end = c.n; stage > 0; stage--) {
+        int begin = c.best[stage * (c.n + 1) + end].begin;
         for (int i = begin; i < end; i++) {
-            p->units[c.units[i].first].stage = stage;
+            p->units[c.units[i].first].stage = stage - 1;
             p->units[c.units[i].first].is_told = true;
         }
         end = begin;
@@ -471,7 +458,7 @@ static void open_pipeline(struct towers *t)
         if (loop != FRAME_ROOT && !of_loop[loop])
             of_loop[loop] = node->id + 1;
         p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
-        p->units[node->id].stage = -1;
+        p->units[node->id].stage = p->units[node->id].in_line = -1;
     }
 }
 

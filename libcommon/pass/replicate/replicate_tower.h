@@ -85,6 +85,8 @@ struct pipeline_unit {
     enum item_phase phase; /* of what is in towers */
     bool is_told;          /* its stage is the script's, or a cut's */
     bool is_free;          /* it needs nothing that is on a stage */
+    bool is_bound;         /* forward, it depends on more than what is fed: */
+    int in_line;           /* its place in the line that is cut; -1: it has none */
 };
 
 struct pipeline {

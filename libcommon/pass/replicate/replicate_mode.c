@@ -20,82 +20,77 @@ enum { ANY = 1, PUSHED = 2, DOWNPOUR = 4, REDUCED = 8, SERVED = 16, AUTO = 32 };
 struct word_value {
     const char *text;    /* ends where the word does */
     const char *in_mode; /* the same in the text of the mode, for those who borrow it */
+    struct error *err;
 };
 
-static bool read_count(void *count, const struct word_value *value, struct error *err)
+static bool read_count(void *count, const struct word_value *value)
 {
     int64_t number;
     bool is_it = str_to_int64(value->text, &number) && number >= 1 && number <= INT32_MAX;
-    (void)err;
     if (is_it)
         *(int *)count = (int)number;
     return is_it;
 }
 
-static bool read_number(void *number, const struct word_value *value, struct error *err)
+static bool read_number(void *number, const struct word_value *value)
 {
-    (void)err;
     return str_to_float64(value->text, number) && *(double *)number >= 0;
 }
 
 /* A size, or "none". */
-static bool read_pieces(void *bytes, const struct word_value *value, struct error *err)
+static bool read_pieces(void *bytes, const struct word_value *value)
 {
     bool none = !strcmp(value->text, "none");
-    (void)err;
     if (none)
         *(int64_t *)bytes = REPLICATE_WHOLE;
     return none || (str_to_bytes(value->text, bytes) && *(int64_t *)bytes >= 1);
 }
 
-static bool read_factors(void *factors, const struct word_value *value, struct error *err)
+static bool read_factors(void *factors, const struct word_value *value)
 {
     bool all = !strcmp(value->text, "all");
-    (void)err;
     *(enum replicate_factors *)factors = all ? FACTORS_ALL : FACTORS_AUTO;
     return all || !strcmp(value->text, "auto");
 }
 
-static bool read_dense(void *scheme, const struct word_value *value, struct error *err)
+static bool read_dense(void *scheme, const struct word_value *value)
 {
-    (void)err;
     *(char *)scheme = *value->text;
     return *value->text >= 'a' && *value->text <= 'c' && !value->text[1];
 }
 
 /* The word is all that there is. */
-static bool read_flag(void *flag, const struct word_value *value, struct error *err)
+static bool read_flag(void *flag, const struct word_value *value)
 {
-    (void)err;
     *(bool *)flag |= !*value->text;
     return !*value->text;
 }
 
-static bool read_interval(void *all, const struct word_value *value, struct error *err)
+static bool read_interval(void *all, const struct word_value *value)
 {
     struct replicate_options *options = all;
     const char *equals = strrchr(value->text, '=');
     struct replicate_interval interval = {.pattern = value->in_mode};
     if (!equals || equals == value->text ||
-        !read_count(&interval.steps, &(struct word_value){.text = equals + 1}, err))
+        !read_count(&interval.steps, &(struct word_value){.text = equals + 1}))
         return false;
     interval.n = (int)(equals - value->text);
     if (options->n_intervals == REPLICATE_INTERVALS_MAX)
-        error_set(err, ERR_USAGE, "--mode downpour takes push.NAME=N for %d names at most",
+        error_set(value->err, ERR_USAGE, "--mode downpour takes push.NAME=N for %d names at most",
                   REPLICATE_INTERVALS_MAX);
     else
         options->intervals[options->n_intervals++] = interval;
     return true;
 }
 
-static bool read_schedule(void *all, const struct word_value *value, struct error *err)
+static bool read_schedule(void *all, const struct word_value *value)
 {
     struct replicate_options *options = all;
     options->schedules = !strcmp(value->text, "auto");
     options->by_device = by_device_of(value->text);
     bool is_kind = schedule_kind_of(value->text, &options->schedule);
     if (!options->schedules && !options->by_device && !is_kind)
-        error_set(err, ERR_USAGE,
+        error_set(value->err, ERR_USAGE,
                   "--mode allreduce: schedule is auto, " SCHEDULE_NAMES
                   ", or of GPUs " BY_DEVICE_NAMES ", not '%s'",
                   value->text);
@@ -110,7 +105,7 @@ static const struct mode_word {
     const char *key;
     int takers;
     const char *usage;
-    bool (*read)(void *field, const struct word_value *value, struct error *err);
+    bool (*read)(void *field, const struct word_value *value);
     size_t field; /* of struct replicate_options */
 } words[] = {
 #define FIELD(name) offsetof(struct replicate_options, name)
@@ -149,7 +144,7 @@ static int read_words(struct replicate_options *options, int taker, const char *
             size_t skip = strlen(words[i].key);
             if (words[i].takers & taker && str_starts(str_text(&word), words[i].key) &&
                 words[i].read((char *)options + words[i].field,
-                              &(struct word_value){word.data + skip, text + skip}, err))
+                              &(struct word_value){word.data + skip, text + skip, err}))
                 break;
         }
         if (i == N_WORDS && others)

@@ -87,10 +87,10 @@ static int copy_entries(struct replicator *r)
                              entry->name);
         graph_add_entry(r->to, entry->name, edges, n);
     }
-    for (size_t i = 0; i < from->aliases.n; i++)
-        if (graph_add_alias(r->to, from->aliases.items[i].name,
-                            name_edge(r, from->aliases.items[i].edge), r->err))
+    vec_each(alias, &from->aliases) {
+        if (graph_add_alias(r->to, alias->name, name_edge(r, alias->edge), r->err))
             return r->err->code;
+    }
     graph_add_history(r->to, from);
     return 0;
 }

@@ -100,16 +100,14 @@ static bool has_two_levels(const struct replicator *r, int n)
 {
     const struct cluster *cluster = r->options->cluster;
     int n_hosts = 0;
-    for (int i = 0; cluster && i < n; i++) {
-        const struct cluster_task *task = cluster_find(cluster, "worker", i);
-        bool is_new = task != NULL;
-        for (int k = 0; k < i && is_new; k++) {
-            const struct cluster_task *other = cluster_find(cluster, "worker", k);
-            is_new = !other || other->host != task->host;
-        }
-        n_hosts += is_new;
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *task = cluster ? cluster_find(cluster, "worker", i) : NULL;
+        bool is_new = true;
         if (!task)
             return false;
+        for (int k = 0; k < i; k++)
+            is_new &= cluster_find(cluster, "worker", k)->host != task->host;
+        n_hosts += is_new;
     }
     return n_hosts > 1 && n_hosts < n;
 }
@@ -119,7 +117,6 @@ int replicate_choose_schedule(struct replicator *r)
     const struct replicate_options *options = r->options;
     int n = replicate_workers(r->options);
     struct cost_sum costs[SCHEDULE_TWO_LEVEL + 1] = {{0}};
-    bool is_there[SCHEDULE_TWO_LEVEL + 1];
     r->schedule = options->schedule;
 
     if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
@@ -151,19 +148,15 @@ int replicate_choose_schedule(struct replicator *r)
         const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
                                              r->options->cluster};
         struct error ignored = ERROR_INIT; /* it is not there */
-        is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
-                         n <= SCHEDULE_MEMBERS_MAX &&
-                         !cost_schedule(&query, bytes, &costs[kind], &ignored);
+        if ((kind == SCHEDULE_TWO_LEVEL && !has_two_levels(r, n)) || n > SCHEDULE_MEMBERS_MAX ||
+            cost_schedule(&query, bytes, &costs[kind], &ignored))
+            costs[kind].ns = INFINITY;
     }
-    if (options->schedules) {
-        int best = SCHEDULE_DIRECT;
-        for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
-            if (is_there[kind] && costs[kind].ns < costs[best].ns)
-                best = kind;
-        r->schedule = (enum schedule_kind)best;
-    }
+    for (int kind = SCHEDULE_DIRECT; options->schedules && kind <= SCHEDULE_TWO_LEVEL; kind++)
+        if (costs[kind].ns < costs[r->schedule].ns)
+            r->schedule = (enum schedule_kind)kind;
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL && bytes > 0; kind++)
-        if (is_there[kind])
+        if (costs[kind].ns < INFINITY)
             replicate_explain(options, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s",
                               schedule_name((enum schedule_kind)kind), bytes, costs[kind].bytes,
                               costs[kind].ns / 1e6, (int)r->schedule == kind ? ", taken" : "");

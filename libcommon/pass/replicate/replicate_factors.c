@@ -34,8 +34,7 @@ static bool sums_rows(const struct node *node)
 /* By gradient: which input of its sum is handed over. */
 static int parted_at(const struct term_search *p, const struct node *node)
 {
-    bool is_gradient = node_attr(node, "_gradient") && !node_attr(node, "_gradient_role");
-    if (!is_gradient)
+    if (!node_attr(node, "_gradient") || *replicate_role(node))
         return -1;
     /* The gradient is a sum: this is the input with rows, where the others are the same everywhere;
      * -1: it is no such sum. */
@@ -84,11 +83,12 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         if (parted_at(&p, node) >= 0)
             is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
     }
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            is_gone[from->entries.items[i].edges[k].node] = false;
-    for (size_t i = 0; i < from->aliases.n; i++)
-        is_gone[from->aliases.items[i].edge.node] = false;
+    vec_each(entry, &from->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            is_gone[entry->edges[k].node] = false;
+    }
+    vec_each(alias, &from->aliases)
+        is_gone[alias->edge.node] = false;
     graph_each_ordered(node, from, p.rewrite.order) {
         int product = parted_at(&p, node);
         if (product >= 0) {

@@ -38,6 +38,9 @@ struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type,
     replicate_add(r, replicate_spec(op, inputs, n_inputs, attrs, n_attrs), __VA_ARGS__)
 #define replicate_op(r, op, a, b, ...)                                                             \
     replicate_add(r, replicate_spec_of_two(op, (struct edge[]){a, b}), __VA_ARGS__)
+/* The value where the flag is true; dead where it is not. */
+#define replicate_when(r, value, flag, ...)                                                        \
+    build_slot(replicate_op(r, "Switch", value, flag, __VA_ARGS__), 1)
 #define replicate_op_beside(r, op, a, b, variable, ...)                                            \
     replicate_add(r,                                                                               \
                   replicate_beside(r, variable, replicate_spec_of_two(op, (struct edge[]){a, b})), \

@@ -30,9 +30,7 @@ struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 {
     if (!edge_exists(r->own->fires) || r->err->code)
         return flag;
-    return build_slot(replicate_op(r, "Switch", flag, r->own->fires, "%s/push",
-                                   graph_node(r->to, flag.node)->name),
-                      1);
+    return replicate_when(r, flag, r->own->fires, "%s/push", graph_node(r->to, flag.node)->name);
 }
 
 /* ---- sums over steps ---- */
@@ -52,19 +50,16 @@ static const struct shape *shape_of_sum(const struct exchange *x)
 
 int replicate_check_sums(struct replicator *r)
 {
-    vec_each(push, &r->pushes) {
-        for (size_t k = 0; push->steps > 1 && k < push->exchanges.n; k++) {
-            const struct exchange *x = push->exchanges.items[k];
-            if (!x->is_gradient || x->crossing == CROSSES_BY_FACTORS ||
-                (!x->is_of_rows && shape_is_known(shape_of_sum(x))))
-                continue;
-            return error_set(
-                r->err, ERR_DATA,
-                x->is_of_rows
-                    ? "%s: is a gradient of some rows, of which there is no sum over steps"
-                    : "%s: its shape must be known to be summed over steps",
-                node_text(x->node));
-        }
+    vec_each(at, &r->planned) {
+        const struct exchange *x = *at;
+        if (x->steps < 2 || !x->is_gradient || x->crossing == CROSSES_BY_FACTORS ||
+            (!x->is_of_rows && shape_is_known(shape_of_sum(x))))
+            continue;
+        return error_set(r->err, ERR_DATA,
+                         x->is_of_rows
+                             ? "%s: is a gradient of some rows, of which there is no sum over steps"
+                             : "%s: its shape must be known to be summed over steps",
+                         node_text(x->node));
     }
     return 0;
 }
@@ -117,8 +112,7 @@ struct edge replicate_pushed(struct replicator *r, const struct push *push,
         replicate_assign(r, &r->ends, sum.variable, sum.rest, "%s/Assign", name);
         value = mean_of_steps(r, name, sum.full, type);
     } else if (edge_exists(r->own->fires))
-        value = build_slot(
-            replicate_op(r, "Switch", value, r->own->fires, "%s/push", x->node->name), 1);
+        value = replicate_when(r, value, r->own->fires, "%s/push", x->node->name);
     return replicate_is_steady(r, push) ? value : hold(r, push, x, value);
 }
 

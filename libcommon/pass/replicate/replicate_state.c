@@ -88,10 +88,8 @@ static void write_journal(struct replicator *r, int push)
     if (!has_journal(r))
         return;
     if (edge_exists(r->own->fires)) {
-        struct edge steered =
-            replicate_op(r, "Switch", r->own->fires, r->own->fires, "journal/Switch");
-        pushes =
-            replicate_op(r, "Identity", build_slot(steered, 1), EDGE_NONE, "journal/pushes").node;
+        struct edge due = replicate_when(r, r->own->fires, r->own->fires, "journal/Switch");
+        pushes = replicate_op(r, "Identity", due, EDGE_NONE, "journal/pushes").node;
     }
     vec_each(state, &r->own->states) {
         bool is_known = edge_exists(state->next);
@@ -152,7 +150,7 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     const char *nothing = replicate_text(r, variable->name, "nothing");
     struct edge zeros = replicate_zeros(r, nothing, output->type, &output->shape);
     zeros = replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", nothing);
-    again.value = build_slot(replicate_op(r, "Switch", zeros, lost, "%s/Switch", name), 1);
+    again.value = replicate_when(r, zeros, lost, "%s/Switch", name);
     again.code = replicate_quantize(r, state->of, replicate_text(r, name, "code"), &again);
     replicate_wait(r, again.code, set);
     replicate_also(r, &r->joined, replicate_keep(r, state->of, &again, "again"));

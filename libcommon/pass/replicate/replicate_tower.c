@@ -51,35 +51,25 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
            (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 
-/* Returns whether what the node needs is in the towers, and of which feed that is a part. */
-static bool needs_tower(const struct tower_finder *f, const struct node *node, int *feed)
-{
-    const struct towers *t = f->t;
-    bool needs = false;
-    *feed = -1;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int from = node->inputs[i].node;
-        needs |= t->towered[from] || towers_is_parted(graph_node(t->r->from, from));
-        if (t->feed[from] >= 0 && *feed < 0)
-            *feed = t->feed[from];
-    }
-    for (int i = 0; i < node->n_controls; i++)
-        needs |= t->towered[node->controls[i]];
-    return needs;
-}
-
+/* It is in the towers if what it needs is, and depends on the feed that the first of that does. */
 static bool spread_to(struct tower_finder *f, const struct node *node)
 {
     struct towers *t = f->t;
-    int loop = towers_loop(t, node), feed;
+    int loop = towers_loop(t, node), *feed = &t->feed[node->id], before = *feed;
     if (towers_is_parted(node) || is_once(f, node) || (loop && f->loop_whole[loop]))
         return false;
-    bool needs = needs_tower(f, node, &feed) || (loop && f->loop_towered[loop]);
-    bool told = needs && feed >= 0 && t->feed[node->id] < 0;
-    bool news = told || (needs && !t->towered[node->id]);
+    bool needs = loop && f->loop_towered[loop];
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        int from = node_dependency(node, i).node;
+        bool is_input = i < node->n_inputs;
+        needs |= t->towered[from] || (is_input && towers_is_parted(graph_node(t->r->from, from)));
+        if (is_input && *feed < 0)
+            *feed = t->feed[from];
+    }
+    if (!needs)
+        *feed = before;
+    bool news = needs && (!t->towered[node->id] || *feed != before);
     t->towered[node->id] |= needs;
-    if (told)
-        t->feed[node->id] = feed;
     if (needs && loop && !f->loop_towered[loop])
         news = f->loop_towered[loop] = true;
     return news;
@@ -91,7 +81,8 @@ static int find_towered(struct towers *t)
     struct arena *arena = &t->r->arena;
     size_t n_frames = t->frames->frames.n;
     bool parted = false;
-    graph_each(node, t->r->from) {
+    graph_each(node, from) {
+        t->feed[node->id] = towers_is_parted(node) ? node->id : -1;
         if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
             return error_set(t->r->err, ERR_DATA,
                              "%s: Placeholder: towers get a part of its rows or all of it, which "
@@ -108,24 +99,23 @@ static int find_towered(struct towers *t)
                              .looked_at = arena_array(arena, from->nodes.n + 1, sizeof(bool)),
                              .loop_towered = arena_array(arena, n_frames + 1, sizeof(bool)),
                              .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
-    for (size_t i = 0; i < from->nodes.n; i++)
-        t->feed[i] = towers_is_parted(graph_node(from, (int)i)) ? (int)i : -1;
     graph_each(node, from) {
         for (int k = 0; k < node->n_inputs; k++)
             f.looked_at[node->inputs[k].node] = true;
     }
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
-                f.looked_at[from->entries.items[i].edges[k].node] = true;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        if (is_once(&f, graph_node(from, (int)i)))
-            f.loop_whole[towers_loop(f.t, graph_node(from, (int)i))] = true;
+    vec_each(entry, &from->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            f.looked_at[entry->edges[k].node] |= entry->edges[k].slot != CONTROL_SLOT;
+    }
+    graph_each(node, from) {
+        if (is_once(&f, node))
+            f.loop_whole[towers_loop(t, node)] = true;
+    }
     bool news = true;
     while (news) { /* until no loop comes along any more */
         news = false;
-        for (size_t i = 0; i < from->nodes.n; i++)
-            news |= spread_to(&f, graph_node(from, t->r->order[i]));
+        graph_each_ordered(node, from, t->r->order)
+            news |= spread_to(&f, node);
     }
     /* A stack that saves a loop's values for its gradient goes with the loop. */
     for (size_t i = 0; i < from->nodes.n; i++)

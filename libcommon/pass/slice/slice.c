@@ -265,22 +265,13 @@ static int visit_variable(struct slicer *s, const struct node *node)
 static struct edge *writer_input(struct slicer *s, const struct node *node, int i)
 {
     struct edge edge = node->inputs[i];
-    int slicing = s->slicing[node->id], n = slice_n_slices(s, node);
-    const struct node_output *output = &graph_node(s->from, edge.node)->outputs[edge.slot];
+    int slicing = s->slicing[node->id];
     bool scatters = node_rows(node) == ROWS_SCATTER;
-    const struct form *form = NULL;
-    if (output->shape.rank == 0 && !scatters) {
-        struct edge *same = arena_array(&s->r.arena, (size_t)n + 1, sizeof *same);
-        struct edge whole = slice_whole(s, node, edge);
-        for (int k = 0; k < n; k++)
-            same[k] = whole;
-        return same;
-    }
-    if (!scatters || i == 0)
-        form = slice_rows_of(s, slicing, edge);
-    else
-        form = i == 1 ? slice_index_of(s, slicing, edge)
-                      : slice_part_of(s, slicing, edge, node->inputs[1]);
+    if (slice_output(s, edge)->shape.rank == 0 && !scatters)
+        return slice_same(s, slicing, node, edge);
+    const struct form *form = !scatters || i == 0 ? slice_rows_of(s, slicing, edge)
+                              : i == 1            ? slice_index_of(s, slicing, edge)
+                                       : slice_part_of(s, slicing, edge, node->inputs[1]);
     return form ? form->parts : NULL;
 }
 
@@ -289,18 +280,10 @@ static int visit_writer(struct slicer *s, const struct node *node)
     struct form form = slice_new_rows(s, node, 0);
     int n = slice_n_slices(s, node);
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
-    struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
     for (int i = 0; i < node->n_inputs; i++)
         if (!(inputs[i] = writer_input(s, node, i)))
             return s->err->code;
-    for (int k = 0; k < n && !s->err->code; k++) {
-        for (int i = 0; i < node->n_inputs; i++)
-            mine[i] = inputs[i][k];
-        form.parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){
-                   .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs});
-    }
-    if (!slice_note(s, &form))
+    if (!slice_copies(s, &form, inputs))
         return s->err->code;
     rewrite_await_parts(&s->r, node, form.parts, n);
     if (node_rows(node) != ROWS_ASK)

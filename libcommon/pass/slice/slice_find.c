@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "graph/update_rows.h"
-#include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
 
@@ -154,18 +152,16 @@ static int by_bytes(const void *a, const void *b)
     return (x->table > y->table) - (x->table < y->table);
 }
 
-/* Spreads as the placer does: the largest first, each to the shard with the fewest bytes. */
-static double fullest_over_mean(const struct slice_weight *weights, size_t n, int shards,
-                                double *load)
+/* Spreads as the placer does: the largest first, each to the shard with the fewest bytes. Returns
+ * whether the fullest has little more than the mean. */
+static bool is_even(const struct slice_weight *weights, size_t n, int shards, double *load)
 {
     double total = 0, most = 0;
-    for (int k = 0; k < shards; k++)
-        load[k] = 0;
+    memset(load, 0, (size_t)shards * sizeof *load);
     for (size_t i = 0; i < n; i++) {
-        double part = (double)weights[i].bytes / shards;
         int least = 0;
         for (int k = 0; k < shards; k++) {
-            load[k] += weights[i].cut ? part : 0;
+            load[k] += weights[i].cut ? (double)weights[i].bytes / shards : 0;
             least = load[k] < load[least] ? k : least;
         }
         load[least] += weights[i].cut ? 0 : (double)weights[i].bytes;
@@ -173,25 +169,21 @@ static double fullest_over_mean(const struct slice_weight *weights, size_t n, in
     }
     for (int k = 0; k < shards; k++)
         most = load[k] > most ? load[k] : most;
-    return total > 0 ? most * shards / total : 0;
+    return total <= 0 || most * shards / total <= MOST_OVER_MEAN;
 }
 
 /* Cuts the largest, one after the other, until no shard would have more than a tenth above the
  * mean, or no other may be cut. Puts them in order, the largest first. */
-static void balance(struct slice_weight *weights, size_t n, int shards)
+static void balance(struct slice_weight *weights, size_t n, int shards, double *load)
 {
-    double *load = mem_array((size_t)shards + 1, sizeof *load);
     if (n)
         qsort(weights, n, sizeof *weights, by_bytes);
-    while (fullest_over_mean(weights, n, shards, load) > MOST_OVER_MEAN) {
-        size_t i = 0;
+    for (size_t i = 0; !is_even(weights, n, shards, load); weights[i].cut = true) {
         while (i < n && (weights[i].cut || !weights[i].may_be_cut))
             i++;
         if (i == n)
             break;
-        weights[i].cut = true;
     }
-    mem_free(load);
 }
 
 /* ---- tables ---- */
@@ -212,10 +204,16 @@ struct sliced_table {
     int slicing;        /* -1: stays whole */
 };
 
+struct limits {
+    int64_t least, most; /* bytes; 0: somebody has no limit */
+    int n;               /* shards */
+};
+
 struct slicing_finder {
     struct slicer *s;
     int *parent; /* union-find, by node */
     struct sliced_table *tables;
+    struct limits limits;
 };
 
 static int root_of(struct slicing_finder *f, int node)
@@ -236,10 +234,7 @@ static void join(struct slicing_finder *f, int a, int b)
 
 static bool can_be_cut(const struct node *node)
 {
-    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
-    return node_is(node, "Variable") && !(local && local->kind == ATTR_BOOL && local->b) &&
-           !node_attr(node, SLICE_OF) && node->outputs[0].shape.rank > 0 &&
-           shape_is_known(&node->outputs[0].shape);
+    return cut_is_possible(node) && !node_attr(node, SLICE_OF) && node->outputs[0].shape.rank > 0;
 }
 
 static bool may_be_on_shards(const struct node *node, bool *any)
@@ -278,65 +273,49 @@ static int axis_for(const struct sliced_table *table, int64_t n)
     return axis;
 }
 
-struct limits {
-    int64_t least, most; /* bytes; 0: somebody has no limit */
-    int n;               /* shards */
-};
-
 static struct limits find_limits(const struct placement *placement)
 {
     struct limits limits = {0};
+    bool all = true;
     for (size_t i = 0; i < placement->devices.n; i++) {
         const struct place_device *device = &placement->devices.items[i];
         if (strcmp(device->name.job, SHARD_JOB) != 0 || device->host != (int)i)
             continue;
         int64_t bytes = device->memory_bytes;
-        if (!bytes)
-            return (struct limits){0};
+        all &= bytes != 0;
         limits.least = limits.n && limits.least < bytes ? limits.least : bytes;
         limits.most = limits.most > bytes ? limits.most : bytes;
         limits.n++;
     }
-    return limits;
-}
-
-static int count_shards(const struct placement *placement)
-{
-    int n = 0;
-    for (size_t i = 0; i < placement->devices.n; i++)
-        n += placement->devices.items[i].host == (int)i &&
-             !strcmp(placement->devices.items[i].name.job, SHARD_JOB);
-    return n;
+    return all ? limits : (struct limits){.n = limits.n};
 }
 
 /* Returns how many slices there must be. */
-static int64_t needed(const struct slicing_finder *f, const struct sliced_table *table,
-                      const struct limits *limits)
+static int64_t needed(const struct slicing_finder *f, const struct sliced_table *table)
 {
+    const struct limits *limits = &f->limits;
     int64_t n = f->s->placement->devices.n > 1 ? table->wanted : 0;
-    if (n < 2 && limits->n > 1 && !table->elsewhere && table->bytes > limits->most) {
+    if (n < 2 && limits->most && limits->n > 1 && !table->elsewhere &&
+        table->bytes > limits->most) {
         n = (table->bytes + limits->least - 1) / limits->least;
         n = n > limits->n ? n : limits->n;
     }
     return n;
 }
 
-static void decide(struct slicing_finder *f, struct sliced_table *table,
-                   const struct limits *limits)
+static void decide(struct slicing_finder *f, struct sliced_table *table)
 {
-    int64_t n = needed(f, table, limits);
+    int64_t n = needed(f, table);
     if (n < 2 && table->balances)
-        n = count_shards(f->s->placement);
+        n = f->limits.n;
     int axis = axis_for(table, n);
     int64_t rows = table->largest ? table->shape.dims[axis] : 0;
     n = n < rows ? n : rows;
     n = n < SLICES_MAX ? n : SLICES_MAX;
-    table->slicing = -1;
-    if (n < 2)
-        return;
-    table->slicing = (int)f->s->slicings.n;
-    vec_push_in(&f->s->r.arena, &f->s->slicings,
-                ((struct cut){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
+    table->slicing = n < 2 ? -1 : (int)f->s->slicings.n;
+    if (n >= 2)
+        vec_push_in(&f->s->r.arena, &f->s->slicings,
+                    ((struct cut){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
 }
 
 /* Finds readers of the whole variable, directly or not, that could not have a slice. */
@@ -356,6 +335,8 @@ static void find_wholes(struct slicing_finder *f)
             f->tables[table - 1].stays |= !can_write(node);
             f->tables[table - 1].by_rows |= node_rows(node) == ROWS_SCATTER;
         }
+        if (node_rows(node) == ROWS_LOOKUP)
+            f->tables[root_of(f, s->origin[node->inputs[0].node]->id)].by_rows = true;
     }
 }
 
@@ -363,7 +344,6 @@ static int find_tables(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     int n = (int)s->from->nodes.n;
-    struct limits limits = find_limits(s->placement);
     for (int i = 0; i < n; i++) {
         f->parent[i] = i;
         f->tables[i].axis = -1;
@@ -371,7 +351,7 @@ static int find_tables(struct slicing_finder *f)
     graph_each(node, s->from) {
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
-            if (!node_takes_ref(node, j) || !part_is_variable(f->s->from, node->inputs[j]))
+            if (!node_takes_ref(node, j) || !part_is_variable(s->from, node->inputs[j]))
                 continue;
             if (first >= 0)
                 join(f, first, node->inputs[j].node);
@@ -404,11 +384,7 @@ static int find_tables(struct slicing_finder *f)
             table->axis = axis_asked(node);
     }
     find_wholes(f);
-    graph_each(node, f->s->from) {
-        if (node_rows(node) == ROWS_LOOKUP)
-            f->tables[root_of(f, f->s->origin[node->inputs[0].node]->id)].by_rows = true;
-    }
-    int shards = count_shards(s->placement);
+    int shards = f->limits.n;
     VEC(struct slice_weight) weights = VEC_INIT;
     for (int i = 0; i < n && s->balance_above > 0 && shards > 1; i++) {
         const struct sliced_table *table = &f->tables[i];
@@ -417,15 +393,16 @@ static int find_tables(struct slicing_finder *f)
         bool may = !table->stays && table->largest &&
                    shape_count(&table->shape) > s->balance_above &&
                    table->shape.dims[axis_for(table, shards)] >= shards;
-        vec_push_in(&f->s->r.arena, &weights,
-                    ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
+        vec_push_in(&s->r.arena, &weights,
+                    ((struct slice_weight){table->bytes, i, may, needed(f, table) > 1}));
     }
-    balance(weights.items, weights.n, shards);
+    balance(weights.items, weights.n, shards,
+            arena_array(&s->r.arena, (size_t)shards + 1, sizeof(double)));
     for (size_t i = 0; i < weights.n; i++)
         f->tables[weights.items[i].table].balances = weights.items[i].cut;
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
-            decide(f, &f->tables[i], &limits);
+            decide(f, &f->tables[i]);
     graph_each(node, s->from) {
         const struct sliced_table *table = &f->tables[root_of(f, node->id)];
         if (node_is(node, "Variable")) {
@@ -495,7 +472,7 @@ static void find_on_demand(struct slicer *s)
 int slice_find(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
-    struct slicing_finder f = {.s = s};
+    struct slicing_finder f = {.s = s, .limits = find_limits(s->placement)};
     f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);
     if (find_tables(&f) || !s->slicings.n)

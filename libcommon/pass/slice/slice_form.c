@@ -73,28 +73,43 @@ static bool find_row_inputs(const struct slicer *s, const struct node *node, int
     return n == 1 || (n > 1 && out->dims[axis] > 1);
 }
 
+const struct form *slice_copies(struct slicer *s, struct form *form, struct edge *const *inputs)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
+    for (int k = 0; k < slice_cut_at(s, form->slicing).n[0] && !s->err->code; k++) {
+        for (int i = 0; i < node->n_inputs; i++)
+            mine[i] = inputs[i][k];
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){
+                   .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs});
+    }
+    return slice_note(s, form);
+}
+
+struct edge *slice_same(struct slicer *s, int slicing, const struct node *asker, struct edge edge)
+{
+    struct edge *same = slice_new_form(s, FORM_ROWS, slicing, edge).parts;
+    struct edge whole = slice_whole(s, asker, edge);
+    for (int k = 0; k < slice_cut_at(s, slicing).n[0]; k++)
+        same[k] = whole;
+    return s->err->code ? NULL : same;
+}
+
 /* Copies of the node for each slice, whose inputs are parted alike where `rows` says so. */
 static const struct form *copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct cut cut = slice_cut_at(s, form->slicing);
-    size_t n = (size_t)node->n_inputs;
-    struct edge *inputs = arena_array(&s->r.arena, n * (size_t)cut.n[0] + 1, sizeof *inputs);
+    struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
         struct edge edge = node->inputs[i];
         const struct form *in = !rows[i] ? NULL
                                 : form->kind == FORM_ROWS
                                     ? slice_rows_of(s, form->slicing, edge)
                                     : slice_part_of(s, form->slicing, edge, form->index);
-        struct edge whole = rows[i] ? EDGE_NONE : slice_whole(s, node, edge);
-        for (int k = 0; k < cut.n[0] && !s->err->code; k++)
-            inputs[(size_t)k * n + (size_t)i] = in ? in->parts[k] : whole;
+        inputs[i] = in ? in->parts : slice_same(s, form->slicing, node, edge);
     }
-    for (int k = 0; k < cut.n[0]; k++)
-        form->parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){
-                   .node = node, .k = k, .inputs = inputs + (size_t)k * n, .n_inputs = (int)n});
-    return slice_note(s, form);
+    return s->err->code ? NULL : slice_copies(s, form, inputs);
 }
 
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge)
@@ -257,11 +272,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
         /* The different ones among row numbers: of each slice, its own. */
         const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
-        for (int k = 0; in && k < cut.n[0]; k++)
-            form->parts[k] = slice_add_copy(
-                s, (struct rewrite_copy){
-                       .node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1});
-        return slice_note(s, form);
+        return in ? slice_copies(s, form, &in->parts) : NULL;
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});

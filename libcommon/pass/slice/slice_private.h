@@ -136,6 +136,11 @@ const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge
                                  struct edge index);
 struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge);
 
+/* Copies of the form's node, one for each slice, of what that slice has of each input. */
+const struct form *slice_copies(struct slicer *s, struct form *form, struct edge *const *inputs);
+/* A value as it is, for each slice. */
+struct edge *slice_same(struct slicer *s, int slicing, const struct node *asker, struct edge edge);
+
 /* A form with no parts yet. */
 struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing, struct edge edge);
 

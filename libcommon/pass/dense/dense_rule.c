@@ -64,6 +64,12 @@ static bool is_cut(struct dense_layout layout)
     return layout.form == DENSE_CUT;
 }
 
+/* A variable of which each worker has a part, or, -1, all, and what is like it. */
+static struct dense_layout at_rest(int axis)
+{
+    return axis < 0 ? (struct dense_layout){DENSE_SAME, 0} : cut_along(axis);
+}
+
 static const struct shape *input_shape(const struct dense_cutter *c, const struct node *node, int i)
 {
     return &dense_output(c, node->inputs[i])->shape;
@@ -88,12 +94,11 @@ static bool rule_of_product(const struct dense_cutter *c, const struct node *nod
         in[i] = is_cut(in[i]) ? in[i] : ALL;
         sums[i] = is_cut(in[i]) && in[i].axis == product.summed[i];
     }
-    if (is_cut(in[0]) && is_cut(in[1]) && sums[0] != sums[1])
-        in[sums[0] ? 0 : 1] = ALL; /* whose cut axis is one of the result stays so */
-    else if (is_cut(in[0]) && is_cut(in[1]) && !sums[0])
-        in[1] = ALL;
-    sums[0] &= is_cut(in[0]);
-    sums[1] &= is_cut(in[1]);
+    if (is_cut(in[0]) && is_cut(in[1]) && !(sums[0] && sums[1])) {
+        int other = sums[0] ? 0 : 1; /* the cut axis of the first one is one of the result */
+        in[other] = ALL;
+        sums[other] = false;
+    }
     for (int i = 0; i < 2; i++)
         if (sums[!i])
             in[i] = cut_along(product.summed[i]);
@@ -290,27 +295,22 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
         given.rows |= shared && dense_is_rows(c, node->inputs[i]);
     }
     /* The input that is a variable which the node changes, or asks about. */
-    int reference = -1, code;
+    int reference = -1;
     for (int i = 0; i < node->n_inputs && reference < 0; i++)
         if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&
             dense_output(c, node->inputs[i])->is_ref)
             reference = i;
     if (node_is(node, "Variable")) {
-        int axis = c->cut[node->id];
-        rule->output =
-            (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
-        code = 0;
+        rule->output = at_rest(c->cut[node->id]);
     } else if (node_attr(node, "_gradient")) {
         /* The gradient of a variable that is not cut is reduced, and then the same on all
          * workers. */
         int axis = dense_axis_of_gradient(c, node);
         struct dense_layout in = dense_layout_of(c, node->inputs[0]);
-        rule->output =
-            (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
+        rule->output = at_rest(axis);
         rule->inputs[0] = axis < 0 && in.form == DENSE_OWN ? in : rule->output;
-        code = 0;
     } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
-        code = rule_of_writer(c, node, reference, rule);
+        rule_of_writer(c, node, reference, rule);
     else if (!given.dense) {
         /* Nothing that it is made of is shared by the workers. */
         bool own = given.own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
@@ -319,14 +319,11 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
             own = false; /* the same noise for all rows */
         take_as_is(c, node, rule);
         rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
-        code = 0;
-    } else if (rule_of_product(c, node, rule) || rule_of_alike(c, node, rule) ||
-               rule_of_sums(c, node, rule) || rule_of_shape(c, node, rule))
-        code = 0;
-    else
-        code = rule_of_others(c, node, given, rule);
-    if (code)
-        return code;
+    } else if (!rule_of_product(c, node, rule) && !rule_of_alike(c, node, rule) &&
+               !rule_of_sums(c, node, rule) && !rule_of_shape(c, node, rule))
+        rule_of_others(c, node, given, rule);
+    if (c->err->code)
+        return c->err->code;
     /* Only the first dimension is of rows. */
     bool dense = rule->output.form != DENSE_OWN && is_inner(c, node);
     for (int i = 0; dense && i < node->n_outputs; i++)

@@ -13,8 +13,7 @@ static const struct form *find_known(const struct slicer *s, enum form_kind kind
                                      struct edge index)
 {
     for (const struct form *form = s->forms[edge.node]; form; form = form->next)
-        if (form->kind == kind && slice_same_edge(form->edge, edge) &&
-            slice_same_edge(form->index, index))
+        if (form->kind == kind && edge_equal(form->edge, edge) && edge_equal(form->index, index))
             return form;
     return NULL;
 }
@@ -308,7 +307,7 @@ static bool has_row_each(const struct slicer *s, struct edge edge, struct edge i
     if (is_unique_sum(s, node, index) || find_known(s, FORM_PART, edge, index))
         return true;
     if (node_rows(node) == ROWS_LOOKUP)
-        return slice_same_edge(node->inputs[1], index);
+        return edge_equal(node->inputs[1], index);
     if (!is_row_by_row(node) || node->n_inputs > 2)
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -350,7 +349,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *values =
             index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
-        for (int k = 0; values && k < slice_cut_at(s, form->slicing).n[0] && !s->err->code; k++) {
+        for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
             struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
@@ -360,12 +359,12 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         }
         return slice_note(s, form);
     }
-    if (vector && node_rows(node) == ROWS_LOOKUP && slice_same_edge(node->inputs[1], form->index) &&
+    if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
         slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
         /* Rows of a slot that is cut alike, by the same numbers. */
         const struct form *index = slice_index_of(s, form->slicing, form->index);
         const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
-        for (int k = 0; table && k < slice_cut_at(s, form->slicing).n[0]; k++)
+        for (int k = 0; table && k < cut.n[0]; k++)
             form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
         return slice_note(s, form);
     }

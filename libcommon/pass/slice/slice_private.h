@@ -118,11 +118,6 @@ struct slice_site {
 };
 struct build *slice_builder(struct slicer *s, const struct slice_site *site);
 
-static inline bool slice_same_edge(struct edge a, struct edge b)
-{
-    return a.node == b.node && (a.node < 0 || a.slot == b.slot);
-}
-
 static inline const struct node_output *slice_output(const struct slicer *s, struct edge edge)
 {
     return &graph_node(s->from, edge.node)->outputs[edge.slot];

@@ -65,21 +65,12 @@ int slice_visit_push(struct slicer *s, const struct node *node)
     return 0;
 }
 
-/* The k-th slice's outputs, and their place among all. */
-struct slice_outputs {
-    enum dtype *types;
-    struct shape *shapes;
-    const char **reductions;
-    int *slots;
-    int n;
-};
-
 int slice_visit_take(struct slicer *s, const struct node *node)
 {
     size_t n = (size_t)node->n_outputs;
-    struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
-    struct edge *all = arena_array(&s->r.arena, (size_t)slice_n_slices(s, node) + 1, sizeof *all);
     struct cut cut = slice_cut_at(s, s->slicing[node->id]);
+    struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
+    struct edge *all = arena_array(&s->r.arena, (size_t)cut.n[0], sizeof *all);
     for (int i = 0; i < node->n_outputs; i++) {
         enum taken what = slice_taken(s, node, i);
         forms[i] = slice_new_rows(s, node, i);
@@ -89,38 +80,37 @@ int slice_visit_take(struct slicer *s, const struct node *node)
         if (what == TAKEN_VALUES)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
-    for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
-        struct slice_outputs t;
-        t = (struct slice_outputs){.types = arena_array(&s->r.arena, n, sizeof *t.types),
-                                   .shapes = arena_array(&s->r.arena, n, sizeof *t.shapes),
-                                   .reductions = arena_array(&s->r.arena, n, sizeof *t.reductions),
-                                   .slots = arena_array(&s->r.arena, n, sizeof *t.slots)};
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
+        struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
+        const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
+        int used = 0; /* of the k-th slice's outputs */
         for (int i = 0; i < node->n_outputs; i++) {
             enum taken what = slice_taken(s, node, i);
             if (!goes_with(what, k))
                 continue;
-            t.types[t.n] = node->outputs[i].type;
-            t.shapes[t.n] = node_attr(node, "shapes")->shapes[i];
+            types[used] = node->outputs[i].type;
+            shapes[used] = node_attr(node, "shapes")->shapes[i];
             if (what == TAKEN_DENSE)
-                t.shapes[t.n] = cut_shape(&cut, &t.shapes[t.n], k);
-            t.reductions[t.n] = node_attr(node, "reductions")->strings[i];
-            t.slots[i] = t.n++;
+                shapes[used] = cut_shape(&cut, &shapes[used], k);
+            reductions[used] = node_attr(node, "reductions")->strings[i];
+            forms[i].parts[k].slot = used++;
         }
         struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
                                 slice_whole(s, node, node->inputs[1])};
         struct attr more[] = {
-            {"T", {.kind = ATTR_LIST_TYPE, .n = t.n, .types = t.types}},
-            {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t.n, .shapes = t.shapes}},
-            {"reductions", {.kind = ATTR_LIST_STRING, .n = t.n, .strings = t.reductions}},
+            {"T", {.kind = ATTR_LIST_TYPE, .n = used, .types = types}},
+            {"shapes", {.kind = ATTR_LIST_SHAPE, .n = used, .shapes = shapes}},
+            {"reductions", {.kind = ATTR_LIST_STRING, .n = used, .strings = reductions}},
             {"aggregator", attr_string(aggregator_of(s, node, k))}};
         all[k] = slice_add_copy(
             s,
             (struct rewrite_copy){
                 .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4});
         for (int i = 0; i < node->n_outputs; i++)
-            forms[i].parts[k] = (struct edge){all[k].node, t.slots[i]};
+            forms[i].parts[k].node = all[k].node;
     }
-    rewrite_await_parts(&s->r, node, all, slice_n_slices(s, node));
+    rewrite_await_parts(&s->r, node, all, cut.n[0]);
     for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
         if (slice_taken(s, node, i) == TAKEN_OTHER)
             slice_is_whole(s, forms[i].edge, forms[i].parts[0]);

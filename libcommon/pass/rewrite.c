@@ -106,21 +106,17 @@ struct node rewrite_view(struct rewrite *r, const struct node *node)
     if (node->n_controls) {
         /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once
          * each. */
-        size_t n = 0, unique = 0;
+        VEC(int) all = VEC_INIT;
         for (int i = 0; i < node->n_controls; i++)
             for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
-                n++;
-        view.controls = arena_array(&r->arena, n, sizeof *view.controls);
-        n = 0;
-        for (int i = 0; i < node->n_controls; i++)
-            for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
-                view.controls[n++] = *after;
-        if (n > 1)
-            qsort(view.controls, n, sizeof *view.controls, compare_ints);
-        for (size_t i = 0; i < n; i++)
-            if (!unique || view.controls[unique - 1] != view.controls[i])
-                view.controls[unique++] = view.controls[i];
-        view.n_controls = (int)unique;
+                vec_push_in(&r->arena, &all, *after);
+        if (all.n > 1)
+            qsort(all.items, all.n, sizeof *all.items, compare_ints);
+        view.controls = all.items;
+        view.n_controls = 0;
+        for (size_t i = 0; i < all.n; i++)
+            if (!view.n_controls || view.controls[view.n_controls - 1] != all.items[i])
+                view.controls[view.n_controls++] = all.items[i];
     }
     return view;
 }

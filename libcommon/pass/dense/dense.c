@@ -247,10 +247,10 @@ int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node
 /* Returns whether minimize() has handed over a gradient of all of it. */
 static bool is_trained(const struct dense_cutter *c, const struct node *variable)
 {
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
+    graph_each(node, c->from) {
+        const struct attr_value *mark = node_attr(node, "_gradient");
         if (mark && !strcmp(mark->s, variable->name))
-            return !node_attr(graph_node(c->from, (int)i), "_gradient_role");
+            return !node_attr(node, "_gradient_role");
     }
     return false;
 }
@@ -332,14 +332,14 @@ static int find_layers(struct dense_cutter *c)
     if (rewrite_find_frames(&c->r))
         return c->err->code;
     /* One pass finds them. A matrix with two layers, as of a recurrent network, stays whole. */
-    for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_layer(c, graph_node(c->from, (int)i)) && !dense_pass(graph_node(c->from, (int)i)))
-            n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
     graph_each(node, c->from) {
-        if (!is_layer(c, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
-            continue;
-        c->facts[node->id] |= DENSE_LAYER;
-        found = true;
+        if (is_layer(c, node) && !dense_pass(node))
+            n[dense_variable(c, node->inputs[1])->id]++;
+    }
+    graph_each(node, c->from) {
+        bool is = is_layer(c, node) && n[dense_variable(c, node->inputs[1])->id] == 1;
+        c->facts[node->id] |= is ? DENSE_LAYER : 0;
+        found |= is;
     }
     const struct spread behind = {DENSE_LAYER, DENSE_BEHIND, .unless = DENSE_GRADIENT};
     const struct spread before = {DENSE_LAYER, DENSE_BEFORE, .up = true};
@@ -359,9 +359,10 @@ static int find_layers(struct dense_cutter *c)
         set_cut(c, dense_variable(c, node->inputs[1]),
                 follows ? product.summed[1] : 1 - product.summed[1]);
     }
-    for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_vector_between(c, graph_node(c->from, (int)i)))
-            set_cut(c, graph_node(c->from, (int)i), 0);
+    graph_each(node, c->from) {
+        if (is_vector_between(c, node))
+            set_cut(c, node, 0);
+    }
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
     graph_each(node, c->from) {
         const struct attr_value *groups = node_attr(node, "_class");

@@ -171,18 +171,14 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
         parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
         inputs[1] = build_op(b, "Concat", parts, 3, NULL, 0);
     }
-    struct node_spec spec = {.op = vector ? "Identity" : "Reshape",
-                             .name = node->name,
-                             .inputs = inputs,
-                             .n_inputs = vector ? 1 : 2,
-                             .device = b->device,
-                             .file = node->file,
-                             .line = node->line};
-    struct node *whole = s->err->code ? NULL : graph_add(s->r.to, &spec, s->err);
-    if (!whole)
+    b->colocate = NULL;
+    b->n_controls = 0;
+    const char *op = vector ? "Identity" : "Reshape";
+    struct edge whole = build_op(b, op, inputs, vector ? 1 : 2, NULL, 0);
+    if (b->failed || graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err))
         return EDGE_NONE;
-    rewrite_stand_in(&s->r, node, whole->id);
-    return (struct edge){whole->id, 0};
+    rewrite_stand_in(&s->r, node, whole.node);
+    return whole;
 }
 
 const struct form *slice_first_known(const struct slicer *s, struct edge edge)

@@ -16,12 +16,14 @@ teardown() {
 }
 
 # Says of each place of the key in the memory of a process whether core files leave it out: "dd" in
-# VmFlags, madvise(2)'s MADV_DONTDUMP.
-places() { # PID
-    python3 - "$1" <<'END'
+# VmFlags, madvise(2)'s MADV_DONTDUMP. BYTES: of each piece of so many, of 32.
+places() { # PID [BYTES]
+    python3 - "$@" <<'END'
 import re, sys
 key = open('run/key').read().strip()
-wanted = [key.encode(), bytes.fromhex(key)]
+n = 2 * int(sys.argv[2]) if len(sys.argv) > 2 else len(key)
+pieces = [key[i:i + n] for i in range(0, len(key), n)]
+wanted = [piece.encode() for piece in pieces] + [bytes.fromhex(piece) for piece in pieces]
 memory = open(f'/proc/{sys.argv[1]}/mem', 'rb', 0)
 smaps = open(f'/proc/{sys.argv[1]}/smaps').read()
 for block in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', smaps)[1:]:
@@ -30,7 +32,7 @@ for block in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', smaps)[1:]:
     try:
         memory.seek(int(first, 16))
         data = memory.read(int(end, 16) - int(first, 16)) if 'r' in rights else b''
-    except OSError:  # of the kernel, or of a device
+    except (OSError, OverflowError):  # of the kernel, or of a device
         continue
     for _ in range(sum(data.count(text) for text in wanted)):
         print('left out' if left_out else 'dumped')
@@ -51,4 +53,18 @@ entry.train = minimize(Square(w - 3), optim.sgd{rate = 0.1})' >m.lua
         [ "$(places "$(cat "run/$task.pid")" | sort | uniq -c | xargs)" = "1 left out" ]
     done
     tf-run stop --job run
+}
+
+@test "who makes the key has nothing of it left when it ends" {
+    command -v strace > /dev/null || skip "needs strace"
+    echo 'task ps:0 127.0.0.1:0' > c
+    strace -qq -o trace -e trace=exit_group -e inject=exit_group:delay_enter=5000000 \
+        tf-ps init -c c --job run 3>&- &
+    local tracer=$!
+    ending() { [[ $(pgrep -P $tracer -x tf-ps) ]] && test -s run/cluster; }
+    soon 10 ending
+    sleep 0.5
+    run places "$(pgrep -P $tracer -x tf-ps)" 8
+    [[ $status -eq 0 && -z $output ]]
+    wait $tracer
 }

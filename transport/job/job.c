@@ -126,15 +126,17 @@ int job_end(struct job *job, struct error *err)
 static int write_key(const struct job *job, struct error *err)
 {
     unsigned char bytes[KEY_BYTES];
-    struct str text = STR_INIT;
+    char text[2 * KEY_BYTES + 2] = "";
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return error_set_errno(err, ERR_OS, "getrandom");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        str_printf(&text, "%02x", bytes[i]);
-    str_append_char(&text, '\n');
-    int code = job_write(job, "key", 0600, str_text(&text), err);
-    explicit_bzero(text.data, text.n);
-    str_release(&text);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+        text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+    }
+    text[2 * KEY_BYTES] = '\n';
+    int code = job_write(job, "key", 0600, text, err);
+    explicit_bzero(text, sizeof text);
+    explicit_bzero(bytes, sizeof bytes);
     return code;
 }
 

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "bin/job_table.h"
 #include "bin/script_options.h"
+#include "checkpoint/formats/source.h"
 #include "checkpoint/job/autosave.h"
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
@@ -227,6 +228,13 @@ static int check_options(const char *graph, struct error *err)
     bool is_here = !options.cluster && !getenv("TF_CONFIG") && !getenv("SLURM_JOB_NODELIST");
     if (options.save && is_here && store_check_place(options.save, err))
         return error_prefix(err, "--save %s: ", options.save);
+    struct source source;
+    if (options.restore && *options.restore && is_here &&
+        !(options.resume && options.save && store_exists(options.save))) {
+        if (source_open(options.restore, &source, err))
+            return error_prefix(err, "--restore ");
+        source_close(&source);
+    }
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
     /* Tiles are on the shards, so that these save what tiles have of variables. tf-replicate knows

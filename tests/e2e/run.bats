@@ -314,12 +314,14 @@ nobody_has_the_job() {
     fails 64 "extra operand 'two.tfg'" digits.tfg two.tfg
     fails 64 "--save ck: a folder is wanted" --save ck digits.tfg
     fails 66 "nothing.tfg" nothing.tfg
-    fails 66 "nothing.tfg" --save '' --mode '' --run-name '' nothing.tfg
+    fails 66 "nothing.tfg" --save '' --restore '' --mode '' --run-name '' nothing.tfg
     fails 66 "nothing.cluster" -c nothing.cluster digits.tfg
     openssl rand -hex 32 >open.key
     chmod 640 open.key
     fails 77 "open.key: others may read this key; chmod 600 it" --key-file open.key digits.tfg
     fails 64 "mode" --mode nonsense digits.tfg
+    fails 66 "tf-run: --restore lost: no store there" --job none --restore lost digits.tfg
+    [ ! -e none ] # nothing was started
 }
 
 @test "what is run, fetched and evaluated is looked for first, in the graph that was given" {

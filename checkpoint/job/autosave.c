@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/job/autosave.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -154,13 +155,28 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
             autosave_job_add_scalar(job, a->scalars.items[i].name, a->scalars.items[i].value);
 }
 
-/* A snapshot is taken once all earlier ones are collected: a variable has one mark at a time. */
+#define COPY_SECONDS 60.0
+
+/* A cut is taken when all before it are collected: a variable has one mark at a time. NULL, and it
+ * was told: they are not. */
 static struct autosave_job *take_cut(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
+    double wait = a->options.copy_wait > 0 ? a->options.copy_wait : COPY_SECONDS;
+    double end = time_now() + wait;
     spare_break(&a->spare);
-    while (autosave_job_react(a->job, SAVE_CUT) == SAVE_WAIT)
+    while (autosave_job_react(a->job, SAVE_CUT) == SAVE_WAIT) {
+        if (time_now() > end) {
+            struct error err = ERROR_INIT;
+            error_set(&err, ERR_RETRY,
+                      "step %" PRId64 ": the variables of step %" PRId64
+                      " are still being copied after %g s",
+                      step, a->job->step, wait);
+            tell_failure(a, &err);
+            return NULL;
+        }
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
     if (a->candidate)
         autosave_job_collect(a->candidate, &ignored);
     struct autosave_job *job = autosave_job_new(&a->options, step);
@@ -181,6 +197,8 @@ static int check_variables(const struct autosave *a, struct error *err)
 static void queue_best(struct autosave *a, struct autosave_job *job)
 {
     struct error err = ERROR_INIT;
+    if (!job)
+        return;
     job->is_best = true;
     if (check_variables(a, &err) || autosave_job_collect(job, &err)) {
         tell_failure(a, &err);

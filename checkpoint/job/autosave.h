@@ -47,9 +47,10 @@ struct autosave_options {
     struct interval every;
     const char *best; /* the metric; NULL: none */
     bool best_is_low;
-    int64_t keep;                 /* number of the run's newest checkpoints to keep; 0: all */
-    double bytes_per_second;      /* of background saves; 0: no limit */
-    const char *producer, *owner; /* "tf-exec" with its arguments, and without */
+    int64_t keep;            /* so many checkpoints of the run, the newest; 0: all */
+    double bytes_per_second; /* in the background; 0: as fast as it goes */
+    double copy_wait; /* seconds that a step waits for the copies of an earlier one's; 0: 60 */
+    const char *producer, *owner; /* "tf-exec", with its arguments, and without */
     struct variable_store *variables;
     const struct graph *graph; /* all its variables must have values; NULL: saves those that have */
     void (*say)(void *context, const char *line); /* told of failures in the background */

@@ -36,6 +36,29 @@ agrees() { # GRAPH
     agrees o
 }
 
+@test "recurrent layers are the same as loops, of times that are known or not" {
+    tf-graph -D loop=true "$data/layers.lua" >g
+    agrees g
+    tf-opt g | tf-place >o
+    agrees o
+    finds ' = Enter(' <(tf-show --text g)
+    # two of them, one on the other
+    cat >two.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1, D.times or -1, 2}}
+local o = {loop = not D.times}
+y = nn.sequential(x, {{nn.lstm, 3, {loop = o.loop, bidirectional = true}}, {nn.gru, 4, o}})
+END
+    local times
+    for times in 1 7; do
+        seq $((2 * times)) | paste -sd, |
+            tf-data csv - "x=1-$((2 * times)):shape=${times}x2:scale=0.1" -q >x.rec
+        tf-graph two.lua | tf-exec -q --fetch y --feed x.rec | tf-show --json >loop
+        tf-graph -D times=$times two.lua | tf-exec -q --fetch y --feed x.rec | tf-show --json |
+            jq -es --slurpfile loop loop '[.[0].y, $loop[0].y] | map(flatten) | transpose |
+                length == 4 * '"$times"' and all((.[0] - .[1]) | fabs < 1e-6)'
+    done
+}
+
 @test "what has the wrong shape is an error that names it" {
     local call expected
     while IFS='|' read -r call expected; do

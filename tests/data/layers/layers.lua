@@ -15,7 +15,7 @@ local function put(name, y, of)
   local sum = Sum(Square(y), Range(0, Rank(y), 1))
   all[#all + 1] = Identity(gradients(sum, of or x), {name = name .. "_dx"})
 end
-local o = {init = sines, bias_init = sines}
+local o = {init = sines, bias_init = sines, loop = D.loop}
 put("rnn", (nn.rnn(x, 5, o)))
 local y, h, c = nn.lstm(x, 5, o)
 put("lstm", y)

@@ -197,7 +197,7 @@ static int gather_rows(void *context, uint64_t number, const struct tensor *rows
 
 /* Finds who evaluates after this step. *here is false where `last`, and others go on, and where one
  * of them was asked to end. */
-static int meet(struct evaluation *e, bool last, bool *here, struct error *err)
+static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct error *err)
 {
     const struct collective_key key = {"=evaluates", e->training->step, 0};
     const struct shape shape = shape_matrix(1, 2);
@@ -355,7 +355,7 @@ static int evaluate(struct evaluation *e, bool last, struct error *err)
 {
     const struct scores_gather gather = {gather_rows, e};
     bool whole = true;
-    if (evaluation_options.split && (meet(e, last, &whole, err) || !whole))
+    if (evaluation_options.split && (meet_evaluators(e, last, &whole, err) || !whole))
         return err->code;
     e->driver.session = e->training->session;
     e->driver.device = e->training->device;
@@ -468,7 +468,7 @@ void evaluation_decline(struct evaluation *e)
     struct error ignored = ERROR_INIT;
     bool here;
     if (evaluation_options.entry && evaluation_options.split && e->scored != e->training->step)
-        meet(e, true, &here, &ignored);
+        meet_evaluators(e, true, &here, &ignored);
 }
 
 /* ---- what has come of it ---- */

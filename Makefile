@@ -142,7 +142,7 @@ CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_
 # read is in scripts/NAME, and what they share in scripts/tool.
 SCRIPT_TOOLS := $(if $(FILTERS),,plot run top)
 SCRIPT_PARTS := $(foreach tool,$(if $(FILTERS),,tool) $(SCRIPT_TOOLS),$(patsubst scripts/%,$(BUILD)/lib/tf-tools/%,$(wildcard scripts/$(tool)/*)))
-SCRIPT_PROGRAMS := $(if $(FILTERS),,$(SCRIPT_TOOLS:%=%/options) run/parts)
+SCRIPT_PROGRAMS := $(if $(FILTERS),,$(SCRIPT_TOOLS:%=%/options) run/parts top/serve)
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
 	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(SCRIPT_TOOLS:%=$(BUILD)/bin/tf-%))
 # What programs share, or have put into a file of its own: each takes what it calls.
@@ -262,7 +262,7 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< $(filter %.a,$^) -o $@ \
 	$(LINK_LIBS) -lmsgpackc -ljansson $(1)
 # What one program alone calls is linked with it, and not with the libraries.
-PARTS_SRC := $(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)) $(wildcard libcommon/data/*.c)
+PARTS_SRC := $(filter-out bin/tf-% bin/run-% bin/top-%,$(wildcard bin/*.c)) $(wildcard libcommon/data/*.c)
 $(BUILD)/gen/topics.c: docs/language.md scripts/topics
 	@mkdir -p $(@D)
 	scripts/topics <$< >$@

@@ -8,7 +8,7 @@
 #include "cli/tool.h"
 
 static struct {
-    const char *job, *key_file, *prometheus;
+    const char *job, *key_file, *prometheus, *listen;
     double interval;
     int64_t count;
 } options = {.interval = 1, .count = SCRIPT_UNSET};
@@ -18,6 +18,8 @@ static const struct option_row rows[] = {
     {0, "key-file", OPTION_TEXT, &options.key_file, "FILE", "the key of its links (the job's)"},
     {0, "prometheus", OPTION_TEXT, &options.prometheus, "FILE",
      "write the figures in its text form, instead"},
+    {0, "listen", OPTION_TEXT, &options.listen, "ADDRESS",
+     "answer with them whoever asks by HTTP there: HOST:PORT, unix:NAME"},
     {0, "interval", OPTION_SECONDS, &options.interval, "TIME", "between two pictures (1s)"},
     {0, "count", OPTION_NATURAL, &options.count, "N", "pictures (until the job ends)"},
     TOOL_COMMON_ROWS,
@@ -33,11 +35,13 @@ static const struct option_table table = {
         "time it waits for the others, and the bytes that come and go; below it who waits for "
         "whom. Without a terminal the tables follow each other.\n"
         "\n"
+        "--listen answers scrapes of Prometheus at 127.0.0.1:9500, say, or unix:NAME, a socket; "
         "--prometheus replaces FILE whole, for the folder that node exporter reads (its "
         "textfile collector): counters since the start in place of rates.",
     .examples = "tf-top --job run\n"
                 "tf-top --job run --interval 10s --count 6 > minute.txt\n"
-                "tf-top --job run --count 1 --prometheus run.prom",
+                "tf-top --job run --count 1 --prometheus run.prom\n"
+                "tf-top --job run --listen 127.0.0.1:9500",
     .rows = rows,
 };
 

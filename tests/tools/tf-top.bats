@@ -103,6 +103,60 @@ figures() { # NAME [FILE]
     [ "$(echo job.prom*)" = job.prom ]
 }
 
+# scraped ADDRESS: what an HTTP client is given there
+scraped() {
+    /usr/bin/python3 - "$1" <<'END'
+import http.client, socket, sys
+name = sys.argv[1]
+link = http.client.HTTPConnection(name if ":" in name else "localhost", timeout=5)
+if ":" not in name:
+    link.sock = socket.socket(socket.AF_UNIX)
+    link.sock.connect(name)
+link.request("GET", "/metrics")
+reply = link.getresponse()
+assert reply.status == 200 and reply.getheader("Content-Type").startswith("text/plain; version=0.")
+sys.stdout.write(reply.read().decode())
+END
+}
+
+@test "--listen: who scrapes gets the figures of now, by TCP and by a socket, until it ends" {
+    job_runs sync
+    timeout 60 tf-top --job run --interval 0.2s --listen 127.0.0.1:0 2>tcp.err 3>&- &
+    local tcp=$! at before
+    timeout 60 tf-top -q --job run --interval 0.2s --listen unix:figures.sock 2>unix.err 3>&- &
+    local unix=$!
+    soon 20 grep 'tf-top: listens at 127.0.0.1:' tcp.err
+    soon 20 test -S figures.sock
+    at=$(sed -n 's/.*listens at //p' tcp.err)
+    scraped "$at" >job.prom
+    [ "$(figures tf_job_running)" = " 1" ]
+    before=$(figures tf_job_step)
+    more() {
+        scraped figures.sock >again.prom && [ "$(figures tf_job_step again.prom)" -gt "$before" ]
+    }
+    soon 20 more
+    [ "$(stat -c %a figures.sock)" = 700 ]
+    # who says nothing, or half of it, keeps nobody for long
+    (exec 7<>"/dev/tcp/${at%:*}/${at##*:}" && printf 'GET' >&7 && sleep 1) &
+    local half=$!
+    sleep 0.1
+    scraped "$at" | finds tf_job_running
+    wait "$half"
+    run --separate-stderr -69 tf-top --job run --listen "$at"
+    [[ $stderr = *"--listen $at: Address already in use" && $stderr != *$'\n'* ]]
+    # killed, it leaves nobody behind, and its socket is no hindrance
+    kill_pids "$(pgrep -P "$unix")"
+    gone() { ! scraped figures.sock; }
+    soon 20 gone
+    timeout 60 tf-top -q --job run --interval 0.2s --listen unix:figures.sock 2>unix.err 3>&- &
+    unix=$!
+    soon 20 scraped figures.sock
+    tf-run stop --job run
+    wait "$tcp" "$unix"
+    [ ! -e figures.sock ] && [ ! -s unix.err ]
+    run -1 scraped "$at"
+}
+
 @test "tf-run logs: all tasks by time, one alone, and as they come until the job ends" {
     job_runs async
     timeout 120 tf-run logs --job run --follow >followed 2>&1 &

@@ -11,14 +11,14 @@
 /* By state: NEW, CALLING, CALLED, SETTLED, AGREEING, RUNNING, OVER.
  *
  * Who contributes twice is refused in each state by what is there of it; after a round has settled
- * a contribution is of a member that is not waited for. A member tells what others read, and sends
+ * a contribution is of a member that is not waited for. A member says that it is ready, and sends
  * chunks, once it has heard all: others may have, and this one perhaps not yet. A member that is
  * lost while the others are told ends the round when they have been. */
 static const unsigned char reactions[ROUND_EVENTS][ROUND_STATES] = {
     [ROUND_CALL] = {TAKE, BUG, BUG, BUG, BUG, BUG, BUG},
     [ROUND_TOLD] = {BUG, TAKE, BUG, BUG, BUG, BUG, IGNORE},
     [ROUND_CONTRIBUTION] = {KEEP, KEEP, TAKE, KEEP, KEEP, KEEP, IGNORE},
-    [ROUND_READS] = {REFUSE, KEEP, KEEP, KEEP, TAKE, REFUSE, IGNORE},
+    [ROUND_READY] = {REFUSE, KEEP, KEEP, KEEP, TAKE, REFUSE, IGNORE},
     [ROUND_CHUNK] = {REFUSE, KEEP, KEEP, KEEP, KEEP, TAKE, IGNORE},
     [ROUND_LEAVE] = {KEEP, KEEP, TAKE, IGNORE, IGNORE, IGNORE, IGNORE},
     [ROUND_LOST] = {KEEP, KEEP, FAIL, FAIL, FAIL, FAIL, IGNORE},

@@ -2,8 +2,9 @@
  *
  * The states of a round, which is one call of all members as one of them sees it, and what each
  * event does in each state. A member calls and tells the others what it contributes (CALLING,
- * CALLED). When it has heard all, what is small is combined (SETTLED), and members say what of each
- * other's memory they read (AGREEING). Then chunks of what is large go their way (RUNNING).
+ * CALLED). When it has heard all, what is small is combined (SETTLED), and where rows come in
+ * chunks members say that they know which (AGREEING). Then chunks of what is large go their way
+ * (RUNNING).
  */
 #ifndef TF_COLLECTIVE_ROUND_H
 #define TF_COLLECTIVE_ROUND_H
@@ -13,7 +14,7 @@ enum round_state {
     ROUND_CALLING,  /* this member has, and the others are being told */
     ROUND_CALLED,   /* they have been */
     ROUND_SETTLED,  /* all members are known */
-    ROUND_AGREEING, /* what is small has been combined; which memory is read is not known yet */
+    ROUND_AGREEING, /* what is small has been combined; others may not know the chunks yet */
     ROUND_RUNNING,
     ROUND_OVER, /* done, failed, cancelled */
     ROUND_STATES,
@@ -23,7 +24,7 @@ enum round_event {
     ROUND_CALL,         /* of this member, or it declines */
     ROUND_TOLD,         /* all others, of that call */
     ROUND_CONTRIBUTION, /* of another member */
-    ROUND_READS,        /* another says which memory it reads */
+    ROUND_READY,        /* another has heard all */
     ROUND_CHUNK,        /* another's part of one, to be added, or what is whole */
     ROUND_LEAVE,        /* another takes no part any more */
     ROUND_LOST,         /* another is */

@@ -12,8 +12,9 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "transport/collective/collective_device.h"
-#include "transport/collective/collective_memory.h"
 #include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
+#include "transport/value/segment.h"
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
 
@@ -101,7 +102,7 @@ static void peer_opened(struct hub_watcher *watcher, struct peer *peer)
         group->ends[k].asked = true;
         reduce_send(group, k, &join);
     } else if (is_new) {
-        shared_offer_to(group, k);
+        segment_offer_to(group, k);
     } else if (failed.code) {
         close_link(group, k, &failed);
     }
@@ -250,6 +251,16 @@ static void links_leave(struct collective *collective)
     say_leave(collective, 0);
 }
 
+void collective_links_trim(struct collective *collective)
+{
+    struct process_group *group = (struct process_group *)collective;
+    pthread_mutex_lock(&group->lock);
+    for (int i = 0; i < GROUP_BLOCKS; i++) /* who still reads one has it */
+        tensor_release(&group->blocks[i]);
+    pthread_mutex_unlock(&group->lock);
+    recycle_trim(group->memory, 0);
+}
+
 static void links_free(struct collective *collective)
 {
     struct process_group *group = (struct process_group *)collective;
@@ -270,10 +281,11 @@ static void links_free(struct collective *collective)
     }
     for (int k = 0; k < group->n_ends; k++) {
         peer_release(group->ends[k].peer);
-        shared_view_free(group->ends[k].view);
+        tensor_release(&group->ends[k].segment);
         mem_free(group->ends[k].task);
     }
-    shared_blocks_free(group->shared);
+    collective_links_trim(collective);
+    tensor_release(&group->segment);
     recycle_free(group->memory);
     pthread_cond_destroy(&group->returned);
     pthread_mutex_destroy(&group->lock);
@@ -298,7 +310,7 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
     group->ends = mem_array((size_t)group->n_ends, sizeof *group->ends);
     for (int k = 0; k < group->n_ends; k++)
         group->ends[k].task = mem_strdup(tasks->names[k]);
-    group->shared = shared_blocks_new();
+    segments_alloc(hub_segments(hub), &group->segment, UINT8, &SHAPE_SCALAR);
     group->memory = recycle_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->returned, NULL);

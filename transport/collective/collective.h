@@ -22,17 +22,17 @@
  * take turns with those of the others, and nobody begins one while more than 1 MiB of those before
  * it has yet to come to it. The owner of a part of a sum adds its blocks, and only says so.
  *
- * Members on one host that have a value in memory that the others map, and room there for its sum
- * (hub_outgoing), send neither: a block's owner reads the parts, and the others the sum, where they
- * are.
+ * Members on one host that can map each other's memory send no blocks, but where these lie
+ * (transport/value/segment.h): in the value or its sum themselves, if these are in a segment
+ * (hub_outgoing), or else in a copy. So an owner adds the parts where they are, and what is read
+ * is not written again until whoever reads it has let go of it.
  *
  * A sum or mean of more than 64 KiB may go by a schedule of the call instead
  * (collective/schedule.h): along a line or a ring, by a tree, by halves, or by hosts. It is cut in
  * the schedule's pieces and these in blocks of 64 KiB, which each go their way as soon as they can,
  * one behind the other; each member knows of each block what it has to do, and adds in that order,
  * so that sums have the bits of one process that adds all values by it. A member begins as many of
- * its own as fill the way there and back, and the others hold no more of it than that. Blocks are
- * sent, or by shared blocks to who is on the host.
+ * its own as fill the way there and back, and the others hold no more of it than that.
  *
  * Calls may say by_servers: then the blocks of sums have owners among the group's servers
  * (sum_server.h) instead of its members, each of which sends a value once, and gets its sum. Rows

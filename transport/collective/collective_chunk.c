@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_memory.h"
 #include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
+#include "transport/value/segment.h"
 
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 {
@@ -206,35 +207,60 @@ static bool goes_to(const struct process_group *group, int peer, int rank)
     return rank != group->interface.rank && (peer == TO_ALL || peer == rank);
 }
 
-/* Memory for a copy of the piece that all can read who get it and have no other way; -1: none. */
-static int share_with(struct process_group *group, const struct collective_round *r,
-                      const struct chunk *chunk, int peer, void **data)
+/* One member's value is cut into chunks that hardly anybody waits for, and which would take all
+ * blocks at once: what these few cannot take is sent. */
+#define FIRST_BLOCKS 8
+
+/* Makes a block that nobody has the piece's: to be filled, for others to read. */
+static void take_block(struct process_group *group, enum collective_kind kind,
+                       const struct tensor *piece, struct tensor *block)
 {
-    int readers = 0;
-    size_t bytes = (size_t)chunk->count * dtype_bytes(r->own[chunk->value].type);
-    for (int i = 0; i < r->n_members; i++)
-        readers += goes_to(group, peer, r->members[i]) && group->ends[r->members[i]].shares &&
-                   !direct_is_read(r, r->members[i], chunk->value);
-    return shared_block(group, r->kinds[chunk->value], bytes, readers, data);
+    struct segments *segments = hub_segments(group->hub);
+    struct shape whole = shape_vector(CHUNK_BYTES);
+    int most = collective_adds(kind) ? GROUP_BLOCKS : FIRST_BLOCKS;
+    pthread_mutex_lock(&group->lock);
+    int i = 0;
+    while (i < most && group->blocks[i].data && !buffer_is_sole(group->blocks[i].buffer))
+        i++; /* the first ones are in the caches */
+    if (i < most &&
+        (group->blocks[i].data || segments_alloc(segments, &group->blocks[i], UINT8, &whole))) {
+        tensor_share(block, &group->blocks[i]);
+        block->type = piece->type;
+        block->shape = piece->shape;
+    }
+    pthread_mutex_unlock(&group->lock);
 }
 
-/* Sends the chunk to each member: by its place where the member reads the value already; or by the
- * block that has a copy, if any; or as bytes. A part that is read where it is needs no message. */
-static void send_chunk(struct process_group *group, const struct collective_round *r,
-                       const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
+/* Finds where those of the host read the piece of a value who get it: in the value's memory, if
+ * that is in a segment, or else in a block, which is to be filled; empty: nowhere. To be released.
+ */
+static struct tensor share_piece(struct process_group *group, const struct collective_round *r,
+                                 const struct chunk *chunk, int peer, const struct tensor *piece)
 {
+    struct tensor shared = TENSOR_INIT;
+    bool is_read = false;
+    for (int i = 0; i < r->n_members; i++)
+        is_read |= goes_to(group, peer, r->members[i]) && group->ends[r->members[i]].shares;
+    if (is_read && segment_has_part(piece))
+        tensor_share(&shared, piece);
+    else if (is_read)
+        take_block(group, r->kinds[chunk->value], piece, &shared);
+    return shared;
+}
+
+/* Sends the piece to each member that gets it: where it is shared, or as bytes. */
+static void send_piece(struct process_group *group, const struct collective_round *r,
+                       const struct chunk *chunk, int peer, struct reduce reduce,
+                       const struct tensor *shared)
+{
+    bool stays = reduce.what == REDUCE_SUM && chunk_stays(r, chunk);
     for (int i = 0; i < r->n_members; i++) {
         int rank = r->members[i];
-        bool is_read = direct_is_read(r, rank, chunk->value);
-        struct reduce where = *piece;
-        if (!goes_to(group, peer, rank) || (is_read && piece->what == REDUCE_PART))
+        if (!goes_to(group, peer, rank))
             continue;
-        where.is_there |= is_read;
-        where.is_shared = !where.is_there && shared >= 0 && group->ends[rank].shares;
-        where.shared = (uint64_t)shared;
-        if (where.is_there || where.is_shared)
-            where.n = 0;
-        reduce_send(group, rank, &where);
+        reduce.shared = shared->data && group->ends[rank].shares ? shared : NULL;
+        reduce.n = !stays && !reduce.shared;
+        reduce_send(group, rank, &reduce);
     }
 }
 
@@ -261,17 +287,17 @@ static void do_send(struct process_group *group, struct collective_round *r, str
                             .index = chunk->index,
                             .tensors = &piece,
                             .n = 1};
-    void *data;
     if (peer != TO_ALL && is_server(group, peer)) {
         reduce.what = action->whole ? REDUCE_RELAY : REDUCE_PART;
         reduce.served = chunk;
         reduce_send(group, peer, &reduce);
         return;
     }
-    int shared = share_with(group, r, chunk, peer, &data);
-    if (shared >= 0)
-        memcpy(data, piece.data, tensor_bytes(&piece));
-    send_chunk(group, r, chunk, peer, &reduce, shared);
+    struct tensor shared = share_piece(group, r, chunk, peer, &piece);
+    if (shared.data && shared.data != piece.data)
+        memcpy(shared.data, piece.data, tensor_bytes(&piece));
+    send_piece(group, r, chunk, peer, reduce, &shared);
+    tensor_release(&shared);
 }
 
 /* The part is in the result. */
@@ -313,10 +339,8 @@ static void do_copy(struct process_group *group, struct collective_round *r, str
 static const void *part_data(const struct process_group *group, const struct collective_round *r,
                              const struct chunk *chunk, int rank)
 {
-    const struct tensor *part =
-        rank == group->interface.rank ? &r->own[chunk->value] : direct_part(r, rank, chunk->value);
-    if (part)
-        return tensor_piece(part, chunk->first, chunk->count).data;
+    if (rank == group->interface.rank)
+        return tensor_piece(&r->own[chunk->value], chunk->first, chunk->count).data;
     return chunk->parts ? chunk->parts[rank].data : NULL;
 }
 
@@ -324,27 +348,24 @@ static const void *part_data(const struct process_group *group, const struct col
 static void do_sum(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                    const struct chunk_action *action)
 {
-    bool stays = chunk_stays(r, chunk);
     const void **data = mem_array((size_t)r->n_members, sizeof *data);
     struct tensor sum = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
-    void *copy = NULL;
-    int shared = stays ? -1 : share_with(group, r, chunk, TO_ALL, &copy);
+    struct tensor shared = TENSOR_INIT;
     int divisor = collective_divides(r->kinds[chunk->value]) ? r->n_members : 0;
     (void)action;
+    if (!chunk_stays(r, chunk))
+        shared = share_piece(group, r, chunk, TO_ALL, &sum);
     for (int i = 0; i < r->n_members; i++)
         data[i] = part_data(group, r, chunk, r->members[i]);
     const struct collective_terms terms = {sum.type, data, r->n_members, divisor};
-    collective_sum(&terms, sum.data, copy, chunk->count);
+    collective_sum(&terms, sum.data, shared.data == sum.data ? NULL : shared.data, chunk->count);
     mem_free(data);
     for (int k = 0; k < group->n_ends && chunk->parts; k++)
         tensor_release(&chunk->parts[k]);
-    const struct reduce reduce = {.what = REDUCE_SUM,
-                                  .round = r,
-                                  .index = chunk->index,
-                                  .tensors = &sum,
-                                  .n = stays ? 0 : 1,
-                                  .is_there = stays};
-    send_chunk(group, r, chunk, TO_ALL, &reduce, shared);
+    const struct reduce reduce = {
+        .what = REDUCE_SUM, .round = r, .index = chunk->index, .tensors = &sum};
+    send_piece(group, r, chunk, TO_ALL, reduce, &shared);
+    tensor_release(&shared);
 }
 
 typedef void do_function(struct process_group *group, struct collective_round *r,

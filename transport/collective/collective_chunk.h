@@ -8,9 +8,8 @@
 #include "base/vec.h"
 #include "collective/schedule.h"
 #include "transport/collective/collective_group.h"
-#include "transport/value/shared_blocks.h"
 
-#define CHUNK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
+#define CHUNK_BYTES ((int64_t)256 << 10)
 #define CHUNKS_EACH 4                   /* that an owner has of a value, at least */
 #define WINDOW_BYTES ((int64_t)1 << 20) /* of parts on their way, at least */
 #define TO_ALL (-2)                     /* as a chunk's peer: all other members */

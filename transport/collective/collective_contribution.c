@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What members contribute to a round, in one record to each other member: all that is small, how
- * many rows they have of the others, and where their memory is. When the round is settled what is
- * small becomes results, and the rest of the rows is cut in chunks.
+ * What members contribute to a round, in one record to each other member: all that is small, and
+ * how many rows they have of the others. When the round is settled what is small becomes results,
+ * and the rest of the rows is cut in chunks.
  *
  * Values that go by rows: who gets which is known when the round is settled, since what a member
  * brings says how many rows it has. Small rows go with that already, each member's if they are
@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_memory.h"
 #include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
 
 #define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
 #define UNCALLED_MAX 4096            /* rounds that others came to, and this member not yet */
@@ -74,7 +74,7 @@ bool round_is_small(const struct collective_round *r, int value)
 int contribution_fields(const struct reduce *reduce)
 {
     const struct collective_round *r = reduce->round;
-    return r->declined + (r->n_routed > 0) + (r->on_device != NULL) + (reduce->n_offers > 0);
+    return r->declined + (r->n_routed > 0) + (r->on_device != NULL);
 }
 
 void contribution_pack(const struct process_group *group, msgpack_packer *packer,
@@ -93,8 +93,6 @@ void contribution_pack(const struct process_group *group, msgpack_packer *packer
     }
     if (r->on_device)
         pack_key_uint(packer, "number", r->contributions[group->interface.rank].number);
-    if (reduce->n_offers)
-        direct_pack(packer, reduce->offers, reduce->n_offers);
 }
 
 static bool is_small_by_rows(const struct collective_round *r, int value, int64_t rows)
@@ -138,11 +136,9 @@ void contribution_send(struct process_group *group, struct collective_round *r)
 {
     struct tensor *small = mem_array((size_t)r->n + 1, sizeof *small);
     for (int rank = 0; rank < group->interface.size; rank++) {
-        struct memory_offer *offers;
         int n = 0;
         if (rank == group->interface.rank || !round_meets(group, r, rank))
             continue;
-        int n_offers = direct_offer(group, r, rank, &offers);
         for (int i = 0; i < r->n; i++) {
             const struct routed_value *routed = &r->routed[i];
             if (routed->is_routed && is_small_by_rows(r, i, routed->brought))
@@ -150,15 +146,9 @@ void contribution_send(struct process_group *group, struct collective_round *r)
             else if (!routed->is_routed && round_is_small(r, i))
                 small[n++] = r->own[i];
         }
-        const struct reduce bring = {.what = REDUCE_BRING,
-                                     .round = r,
-                                     .index = r->signature,
-                                     .tensors = small,
-                                     .n = n,
-                                     .offers = offers,
-                                     .n_offers = n_offers};
+        const struct reduce bring = {
+            .what = REDUCE_BRING, .round = r, .index = r->signature, .tensors = small, .n = n};
         reduce_send(group, rank, &bring);
-        mem_free(offers);
     }
     mem_free(small);
 }
@@ -169,10 +159,6 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
     struct round_contribution *c = &r->contributions[rank];
     if (c->here || group->ends[rank].left || group->n_uncalled > UNCALLED_MAX)
         return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
-    if (record_field(&record->header, "memory") && !group->ends[rank].view)
-        return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
-    if (!direct_read(record, c))
-        return error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
     if (!reduce_read_numbers(record, "rows", ROWS_MAX, &c->rows, &c->n_rows))
         return error_set(err, ERR_PROTOCOL, "says of '%.200s' how many rows it has, and how not",
                          r->name);

@@ -6,7 +6,6 @@
 #define TF_TRANSPORT_COLLECTIVE_CONTRIBUTION_H
 
 #include "transport/collective/collective_group.h"
-#include "transport/value/segment.h"
 
 struct reduce;
 
@@ -20,11 +19,6 @@ struct routed_value {
     int64_t *counts;           /* the routing's */
 };
 
-struct memory_offer { /* of a large value, or of its sum */
-    uint64_t value;
-    struct segment_offer memory;
-};
-
 /* A member's contribution to a round. */
 struct round_contribution {
     bool here;
@@ -34,13 +28,8 @@ struct round_contribution {
     int n, n_taken; /* the values that follow are of what comes next in the call */
     uint64_t *rows; /* two for each value that goes by rows: brought, and wanted */
     int n_rows;
-    struct memory_offer *offers;
-    int n_offers;
-    struct tensor *mapped; /* by value its part, and its sum; without data: they are sent */
-    int n_given;           /* offers of this member's to it */
-    bool answered;         /* how many of these, */
-    int n_reads;           /* in their order, it reads */
-    uint64_t number;       /* of a sum that devices add, from 1 on */
+    bool is_ready;   /* it has heard all, where rows come in chunks */
+    uint64_t number; /* of a sum that devices add, from 1 on */
 };
 
 /* With the lock: which values of the call go by rows. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The group of members, and the ends of its links. Private to transport, as are the headers beside
- * it. Files call each other one way: record and group -> round -> chunk -> memory and send;
+ * it. Files call each other one way: record and group -> round -> chunk -> send;
  * contributions are the round's.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_GROUP_H
@@ -14,13 +14,15 @@
 
 struct collective_round;
 
+#define GROUP_BLOCKS 64
+
 /* The end of a link of this member's: another member, or a server. */
 struct group_end {
     char *task;
 
     /* Since members have met; before, the loop's thread's own. */
-    bool asked, shares;       /* it is to answer; it reads this member's blocks */
-    struct shared_view *view; /* NULL: its values come over the link */
+    bool asked, shares;    /* it is to answer; it reads what this member has in its segment */
+    struct tensor segment; /* a byte of its own, mapped; empty: all comes over the link */
 
     /* With the group's lock: */
     struct peer *peer;  /* NULL: no link, or it is this member */
@@ -40,10 +42,11 @@ struct process_group {
     struct error dial;        /* of one that was given up; the loop's thread's own */
     struct collective_leave leaving_heard;
 
-    struct shared_blocks *shared; /* NULL: there is none */
+    struct tensor segment; /* a byte of this member's, for others to map; empty: none does */
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
-    struct error failed;  /* a member is lost; nothing can meet any more */
+    struct tensor blocks[GROUP_BLOCKS]; /* for chunks of what is in no segment; empty: not yet */
+    struct error failed;                /* a member is lost; nothing can meet any more */
     struct collective_round *rounds;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */

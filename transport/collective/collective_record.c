@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "transport/collective/collective_memory.h"
 #include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
+#include "transport/value/segment.h"
 
 /* ---- sending ---- */
 
@@ -25,8 +26,6 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_int(packer, "step", key->step);
         pack_key_uint(packer, "iteration", key->iteration);
         pack_key_uint(packer, "index", reduce->index);
-    } else if (reduce->blocks) {
-        shared_offer_pack(packer, reduce->blocks);
     } else {
         pack_key_uint(packer, "number", reduce->index);
     }
@@ -39,10 +38,10 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_bool(packer, "mean", collective_divides(round->kinds[reduce->served->value]));
         pack_key_int(packer, "priority", round->priority);
     }
-    if (reduce->is_shared)
-        pack_key_uint(packer, "shared", reduce->shared);
-    if (reduce->is_there)
-        pack_key_bool(packer, "there", true);
+    if (reduce->shared) {
+        struct segment_offer offer = segment_share(reduce->shared);
+        segment_offer_pack(packer, &offer);
+    }
 }
 
 void reduce_send_to(const struct process_group *group, struct peer *peer,
@@ -54,8 +53,8 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     /* Records of a round come in order; a member's leave comes behind all that it has sent. */
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
     int32_t priority = round ? round->priority : key ? reduce->priority : of_none;
-    int n_fields = key ? KEY_FIELDS : reduce->blocks ? 1 + SHARED_OFFER_FIELDS : NUMBER_FIELDS;
-    n_fields += reduce->is_shared + reduce->is_there + (reduce->served ? SERVED_FIELDS : 0);
+    int n_fields = key ? KEY_FIELDS : NUMBER_FIELDS;
+    n_fields += (reduce->shared != NULL) + (reduce->served ? SERVED_FIELDS : 0);
     if (reduce->what == REDUCE_BRING)
         n_fields += contribution_fields(reduce);
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
@@ -64,7 +63,8 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, n_fields, &ignored);
     if (packer) {
         pack(group, packer, reduce, key);
-        peer_end_value(peer, priority, named, reduce->n, &ignored);
+        if (peer_end_value(peer, priority, named, reduce->n, &ignored) && reduce->shared)
+            segment_take_back(reduce->shared);
     }
     mem_free(named);
 }
@@ -88,50 +88,43 @@ struct taken_record {
     struct collective_key key;
     uint64_t index;
     const struct record *record;
-    struct tensor shared; /* a block of the sender's, instead of the record's tensor; or zeroed */
-    bool is_there;        /* neither of them: it is in the memory that was offered */
+    struct tensor shared; /* bytes of the sender's segment, instead of the record's tensor */
 };
 
-/* Finds a chunk's bytes: where the sender has them, in its block, or with the record. ERR_PROTOCOL:
- * it is not the chunk's. */
-static int find_piece(const struct taken_record *taken, const struct chunk *chunk,
-                      const struct collective_round *r, struct tensor *piece, struct error *err)
+/* Finds a chunk's bytes: where the sender has them, or with the record. A sum that stays with its
+ * owner has none: it is only said to be there. False: they are not the chunk's. */
+static bool find_piece(const struct taken_record *taken, bool is_part, const struct chunk *chunk,
+                       const struct collective_round *r, struct tensor *piece)
 {
     const struct record *record = taken->record;
-    const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
-    enum dtype type = r->own[chunk->value].type;
-    bool fits;
-    if (taken->is_there) {
-        const struct tensor *sum = chunk_stays(r, chunk)
-                                       ? &r->own[chunk->value] /* which is not read */
-                                       : direct_sum(r, taken->rank, chunk->value);
-        fits = !record->n_tensors && !taken->shared.data;
-        if (sum)
-            *piece = tensor_piece(sum, chunk->first, chunk->count);
-    } else if (taken->shared.data) {
-        fits = !t && chunk->count <= (int64_t)(SHARED_BLOCK_BYTES / dtype_bytes(type));
-        *piece = taken->shared;
-        piece->type = type;
-        piece->shape = shape_vector(chunk->count);
+    const struct tensor *own = &r->own[chunk->value], *shared = &taken->shared;
+    bool stays = !is_part && chunk_stays(r, chunk), fits;
+    *piece = tensor_piece(own, chunk->first, chunk->count);
+    if (stays) {
+        fits = !record->n_tensors && !shared->data;
+    } else if (shared->data) {
+        fits = !record->n_tensors && tensor_bytes(shared) == tensor_bytes(piece) &&
+               (uintptr_t)shared->data % dtype_bytes(own->type) == 0;
+        piece->data = shared->data;
+        piece->buffer = shared->buffer;
     } else {
-        fits = t && t->type == type && t->shape.rank == 1 && t->shape.dims[0] == chunk->count;
+        const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+        fits = t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == chunk->count;
         if (fits)
             *piece = *t;
     }
-    return fits ? 0
-                : error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
-                            r->name);
+    return fits;
 }
 
-/* With the lock. A sum that stays with its owner is only said to be there. */
+/* With the lock. */
 static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
-    struct tensor piece = TENSOR_INIT;
-    if (find_piece(taken, chunk, r, &piece, err))
-        return err->code;
-    bool is_known = piece.data && (is_part || taken->is_there || !chunk_stays(r, chunk));
-    if (is_known && chunk_take(group, r, chunk, taken->rank, !is_part, &piece))
+    struct tensor piece;
+    if (!chunk || !find_piece(taken, is_part, chunk, r, &piece))
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                         r->name);
+    if (chunk_take(group, r, chunk, taken->rank, !is_part, &piece))
         return 0;
     return is_part
                ? error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name)
@@ -151,16 +144,15 @@ static int take_of_round(struct process_group *group, int64_t what,
         r->holders++;
     if (r && what == REDUCE_BRING) {
         code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
-    } else if (r && what == REDUCE_READS) {
-        if (round_react(r->state, ROUND_READS) == REACT_REFUSE ||
-            !direct_take_answer(r, taken->rank, taken->index))
+    } else if (r && what == REDUCE_READY) {
+        bool *is_ready = &r->contributions[taken->rank].is_ready;
+        if (round_react(r->state, ROUND_READY) == REACT_REFUSE || *is_ready || !r->n_routed)
             code = error_set(err, ERR_PROTOCOL, "answers '%s', which it was not asked", r->name);
+        *is_ready = true;
     } else if (r) {
         if (round_react(r->state, ROUND_CHUNK) != REACT_REFUSE)
             chunk = chunk_find(r, taken->index);
-        code = chunk ? take_chunk(group, taken, what == REDUCE_PART, r, chunk, err)
-                     : error_set(err, ERR_PROTOCOL,
-                                 "sends a block of '%.200s' that it does not have", r->name);
+        code = take_chunk(group, taken, what == REDUCE_PART, r, chunk, err);
     }
     pthread_mutex_unlock(&group->lock);
     if (chunk && !code)
@@ -183,6 +175,55 @@ static int peer_rank(struct process_group *group, const struct peer *peer)
     return rank;
 }
 
+/* Maps what the sender has in its segment, of which it has offered a byte before. ERR_PROTOCOL: it
+ * is not there. */
+static int map_shared(struct process_group *group, const struct group_end *end,
+                      const struct record *record, struct tensor *t, struct error *err)
+{
+    struct segment_offer offer;
+    bool good = (t == &end->segment || end->segment.data) &&
+                segment_offer_read(&record->header, &offer) && offer.bytes <= CHUNK_BYTES;
+    struct shape shape = shape_vector(good ? (int64_t)offer.bytes : 0);
+    return good && segments_map(hub_segments(group->hub), &offer, UINT8, &shape, t) == SEGMENT_TAKEN
+               ? 0
+               : error_set(err, ERR_PROTOCOL, "shares memory that is not there");
+}
+
+void segment_offer_to(struct process_group *group, int rank)
+{
+    struct peer *peer = group->ends[rank].peer;
+    if (!group->segment.data || !peer_shares_memory(peer))
+        return;
+    group->ends[rank].asked = true;
+    reduce_send_to(group, peer, &(struct reduce){.what = REDUCE_OFFER, .shared = &group->segment});
+}
+
+/* One that cannot be mapped comes from another container, or as another user. */
+static int take_offer(struct process_group *group, int rank, const struct record *record,
+                      struct error *err)
+{
+    struct group_end *end = &group->ends[rank];
+    struct error why = ERROR_INIT;
+    if (end->segment.data || !record_field(&record->header, "memory"))
+        return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
+    bool has_it = !map_shared(group, end, record, &end->segment, &why);
+    const struct reduce answer = {.what = REDUCE_ANSWER, .index = has_it};
+    reduce_send(group, rank, &answer);
+    return 0;
+}
+
+static int take_answer(struct process_group *group, int rank, bool has_it, struct error *err)
+{
+    struct group_end *end = &group->ends[rank];
+    if (!end->asked)
+        return error_set(err, ERR_PROTOCOL, "answers what was not offered");
+    if (!has_it && !is_server(group, rank))
+        segment_take_back(&group->segment);
+    end->asked = false;
+    end->shares = has_it;
+    return 0;
+}
+
 /* Takes a record that belongs to no round. */
 static int take_number(struct process_group *group, int64_t what, const struct taken_record *taken,
                        struct error *err)
@@ -191,11 +232,11 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     struct group_end *end = &group->ends[taken->rank];
     uint64_t number;
     if (what == REDUCE_OFFER)
-        return shared_take_offer(group, taken->rank, header, err);
+        return take_offer(group, taken->rank, taken->record, err);
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
     if (what == REDUCE_ANSWER)
-        return shared_take_answer(group, taken->rank, number != 0, err);
+        return take_answer(group, taken->rank, number != 0, err);
     if (what == REDUCE_LAST) {
         end_take(group, taken->rank, (int64_t)number);
         return 0;
@@ -239,21 +280,19 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     struct process_group *group = context;
     const msgpack_object *header = &record->header;
     struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
-    uint64_t shared;
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READY)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     if (is_server(group, taken.rank) && what != REDUCE_ANSWER &&
-        (what != REDUCE_SUM || record_field(header, "there") || record_field(header, "shared")))
+        (what != REDUCE_SUM || record_field(header, "memory")))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
-    if (what >= REDUCE_LEAVE && what < REDUCE_READS)
+    if (what >= REDUCE_LEAVE && what < REDUCE_READY)
         return take_number(group, what, &taken, err);
-    taken.is_there = what == REDUCE_SUM && record_field(header, "there");
     if (!reduce_read_key(header, &taken.key, &taken.index))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
-    else if (record_get_uint(header, "shared", &shared))
-        code = shared_read(group, taken.rank, shared, &taken.shared, err);
+    else if (record_field(header, "memory"))
+        code = map_shared(group, &group->ends[taken.rank], record, &taken.shared, err);
     if (!code)
         code = take_of_round(group, what, &taken, err);
     tensor_release(&taken.shared);

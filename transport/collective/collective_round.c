@@ -8,7 +8,9 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "transport/collective/collective_device.h"
-#include "transport/collective/collective_memory.h"
+#include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
+#include "transport/value/segment.h"
 
 /* ---- the list ---- */
 
@@ -52,8 +54,6 @@ void round_drop(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
     if (!last)
         return;
-    for (int k = 0; k < group->interface.size; k++) /* nothing of others is read any more */
-        release(r->contributions[k].mapped, 2 * r->n);
     release(r->own, r->n);
     if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
         const struct collective_results results = {r->results, r->at, r->n_members};
@@ -62,7 +62,6 @@ void round_drop(struct process_group *group, struct collective_round *r)
     chunks_free(group, r);
     for (int k = 0; k < group->interface.size; k++) {
         release(r->contributions[k].values, r->contributions[k].n);
-        mem_free(r->contributions[k].offers);
         mem_free(r->contributions[k].rows);
     }
     rows_free(r);
@@ -70,7 +69,6 @@ void round_drop(struct process_group *group, struct collective_round *r)
     device_sum_free(r->on_device);
     mem_free(r->contributions);
     mem_free(r->members);
-    vec_release(&r->direct);
     mem_free(r->kinds);
     mem_free(r->name);
     mem_free(r);
@@ -204,7 +202,6 @@ int round_call(struct process_group *group, struct collective_round *r,
     for (int i = 0; !code && i < r->n; i++)
         if (!r->routed[i].is_routed && !round_is_small(r, i))
             code = make_result(group, call, i, r, err);
-    direct_choose(group, r);
     return code;
 }
 
@@ -281,12 +278,15 @@ static void begin(struct process_group *group, struct collective_round *r)
     struct error err = ERROR_INIT;
     if (FAILPOINT("collective.begin"))
         error_set(&err, ERR_UNAVAILABLE, "failpoint collective.begin");
-    if (err.code || r->declined || check(group, r, &err) || contributions_combine(group, r, &err) ||
-        direct_take(group, r, &err)) {
+    if (err.code || r->declined || check(group, r, &err) || contributions_combine(group, r, &err)) {
         round_fail(group, r, &err);
     } else if (r->on_device && r->n_members < group->interface.size) {
         device_sum_to_host(r->on_device);
     } else {
+        const struct reduce ready = {.what = REDUCE_READY, .round = r};
+        for (int i = 0; i < r->n_members && r->has_late; i++)
+            if (i != r->place)
+                reduce_send(group, r->members[i], &ready);
         pthread_mutex_lock(&group->lock);
         if (r->state == ROUND_SETTLED) /* else it has been cancelled */
             r->state = ROUND_AGREEING;
@@ -304,7 +304,10 @@ void round_go_on(struct process_group *group, struct collective_round *r)
     if (settles)
         begin(group, r);
     pthread_mutex_lock(&group->lock);
-    if (r->state == ROUND_AGREEING && direct_agreed(group, r)) {
+    bool agrees = r->state == ROUND_AGREEING;
+    for (int i = 0; agrees && i < r->n_members && r->has_late; i++)
+        agrees = i == r->place || r->contributions[r->members[i]].is_ready;
+    if (agrees) {
         r->state = ROUND_RUNNING;
         if (r->on_device)
             device_sums_wake(group->sums);

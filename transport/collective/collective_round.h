@@ -42,7 +42,6 @@ struct collective_round {
     int n_programs;                 /* nobody else takes part, or nothing goes by it */
     struct routed_value *routed;    /* by value */
     int n_routed;
-    VEC(int) direct;              /* values that others on the host read where they are */
     struct device_point at;       /* of the values, and of results */
     struct device_sum *on_device; /* NULL: they are in host memory */
 

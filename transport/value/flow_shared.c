@@ -48,17 +48,13 @@ int sharing_send(struct share_state *sharing, struct link *link, const struct va
 {
     struct segment_offer offer = segment_share(value);
     struct shared_value shared = {
-        .number = offer.at.number, .id = *id, .value = *value, .granted = granted};
-    msgpack_packer *packer =
-        link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared.granted);
+        .number = offer.number, .id = *id, .value = *value, .granted = granted};
+    msgpack_packer *packer = link_begin(link, RECORD_SHARE, 6 + shared.granted);
     value_id_pack(packer, &shared.id);
-    if (shared.granted) {
+    if (shared.granted)
         pack_key_bool(packer, "granted", true);
-    }
     pack_key_text(packer, "type", shape_text_typed(shared.value.type, &shared.value.shape));
-    shared_offer_pack(packer, &offer.at);
-    pack_key_uint(packer, "offset", offer.offset);
-    pack_key_uint(packer, "slot", offer.slot);
+    segment_offer_pack(packer, &offer);
     if (link_send(link, NULL, 0, err)) {
         segment_take_back(value);
         return err->code;
@@ -104,9 +100,7 @@ int sharing_take(struct peer *peer, struct segments *segments, const struct reco
     *value = (struct tensor)TENSOR_INIT;
     const msgpack_object *header = &record->header;
     const char *text = record_text(header, "type");
-    bool good = text && shared_offer_read(header, &offer.at) &&
-                record_get_uint(header, "offset", &offer.offset) &&
-                record_get_uint(header, "slot", &offer.slot) &&
+    bool good = text && segment_offer_read(header, &offer) && offer.offset % MEM_ALIGNMENT == 0 &&
                 shape_parse_typed(text, &type, &shape) && shape_is_known(&shape);
     if (!good || !segment_suits(type, (size_t)shape_bytes(&shape, type)))
         return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
@@ -114,7 +108,7 @@ int sharing_take(struct peer *peer, struct segments *segments, const struct reco
     struct error ignored = ERROR_INIT;
     msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
     if (packer) {
-        pack_key_uint(packer, "number", offer.at.number);
+        pack_key_uint(packer, "number", offer.number);
         pack_key_int(packer, "answer", answer);
         peer_end(peer, NULL, 0, &ignored);
     }

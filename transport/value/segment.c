@@ -2,6 +2,7 @@
 #include "transport/value/segment.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/time.h"
@@ -12,6 +13,35 @@
 static struct tensor tensor_in(struct buffer *buffer, enum dtype type, const struct shape *shape)
 {
     return (struct tensor){type, *shape, buffer->data, buffer, NULL};
+}
+
+/* ---- offers ---- */
+
+#define OFFER_NUMBERS (sizeof(struct segment_offer) / sizeof(uint64_t))
+
+void segment_offer_pack(msgpack_packer *packer, const struct segment_offer *offer)
+{
+    uint64_t numbers[OFFER_NUMBERS];
+    memcpy(numbers, offer, sizeof numbers);
+    pack_key_array(packer, "memory", OFFER_NUMBERS);
+    for (size_t i = 0; i < OFFER_NUMBERS; i++)
+        msgpack_pack_uint64(packer, numbers[i]);
+}
+
+bool segment_offer_read(const msgpack_object *header, struct segment_offer *offer)
+{
+    const msgpack_object *field = record_field(header, "memory");
+    uint64_t numbers[OFFER_NUMBERS];
+    bool good =
+        field && field->type == MSGPACK_OBJECT_ARRAY && field->via.array.size == OFFER_NUMBERS;
+    for (size_t i = 0; good && i < OFFER_NUMBERS; i++) {
+        const msgpack_object *number = &field->via.array.ptr[i];
+        good = number->type == MSGPACK_OBJECT_POSITIVE_INTEGER;
+        numbers[i] = number->via.u64;
+    }
+    if (good)
+        memcpy(offer, numbers, sizeof numbers);
+    return good;
 }
 
 /* ---- the table: with the lock ---- */
@@ -119,7 +149,7 @@ void segments_have_reader(struct segments *segments)
 }
 
 /* With the lock: the segment, held; NULL: it is not there. */
-static struct segment *find_or_open(struct segments *segments, const struct shared_offer *offer)
+static struct segment *find_or_open(struct segments *segments, const struct segment_offer *offer)
 {
     for (int i = 0; i < segments->n; i++)
         if (segments->all[i]->number == offer->number)
@@ -136,21 +166,22 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
                                  enum dtype type, const struct shape *shape, struct tensor *t)
 {
     int64_t bytes = shape_bytes(shape, type);
-    struct segment_span span = {(size_t)offer->offset,
-                                segment_whole_pages(bytes < 0 ? 0 : (size_t)bytes)};
+    size_t in_page = (size_t)offer->offset % SEGMENT_PAGE;
+    struct segment_span span = {(size_t)offer->offset - in_page,
+                                segment_whole_pages(bytes < 0 ? 0 : in_page + (size_t)bytes)};
     enum segment_answer answer = SEGMENT_TAKEN;
     pthread_mutex_lock(&segments->lock);
-    struct segment *segment = find_or_open(segments, &offer->at);
+    struct segment *segment = find_or_open(segments, offer);
     bool is_in = segment && bytes >= 0 && offer->slot < (uint64_t)SEGMENT_SLOTS &&
-                 offer->offset % SEGMENT_PAGE == 0 && offer->offset < segment->bytes &&
-                 span.bytes <= segment->bytes - offer->offset &&
+                 offer->offset % dtype_bytes(type) == 0 && span.offset < segment->bytes &&
+                 span.bytes <= segment->bytes - span.offset &&
                  span.bytes / SEGMENT_PAGE <= atomic_load(&segment->head->slots[offer->slot].pages);
+    bool counts = is_in && segment_counts(segment, span.bytes);
     if (!is_in)
         answer = SEGMENT_NOT_THERE;
-    else if (!segment->own &&
-             !segments_make_room(segments, span.bytes, (struct segment_span){0, 0}))
+    else if (counts && !segments_make_room(segments, span.bytes, (struct segment_span){0, 0}))
         answer = SEGMENT_FULL;
-    if (answer == SEGMENT_TAKEN && !segment->own) {
+    if (answer == SEGMENT_TAKEN && counts) {
         atomic_fetch_add(&segment->in_use, span.bytes);
         /* Its pages are mapped at once, but where those of the slot were before. */
         struct segment_span *mapped = &segment->mapped[offer->slot];
@@ -159,10 +190,12 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
         *mapped = span;
     }
     pthread_mutex_unlock(&segments->lock);
-    if (answer == SEGMENT_TAKEN)
+    if (answer == SEGMENT_TAKEN) {
         *t = tensor_in(segment_buffer(segment, (int)offer->slot, span), type, shape);
-    else if (segment)
+        t->data = (char *)t->data + in_page;
+    } else if (segment) {
         segment_drop(segment);
+    }
     return answer;
 }
 

@@ -16,9 +16,9 @@
 #define TF_TRANSPORT_SEGMENT_H
 
 #include "exec/step/outgoing.h"
-#include "transport/value/shared_blocks.h"
+#include "wire/record.h"
 
-#define SEGMENT_LEAST_BYTES ((size_t)1 << 20) /* smaller tensors are not worth it */
+#define SEGMENT_LEAST_BYTES ((size_t)1 << 20) /* smaller values are not worth it */
 
 struct segments; /* of a process: its own, and those of others that it has mapped */
 
@@ -41,20 +41,24 @@ struct outgoing_memory *segments_outgoing(struct segments *segments);
 void segments_have_reader(struct segments *segments);
 
 bool segment_has(const struct tensor *t);
+bool segment_has_part(const struct tensor *t); /* or a part of one that is */
 
 /* Returns whether nobody but the tensor's holders in this process has its memory: it may be
  * written. */
 bool segment_is_own(const struct tensor *t);
 
-/* By what others find a tensor that is in a segment; it is counted for one of them, who maps it.
- */
+/* By what others find a tensor that is in a segment, or a part of one; it is counted for one of
+ * them, who maps it. The number tells the segment from any other. */
 struct segment_offer {
-    struct shared_offer at;
-    uint64_t offset, slot;
+    uint64_t pid, fd, number, slot, offset, bytes;
 };
 struct segment_offer segment_share(const struct tensor *t);
 /* It was not mapped after all. */
 void segment_take_back(const struct tensor *t);
+
+/* Its one field of a record. False: it is not there. */
+void segment_offer_pack(msgpack_packer *packer, const struct segment_offer *offer);
+bool segment_offer_read(const msgpack_object *header, struct segment_offer *offer);
 
 enum segment_answer {
     SEGMENT_TAKEN,
@@ -62,7 +66,8 @@ enum segment_answer {
     SEGMENT_NOT_THERE, /* not for this process, or smaller than said */
 };
 
-/* The tensor that was shared, until it is released. */
+/* The tensor that was shared, until it is released. What is smaller than SEGMENT_LEAST_BYTES does
+ * not stay, and counts for no limit. */
 enum segment_answer segments_map(struct segments *segments, const struct segment_offer *offer,
                                  enum dtype type, const struct shape *shape, struct tensor *t);
 

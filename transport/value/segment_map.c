@@ -48,7 +48,8 @@ static struct segment *segment_map(int fd, size_t bytes, bool own)
     }
     madvise(data, bytes, MADV_DONTDUMP); /* it would get memory everywhere */
     struct segment *segment = mem_alloc(sizeof *segment);
-    *segment = (struct segment){.head = head, .data = data, .bytes = bytes, .fd = fd, .own = own};
+    *segment = (struct segment){
+        .head = head, .data = data, .bytes = bytes, .fd = fd, .pid = getpid(), .own = own};
     atomic_init(&segment->holders, 1);
     segment->tensors = mem_array((size_t)SEGMENT_SLOTS, sizeof *segment->tensors);
     segment->mapped = mem_array((size_t)SEGMENT_SLOTS, sizeof *segment->mapped);
@@ -79,10 +80,10 @@ struct segment *segment_make(size_t bytes)
     return segment_map(fd, bytes, true);
 }
 
-struct segment *segment_open(const struct shared_offer *offer)
+struct segment *segment_open(const struct segment_offer *offer)
 {
     size_t bytes;
-    int fd = memfd_open(offer->pid, offer->fd, &bytes);
+    int fd = memfd_open((int64_t)offer->pid, (int64_t)offer->fd, &bytes);
     if (fd < 0)
         return NULL;
     if (bytes <= SEGMENT_PAGE || bytes % SEGMENT_PAGE) {
@@ -116,7 +117,7 @@ static void return_segment(struct buffer *buffer)
 {
     const struct segment_hold *held = (struct segment_hold *)buffer; /* its first member */
     struct segment *segment = held->segment;
-    if (!segment->own)
+    if (segment_counts(segment, buffer->bytes))
         atomic_fetch_sub(&segment->in_use, buffer->bytes);
     atomic_fetch_sub(&segment->tensors[held->slot], 1);
     atomic_fetch_sub_explicit(segment_readers(segment, held->slot), 1, memory_order_release);
@@ -149,9 +150,14 @@ struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_
     return &held->buffer;
 }
 
+bool segment_has_part(const struct tensor *t)
+{
+    return t->buffer && t->buffer->free == return_segment;
+}
+
 bool segment_has(const struct tensor *t)
 {
-    return t->buffer && t->buffer->free == return_segment && t->data == t->buffer->data;
+    return segment_has_part(t) && t->data == t->buffer->data;
 }
 
 bool segment_is_own(const struct tensor *t)
@@ -164,9 +170,12 @@ struct segment_offer segment_share(const struct tensor *t)
     const struct segment_hold *held = (const struct segment_hold *)t->buffer;
     const struct segment *segment = held->segment;
     atomic_fetch_add(segment_readers(segment, held->slot), 1);
-    return (struct segment_offer){{getpid(), segment->fd, segment->number},
-                                  (uint64_t)((char *)t->data - (char *)segment->data),
-                                  (uint64_t)held->slot};
+    return (struct segment_offer){.pid = (uint64_t)segment->pid,
+                                  .fd = (uint64_t)segment->fd,
+                                  .number = segment->number,
+                                  .slot = (uint64_t)held->slot,
+                                  .offset = (uint64_t)((char *)t->data - (char *)segment->data),
+                                  .bytes = tensor_bytes(t)};
 }
 
 void segment_take_back(const struct tensor *t)

@@ -47,12 +47,13 @@ struct segment {
     size_t bytes; /* of data: whole pages, most of which have no memory */
     uint64_t number;
     int fd;
+    pid_t pid; /* whose descriptor it is, as others find it */
     bool own;
     double used;
     struct extents extents;      /* of an own one, by slot; with the table's lock */
     atomic_int *tensors;         /* of this process, by slot */
     struct segment_span *mapped; /* of another's: by slot what was looked at last */
-    atomic_size_t in_use;        /* of another's: bytes of tensors */
+    atomic_size_t in_use;        /* of another's: bytes of tensors that count */
 };
 
 struct segments {
@@ -76,6 +77,12 @@ static inline void *segment_data_at(const struct segment *segment, size_t offset
     return (char *)segment->data + offset;
 }
 
+/* Returns whether so many bytes that are mapped are of another's memory, and stay. */
+static inline bool segment_counts(const struct segment *segment, size_t bytes)
+{
+    return !segment->own && bytes >= SEGMENT_LEAST_BYTES;
+}
+
 static inline atomic_int *segment_readers(const struct segment *segment, int slot)
 {
     return &segment->head->slots[slot].readers;
@@ -87,7 +94,7 @@ static inline atomic_int *segment_readers(const struct segment *segment, int slo
  * NULL: the system gives none. */
 struct segment *segment_make(size_t bytes);
 /* NULL: it is not there, or not for this process. */
-struct segment *segment_open(const struct shared_offer *offer);
+struct segment *segment_open(const struct segment_offer *offer);
 void segment_drop(struct segment *segment); /* a hold; the last one unmaps it */
 
 /* Gives the span memory. False: the system has none. */

@@ -36,18 +36,20 @@ static uint64_t bytes_of_first(struct members *all)
 static void test_nothing_is_sent(void **state)
 {
     static const int64_t sizes[] = {262144, 262145, 700001, 3000000};
+    static const enum collective_kind kinds[] = {COLLECTIVE_SUM, COLLECTIVE_FIRST, COLLECTIVE_ROWS};
     (void)state;
     for (int n = 2; n <= 4; n++) {
         struct members all;
         members_start(&all, n);
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
             struct tensor values[MEMBERS_MAX][8];
+            size_t s = i / 3;
             struct shape shape = shape_vector(sizes[s]);
-            struct collective_key key = {"g", (int64_t)s, 0};
+            struct collective_key key = {"g", (int64_t)i, 0};
             for (int k = 0; k < n; k++)
                 assert_true(fill_direct(&all, k, &values[k][0], &shape));
             uint64_t before = bytes_of_first(&all);
-            check_call(&all, &key, values, &sum, 1);
+            check_call(&all, &key, values, &kinds[i % 3], 1);
             assert_true(bytes_of_first(&all) - before < (uint64_t)sizes[s] / 8);
             release_all(&all, values, 1);
         }
@@ -90,7 +92,7 @@ static void test_some_values_are_elsewhere(void **state)
     }
 }
 
-/* Room for some of what is offered, also for a value and not its sum. */
+/* Room for some values, also for a value and not its sum. */
 static void test_without_room(void **state)
 {
     (void)state;

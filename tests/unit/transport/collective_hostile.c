@@ -86,8 +86,7 @@ struct forged {
     int64_t rows[4];
     int n_tensors;
     int64_t elements; /* of a tensor */
-    bool is_there;
-    enum dtype type; /* 0: that of the value */
+    enum dtype type;  /* 0: that of the value */
 };
 
 static uint64_t signature_of(struct hostile_pair *p)
@@ -119,7 +118,7 @@ static void forge(struct hostile_pair *p, const struct forged *f)
     struct named_tensor tensors[2];
     bool says_rows = f->rows_text || f->n_rows;
     msgpack_packer *packer =
-        peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + says_rows + f->is_there, &ignored);
+        peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + says_rows, &ignored);
     if (!packer)
         return; /* it was thrown out already */
     pack_key(packer, "what");
@@ -134,10 +133,6 @@ static void forge(struct hostile_pair *p, const struct forged *f)
     msgpack_pack_uint64(packer, f->what == REDUCE_BRING ? signature_of(p) : f->index);
     if (says_rows)
         pack_rows(packer, f);
-    if (f->is_there) {
-        pack_key(packer, "there");
-        msgpack_pack_true(packer);
-    }
     for (int i = 0; i < f->n_tensors; i++) {
         tensors[i].name = "";
         fill(&tensors[i].tensor, f->type ? f->type : UINT8, &shape, 1);
@@ -184,7 +179,7 @@ static void check_blocks(enum collective_kind kind, const struct forged *records
                          const char *why)
 {
     struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
-    const struct forged ready = {.what = REDUCE_READS};
+    const struct forged ready = {.what = REDUCE_READY};
     pair_open(&p, kind, MANY);
     forge(&p, &many);
     forge(&p, &ready);
@@ -221,7 +216,7 @@ static void blocks_by_a_schedule_are_checked(void **state)
     const struct forged shorter = {REDUCE_PART, .index = 7, .n_tensors = 1, .elements = FULL};
     const struct forged ints = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL,
                                 .type = INT8};
-    const struct forged there = {REDUCE_SUM, .index = 0, .is_there = true};
+    const struct forged there = {REDUCE_SUM, .index = 0};
     const char *not_there = "sends a block of 'rows' that it does not have";
     const char *not_own = "sends a sum of 'rows' that is not its own";
     (void)state;
@@ -233,7 +228,7 @@ static void blocks_by_a_schedule_are_checked(void **state)
     check_scheduled(&beyond, 1, not_there);
     check_scheduled(&shorter, 1, not_there);
     check_scheduled(&ints, 1, not_there);
-    check_scheduled(&there, 1, not_own);
+    check_scheduled(&there, 1, not_there);
 }
 
 static void blocks_of_rows_are_checked(void **state)
@@ -247,7 +242,7 @@ static void blocks_of_rows_are_checked(void **state)
     const struct forged shorter = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL - 1};
     const struct forged floats = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL,
                                   .type = INT8};
-    const struct forged none = {REDUCE_SUM, .index = 1, .is_there = true};
+    const struct forged none = {REDUCE_SUM, .index = 1};
     const struct forged both = {REDUCE_SUM, .index = 1, .n_tensors = 2, .elements = FULL};
     const struct forged part = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL};
     const char *not_there = "sends a block of 'rows' that it does not have";
@@ -259,7 +254,7 @@ static void blocks_of_rows_are_checked(void **state)
     check_blocks(COLLECTIVE_ROWS, &others, 1, not_own);
     check_blocks(COLLECTIVE_ROWS, &shorter, 1, not_there);
     check_blocks(COLLECTIVE_ROWS, &floats, 1, not_there);
-    check_blocks(COLLECTIVE_ROWS, &none, 1, not_own);
+    check_blocks(COLLECTIVE_ROWS, &none, 1, not_there);
     check_blocks(COLLECTIVE_ROWS, &both, 1, not_there);
     check_blocks(COLLECTIVE_ROWS, &part, 1, "sends a block of 'rows' twice");
     /* From 0 to 1, and from 1 to 0: 250 rows each. */
@@ -275,14 +270,15 @@ static void blocks_of_sums_that_stay_are_checked(void **state)
     const struct forged twice[] = {part, part};
     const struct forged not_his = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = PART};
     const struct forged with_data = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = PART};
-    const struct forged foreign = {REDUCE_SUM, .index = 0, .is_there = true};
-    const struct forged sum = {REDUCE_SUM, .index = 1, .is_there = true};
+    const struct forged foreign = {REDUCE_SUM, .index = 0};
+    const struct forged sum = {REDUCE_SUM, .index = 1};
     const struct forged sums[] = {sum, sum};
     const char *not_own = "sends a sum of 'rows' that is not its own";
+    const char *not_there = "sends a block of 'rows' that it does not have";
     (void)state;
     check_blocks(COLLECTIVE_SUM_PART, twice, 2, "sends a block of 'rows' twice");
     check_blocks(COLLECTIVE_SUM_PART, &not_his, 1, "sends a block of 'rows' twice");
-    check_blocks(COLLECTIVE_SUM_PART, &with_data, 1, not_own);
+    check_blocks(COLLECTIVE_SUM_PART, &with_data, 1, not_there);
     check_blocks(COLLECTIVE_SUM_PART, &foreign, 1, not_own);
     check_blocks(COLLECTIVE_SUM_PART, sums, 2, not_own);
 }
@@ -307,7 +303,7 @@ static void what_comes_before_the_call_is_refused(void **state)
     } cases[] = {
         {{REDUCE_PART, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
         {{REDUCE_SUM, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
-        {{.what = REDUCE_READS}, "answers 'rows', which it was not asked"},
+        {{.what = REDUCE_READY}, "answers 'rows', which it was not asked"},
         {{.what = REDUCE_BRING}, "comes to 'rows' twice"},
     };
     const struct forged bring = {.what = REDUCE_BRING};
@@ -335,7 +331,7 @@ static void nobody_runs_ahead(void **state)
 {
     enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * CHUNK_BYTES };
     const struct forged bring = {.what = REDUCE_BRING, .n_rows = 2, .rows = {ROWS, 0}};
-    const struct forged ready = {.what = REDUCE_READS};
+    const struct forged ready = {.what = REDUCE_READY};
     struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
     uint64_t sent = 0;
     (void)state;

@@ -220,6 +220,38 @@ static void test_the_limit(void **state)
     segments_free(others);
 }
 
+/* A small part of a tensor is mapped where it is, counts for no limit, and keeps its memory. */
+static void test_a_part_is_mapped(void **state)
+{
+    struct segments *own = segments_new(LIMIT), *others = segments_new(4096);
+    struct tensor t = filled(own, 1), part, there, whole;
+    struct shape some = shape_vector(2000);
+    (void)state;
+    for (int64_t i = 0; i < N; i++)
+        ((float *)t.data)[i] = (float)i;
+    part = tensor_borrow(FLOAT32, &some, (float *)t.data + N - 2000);
+    part.buffer = t.buffer;
+    assert_true(segment_has(&t) && segment_has_part(&part) && !segment_has(&part));
+    struct segment_offer offer = segment_share(&part), wrong = offer;
+    assert_int_equal(offer.bytes, 8000);
+    wrong.offset++;
+    assert_int_equal(segments_map(others, &wrong, FLOAT32, &some, &there), SEGMENT_NOT_THERE);
+    wrong.offset = UINT64_MAX - 3;
+    assert_int_equal(segments_map(others, &wrong, FLOAT32, &some, &there), SEGMENT_NOT_THERE);
+    assert_int_equal(segments_map(others, &offer, FLOAT32, &some, &there), SEGMENT_TAKEN);
+    assert_true(((float *)there.data)[0] == (float)(N - 2000) && last(&t) == (float)(N - 1));
+    assert_memory_equal(there.data, part.data, 8000);
+    assert_false(segment_is_own(&t));
+    offer = segment_share(&t);
+    assert_int_equal(map(others, &offer, &whole), SEGMENT_FULL);
+    segment_take_back(&t);
+    tensor_release(&there);
+    assert_true(segment_is_own(&t));
+    tensor_release(&t);
+    segments_free(own);
+    segments_free(others);
+}
+
 static void test_what_is_not_there(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
@@ -228,12 +260,12 @@ static void test_what_is_not_there(void **state)
     struct shape larger = shape_vector(N + 1);
     (void)state;
     wrong = good;
-    wrong.at.number++;
+    wrong.number++;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     wrong = good;
-    wrong.at.fd = 1;
+    wrong.fd = 1;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
-    wrong.at.fd = INT64_MAX;
+    wrong.fd = INT64_MAX;
     assert_int_equal(map(others, &wrong, &there), SEGMENT_NOT_THERE);
     assert_int_equal(segments_map(others, &good, FLOAT32, &larger, &there), SEGMENT_NOT_THERE);
     assert_int_equal(map(others, &good, &there), SEGMENT_TAKEN);
@@ -377,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_a_part_is_not_lent),
         cmocka_unit_test(test_the_limit),
         cmocka_unit_test(test_small_files),
+        cmocka_unit_test(test_a_part_is_mapped),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_a_reader_dies),
         cmocka_unit_test(test_a_reader_cannot_write),

@@ -161,7 +161,7 @@ struct false_sum {
     int64_t what;
     uint64_t index;
     int64_t elements;
-    bool is_there;
+    bool has_memory; /* of its own */
     const char *why;
 };
 
@@ -175,7 +175,7 @@ static int answer_falsely(void *context, struct peer *peer, const struct record 
     struct named_tensor named = {"", TENSOR_INIT};
     const struct false_sum *f = to_answer;
     (void)context, (void)record;
-    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 5 + f->is_there, err);
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 5 + f->has_memory, err);
     if (!packer)
         return 0;
     fill(&named.tensor, FLOAT32, &shape, 0);
@@ -189,8 +189,8 @@ static int answer_falsely(void *context, struct peer *peer, const struct record 
     msgpack_pack_uint64(packer, 0);
     pack_key(packer, "index");
     msgpack_pack_uint64(packer, f->index);
-    if (f->is_there) {
-        pack_key(packer, "there");
+    if (f->has_memory) {
+        pack_key(packer, "memory");
         msgpack_pack_true(packer);
     }
     peer_end(peer, &named, 1, err);

@@ -115,11 +115,11 @@ bool link_shares_memory(const struct link *link);
 
 struct link_stats {
     uint64_t bytes_in, bytes_out, records_in, records_out; /* pings and hellos included */
-    uint64_t shared_in, shared_out;                        /* bytes of values passed without copying
-                                                            * (transport/value/flow_shared.h) */
-    uint64_t nested_in;             /* records received between bins of less urgent ones */
-    uint64_t values_in, values_out; /* tensor bytes only, including shared ones; outgoing ones count
-                                     * once handed over */
+    uint64_t shared_in, shared_out; /* bytes of values that stayed where they were
+                                       (transport/value/flow.c) */
+    uint64_t nested_in;             /* records that came while less urgent ones were under way */
+    uint64_t values_in, values_out; /* bytes of tensors alone, those that were shared included; of
+                                       what goes out, as soon as it is handed over */
 };
 
 /* Counts bytes of values that were shared. Any thread. */

@@ -194,9 +194,9 @@ void exchange_close(struct exchange *exchange)
 
 /* ---- steps ---- */
 
-static int find_route(void *context, const char *device, struct peer **peer, struct error *err)
+int exchange_find_route(struct exchange *exchange, const char *device, struct peer **peer,
+                        struct error *err)
 {
-    struct exchange *exchange = context;
     int64_t index;
     int code = 0;
     *peer = NULL;
@@ -214,34 +214,31 @@ static int find_route(void *context, const char *device, struct peer **peer, str
     return code;
 }
 
-struct rendezvous **exchange_step(struct exchange *exchange, uint64_t step)
+struct remote **exchange_step(struct exchange *exchange, uint64_t step)
 {
     for (size_t i = 0; i < exchange->steps.n; i++)
-        if (remote_step(exchange->steps.items[i]) == step)
+        if (exchange->steps.items[i]->step == step)
             return &exchange->steps.items[i];
     return NULL;
 }
 
-static void step_ended(void *context, struct rendezvous *rendezvous)
+void exchange_end_step(struct remote *remote)
 {
-    struct exchange *exchange = context;
-    struct error ignored = ERROR_INIT;
+    struct exchange *exchange = remote->exchange;
     pthread_mutex_lock(&exchange->lock);
-    struct rendezvous **at = exchange_step(exchange, remote_step(rendezvous));
+    struct remote **at = exchange_step(exchange, remote->step);
     *at = vec_pop(&exchange->steps);
     pthread_mutex_unlock(&exchange->lock);
-    if (rendezvous->aborted(rendezvous, &ignored)) /* else others may still ask for what it sent */
-        exchange_forget(exchange, remote_step(rendezvous));
-    remote_release(rendezvous);
+    if (remote->reason) /* else others may still ask for what it sent */
+        exchange_forget(exchange, remote->step);
+    remote_release(remote);
 }
 
-struct rendezvous *exchange_make_step(struct exchange *exchange, uint64_t step)
+struct remote *exchange_make_step(struct exchange *exchange, uint64_t step)
 {
-    struct rendezvous_owner owner = {exchange, find_route, step_ended};
-    struct rendezvous *made =
-        remote_new(&owner, exchange->session, step, exchange->expected.n + exchange->routes.n);
-    vec_push(&exchange->steps, made);
-    return made;
+    vec_push(&exchange->steps,
+             remote_new(exchange, step, exchange->expected.n + exchange->routes.n));
+    return exchange->steps.items[exchange->steps.n - 1];
 }
 
 int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
@@ -253,9 +250,9 @@ int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous *
         code = error_set(err, ERR_PROTOCOL, "step %" PRIu64 " comes after step %" PRIu64, step,
                          exchange->begun);
     } else {
-        struct rendezvous **early = exchange_step(exchange, step);
-        *rendezvous = early ? *early : exchange_make_step(exchange, step);
-        remote_retain(*rendezvous);
+        struct remote **early = exchange_step(exchange, step);
+        *rendezvous =
+            &remote_retain(early ? *early : exchange_make_step(exchange, step))->interface;
         exchange->begun = step;
     }
     pthread_mutex_unlock(&exchange->lock);

@@ -7,9 +7,9 @@
 #include "transport/value/exchange_private.h"
 
 /* With the lock: the step that a record is for; NULL: it is over, or there is no room for it. */
-static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
+static struct remote *step_for(struct exchange *exchange, uint64_t step)
 {
-    struct rendezvous **at = exchange_step(exchange, step);
+    struct remote **at = exchange_step(exchange, step);
     if (at)
         return *at;
     bool is_early = step > exchange->begun && exchange->steps.n < EXCHANGE_EARLY_MAX;
@@ -18,7 +18,7 @@ static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
 
 /* Finds the receiver of a value or an announcement, held. NULL with code 0: nobody any more. */
 static int find_target(struct exchange *exchange, const struct value_id *id,
-                       struct arrival *arrival, struct rendezvous **rendezvous, struct error *err)
+                       struct arrival *arrival, struct remote **remote, struct error *err)
 {
     int64_t index;
     int code = 0;
@@ -39,25 +39,25 @@ static int find_target(struct exchange *exchange, const struct value_id *id,
         if (route->peer != arrival->peer &&
             (route->peer || strcmp(route->task, peer_task(arrival->peer))))
             code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
-        else if ((*rendezvous = step_for(exchange, id->step)))
-            remote_retain(*rendezvous);
+        else if ((*remote = step_for(exchange, id->step)))
+            remote_retain(*remote);
         pthread_mutex_unlock(&exchange->lock);
     }
     return code;
 }
 
-typedef int arrive_function(struct rendezvous *, const struct arrival *, struct error *);
+typedef int arrive_function(struct remote *, const struct arrival *, struct error *);
 
 static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
                   arrive_function *function, struct error *err)
 {
     struct exchange *exchange = exchange_find(all, id->session);
-    struct rendezvous *rendezvous = NULL;
+    struct remote *remote = NULL;
     arrival->iteration = id->iteration;
-    int code = exchange ? find_target(exchange, id, arrival, &rendezvous, err) : 0;
-    if (rendezvous) {
-        code = function(rendezvous, arrival, err);
-        remote_release(rendezvous);
+    int code = exchange ? find_target(exchange, id, arrival, &remote, err) : 0;
+    if (remote) {
+        code = function(remote, arrival, err);
+        remote_release(remote);
     } else {
         atomic_fetch_add(&all->dropped, 1);
         if (arrival->charged)
@@ -108,9 +108,6 @@ int exchanges_announce(struct exchanges *all, struct peer *peer, const struct re
 
 /* ---- a peer is lost ---- */
 
-/* The steps of an exchange that has a route to the peer, held. */
-typedef VEC(struct rendezvous *) rendezvous_vec;
-
 static bool routes_to(const struct exchange *exchange, const struct peer *peer)
 {
     for (size_t i = 0; i < exchange->routes.n; i++)
@@ -121,15 +118,13 @@ static bool routes_to(const struct exchange *exchange, const struct peer *peer)
 
 void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
 {
-    rendezvous_vec steps = VEC_INIT;
+    VEC(struct remote *) steps = VEC_INIT; /* of exchanges that have a route to the peer, held */
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < EXCHANGE_BUCKETS; i++)
         for (struct exchange *exchange = all->buckets[i]; exchange; exchange = exchange->next) {
             pthread_mutex_lock(&exchange->lock);
-            for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++) {
-                remote_retain(exchange->steps.items[k]);
-                vec_push(&steps, exchange->steps.items[k]);
-            }
+            for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++)
+                vec_push(&steps, remote_retain(exchange->steps.items[k]));
             pthread_mutex_unlock(&exchange->lock);
         }
     pthread_mutex_unlock(&all->lock);
@@ -138,7 +133,8 @@ void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error
         struct str key = STR_INIT;
         if (remote_waits_for(steps.items[i], peer_task(peer), &key))
             error_waited(&reason, "%s", str_text(&key));
-        steps.items[i]->abort(steps.items[i], &reason);
+        struct rendezvous *step = &steps.items[i]->interface;
+        step->abort(step, &reason);
         remote_release(steps.items[i]);
         str_release(&key);
     }

@@ -2,6 +2,9 @@
  *
  * What the files of the exchange share. Private to transport.
  *
+ * The rendezvous of one step over several processes is a table of what has come and nobody has
+ * asked for yet, of what is waited for, and of what a peer has announced.
+ *
  * Locks: that of the table, then that of an exchange; neither is held while a rendezvous or a peer
  * is called.
  */
@@ -14,7 +17,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "transport/value/exchange.h"
-#include "transport/value/rendezvous_remote.h"
 
 #define EXCHANGE_BUCKETS 64
 
@@ -30,6 +32,18 @@ struct expected_value {
     size_t route; /* where from */
 };
 
+/* Two holders use it: the step, by rendezvous->free, and the exchange. */
+struct remote {
+    struct rendezvous interface; /* first */
+    struct exchange *exchange;
+    uint64_t step;
+    atomic_int holders;
+    size_t n_buckets;
+    pthread_mutex_t lock; /* guards what follows; held to set the reason */
+    struct remote_item **buckets;
+    _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
+};
+
 struct exchange {
     struct exchanges *all;
     uint64_t session;
@@ -42,8 +56,8 @@ struct exchange {
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct route) routes;
-    VEC(struct rendezvous *) steps; /* held */
-    uint64_t begun;                 /* the largest id */
+    VEC(struct remote *) steps; /* held */
+    uint64_t begun;             /* the largest id */
 };
 
 struct exchanges {
@@ -56,8 +70,35 @@ struct exchanges {
 struct exchange *exchange_find(struct exchanges *exchanges, uint64_t session);
 void exchange_release(struct exchange *exchange);
 
+/* The peer of a device, held for the caller; NULL: the device is of this task. */
+int exchange_find_route(struct exchange *exchange, const char *device, struct peer **peer,
+                        struct error *err);
 /* With the lock: where the step is, NULL: it is not there; a new one. */
-struct rendezvous **exchange_step(struct exchange *exchange, uint64_t step);
-struct rendezvous *exchange_make_step(struct exchange *exchange, uint64_t step);
+struct remote **exchange_step(struct exchange *exchange, uint64_t step);
+struct remote *exchange_make_step(struct exchange *exchange, uint64_t step);
+/* Its rendezvous is free. */
+void exchange_end_step(struct remote *remote);
+
+/* ---- the rendezvous of a step ---- */
+
+/* Keys that come are kept as they are given: they must stay as long. */
+struct remote *remote_new(struct exchange *exchange, uint64_t step, size_t n_keys);
+struct remote *remote_retain(struct remote *remote);
+void remote_release(struct remote *remote);
+
+/* A value of a peer (NULL: dead). `charged`: bytes of its credit that the value took, which go back
+ * when it is taken; 0 with `granted`. ERR_PROTOCOL. */
+struct arrival {
+    struct peer *peer;
+    const char *key;
+    uint64_t iteration, charged;
+    bool granted;
+    const struct tensor *value;
+};
+int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err);
+int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err);
+
+/* Finds the key of the first that waits for a value from a device of the task. */
+bool remote_waits_for(struct remote *remote, const char *task, struct str *out);
 
 #endif

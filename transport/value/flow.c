@@ -7,13 +7,16 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "transport/value/flow_shared.h"
+#include "transport/value/segment.h"
 
-/* A value that the receiver has not granted yet. */
-struct announcement {
+/* A value that the receiver has not granted yet, or of which it has not said whether it has it. */
+struct kept_value {
     struct value_id id;  /* the key is a copy */
     struct tensor value; /* zeroed: dead */
+    bool granted;
+    uint64_t number; /* of the segment that it is shared in */
 };
+typedef VEC(struct kept_value) kept_values;
 
 struct peer {
     atomic_int holders;
@@ -25,8 +28,13 @@ struct peer {
     struct error why;             /* it is gone */
     uint64_t credit;              /* bytes that may be sent without a grant */
     uint64_t owed;                /* of these the peer may be told that they are free again */
-    VEC(struct announcement) announced;
-    struct share_state sharing;
+    kept_values announced;
+    /* Large values for a peer of this host are put into memory that it maps, and the link carries
+     * only where they lie. The peer answers whether it has the value; until then it is kept here,
+     * and sent as bytes if it does not. */
+    struct segments *segments; /* of this process; NULL: none */
+    atomic_bool shares;        /* the peer has what was shared, as far as is known */
+    kept_values shared;
 };
 
 struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
@@ -39,7 +47,10 @@ struct peer *peer_new(struct link *link, uint64_t window, struct segments *segme
     peer->text = mem_strdup(link_name(link));
     peer->window = peer->credit = window;
     pthread_mutex_init(&peer->lock, NULL);
-    sharing_init(&peer->sharing, segments, link_shares_memory(link));
+    peer->segments = segments;
+    atomic_init(&peer->shares, segments && link_shares_memory(link));
+    if (peer->shares)
+        segments_have_reader(segments);
     return peer;
 }
 
@@ -49,20 +60,35 @@ struct peer *peer_retain(struct peer *peer)
     return peer;
 }
 
-static void announced_release(struct announcement *a)
+static void keep(kept_values *all, const struct value_id *id, const struct tensor *value,
+                 bool granted, uint64_t number)
 {
-    mem_free((char *)(uintptr_t)a->id.key);
-    tensor_release(&a->value);
+    struct kept_value kept = {.id = *id, .granted = granted, .number = number};
+    kept.id.key = mem_strdup(id->key);
+    if (value)
+        tensor_share(&kept.value, value);
+    vec_push(all, kept);
+}
+
+static void kept_release(struct kept_value *kept)
+{
+    mem_free((char *)(uintptr_t)kept->id.key);
+    tensor_release(&kept->value);
+}
+
+static void kept_release_all(kept_values *all)
+{
+    vec_each(kept, all)
+        kept_release(kept);
+    vec_release(all);
 }
 
 void peer_release(struct peer *peer)
 {
     if (!peer || atomic_fetch_sub(&peer->holders, 1) > 1)
         return;
-    for (size_t i = 0; i < peer->announced.n; i++)
-        announced_release(&peer->announced.items[i]);
-    vec_release(&peer->announced);
-    sharing_release(&peer->sharing);
+    kept_release_all(&peer->announced);
+    kept_release_all(&peer->shared);
     pthread_mutex_destroy(&peer->lock);
     mem_free(peer->task);
     mem_free(peer->text);
@@ -92,10 +118,8 @@ void peer_close(struct peer *peer, const struct error *why)
     pthread_mutex_lock(&peer->lock);
     peer->link = NULL;
     peer->why = *why;
-    for (size_t i = 0; i < peer->announced.n; i++)
-        announced_release(&peer->announced.items[i]);
-    peer->announced.n = 0;
-    sharing_release(&peer->sharing);
+    kept_release_all(&peer->announced);
+    kept_release_all(&peer->shared);
     pthread_mutex_unlock(&peer->lock);
 }
 
@@ -164,12 +188,40 @@ static int send_bytes(struct peer *peer, const struct value_id *id, const struct
     return link_send_value(peer->link, id->priority, &named, value ? 1 : 0, err);
 }
 
+static int send_shared(struct peer *peer, const struct value_id *id, const struct tensor *value,
+                       bool granted, struct error *err)
+{
+    struct segment_offer offer = segment_share(value);
+    msgpack_packer *packer = link_begin(peer->link, RECORD_SHARE, 6 + granted);
+    value_id_pack(packer, id);
+    if (granted)
+        pack_key_bool(packer, "granted", true);
+    pack_key_text(packer, "type", shape_text_typed(value->type, &value->shape));
+    segment_offer_pack(packer, &offer);
+    int code = link_send(peer->link, NULL, 0, err);
+    if (code)
+        segment_take_back(value);
+    else
+        keep(&peer->shared, id, value, granted, offer.number);
+    return code;
+}
+
 static int send_value(struct peer *peer, const struct value_id *id, const struct tensor *value,
                       bool granted, struct error *err)
 {
-    if (value && sharing_can(&peer->sharing, value))
-        return sharing_send(&peer->sharing, peer->link, id, value, granted, err);
-    return send_bytes(peer, id, value, granted, err);
+    bool is_shared = value && segment_has(value) && atomic_load(&peer->shares);
+    return (is_shared ? send_shared : send_bytes)(peer, id, value, granted, err);
+}
+
+/* A copy that can be shared, of a value that is worth it and cannot. Without the lock. */
+static bool copy_to_share(struct peer *peer, const struct tensor *value, struct tensor *copy)
+{
+    if (!value || !atomic_load_explicit(&peer->shares, memory_order_relaxed) || value->layout ||
+        !segment_suits(value->type, tensor_bytes(value)) || segment_has(value) ||
+        !segments_alloc(peer->segments, copy, value->type, &value->shape))
+        return false;
+    memcpy(copy->data, value->data, tensor_bytes(value));
+    return true;
 }
 
 int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
@@ -178,7 +230,7 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
     uint64_t bytes = flow_cost(value);
     struct tensor copy = TENSOR_INIT;
     int code;
-    if (value && sharing_copy(&peer->sharing, value, &copy))
+    if (copy_to_share(peer, value, &copy))
         value = &copy;
     pthread_mutex_lock(&peer->lock);
     if (!peer->link) {
@@ -188,17 +240,12 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
         peer->credit -= bytes;
         code = send_value(peer, id, value, false, err);
     } else {
-        struct announcement a = {.id = *id};
         msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
         value_id_pack(packer, id);
         pack_key_uint(packer, "bytes", value ? tensor_bytes(value) : 0);
         code = link_send(peer->link, NULL, 0, err);
-        if (!code) {
-            a.id.key = mem_strdup(id->key);
-            if (value)
-                tensor_share(&a.value, value);
-            vec_push(&peer->announced, a);
-        }
+        if (!code)
+            keep(&peer->announced, id, value, true, 0);
     }
     pthread_mutex_unlock(&peer->lock);
     tensor_release(&copy);
@@ -210,9 +257,9 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
     pthread_mutex_lock(&peer->lock);
     size_t kept = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct announcement *a = &peer->announced.items[i];
+        struct kept_value *a = &peer->announced.items[i];
         if (a->id.session == session && (!step || a->id.step == step))
-            announced_release(a);
+            kept_release(a);
         else
             peer->announced.items[kept++] = *a;
     }
@@ -258,13 +305,13 @@ static int send_announced(struct peer *peer, const struct value_id *id, struct e
 {
     int code = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct announcement a = peer->announced.items[i];
+        struct kept_value a = peer->announced.items[i];
         if (a.id.session != id->session || a.id.step != id->step ||
             a.id.iteration != id->iteration || strcmp(a.id.key, id->key) != 0)
             continue;
         peer->announced.items[i] = vec_pop(&peer->announced);
         code = send_value(peer, &a.id, a.value.type == DTYPE_INVALID ? NULL : &a.value, true, err);
-        announced_release(&a);
+        kept_release(&a);
         break;
     }
     return code;
@@ -293,28 +340,59 @@ int flow_granted(struct peer *peer, const struct record *record, struct error *e
 int flow_take_shared(struct peer *peer, const struct record *record, struct tensor *value,
                      struct error *err)
 {
+    const msgpack_object *header = &record->header;
+    const char *text = record_text(header, "type");
+    struct error ignored = ERROR_INIT;
+    struct segment_offer offer;
+    struct shape shape;
+    enum dtype type;
+    *value = (struct tensor)TENSOR_INIT;
     pthread_mutex_lock(&peer->lock);
     struct link *link = peer->link;
     pthread_mutex_unlock(&peer->lock);
-    if (!peer->sharing.segments || !link || !link_shares_memory(link))
+    if (!peer->segments || !link || !link_shares_memory(link))
         return error_set(err, ERR_PROTOCOL, "shares a value where no memory is shared");
-    int code = sharing_take(peer, peer->sharing.segments, record, value, err);
-    if (!code && value->type != DTYPE_INVALID)
+    if (!text || !segment_offer_read(header, &offer) || offer.offset % MEM_ALIGNMENT ||
+        !shape_parse_typed(text, &type, &shape) || !shape_is_known(&shape) ||
+        !segment_suits(type, (size_t)shape_bytes(&shape, type)))
+        return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
+    enum segment_answer answer = segments_map(peer->segments, &offer, type, &shape, value);
+    msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
+    if (packer) {
+        pack_key_uint(packer, "number", offer.number);
+        pack_key_int(packer, "answer", answer);
+        peer_end(peer, NULL, 0, &ignored);
+    }
+    if (answer == SEGMENT_TAKEN)
         link_count_shared(link, tensor_bytes(value), 0);
-    return code;
+    return 0;
 }
 
+/* Answers come in the order of what was shared. */
 int flow_answered(struct peer *peer, const struct record *record, struct error *err)
 {
-    struct shared_value back = {0};
+    struct kept_value shared = {.number = 0};
+    uint64_t number, answer = 0;
     int code = 0;
+    bool good = record_get_uint(&record->header, "number", &number) &&
+                record_get_uint(&record->header, "answer", &answer) && answer <= SEGMENT_NOT_THERE;
     pthread_mutex_lock(&peer->lock);
-    if (peer->link && !sharing_answered(&peer->sharing, peer->link, record, &back))
+    if (peer->link && (!good || !peer->shared.n || peer->shared.items[0].number != number)) {
         code = error_set(err, ERR_PROTOCOL, "answers a loan that there is not");
-    else if (peer->link && back.value.buffer)
-        code = send_bytes(peer, &back.id, &back.value, back.granted, err);
+    } else if (peer->link) {
+        shared = peer->shared.items[0];
+        memmove(peer->shared.items, peer->shared.items + 1, --peer->shared.n * sizeof shared);
+        if (answer == SEGMENT_NOT_THERE)
+            atomic_store(&peer->shares, false);
+        if (answer == SEGMENT_TAKEN) {
+            link_count_shared(peer->link, 0, tensor_bytes(&shared.value));
+        } else {
+            segment_take_back(&shared.value);
+            code = send_bytes(peer, &shared.id, &shared.value, shared.granted, err);
+        }
+    }
     pthread_mutex_unlock(&peer->lock);
-    shared_value_release(&back);
+    kept_release(&shared);
     return code;
 }
 

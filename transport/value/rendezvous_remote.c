@@ -2,15 +2,11 @@
  *
  * Callbacks are made, and peers are sent to, without the lock.
  */
-#include "transport/value/rendezvous_remote.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/memory.h"
 #include "graph/task.h"
+#include "transport/value/exchange_private.h"
 
 enum remote_item_state {
     ITEM_WAITING,   /* a receiver waits */
@@ -29,17 +25,6 @@ struct remote_item {
     struct peer *peer;                /* that sent or announced it, held; NULL: this task */
     uint64_t charged;
     struct remote_item *next;
-};
-
-struct remote {
-    struct rendezvous interface; /* first */
-    struct rendezvous_owner owner;
-    uint64_t session, step;
-    atomic_int holders;
-    size_t n_buckets;
-    pthread_mutex_t lock; /* guards what follows; held to set the reason */
-    struct remote_item **buckets;
-    _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
 };
 
 static struct remote_item **find(struct remote *remote, const char *key, uint64_t iteration)
@@ -120,9 +105,8 @@ static int place_value(struct remote *remote, const struct arrival *arrival,
     return 0;
 }
 
-int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival, struct error *err)
+int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    struct remote *remote = (struct remote *)rendezvous;
     struct remote_item *met = NULL;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
@@ -137,11 +121,10 @@ int remote_arrived(struct rendezvous *rendezvous, const struct arrival *arrival,
     return code;
 }
 
-int remote_announced(struct rendezvous *rendezvous, const struct arrival *arrival,
-                     struct error *err)
+int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    struct value_id id = {remote->session, remote->step, arrival->key, arrival->iteration, 0};
+    struct value_id id = {remote->exchange->session, remote->step, arrival->key, arrival->iteration,
+                          0};
     bool grant = false;
     int code = 0;
     pthread_mutex_lock(&remote->lock);
@@ -175,14 +158,14 @@ static int send_tensor(struct rendezvous *rendezvous, const struct rendezvous_ke
 {
     struct remote *remote = (struct remote *)rendezvous;
     struct arrival arrival = {.key = key->tensor_name, .iteration = key->iteration, .value = value};
-    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration,
+    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
                           key->priority};
     struct peer *peer;
     if (rendezvous->aborted(rendezvous, err) ||
-        remote->owner.route(remote->owner.context, key->recv_device, &peer, err))
+        exchange_find_route(remote->exchange, key->recv_device, &peer, err))
         return err->code;
     if (!peer)
-        return remote_arrived(rendezvous, &arrival, err);
+        return remote_arrived(remote, &arrival, err);
     int code = flow_send(peer, &id, value, err);
     peer_release(peer);
     if (code) {
@@ -208,7 +191,8 @@ static void remote_receive(struct rendezvous *rendezvous, const struct rendezvou
                            struct rendezvous_waiter *waiter)
 {
     struct remote *remote = (struct remote *)rendezvous;
-    struct value_id id = {remote->session, remote->step, key->tensor_name, key->iteration, 0};
+    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
+                          0};
     struct error failure = ERROR_INIT;
     struct remote_item *met = NULL;
     struct peer *granted = NULL;
@@ -296,13 +280,11 @@ static bool remote_aborted(struct rendezvous *rendezvous, struct error *reason)
 
 static void remote_free(struct rendezvous *rendezvous)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    remote->owner.ended(remote->owner.context, rendezvous);
-    remote_release(rendezvous);
+    exchange_end_step((struct remote *)rendezvous);
+    remote_release((struct remote *)rendezvous);
 }
 
-struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t session, uint64_t step,
-                              size_t n_keys)
+struct remote *remote_new(struct exchange *exchange, uint64_t step, size_t n_keys)
 {
     struct remote *remote = mem_alloc(sizeof *remote);
     remote->interface = (struct rendezvous){.send = remote_send,
@@ -310,8 +292,7 @@ struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t ses
                                             .abort = remote_abort,
                                             .aborted = remote_aborted,
                                             .free = remote_free};
-    remote->owner = *owner;
-    remote->session = session;
+    remote->exchange = exchange;
     remote->step = step;
     atomic_init(&remote->holders, 1);
     remote->n_buckets = 8;
@@ -319,18 +300,18 @@ struct rendezvous *remote_new(const struct rendezvous_owner *owner, uint64_t ses
         remote->n_buckets *= 2;
     remote->buckets = mem_array(remote->n_buckets, sizeof *remote->buckets);
     pthread_mutex_init(&remote->lock, NULL);
-    return &remote->interface;
+    return remote;
 }
 
-void remote_retain(struct rendezvous *rendezvous)
+struct remote *remote_retain(struct remote *remote)
 {
-    atomic_fetch_add(&((struct remote *)rendezvous)->holders, 1);
+    atomic_fetch_add(&remote->holders, 1);
+    return remote;
 }
 
-void remote_release(struct rendezvous *rendezvous)
+void remote_release(struct remote *remote)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    if (!rendezvous || atomic_fetch_sub(&remote->holders, 1) > 1)
+    if (atomic_fetch_sub(&remote->holders, 1) > 1)
         return;
     meetings_free(take_all(remote), remote->reason); /* nobody waits any more */
     pthread_mutex_destroy(&remote->lock);
@@ -339,14 +320,8 @@ void remote_release(struct rendezvous *rendezvous)
     mem_free(remote);
 }
 
-uint64_t remote_step(const struct rendezvous *rendezvous)
+bool remote_waits_for(struct remote *remote, const char *task, struct str *out)
 {
-    return ((const struct remote *)rendezvous)->step;
-}
-
-bool remote_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out)
-{
-    struct remote *remote = (struct remote *)rendezvous;
     struct error ignored = ERROR_INIT;
     const char *found = NULL;
     char of[TASK_TEXT_BYTES];

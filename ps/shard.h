@@ -5,10 +5,10 @@
  * requests.
  *
  *   list, get, put, reset    containers (ps/containers.h)
- *   status, stats what the shard is doing
- *   save, snapshot, keep checkpoints of all shards in a store; requests between shards
- *   cut, part the same for a client that fetches the values over the link
- *   restore takes the shard back to a checkpoint
+ *   status, stats            what the shard is doing
+ *   save, snapshot, keep     checkpoints of all shards in a store; requests between shards
+ *   cut, part                the same for a client that fetches the values over the link
+ *   restore                  takes the shard back to a checkpoint
  *   stop                     ends the process
  *
  * For workers that update by themselves it is also a summation server

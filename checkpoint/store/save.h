@@ -35,10 +35,10 @@ struct save_request {
     const struct manifest_blob *blobs;
     size_t n_blobs;
     const char *const *shards; /* names, for the coordinating manifest, which has no tensors itself.
-                                  Each has already saved this step. */
+                                * Each has already saved this step. */
     size_t n_shards;
     bool is_part; /* part of a checkpoint of several shards: one of the same step stays until
-                     store_prune, as it may be the listed one */
+                   * store_prune, as it may be the listed one */
     double bytes_per_second;  /* 0: no limit, */
     const atomic_bool *hurry; /* no limit once true, as somebody waits; NULL: nobody does */
     int threads;              /* for digests; 0: one per core */

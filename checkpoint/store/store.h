@@ -5,18 +5,17 @@
  * per shard in shards/NAME. An environment holds manifests and chunks under these keys:
  *
  *   f              the format's number
- *   h the head: the last sequence number, and the newest manifest
+ *   h              the head: the last sequence number, and the newest manifest
  *   n              the number of the commit
  *   g              the generation: how often a job has resumed from it (save.h)
  *   m STEP         a manifest (manifest.h); STEP is 8 bytes, the highest first
- *   o DIGEST in a shard: a manifest whose step was saved again
+ *   o DIGEST       in a shard: a manifest whose step was saved again
  *   c DIGEST       a chunk (digest.h)
  *
  * One transaction makes a checkpoint visible or leaves no trace. Before LMDB works on a file, its
  * pages are walked (pages.h); chunks and manifests are checked against their digests whenever they
  * are read, and read and written by pread and pwrite, so that a failing disk is an error and not a
- * signal. The space of a transaction is allocated before it starts, so that a full disk is an
- * error, too.
+ * signal. The space of a transaction is allocated before it starts: a full disk is an error, too.
  *
  * Errors start with the store's name: ERR_NOINPUT: no store; ERR_DATA: it is damaged; ERR_RETRY:
  * another process writes; ERR_CANCELLED: this process was asked to end while it waited for that
@@ -39,8 +38,8 @@ struct store_options {
     double lock_wait;             /* seconds to wait for another writer; negative: without end */
     const atomic_bool *cancelled; /* when true, ends the wait; NULL: cannot be cancelled */
     const char *owner;            /* the writer: "tf-ckpt prune" */
-    const char *shard; /* opens its environment of a sharded store, created if missing; NULL: the
-                          coordinating one, or the only one */
+    const char *shard; /* its environment of a sharded store, created if missing; NULL: the one that
+                        * coordinates, or the only one */
 
     enum {
         STORE_SOUND,

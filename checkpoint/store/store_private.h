@@ -46,8 +46,8 @@ struct store_head {
     struct digest manifest;
 };
 
-/* ERR_USAGE for what lies, or would lie, in the folder `shards` of a store: what a shard has saved is
- * listed by its digest in the store that its own is a part of, and nobody else writes there. */
+/* ERR_USAGE if `path` is, or would be, in the folder `shards` of a store: the store lists what its
+ * shards have saved by digest, so nobody else may write there. */
 int store_check_whole(const char *path, struct error *err);
 
 /* "STORE" or "STORE/shards/NAME", without a slash at the end; the caller frees it. */

@@ -50,10 +50,10 @@ struct shape window_output(const struct window *window, const struct shape *imag
 
 /* ---- what declarations tell about windows (op_def.window) ---- */
 
-/* A solved window. False: something of it is unknown. */
+/* Declares a solved window. False: part of it is unknown. */
 bool window_declare(const struct window *window, struct op_window *declared);
 
-/* Each cell of an image of rank 4 depends on the one in its place. */
+/* Declares that each cell of an image of rank 4 depends only on the cell at its place. */
 bool window_of_cells(const struct node *node, const struct shape *image,
                      const struct shape *filters, struct op_window *window);
 

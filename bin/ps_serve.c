@@ -141,8 +141,9 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     struct served_shard serving = {
         .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
     (void)operands;
-    if (ps_serving.threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most 4096", ps_serving.threads);
+    if (ps_serving.threads > TOOL_THREADS_MOST)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most %d", ps_serving.threads,
+                         TOOL_THREADS_MOST);
     if (ps_serving.save_every && interval_parse(ps_serving.save_every, &every, err))
         return error_prefix(err, "--save-every: ");
     if (ps_serving.keep > INT_MAX)

@@ -203,6 +203,14 @@ static int check_options(const char *graph, struct error *err)
         return error_set(err, ERR_USAGE, "--lease %gs: above 0", options.lease);
     if (options.key_file && *options.key_file && access(options.key_file, R_OK))
         return error_set_errno(err, file_error_code(), "--key-file %s", options.key_file);
+    if (options.threads > TOOL_THREADS_MOST)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most %d", options.threads,
+                         TOOL_THREADS_MOST);
+    if (options.fetch_every == 0)
+        return error_set(err, ERR_USAGE, "--fetch-every 0: at least 1");
+    if (options.fetch_limit > 0 && options.fetch_limit < TOOL_LIMIT_LEAST)
+        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 ": at least %d",
+                         options.fetch_limit, TOOL_LIMIT_LEAST);
     if (options.replica_tasks != UNSET && options.replica_tasks < 1)
         return error_set(err, ERR_USAGE, "--replica-tasks %" PRId64 ": nobody would work",
                          options.replica_tasks);

@@ -22,8 +22,6 @@
 #include "exec/plan/fuse.h"
 #include "ops/ops.h"
 
-#define FETCH_LIMIT_LEAST 4096
-
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
 static int64_t first_step = 1, seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
@@ -160,15 +158,16 @@ struct graph_execution {
 
 static int check_numbers(struct error *err)
 {
-    if (threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most 4096", threads);
+    if (threads > TOOL_THREADS_MOST)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most %d", threads,
+                         TOOL_THREADS_MOST);
     if (first_step < 1)
         return error_set(err, ERR_USAGE, "--first-step %" PRId64 ": at least 1", first_step);
     if (fetch_every < 1)
         return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 ": at least 1", fetch_every);
-    if (fetch_limit && fetch_limit < FETCH_LIMIT_LEAST)
+    if (fetch_limit && fetch_limit < TOOL_LIMIT_LEAST)
         return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 ": at least %d", fetch_limit,
-                         FETCH_LIMIT_LEAST);
+                         TOOL_LIMIT_LEAST);
     if (fetch_limit && tool_limit_check(err))
         return error_prefix(err, "--fetch-limit: ");
     if (!(grace > 0 && grace < 1e9))

@@ -74,7 +74,9 @@ bool tool_follow_on(struct stream_reader *reader);
  * tool->writer; tool_main finishes it. */
 int tool_open_writer(struct tool *tool, int64_t expected, struct error *err);
 
-/* Checks, before the first record, that stdout is a file, which can have a limit. ERR_USAGE. */
+#define TOOL_THREADS_MOST 4096
+#define TOOL_LIMIT_LEAST 4096 /* bytes */
+/* Checks, before the first record, that stdout is a file that can have a limit. ERR_USAGE. */
 int tool_limit_check(struct error *err);
 /* Called between two records: if the file exceeds `limit` bytes, its stream ends, the file is
  * renamed from NAME.rec to NAME.old.rec (replacing an older one), and a new one is begun. */

@@ -321,6 +321,10 @@ nobody_has_the_job() {
     fails 77 "open.key: others may read this key; chmod 600 it" --key-file open.key digits.tfg
     fails 64 "mode" --mode nonsense digits.tfg
     fails 66 "tf-run: --restore lost: no store there" --job none --restore lost digits.tfg
+    fails 64 "--threads 5000: at most 4096" --job none --threads 5000 digits.tfg
+    fails 64 "--fetch-every 0: at least 1" --job none --fetch loss --fetch-every 0 digits.tfg
+    fails 64 "--fetch-limit 2048: at least 4096" --job none --fetch loss --fetch-limit 2k \
+        digits.tfg
     [ ! -e none ] # nothing was started
 }
 

@@ -19,6 +19,12 @@ setup() {
     /usr/bin/python3 "$BATS_TEST_DIRNAME/../data/prep/check.py"
 }
 
+@test "a thousand other tables are so, where pandas and scikit-learn are installed" {
+    "${PYTHON:-python3}" -c 'import pandas, sklearn' 2>/dev/null || skip "no pandas, or scikit-learn"
+    "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../data/prep/make.py" 1000 "$RANDOM" >tables.json
+    "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../data/prep/check.py" tables.json
+}
+
 @test "categories: in ascending order of texts, of numbers, or as they are listed" {
     [ "$(x csv p.csv x=risk:category -b 9)" = '[1,0,1,2,0]' ]
     [ "$(x csv p.csv x=risk:category=low,mid,high -b 9)" = '[0,2,0,1,2]' ]

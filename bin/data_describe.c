@@ -12,24 +12,45 @@
 
 #define COMMONEST 3
 
-/* Stdin cannot be looked at before it is read: it is CSV. */
-static enum row_format format_of(const char *path)
+/* Stdin cannot be looked at before it is read: it is CSV. ERR_DATA: arrays, which have no columns.
+ */
+static int find_format(const char *path, enum row_format *format, struct error *err)
 {
     struct error ignored = ERROR_INIT;
     struct gzfile *file;
     char first = ' ';
     size_t got = 1;
+    *format = ROWS_CSV;
     if (!strcmp(path, "-") || gzfile_open(path, &file, &ignored))
-        return ROWS_CSV;
+        return 0;
     while (strchr(" \t\r\n", first) && got && !gzfile_read(file, &first, 1, &got, &ignored))
         ;
+    char rest[3] = {0};
+    if (got)
+        gzfile_read(file, rest, sizeof rest, &got, &ignored);
     gzfile_close(file);
-    return first == '{' ? ROWS_JSONL : ROWS_CSV;
+    bool is_npz = first == 'P' && !memcmp(rest, "K\3\4", sizeof rest);
+    if (is_npz || (first == '\x93' && !memcmp(rest, "NUM", sizeof rest)))
+        return error_set(err, ERR_DATA,
+                         "%s: arrays have no columns to describe; tf-data %s feeds them", path,
+                         is_npz ? "npz" : "npy");
+    *format = first == '{' ? ROWS_JSONL : ROWS_CSV;
+    return 0;
 }
 
 static void add_number(struct columns *cells, double value)
 {
     columns_add(cells, isnan(value) ? "-" : "%.6g", value);
+}
+
+/* An end of the range: of dates as it stands in the file, else the number. */
+static void add_end(struct columns *cells, const struct column_summary *column, const char *date,
+                    double value)
+{
+    if (column->type == COLUMN_DATE)
+        columns_add(cells, "%s", date);
+    else
+        add_number(cells, value);
 }
 
 static void print_table(const struct table_description *d, FILE *out)
@@ -48,8 +69,8 @@ static void print_table(const struct table_description *d, FILE *out)
         columns_add(&cells, "%s", column_type_name(column->type));
         columns_add(&cells, "%" PRId64, column->missing);
         columns_add(&cells, "%zu%s", column->distinct.n, column->has_more ? "+" : "");
-        add_number(&cells, column->min);
-        add_number(&cells, column->max);
+        add_end(&cells, column, column->first, column->min);
+        add_end(&cells, column, column->last, column->max);
         add_number(&cells, column->mean);
         str_clear(&text);
         for (size_t k = 0; k < column->distinct.n && k < COMMONEST; k++) {
@@ -68,6 +89,11 @@ static void print_table(const struct table_description *d, FILE *out)
 static json_t *number_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *end_json(const struct column_summary *column, const char *date, double value)
+{
+    return column->type == COLUMN_DATE ? json_string(date) : number_json(value);
 }
 
 static void print_json(const struct table_description *d, const char *file, const char *command,
@@ -91,7 +117,8 @@ static void print_json(const struct table_description *d, const char *file, cons
                                str_text(&name), "type", column_type_name(column->type), "missing",
                                (json_int_t)column->missing, "distinct",
                                (json_int_t)column->distinct.n, "has_more", column->has_more, "min",
-                               number_json(column->min), "max", number_json(column->max), "mean",
+                               end_json(column, column->first, column->min), "max",
+                               end_json(column, column->last, column->max), "mean",
                                number_json(column->mean), "commonest", commonest));
         str_release(&text);
         str_release(&name);
@@ -110,8 +137,9 @@ int data_describe(struct tool *tool, const char *path, const struct csv_format *
     struct row_source *source;
     struct str command = STR_INIT, operands = STR_INIT;
     FILE *out;
-    enum row_format rows_of = format_of(path);
-    if (row_source_open(path, rows_of, format->separator, format->comment, &source, err))
+    enum row_format rows_of;
+    if (find_format(path, &rows_of, err) ||
+        row_source_open(path, rows_of, format->separator, format->comment, &source, err))
         return err->code;
     enum csv_header_choice header = rows_of == ROWS_JSONL ? CSV_HEADER_YES : format->header;
     if (!tool_open_text(tool, &out, err) && !describe_rows(source, header, &d, err)) {

@@ -88,7 +88,17 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
                     count == 1 ? value : column->mean + (value - column->mean) / (double)count;
             }
             column->kinds[COLUMN_BOOL] += kind == CELL_BOOL;
-            column->kinds[COLUMN_DATE] += date_parse(text, n, &seconds);
+            if (date_parse(text, n, &seconds)) {
+                column->kinds[COLUMN_DATE]++;
+                if (!column->first || seconds < column->first_at) {
+                    column->first = arena_strndup(&d->arena, text, n);
+                    column->first_at = seconds;
+                }
+                if (!column->last || seconds > column->last_at) {
+                    column->last = arena_strndup(&d->arena, text, n);
+                    column->last_at = seconds;
+                }
+            }
             column->kinds[COLUMN_TEXT]++;
             int64_t place;
             char *key = mem_alloc(n + 1);

@@ -28,11 +28,13 @@ struct column_summary {
     const char *name; /* or the position, as text */
     enum column_type type;
     int64_t missing;
-    double min, max, mean;            /* of numbers; NaN if there are none */
-    VEC(struct value_count) distinct; /* commonest first, after all rows were read; at most ... */
-    bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were more */
-    int64_t kinds[COLUMN_TEXT + 1];   /* number of fields that could be of each type */
-    struct map places;                /* indices of the values */
+    double min, max, mean;            /* of numbers; NaN where there are none */
+    const char *first, *last;         /* of dates, as they stand there; NULL: there are none */
+    double first_at, last_at;         /* in seconds */
+    VEC(struct value_count) distinct; /* the commonest first, once all is read; no more than ... */
+    bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were others */
+    int64_t kinds[COLUMN_TEXT + 1];   /* fields that may be of each type */
+    struct map places;                /* of the values */
 };
 
 struct table_description {

@@ -20,7 +20,8 @@ setup() {
 }
 
 @test "a thousand other tables are so, where pandas and scikit-learn are installed" {
-    "${PYTHON:-python3}" -c 'import pandas, sklearn' 2>/dev/null || skip "no pandas, or scikit-learn"
+    "${PYTHON:-python3}" -c 'import pandas, sklearn' 2>/dev/null ||
+        skip "no pandas, or no scikit-learn"
     "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../data/prep/make.py" 1000 "$RANDOM" >tables.json
     "${PYTHON:-python3}" "$BATS_TEST_DIRNAME/../data/prep/check.py" tables.json
 }

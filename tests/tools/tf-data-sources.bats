@@ -118,8 +118,8 @@ setup() {
         3,30,,2024-01-31,-2,low > p.csv
     tf-data describe p.csv > shown
     grep -qx 'p.csv: 3 rows, 6 columns' shown
-    grep -qx 'age     whole   1        2         30   50   40    30 (1), 50 (1)' shown
-    grep -qx 'risk    text    0        2         -    -    -     low (2), high (1)' shown
+    finds -xE 'age +whole +1 +2 +30 +50 +40 +30 \(1\), 50 \(1\)' shown
+    finds -xE 'risk +text +0 +2 +- +- +- +low \(2\), high \(1\)' shown
     tf-data describe --json p.csv | jq -e '.rows == 3 and ([.columns[].type] == ["whole", "whole",
         "text", "date", "number", "text"]) and .columns[1].mean == 40 and
         .columns[2].commonest[0] == {"value": "f", "rows": 1} and .columns[2].min == null'
@@ -136,5 +136,17 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     eval "$line" | tf-show | finds 'y float32\[2\]'
     : > empty
     fails 65 "empty: no rows" describe empty
+    # the range of dates is in time, as they are written
+    printf '%s\n' d 2024-05-01 31.12.2023 2024-02-29T10:00 >dates.csv
+    tf-data describe --json dates.csv |
+        jq -e '.columns[0] | .type == "date" and .min == "31.12.2023" and .max == "2024-05-01"'
+    tf-data describe dates.csv | finds -E '^d +date +0 +3 +31.12.2023 +2024-05-01 +-'
+    # arrays are told of, and a header that begins as one does is none
+    printf 'x\n1\n2\n' | tf-data csv - x=1 --batch 2 | tf-show --npy - x >a.npy
+    fails 65 "a.npy: arrays have no columns to describe; tf-data npy feeds them" describe a.npy
+    printf 'PK\003\004' >a.npz
+    fails 65 "a.npz: arrays have no columns to describe; tf-data npz feeds them" describe a.npz
+    printf 'PK,a\n1,2\n' >pk.csv
+    tf-data describe pk.csv | finds '^pk.csv: 1 row, 2 columns'
     fails 66 "none: No such file or directory" describe none
 }

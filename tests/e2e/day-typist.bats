@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A day of mistakes: of each line of tests/data/typist.txt what was typed, and all that is said.
+# A day of mistakes: the sessions of docs/typist.md, and of each line of tests/data/typist.txt what
+# was typed, and all that is said.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -41,6 +42,14 @@ END
         'i = Placeholder{dtype = int32, shape = {-1, 5}}' \
         's = Placeholder{dtype = float32, shape = {-1, 5, 3}}' \
         'm = Placeholder{dtype = float32, shape = {-1, 8, 8, 2}}' >inputs.lua
+}
+
+@test "docs/typist.md" {
+    has_terminal
+    command -v gnuplot >/dev/null || skip "no gnuplot here"
+    cp -r "$root/examples" typed
+    cd typed
+    timeout 100 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/typist.md"
 }
 
 @test "two hundred mistakes, and what is said of each" {

@@ -307,7 +307,7 @@ static void describe_region(struct plan *plan, struct region *region)
     bool is_cheap = true;
     if (region->is_point) {
         describe(plan, first);
-        first->is_point = first->leads = first->rest_is_cheap = region->lets_go = true;
+        first->leads = first->rest_is_cheap = region->lets_go = true;
         region->moves = item_moves(&plan->items.items[first->item]);
         return;
     }

@@ -66,7 +66,6 @@ struct region_item {
     int segment;         /* that begins with it: its number, from 1 on; 0: none does */
     bool gathers;        /* an input comes from elsewhere */
     bool looks;          /* where an input is, or its shape, is not what was sent */
-    bool is_point;       /* as its region; some inputs may be dead when it runs */
     bool leads;          /* others wait for it */
     bool locks;          /* variables */
     bool makes_outgoing; /* an output is large, and leaves the process */

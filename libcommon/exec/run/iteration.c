@@ -94,8 +94,8 @@ static struct plain_call plain_call_of(const struct plan *plan, const struct reg
 {
     const struct item *item = c->host.item;
     bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->drops && !at->locks &&
-                    item->flow == FLOW_ALWAYS && !item->is_prepared && !at->is_point &&
-                    !plan->options.check_numerics;
+                    item->flow == FLOW_ALWAYS && !item->is_prepared &&
+                    !plan->regions.items[item->region].is_point && !plan->options.check_numerics;
     return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 

@@ -161,7 +161,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
         (at->looks && region_gather(run, launch, it, at->item)))
         return launch->err.code;
     struct item_start start = item_start(&c->call, run->step);
-    if (at->is_point) {
+    if (launch->activation->region->is_point) {
         bind_alive(run, it, c);
         if (item->flags & KERNEL_ASYNC)
             region_give_locks(launch->activation);

@@ -35,7 +35,7 @@ int ckpt_cat(struct ckpt_work *job, struct error *err)
     return err->code;
 }
 
-/* One file of an export; the streams are copies, as output_commit wants the descriptor. */
+/* Opens one file of an export; *file duplicates the descriptor, which output_commit needs. */
 static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
 {
     int fd;
@@ -57,7 +57,7 @@ static void say_left_out(void *context, const char *line)
     tool_say(context, "%s", line);
 }
 
-/* The data of a bundle gets its name before the index that refers to it. */
+/* Writes an export. A bundle's data gets its name before the index that refers to it. */
 static int write_file(struct ckpt_work *job, struct source *source, const char *path,
                       struct error *err)
 {
@@ -91,7 +91,7 @@ int ckpt_export(struct ckpt_work *job, struct error *err)
     const char *path = job->command.operands[1];
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    /* Files for other programs have whole variables: it is an error if some slices lack. */
+    /* Files for other programs need whole variables: missing slices are an error. */
     enum export_form form = export_form_of(path);
     bool needs_whole = form != EXPORT_NONE && form != EXPORT_RECORDS;
     if (!needs_whole || !source_join_slices(&source, err))

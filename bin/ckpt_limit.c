@@ -13,7 +13,7 @@
 #include "checkpoint/command/text.h"
 #include "cli/output.h"
 
-#define GRACE_SECONDS 0.5 /* for who asks how long it may go on: it has a better line */
+#define GRACE_SECONDS 0.5 /* for a verb that checks the time itself: its message is better */
 
 static struct {
     struct ckpt_limit limit;
@@ -21,7 +21,7 @@ static struct {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool runs, is_over; /* with the lock */
+    bool runs, is_over; /* guarded by the lock */
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void *wait_for_end(void *context)
@@ -32,11 +32,11 @@ static void *wait_for_end(void *context)
     while (!watch.is_over && !status)
         status = pthread_cond_timedwait(&watch.ended, &watch.lock, &watch.end);
     if (!watch.is_over) {
-        /* with the lock: nobody ends meanwhile as if nothing were; a store is whole whenever its
-         * writer ends, and files have their names when they are complete */
+        /* The lock is held, so that the process cannot meanwhile end as if in time. To end here is
+         * safe: a store is whole whenever its writer ends, and only complete files have names. */
         output_unlink_all();
         if (watch.limit.metrics_path) {
-            /* By no function that the thread which is stuck may be within. */
+            /* Calls no function that may wait for a lock which the stalled thread holds. */
             struct timespec now, end;
             struct str text = STR_INIT;
             clock_gettime(CLOCK_REALTIME, &now);
@@ -51,8 +51,8 @@ static void *wait_for_end(void *context)
                 .newest = -1,
                 .problems = -1};
             text_metrics(&text, &metrics);
-            /* The figures under another name beside the file's, which they get when they are whole;
-             * what is no regular file is written to where it is. */
+            /* The figures go to a temporary file, which is renamed once it is complete; what is no
+             * regular file is written directly. */
             const char *path = watch.limit.metrics_path;
             struct stat old;
             struct str temporary = STR_INIT;

@@ -10,7 +10,7 @@
 
 struct ckpt_job ckpt_job;
 
-/* A failure says what there is all the same. */
+/* Adds to the message of a failure which checkpoint is still the newest. */
 static void say_newest(const char *path, struct error *err)
 {
     struct store *store;
@@ -29,7 +29,7 @@ static int save_job(struct command *c, struct store *store, double seconds, stru
 {
     struct str fetches = STR_INIT;
     struct client client;
-    str_printf(&fetches, "%s/worker-0.rec", ckpt_job.folder); /* if its host is this one */
+    str_printf(&fetches, "%s/worker-0.rec", ckpt_job.folder); /* if its host is this host */
     const struct client_options options = {.job_folder = ckpt_job.folder,
                                            .key_file = ckpt_job.key_file,
                                            .producer = "tf-ckpt",

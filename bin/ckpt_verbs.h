@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The verbs of tf-ckpt that need more than the store: files to write, or a job to ask. The others
- * are checkpoint/command/command.h.
+ * are in checkpoint/command/command.h.
  */
 #ifndef TF_BIN_CKPT_VERBS_H
 #define TF_BIN_CKPT_VERBS_H
@@ -18,7 +18,7 @@ struct ckpt_work {
     struct tool *tool;
     struct command command;
     struct progress progress;
-    double began, max_runtime; /* seconds; max_runtime 0: without end */
+    double began, max_runtime; /* seconds; max_runtime 0: unlimited */
     struct arena arena;
 };
 

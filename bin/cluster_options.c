@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 #define LIFELINE_GRACE 10 /* seconds to end in */
-#define START_GRACE 1     /* the same of one that begins to serve, which nobody counts on yet */
+#define START_GRACE 1     /* the same before it serves, when nobody relies on it yet */
 
 struct cluster_options cluster_options = {.lifeline = -1};
 

@@ -12,22 +12,22 @@
 extern struct cluster_options {
     const char *path, *task, *job, *key_file;
     bool no_key;
-    double timeout, lease; /* seconds; 0: as the option says */
+    double timeout, lease; /* seconds; 0: the default that the option's help states */
     int64_t lifeline;      /* a descriptor; -1: none */
 } cluster_options;
 
 struct member_options cluster_member(struct tool *tool);
 
-/* For a program that serves. Until it is ready a signal ends it soon, also where it reads what it
- * is to go on from; from then on it ends in good order. */
+/* For a program that serves. Until the program is ready, a signal ends it soon, even while it reads
+ * the state that it resumes from; once ready, it ends in good order. */
 int cluster_catch_signals(struct error *err);
-/* Returns whether it is to: for waits. */
+/* Returns the flag that ends waits; it is set soon after such a signal. */
 const atomic_bool *cluster_cancelled(void);
 struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic);
-/* Says so: what serve_options.ready is to do at least. */
+/* Reports that the task is ready: the minimum that serve_options.ready must do. */
 void cluster_ready(const struct tool *tool, const char *task, const char *address);
 
-/* Holds the lifeline, where --lifeline was given. */
+/* Holds the lifeline, if --lifeline was given. */
 int cluster_hold_lifeline(struct error *err);
 
 #endif

@@ -10,7 +10,7 @@ struct stream_cutter {
     struct stream_reader *reader;
     struct ranges steps;
     int64_t before; /* steps of the streams before this one */
-    int64_t last;   /* step that was read, counted in its stream */
+    int64_t last;   /* the step last read, counted within its stream */
     int64_t n_cut;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-data describe: what is in a table of text, as a table or as JSON, and the command line that
- * would feed it.
+ * tf-data describe: prints what a table of text contains, as a table or as JSON, and the command
+ * line that would feed it.
  */
 #ifndef TF_BIN_DATA_DESCRIBE_H
 #define TF_BIN_DATA_DESCRIBE_H
@@ -9,7 +9,7 @@
 #include "cli/tool.h"
 #include "data/csv_columns.h"
 
-/* CSV, or JSON lines where the file begins with a brace. */
+/* Describes a file of CSV or, if it begins with a brace, of JSON lines. */
 int data_describe(struct tool *tool, const char *path, const struct csv_format *format,
                   bool as_json, struct error *err);
 

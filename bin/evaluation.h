@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An entry that is run over all of its feed while another one trains, in the same process and with
- * the variables of that moment: its scores (bin/scores.h) go to checkpoints as ENTRY/NAME, and say
- * when to stop. It changes nothing that training depends on.
+ * Runs an entry over all of its feed while another entry trains, in the same process and with the
+ * current variables. Its scores (bin/scores.h) go to checkpoints as ENTRY/NAME and decide when to
+ * stop. An evaluation changes nothing that training depends on.
  *
- * From one thread. The order of calls: evaluation_check, evaluation_begin, evaluation_step after
+ * For one thread. The order of calls: evaluation_check, evaluation_begin, evaluation_step after
  * each step and before it is saved; evaluation_end, and evaluation_report when all is saved.
  */
 #ifndef TF_BIN_EVALUATION_H
@@ -18,12 +18,12 @@
 
 extern struct evaluation_options {
     const char *entry, *feed, *every, *stop, *reduce;
-    bool split; /* all workers of a job evaluate, each its part of the feed's records */
+    bool split; /* all workers of a job evaluate, each on its share of the feed's records */
 } evaluation_options;
 
 struct training_mean { /* of a fetch, since the last evaluation */
     const char *name;
-    double sum, value; /* value: what it was at that one; NaN: there was none */
+    double sum, value; /* value: the mean at that evaluation; NaN: there was none */
     int64_t n;
 };
 
@@ -31,47 +31,47 @@ struct evaluation {
     struct tool *tool;
     struct driver *training;
     struct saving *saving;
-    struct runner *runner;   /* that trains; set before evaluation_begin */
-    struct driver driver;    /* its own */
+    struct runner *runner;   /* of the training; set before evaluation_begin */
+    struct driver driver;    /* of the evaluation */
     struct scores scores;    /* each is called ENTRY/NAME */
-    VEC(const char *) names; /* of those that are numbers */
+    VEC(const char *) names; /* of the scores that are numbers */
     VEC(struct training_mean) means;
     struct stop_rule stop, reduce;
-    const struct node *reduced; /* the variable; NULL: none is reduced */
+    const struct node *reduced; /* variable that --reduce lowers; NULL: none */
     bool runs_feed;             /* --eval-feed is a command */
     struct interval every;
     double last_time, started;
-    int64_t place, n_workers; /* of those that evaluate together: 0 of 1 where it is not split */
-    int64_t last;             /* the step that was evaluated last, here or before it was resumed */
-    int64_t scored;           /* that the scores are of; -1: none */
+    int64_t place, n_workers; /* among the workers that evaluate together; not split: 0 of 1 */
+    int64_t last;             /* the step last evaluated, here or before the run was resumed */
+    int64_t scored;           /* the step that the scores belong to; -1: none */
     int64_t epochs;
     void (*fetched)(void *, const char *, const struct tensor *, const struct request_view *);
     void *fetched_context;
     struct arena arena;
 };
 
-/* Before anything is run: the options, and that the graph has the entry; tells `saving` what will
- * be measured. ERR_USAGE, ERR_DATA. Nothing without --eval, as all that follow. */
+/* Checks the options, and that the graph has the entry, before anything is run; tells `saving` what
+ * will be measured. ERR_USAGE, ERR_DATA. Without --eval this and all calls below do nothing. */
 int evaluation_check(struct evaluation *e, struct error *err);
 
-/* Begins when the variables have their values, which may be those of a resumed step. */
+/* Called once the variables have their values, which may be those of a resumed step. */
 int evaluation_begin(struct evaluation *e, struct error *err);
 
-/* Of several workers those whose turn it is to save evaluate, and with `split` all. */
+/* Returns whether this process evaluates: the worker whose turn it is to save or, if split, all. */
 bool evaluation_is_here(const struct evaluation *e);
 
-/* Called before the first step and after each: runs it if it is due; *stops: training is over. */
+/* Called before the first step and after each: evaluates if due; *stops: training is to end. */
 int evaluation_step(struct evaluation *e, bool *stops, struct error *err);
 
-/* After the last step: runs it once more, unless that step was evaluated. `saves`: this process
- * saves alone, so that what was saved of the step gets its scores. */
+/* Called after the last step: evaluates once more, unless that step was evaluated. `saves`: this
+ * process saves alone, and now saves the step with its scores. */
 int evaluation_end(struct evaluation *e, bool saves, struct error *err);
 
-/* Instead of evaluation_end, where this worker was asked to end as it waited: others may evaluate.
- */
+/* Called instead of evaluation_end if this worker was asked to end while it waited: joins the
+ * others, which may be about to evaluate, only to tell them so. */
 void evaluation_decline(struct evaluation *e);
 
-/* Says what training has come to, and what predicts with it. */
+/* Prints the results of training, and a command line that predicts with them. */
 void evaluation_report(struct evaluation *e);
 void evaluation_close(struct evaluation *e);
 

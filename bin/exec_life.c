@@ -13,7 +13,7 @@ const struct exec_life_rule exec_life_rules[LIFE_STATES] = {
     [LIFE_ENDS] = {"exec.ends", NULL, END_SAVES, false},
     [LIFE_GONE] = {"exec.gone", NULL, END_AT_ONCE, true}};
 
-/* Nothing fails there: a test has the process stand still, or killed. */
+/* The failpoint makes nothing fail: a test uses it to stop or kill the process in this state. */
 void exec_life_go(enum exec_life *life, enum exec_life next)
 {
     *life = next;

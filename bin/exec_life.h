@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a run of tf-exec, and what a signal does in each of its states. Everywhere the first
- * one asks to end, at once where the process waits; what then goes on for longer than --grace is
- * cancelled.
+ * The states of a run of tf-exec, and what a signal does in each of them. In every state the first
+ * signal asks the run to end, at once if the process is waiting; work that then lasts longer than
+ * --grace is cancelled.
  */
 #ifndef TF_BIN_EXEC_LIFE_H
 #define TF_BIN_EXEC_LIFE_H
@@ -10,12 +10,12 @@
 #include <stdbool.h>
 
 enum exec_life {
-    LIFE_READS,  /* its graph */
-    LIFE_OPENS,  /* devices; the tasks of its cluster are waited for */
-    LIFE_STARTS, /* variables get their values, feeds are passed over */
-    LIFE_FEEDS,  /* it saves, and waits for what the next step is fed */
+    LIFE_READS,  /* reads its graph */
+    LIFE_OPENS,  /* opens devices, waits for the tasks of its cluster */
+    LIFE_STARTS, /* gives variables their values, skips feeds */
+    LIFE_FEEDS,  /* saves, and waits for the feeds of the next step */
     LIFE_STEPS,
-    LIFE_ENDS, /* it leaves, and saves */
+    LIFE_ENDS, /* leaves, and saves */
     LIFE_GONE,
     LIFE_STATES
 };
@@ -23,16 +23,16 @@ enum exec_life {
 enum exec_end { END_AT_ONCE, END_LEAVES, END_SAVES };
 
 struct exec_life_rule {
-    const char *point; /* that is reached as it begins (base/failpoint.h) */
-    const char *doing; /* what is said not to have ended; NULL: the step */
-    enum exec_end end; /* asked there, it tells others, and saves what steps did. Else nobody counts
-                        * on it yet, or what it did is half done */
-    bool ends_late;    /* killed where it does not heed that it was cancelled: nothing is lost */
+    const char *point; /* failpoint that the state begins with (base/failpoint.h) */
+    const char *doing; /* what a message says did not end; NULL: the step */
+    enum exec_end end; /* if asked to end: whether it tells others, and saves. END_AT_ONCE where
+                        * nobody relies on it yet, or its work is half done */
+    bool ends_late;    /* if it does not react to being cancelled it is killed: nothing is lost */
 };
 
 extern const struct exec_life_rule exec_life_rules[LIFE_STATES];
 
-/* The next state begins. */
+/* Enters the next state. */
 void exec_life_go(enum exec_life *life, enum exec_life next);
 
 #endif

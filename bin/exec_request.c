@@ -37,7 +37,7 @@ int exec_request_read(struct exec_request *request, struct error *err)
         tool_close_reader(request->graph_reader);
         request->graph_reader = NULL;
     }
-    /* Names that are run, fetched and fed in every step. */
+    /* Names to run and to fetch in every step. */
     const struct option_list *runs = &request_options.runs, *fetches = &request_options.fetches;
     int code = 0;
     for (size_t i = 0; !code && i < runs->n; i++)
@@ -70,8 +70,8 @@ int exec_request_print_needs(struct exec_request *request, struct error *err)
     return 0;
 }
 
-/* Opens the records: --feed FILE, what follows the graph on stdin, or stdin when -g named the
- * graph, the step needs something and no option feeds it. */
+/* Opens the feed records: --feed FILE, the rest of stdin behind the graph, or stdin if -g named the
+ * graph and the step needs a feed that no option gives. */
 int exec_request_open_feeds(struct exec_request *request, struct error *err)
 {
     const struct option_list *feeds = &request_options.feeds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tf-exec is asked to run: the graph, what of it, and where the feeds come from.
+ * What tf-exec is asked to run: the graph, the part of it, and the source of the feeds.
  */
 #ifndef TF_BIN_EXEC_REQUEST_H
 #define TF_BIN_EXEC_REQUEST_H
@@ -17,20 +17,20 @@ extern struct request_options {
 struct exec_request {
     struct tool *tool;
     struct driver *driver;
-    struct stream_graph joined;         /* the graph, once it is read; the caller releases it */
+    struct stream_graph joined;         /* the graph, once read; the caller releases it */
     struct stream_reader *graph_reader; /* while feeds may follow the graph */
 };
 
-/* Reads the graph, and sets the driver up with it, what is to be run, and constant feeds. */
+/* Reads the graph, and gives the driver the graph, what to run, and constant feeds. */
 int exec_request_read(struct exec_request *request, struct error *err);
 
-/* Adds what --feed gives as one tensor for all steps. */
+/* Adds feeds that --feed gives as one tensor for all steps. */
 int exec_request_add_constants(struct driver *driver, struct error *err);
 
-/* Prints the names of what a step is to be fed. */
+/* Prints the names of the feeds that a step needs. */
 int exec_request_print_needs(struct exec_request *request, struct error *err);
 
-/* Gives the driver its reader of feed records, if there are any. */
+/* Gives the driver its reader of feed records, if any. */
 int exec_request_open_feeds(struct exec_request *request, struct error *err);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a job (supervise/job_state.h) for eyes.
+ * Prints the state of a job (supervise/job_state.h) for humans.
  */
 #ifndef TF_BIN_JOB_TABLE_H
 #define TF_BIN_JOB_TABLE_H
 
 #include "base/str.h"
 
-/* Appends a line for the job, then one for each task. A text that is no state is appended as it is.
- */
+/* Appends a line for the job, then one per task. Text that is no state is appended unchanged. */
 void job_table_print(const char *folder, const struct str *state, struct str *out);
 
 #endif

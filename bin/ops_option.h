@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The option --ops, of every program that reads graphs: users' own ops.
+ * The option --ops of every program that reads graphs: loads users' custom ops.
  */
 #ifndef TF_BIN_OPS_OPTION_H
 #define TF_BIN_OPS_OPTION_H
@@ -15,7 +15,7 @@ extern struct option_list ops_option;
             "ops of your own; also all in TF_OPS_PATH, files and folders: tf_op.h"                 \
     }
 
-/* Loads what the option names, and TF_OPS_PATH. Before ops_registry() is called. */
+/* Loads the objects named by the option and by TF_OPS_PATH. Call before ops_registry(). */
 int ops_option_load(struct error *err);
 
 /* Loads the objects first, then does what tool_main does. */

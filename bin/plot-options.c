@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of tf-plot, which is a script and calls this (bin/script_options.h). Beside them it
- * gets verb, and files and a tensor's name as its arguments.
+ * The options of tf-plot, a shell script that calls this program (bin/script_options.h). It also
+ * assigns `verb`, and sets files and a tensor's name as the script's arguments.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
-/* What gnuplot calls them, and how large a picture is without --size; 0: as the terminal. */
+/* Terminals with gnuplot's names for them, and the default of --size; 0: the terminal's size. */
 static const struct terminal {
     const char *name, *called;
     int64_t width, height;
@@ -82,7 +82,7 @@ static const struct terminal {
                  {"png", "pngcairo", 900, 600}};
 enum { N_TERMINALS = sizeof terminals / sizeof *terminals };
 
-/* NULL if there is none of the name, or of the end of a file's. */
+/* Finds a terminal by its name, else by the end of a file's name; NULL if there is none. */
 static const struct terminal *find_terminal(const char *name, const char *file)
 {
     for (int i = 0; i < N_TERMINALS; i++) {
@@ -93,7 +93,7 @@ static const struct terminal *find_terminal(const char *name, const char *file)
     return name || file ? NULL : &terminals[0];
 }
 
-/* Two or three numbers with an x between them; how many, 0 if it is something else. */
+/* Parses two or three numbers joined by x; returns how many, 0 if the text is something else. */
 static int parse_extents(const char *text, int64_t extents[3])
 {
     for (int n = 0; n < 3; n++) {

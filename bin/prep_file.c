@@ -11,10 +11,10 @@
 #include "base/str.h"
 
 #define VERSION_KEY "tf-data prep"
-#define VERSION_STANDARDIZE 1 /* knows no other section, and no "of" */
+#define VERSION_STANDARDIZE 1 /* has no other section, and no "of" */
 #define VERSION 2
 
-/* The sections that a feed has an object in. */
+/* The sections, each of which has an object per feed. */
 enum section_kind { SECTION_CATEGORIES, SECTION_WEIGHTS, SECTION_FIGURES };
 
 static const struct section {
@@ -38,7 +38,7 @@ static int refuse(const struct prep *prep, const char *what, struct error *err)
     return error_set(err, ERR_DATA, "%s: not written by --fit: %s", prep->path, what);
 }
 
-/* An array of texts, or of positions. */
+/* Reads an array of texts, or of positions. */
 static int read_names(struct prep *prep, const json_t *list, const char ***names, size_t *n,
                       struct error *err)
 {
@@ -56,7 +56,7 @@ static int read_names(struct prep *prep, const json_t *list, const char ***names
     return *n ? 0 : refuse(prep, "a list of columns is empty", err);
 }
 
-/* The fill value; for a category, its id. */
+/* Reads the fill value of a column of categories: *value is the category's id. */
 static bool read_fill(struct fit *fitted, const json_t *item, size_t k, double *value)
 {
     struct error err = ERROR_INIT;
@@ -123,7 +123,7 @@ static int read_categories(struct fit *fitted, const json_t *lists, struct error
     return 0;
 }
 
-/* Each section names the same ones. */
+/* Reads the columns of a feed, which must be the same in each section. */
 static int read_columns(struct fit *fitted, const json_t *list, struct error *err)
 {
     const char **names;
@@ -296,7 +296,7 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
             return error_set(err, ERR_USAGE, "%s: a feed has a name that is no text", prep->path);
     }
     json_t *root = json_object();
-    /* The oldest that can read it rightly. */
+    /* Write the oldest version that can express the fit. */
     int version = VERSION_STANDARDIZE;
     for (size_t i = 0; i < prep->fitted.n; i++) {
         const struct fit *f = prep->fitted.items[i];
@@ -316,7 +316,7 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
             json_object_set(root, sections[i].name, section);
         json_decref(section);
     }
-    int own = dup(fd); /* json_dumpfd writes word by word */
+    int own = dup(fd); /* json_dumpfd would write token by token */
     FILE *out = own < 0 ? NULL : fdopen(own, "w");
     bool ok = out && !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;
     ok = out && !fclose(out) && ok;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of what was fitted (data/prep.h), in JSON. Each section is what is done, has what it is
- * done to by the name of the feed, and there the figures of each column:
+ * The file of fitted transforms (data/prep.h), in JSON. Each section is a transform; it has an
+ * object per feed, by name, with the figures of each column:
  *
  *     {"tf-data prep": 2,
  *      "header": ["age", "sex", "bmi"],
@@ -11,9 +11,9 @@
  *                            "mean": [48.5, 26.4], "deviation": [13.1, 4.4]}},
  *      "category": {"s": {"columns": ["sex"], "rows": 400, "categories": [["f", "m"]]}}}
  *
- * `header` names the columns of the CSV file that was fitted to, if it named them; `columns` says
- * which of them these are, by name or, without a header, by position. Neither is there for arrays.
- * `of` says what was done before, if anything: "log1p". A file that only standardizes is version 1.
+ * `header` has the column names of the fitted CSV file, if it had any; `columns` are the feed's, by
+ * name or, without a header, by position. Arrays have neither. `of` names changes made before the
+ * fit, if any: "log1p". A file that only standardizes is version 1.
  */
 #ifndef TF_BIN_PREP_FILE_H
 #define TF_BIN_PREP_FILE_H
@@ -22,7 +22,7 @@
 
 /* ERR_NOINPUT, ERR_IO, ERR_DATA. Release `prep` also after a failure. */
 int prep_read(struct prep *prep, const char *path, struct error *err);
-/* Writes to a file that is open. */
+/* Writes to an open file. */
 int prep_write(const struct prep *prep, int fd, struct error *err);
 
 #endif

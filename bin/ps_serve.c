@@ -22,13 +22,13 @@ static struct interval every; /* --save-every, in updates */
 struct served_shard {
     struct tool *tool;
     struct shard *shard;
-    char *claims;    /* of the job's directory; NULL: there is none */
-    char *fetches;   /* the first worker's there; the same */
-    struct str best; /* for manifests; empty: no metric was named */
+    char *claims;    /* file in the job's directory; NULL: no directory */
+    char *fetches;   /* the first worker's records there; NULL likewise */
+    struct str best; /* metric, for manifests; empty: none was named */
     pthread_mutex_t lock;
     struct error failure; /* why it cannot go on; guarded by the lock */
     struct loop *loop;
-    struct ckpt_run run; /* of what is saved, until it resumes */
+    struct ckpt_run run; /* names the run in what is saved, until it resumes */
 };
 
 static void print_line(void *context, const char *line)
@@ -65,7 +65,7 @@ static void fail(void *context, const struct error *why)
     loop_stop(serving->loop);
 }
 
-/* Asks the first shard, which has decided, which checkpoint all restore. */
+/* Asks the first shard, which decides for all, which checkpoint to restore. */
 static int ask_first(struct served_shard *serving, struct shard_origin *origin, struct error *err)
 {
     struct client client;

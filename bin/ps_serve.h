@@ -7,7 +7,7 @@
 
 #include "cli/tool.h"
 
-/* Its options. */
+/* The options of serve. */
 extern struct ps_serve_options {
     int64_t threads, keep;
     bool deterministic, exact, resume;

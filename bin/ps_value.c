@@ -21,7 +21,7 @@ int ps_write_value(struct tool *tool, const char *name, const struct tensor *val
 }
 
 struct choice {
-    struct tensor value; /* the first one, or the first one of the name */
+    struct tensor value; /* the first of that name, else the first */
     int n, n_named;
 };
 

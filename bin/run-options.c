@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of tf-run, which is a script and calls this (bin/script_options.h). Beside them it
- * gets wants_shards, verb, graph_file, and the words of the feed command as its arguments.
- * It answers `status` and `stop` itself, as it does --help, so that their errors are tf-run's.
+ * The options of tf-run, a shell script that calls this program (bin/script_options.h). It also
+ * assigns wants_shards, verb, graph_file and task, and sets the words of the feed command as the
+ * script's arguments. It runs `status` and `stop` itself, so that their errors are tf-run's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -176,14 +176,14 @@ static const struct option_table table = {
 
 /* ---- checks ---- */
 
-/* An empty text is as good as none: a script's variable that is not set. */
+/* Sets a default. An empty text counts as none: it may be an unset variable of a script. */
 static void set_default(const char **text, const char *otherwise)
 {
     if (!*text || !**text)
         *text = otherwise;
 }
 
-/* 0: the text is no grid. */
+/* Returns the number of tiles of --grid; 0: the text is no grid. */
 static int64_t tile_count(void)
 {
     struct grid_options grid;
@@ -245,8 +245,8 @@ static int check_options(const char *graph, struct error *err)
     }
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
-    /* Tiles are on the shards, so that these save what tiles have of variables. tf-replicate knows
-     * the rest that workers have and a grid does not. */
+    /* Tiles run on the shards, which thus save the tiles' variables. tf-replicate refuses the other
+     * options that a grid does not support. */
     if (options.grid) {
         if (!tile_count())
             return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
@@ -307,7 +307,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
     if (!is_verb && check_options(graph, err))
         return err->code;
-    if (is_verb && !is_logs) /* the script closes the descriptor when it wants the answer */
+    if (is_verb && !is_logs) /* the script closes the descriptor when it wants the reply */
         return fcntl(SCRIPT_FD, F_GETFD) < 0 ? ask_job(!strcmp(verb, "stop"), err) : 0;
     struct str out = STR_INIT;
     script_assign_options(&out, rows);

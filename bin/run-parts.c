@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tf-run wants to know of the graphs of all tasks, as assignments of the shell on stdout:
- * `holders`, who has the variables; `stray`, a variable that is in the way where no one can save
- * all; `served`, 1 where shards have anything to do.
+ * Prints facts of all tasks' graphs that tf-run needs, as shell assignments on stdout: `holders`,
+ * which tasks have the variables; `stray`, a variable because of which nobody can save them all;
+ * `served`, 1 if the shards have anything to do.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static const char *const words[] = {
     [HOLDERS_SPREAD] = "spread",
 };
 
-/* Returns whether anything is done on the shards of the cluster, or sums go by them. */
+/* Returns whether any node runs on a shard of the cluster, or sums go through the shards. */
 static bool uses_shards(const struct graph *graph)
 {
     bool uses = false;

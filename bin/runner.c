@@ -29,7 +29,7 @@ bool runner_saves(const struct runner *r)
 
 /* ---- starting ---- */
 
-/* The variables get their values. */
+/* Gives the variables their first values. */
 static int begin(struct runner *r, struct error *err)
 {
     struct runner_origin origin = {.reader = NULL};
@@ -105,8 +105,8 @@ bool runner_has_run(const struct runner *r)
 
 /* ---- ending ---- */
 
-/* A process that was asked to end before the first step has nothing of its own: its start is saved
- * already, and must not be saved as another step, nor in the place of a file that is whole.
+/* Returns whether there is something to save. A process that was asked to end before its first step
+ * has nothing: what it started from must neither be saved as another step nor replace a whole file.
  */
 static bool has_to_save(const struct runner *r)
 {
@@ -118,7 +118,7 @@ static int save(struct runner *r, bool has_values, struct error *err)
 {
     struct record_file file;
     struct saving *saving = r->options.saving;
-    error_clear(err); /* who was asked to end while it waited has not failed */
+    error_clear(err); /* to be asked to end in a wait is no failure */
     if (!has_values || !has_to_save(r) || saving_open(saving, err))
         return err->code;
     if (saving->autosave)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs the steps of tf-exec: a session of this process, or a worker, which is a task of a
- * cluster and drives the others. The driver is the same for both; a runner gives it something to
- * run on, the variables their values, and knows whose turn it is to end and to save.
+ * Runs the steps of tf-exec: in a session of this process, or as a worker, a task of a cluster that
+ * drives the others. The driver is the same for both; a runner gives it a session or a worker to
+ * run on, gives variables their values, and knows whose turn it is to end and to save.
  *
- * From one thread. The order of calls: runner_open, runner_start, then for each step begins, the
+ * For one thread. The order of calls: runner_open, runner_start, then for each step begins, the
  * driver's step and runner_step, until is_over; at last runner_end and runner_close.
  */
 #ifndef TF_BIN_RUNNER_H
@@ -18,7 +18,7 @@
 struct runner_options {
     struct tool *tool;
     struct stream_graph *joined; /* the graph; these three outlive the runner */
-    struct driver *driver;       /* with its graph and name */
+    struct driver *driver;       /* its graph and name are set */
     struct saving *saving;
     struct device_options device;
     uint64_t seed;
@@ -27,87 +27,87 @@ struct runner_options {
     bool plan_only;   /* nothing is run */
 };
 
-/* The values that the variables begin with. */
+/* The source of the variables' first values. */
 struct runner_origin {
     struct stream_reader *reader; /* of --restore; NULL: none */
-    bool is_restored;             /* they have their values, as of saving->resumed */
+    bool is_restored;             /* variables have their values, of step saving->resumed */
 };
 
 struct runner {
     const struct runner_kind *kind;
     struct runner_options options;
     int64_t first;    /* the step before the first that this process runs; INT64_MAX: none */
-    bool ends;        /* set by the caller: training is to end, as it was asked to */
+    bool ends;        /* set by the caller: training is to end, as after a signal */
     bool was_stopped; /* by another worker, which was asked to end */
 };
 
-/* The calls of a kind. Those that fail return a code as everywhere. */
+/* The calls of a kind. Those that can fail return an error code. */
 struct runner_kind {
-    /* Returns whether every variable is in this process, or in every one of its job; before open.
-     * NULL: yes.
+    /* Returns whether every variable is in this process, or in every process of its job. Called
+     * before open. NULL: yes.
      */
     bool (*has_all_variables)(const struct runner *runner);
-    /* Gives the driver what it runs on, and the saving its variables. */
+    /* Gives the driver its session or worker, and `saving` its variables. */
     int (*open)(struct runner *runner, struct error *err);
-    /* The variables get their values; the feeds of steps that count already are passed over. */
+    /* Gives variables their values; skips the feeds of steps that already count. */
     int (*start)(struct runner *runner, const struct runner_origin *origin, struct error *err);
-    /* Before a step: false when it is not to be run. */
+    /* Called before a step; returns false if the step is not to be run. */
     bool (*begins)(struct runner *runner);
-    /* Returns whether it goes on together with others. Then it may gather what each of them brings
-     * (worker_gather_rows), and saves before it leaves, as what the next one saves must be the
+    /* Returns whether all workers take their steps together. Then they may gather rows
+     * (worker_gather_rows), and a worker saves before it leaves, so that what the next one saves is
      * newer. NULL: no. */
     bool (*goes_together)(const struct runner *runner);
     int (*gather_rows)(struct runner *runner, const struct collective_key *key,
                        const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
-    /* After a step, before it is saved: what is to be done for others. NULL: nothing. */
+    /* Called after a step, before it is saved, to do what others wait for. NULL: nothing. */
     int (*stepped)(struct runner *runner, struct error *err);
-    /* After a step: whether it was asked to end, by a signal or by another worker. */
+    /* Called after a step; returns whether to end, because of a signal or of another worker. */
     bool (*is_over)(struct runner *runner);
-    /* Returns whether processes that go on together save together: then each calls `gather` after a
-     * step, and `gather_last` before it ends, and says whether it is about to save. NULL: never.
-     * `again`: one has left meanwhile, so that it may be another's to save: nothing was gathered.
+    /* Returns whether the processes save together: then each calls `gather` after a step, and
+     * `gather_last` before it ends, with whether it is about to save. NULL: never. *again: nothing
+     * was gathered, as a process left meanwhile; another one may have to save now.
      * */
     bool (*saves_together)(const struct runner *runner);
     int (*gather)(struct runner *runner, bool saves, bool *again, struct error *err);
     int (*gather_last)(struct runner *runner, bool saves, struct error *err);
-    /* After what was gathered has been saved. */
+    /* Called after what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
-    /* Returns whether it is this process that saves. NULL: yes. */
+    /* Returns whether this process saves. NULL: yes. */
     bool (*saves)(const struct runner *runner);
     /* Writes all variables. */
     int (*write)(struct runner *runner, struct stream_writer *writer, struct error *err);
-    /* After the last step, which ended with `code`. Returns the code that the run ends with. NULL:
-     * that. */
+    /* Called after the last step, which ended with `code`. Returns the code that the run ends with.
+     * NULL: `code`. */
     int (*leave)(struct runner *runner, int code, struct error *err);
     void (*close)(struct runner *runner);
 };
 
-/* runner_close in any case. */
+/* Make a runner, to be closed with runner_close in any case. */
 struct runner *runner_local_new(const struct runner_options *options);
 struct runner *runner_worker_new(const struct runner_options *options); /* --task */
 void runner_close(struct runner *runner);                               /* NULL: nothing */
 
-/* Opens it; for more than a plan, after a look at what is to be restored and saved. */
+/* Opens it; unless only a plan is wanted, first checks what is to be restored and saved. */
 int runner_open(struct runner *runner, struct error *err);
 
-/* Starts it, and opens what it saves to. */
+/* Starts it, and opens the store that it saves to. */
 int runner_start(struct runner *runner, struct error *err);
 
-/* Saves to the store, after a step that ended well, when it is time to. */
+/* Called after a successful step: saves to the store if a checkpoint is due. */
 int runner_step(struct runner *runner, struct error *err);
 
-/* Returns whether it is this process that saves; whether others take part in each save. */
+/* Return whether this process saves; whether others take part in each save. */
 bool runner_saves(const struct runner *runner);
 bool runner_saves_together(const struct runner *runner);
 
-/* Returns whether the steps have ended well though there was more to run. */
+/* Returns whether the steps ended well, but at another worker's request, before the last. */
 bool runner_was_stopped(struct runner *runner);
 
-/* Returns whether it has run a step. */
+/* Returns whether this process has run a step. */
 bool runner_has_run(const struct runner *runner);
 
-/* After the last step. `code` is 0, or that it was asked to end while it waited for feeds, which
- * is no failure. Leaves, and saves what there is to save; `has_values`: since runner_start. */
+/* Called after the last step: leaves, and saves what there is to save. `code` is 0, or the code of
+ * being asked to end in a wait for feeds, which is no failure. `has_values`: of runner_start. */
 int runner_end(struct runner *runner, bool has_values, int code, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session of this process: the parts of a graph that was cut run together, each on its device.
+ * Runs a session in this process; parts of a partitioned graph run together, each on its device.
  */
 #include "base/container_of.h"
 #include "base/memory.h"
@@ -53,7 +53,7 @@ static int local_start(struct runner *r, const struct runner_origin *origin, str
         return variables_restore(saving->variables, r->options.joined->graph, &local_of(r)->devices,
                                  origin->reader, &step, err);
     if (!origin->is_restored) {
-        /* An entry that only reads variables answers by their trained values, which must come from
+        /* An entry that only reads variables needs their trained values, which must come from
          * somewhere.
          */
         struct driver *driver = r->options.driver;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker: the task of a cluster that --task names, which drives the other tasks.
+ * Runs as a worker: the task of a cluster that --task names, which drives the other tasks.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -73,14 +73,14 @@ static int open_worker(struct runner *r, struct error *err)
     r->options.saving->claims = claims ? arena_strdup(&r->options.saving->arena, claims) : NULL;
     mem_free(claims);
     if (worker->collective)
-        tool_read_on(ends_wait, r); /* the others may wait for the step that is fed */
+        tool_read_on(ends_wait, r); /* the others may wait for the step that needs the feed */
     if (worker->asked)
         tool_when_idle(waits_for_feeds, r);
     return 0;
 }
 
-/* Steps that were counted before this worker was started again are passed over. One of several
- * workers that go on together may have less data, and leaves. */
+/* Skips the feeds of steps that were counted before this worker was started again. If all workers
+ * take their steps together, this one's feeds may end before that; it then leaves. */
 static int rejoin(const struct runner *r, int64_t counted, struct error *err)
 {
     bool together = worker_of(r)->collective;
@@ -121,7 +121,7 @@ static bool worker_may_begin(struct runner *r)
 
 static bool job_is_over(struct runner *r)
 {
-    bool ends = r->ends && !worker_of(r)->collective; /* else a step later, with all others */
+    bool ends = r->ends && !worker_of(r)->collective; /* else it ends a step later, with all */
     return worker_is_over(worker_of(r), r->options.driver, tool_signal() || ends);
 }
 
@@ -166,16 +166,16 @@ static int write_all(struct runner *r, struct stream_writer *writer, struct erro
     return worker_save(worker_of(r), r->options.driver->step, writer, err);
 }
 
-/* Also when it was asked to end: the others go on without it. Not when all end at once because who
- * runs the job has died: what the last ones did without the others would be saved as if it were a
- * round of all. */
+/* Leaves, also when asked to end, so that the others go on without this worker. It does not leave
+ * if all end because the job's supervisor died: steps of the last few would then be saved as if all
+ * had taken part. */
 static int leave(struct runner *r, int code, struct error *err)
 {
     struct worker *worker = worker_of(r);
     struct error left = ERROR_INIT;
     if (lifeline_has_ended() && !worker->collective)
         return err->code;
-    /* A worker that was asked to end repeats them when it is resumed. */
+    /* A worker that was asked to end repeats its unpushed steps when it resumes. */
     int64_t n = 0, every;
     struct error ignored = ERROR_INIT;
     if (!code && !tool_signal() && !r->was_stopped &&

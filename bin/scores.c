@@ -7,9 +7,9 @@
 #include "graph/marks.h"
 #include "graph/walk.h"
 
-/* ---- what is to be put together ---- */
+/* ---- totals ---- */
 
-/* *found gets the marked nodes that any of the fetches depends on. */
+/* Collects in *found the marked nodes that any of the fetches depends on. */
 static void find_totals(const struct graph *graph, const struct edge *fetches, size_t n,
                         struct node_list *found)
 {
@@ -85,7 +85,7 @@ static int add_score(struct scores *s, struct edge edge, const char *name, struc
 
 /* ---- a step ---- */
 
-/* Room for `count` elements in all; the first ones stay. */
+/* Makes room for `count` elements in all, and keeps those that there are. */
 static int grow_total(struct score_total *total, const struct tensor *part, int64_t count,
                       struct error *err)
 {
@@ -145,7 +145,7 @@ static void take_score(void *context, const char *name, const struct tensor *val
 {
     struct scores *s = context;
     struct score_total *total = &s->totals.items[s->next];
-    /* Rows of the record that the step was fed: of its first tensor. */
+    /* Rows fed to the step: of the record's first tensor that is no scalar. */
     const struct feeds *feeds = &s->driver->feeds;
     size_t first = feeds->n_constant;
     while (first < feeds->values.n && feeds->values.items[first].shape.rank <= 0)
@@ -193,7 +193,7 @@ void scores_forget_steps(struct scores *s)
     s->rows = 0;
 }
 
-/* What all have of a total takes the place of what is here. */
+/* Replaces this process' part of a total by the total of all. */
 static int gather_total(struct score_total *total, uint64_t number,
                         const struct scores_gather *gather, struct error *err)
 {
@@ -241,7 +241,7 @@ int scores_gather(struct scores *s, const struct scores_gather *gather, bool *wh
 
 /* ---- the end ---- */
 
-/* The totals are fed in place of the values that a step would compute. */
+/* Computes the fetches, with the totals fed in place of the values of a step. */
 static int compute(struct scores *s, struct error *err)
 {
     size_t n = s->items.n + s->totals.n, n_feeds = 0, n_fetches = 0;

@@ -42,7 +42,7 @@ static int add_tensor_columns(struct show_table *table, const struct record *rec
     return 0;
 }
 
-/* A score of each category; of one column alone, as those of several have no names. */
+/* Returns whether a row has a score per category of one column; with several there are no names. */
 static bool has_scores(const struct table_tensor *tensor)
 {
     const struct fit *f = tensor->fitted;
@@ -109,7 +109,7 @@ static int start(struct show_table *table, const struct record *record, struct e
 
 /* ---- rows ---- */
 
-/* The value of the file that became this one. */
+/* Inverts a transform: returns the value of the file that became this one. */
 static double turn_back(const struct fit *f, int64_t place, double value)
 {
     double *const *figures = f->figures;
@@ -140,7 +140,7 @@ static void put_element(const struct show_table *table, const struct table_colum
         const struct categories *categories = &f->categories[column->place];
         int64_t id = tensor_get_int64(t, at);
         if (id >= 0 && id < (int64_t)categories->texts.n)
-            str_append(&text, categories->texts.items[id]); /* one that was not seen is missing */
+            str_append(&text, categories->texts.items[id]); /* an unseen one stays empty */
     } else if (has_place && !f->categories && dtype_is_floating(t->type)) {
         double value = turn_back(f, column->place, tensor_get_float64(t, at));
         if (t->type == FLOAT64)
@@ -154,7 +154,7 @@ static void put_element(const struct show_table *table, const struct table_colum
     str_release(&text);
 }
 
-/* The category whose row of a confusion matrix it is. */
+/* Prints the category that a row of a confusion matrix belongs to. */
 static void put_row_name(const struct show_table *table, int64_t row)
 {
     const struct table_tensor *tensor = &table->tensors.items[0];
@@ -198,7 +198,7 @@ int show_table_add(struct show_table *table, const struct record *record, struct
     if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
         record->kind != RECORD_TENSOR)
         return 0;
-    /* Scores of an evaluation are records between those of the steps. */
+    /* Skip other records: scores of an evaluation stand between the records of the steps. */
     for (int i = 0; i < table->n_wanted && is_first && !has_any; i++)
         has_any = find_tensor(record, table->wanted[i], strcspn(table->wanted[i], "="));
     for (size_t i = 0; i < table->tensors.n && !has_any; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node's op has its gradient function make the gradient of such a node, in a graph of its own:
- * the ops that it makes with all that is known of the inputs, and with nothing. Nodes that it makes
- * in any case must be there, and none that it never makes. Passes leave out and replace nodes, so
- * of a graph that went through one it is enough that some of the ops are there.
+ * The gradient function of a node's op is run on a copy of the node, in a scratch graph, once with
+ * all that is known of the inputs and once with only their types. Ops that it always makes must be
+ * in the graph, and ops that it never makes must not. Passes remove and replace nodes, so a graph
+ * that went through a pass needs only some of the ops.
  */
 #include "bin/text_gradients.h"
 
@@ -14,7 +14,7 @@
 
 #define GRADIENTS "gradients/"
 
-/* Names of ops, a few. */
+/* A short list of names of ops. */
 typedef VEC(const char *) op_names;
 
 static bool has(const op_names *names, const char *name)
@@ -33,7 +33,7 @@ static void add(op_names *names, const char *name)
 
 /* ---- what an op's gradient function makes ---- */
 
-/* A stand-in for an input, of which all or nothing but the type is known. */
+/* Makes a stand-in for an input; unless `known`, only its type is known. */
 static struct edge stand_in(struct graph *graph, const struct graph *from, struct edge input,
                             bool known, struct error *err)
 {
@@ -65,7 +65,7 @@ static const struct node *copy_alone(struct graph *graph, const struct graph *fr
     return copy;
 }
 
-/* The ops made for the gradient of output `only`, or of all for -1. False: nothing can be said. */
+/* Finds the ops made for the gradient of output `only`, -1: of all. Returns false if unknown. */
 static bool ops_of_gradient(const struct graph *from, const struct node *node, bool known, int only,
                             op_names *made)
 {
@@ -96,7 +96,7 @@ static bool ops_of_gradient(const struct graph *from, const struct node *node, b
     return done;
 }
 
-/* Finds the nodes that are made in some cases, and in all of them. */
+/* Finds the ops that are made in some cases, and those that are made in all. */
 static bool expect(const struct graph *graph, const struct node *node, op_names *ever,
                    op_names *always)
 {
@@ -120,9 +120,9 @@ static bool expect(const struct graph *graph, const struct node *node, op_names 
     return n || !node->op->def->gradient;
 }
 
-/* ---- what there is ---- */
+/* ---- what the graph has ---- */
 
-/* The forward node that "…gradients/NAME_grad/OP" names, or NULL. */
+/* Returns the forward node that "…gradients/NAME_grad/OP" names, or NULL. */
 static const struct node *forward_of(const struct graph *graph, const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -141,7 +141,7 @@ static const struct node *forward_of(const struct graph *graph, const char *name
     return NULL;
 }
 
-/* Returns whether nothing but what adds gradients has made the graph. */
+/* Returns whether only tf-graph and tf-grad have made the graph. */
 static bool is_unchanged(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->made.n; i++)
@@ -151,8 +151,8 @@ static bool is_unchanged(const struct graph *graph)
     return graph->made.n > 0;
 }
 
-/* Returns whether an op that the names do not show is there by another name, which a global may
- * give: it takes something of the gradient, or gives it something. `of`: whose gradient a node is.
+/* Returns whether an op that is missing by name is there under another name, which a global may
+ * give: as an input of the gradient's nodes, or as a taker of their outputs. `of`: as in check.
  * */
 static bool is_beside(const struct graph *graph, const int *of, int forward, const char *op)
 {
@@ -168,8 +168,8 @@ static bool is_beside(const struct graph *graph, const int *of, int forward, con
     return false;
 }
 
-/* Says what is wrong: an op of the gradient that is not its op's ("has X"), or one that is lacking.
- * Passes may make of a node what has no gradient. */
+/* Finds what is wrong: an op in the gradient that the node's op does not make ("has X"), or one
+ * that is missing. Passes may replace a node by one whose op has no gradient. */
 static bool is_wrong(const struct graph *graph, const struct node *node, const op_names *found,
                      const int *of, int near, struct str *what)
 {
@@ -199,17 +199,17 @@ struct check {
     const struct graph *graph;
     const char *path;
     op_names *found; /* by forward node: the ops of its gradient */
-    int *of;         /* by node: whose gradient it is, -1 */
+    int *of;         /* by node: the forward node whose gradient it is part of; -1 */
     struct map right;
-    struct arena keys; /* of `right` */
+    struct arena keys; /* of `right`, op and gradient that were found right */
     struct str key, what;
 };
 
-/* `near`: whose gradient is next to that of the node. */
+/* Checks a node; `near`: the node whose gradient is next to this one's. */
 static void check_node(struct check *c, const struct node *node, int near)
 {
     const op_names *found = &c->found[node->id];
-    /* Returns whether a node of this op with such a gradient was met, and right: most are alike. */
+    /* Return at once if a node of this op with such a gradient was right before: most are alike. */
     str_clear(&c->key);
     str_append(&c->key, node->op->def->name);
     for (size_t i = 0; i < found->n; i++)
@@ -225,13 +225,13 @@ static void check_node(struct check *c, const struct node *node, int near)
                  c->path, node->name, node->op->def->name, str_text(&c->what));
 }
 
-/* A gradient may be another's as it is, and so has no node; but what an op always makes is there
- * if a gradient came through the node: the only one between two that have a gradient. */
+/* Checks nodes without nodes of a gradient. A gradient may be passed on unchanged, but what an op
+ * always makes must be there if a gradient came through: the only way between two that have one. */
 static void check_passed(struct check *c)
 {
     const struct graph *graph = c->graph;
-    /* By node, the one node before gradients that takes what it makes; -1 if there is none or
-     * several. */
+    /* By node, the one forward node that takes its outputs; -1 if there is none or several.
+     */
     int *taker = mem_array(graph->nodes.n + 1, sizeof *taker); /* 0: none yet; else id + 1 */
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);

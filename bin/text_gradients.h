@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether gradients in a graph are still those of its forward nodes: who edits a text may change a
- * node's op, but its gradient was made for the op that it had.
+ * Checks whether gradients in a graph still match its forward nodes: someone who edits a graph's
+ * text may change a node's op, but the gradient was made for the former op.
  */
 #ifndef TF_BIN_TEXT_GRADIENTS_H
 #define TF_BIN_TEXT_GRADIENTS_H

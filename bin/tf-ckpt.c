@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-ckpt: keeps stores of checkpoints, and looks into them. Made for cron: silent when all is
+ * tf-ckpt: maintains stores of checkpoints, and inspects them. Made for cron: silent when all is
  * well.
  */
 #include <inttypes.h>
@@ -105,17 +105,17 @@ static void say(void *context, const char *line)
 {
     struct ckpt_work *job = context;
     bool quiet = job->tool->quiet;
-    job->tool->quiet = false; /* damage is no report that -q is for */
+    job->tool->quiet = false; /* -q does not silence reports of damage */
     tool_say(job->tool, "%s", line);
     job->tool->quiet = quiet;
 }
 
 /* ---- the table ---- */
 
-/* In the order of the verbs, as both come from one list. */
+/* What each verb runs, in the order of `verbs`: both come from one list. */
 static const struct ckpt_verb {
     int store;        /* which operand is a whole store; 0: none */
-    const char *unit; /* that progress counts in */
+    const char *unit; /* that progress is counted in */
     int (*command)(struct command *command, struct error *err); /* one of the two */
     int (*run)(struct ckpt_work *job, struct error *err);
 } works[] = {
@@ -202,11 +202,11 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (which < 0)
         return err->code;
     const struct ckpt_verb *verb = &works[which];
-    /* A verb for a store takes none of its checkpoints. */
+    /* A verb for a whole store does not accept one of its checkpoints. */
     struct arena arena = ARENA_INIT;
     const char *path = "", *name = verb->store ? operands[verb->store] : "";
     int64_t at = CHECKPOINT_NEWEST;
-    struct error none = ERROR_INIT; /* of a name with an @ nothing is there: init may make it */
+    struct error none = ERROR_INIT; /* a name with an @ is not there: init may make it */
     for (int i = 1; i < n && !err->code; i++)
         if (!*operands[i])
             error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
@@ -227,7 +227,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     tool_end_late(true); /* a store is whole whenever its writer ends */
     tool_wait_silently(tool);
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
-    /* Each question of save, which asks shards, has a deadline of its own. */
+    /* save needs no limit: each of its requests to shards has a deadline. */
     const struct ckpt_limit limit = {.seconds = max_runtime,
                                      .verb = job.command.metrics.verb,
                                      .store = job.command.metrics.store,
@@ -242,8 +242,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     progress_clear();
     if (err->code == ERR_CANCELLED && !tool_signal())
         err->code = ERR_RETRY; /* --max-runtime is over */
-    /* Prints the verb's answer, and the figures of --metrics, which also a failure has. A failure
-     * of that is reported if there is none before it. */
+    /* Print the verb's output, and write the figures of --metrics, also after a failure. A failure
+     * to do so is reported unless the verb failed. */
     struct error late = ERROR_INIT;
     int code = err->code;
     if (!code || code == ERR_NEGATIVE) {

@@ -22,7 +22,7 @@ static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text, *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
 static const char *weight_column, *balance_column;
-static struct option_list kept; /* columns that are not fed, the last of the request */
+static struct option_list kept; /* columns not fed, but kept; last in the request */
 static bool as_json;
 static struct ranges ranges;
 static struct split_rule split_rule;
@@ -242,7 +242,7 @@ static int open_prep(struct data_column *columns, struct error *err)
     return data_columns_bind(columns, request.n_columns, &prep, prep_path != NULL, err);
 }
 
-/* FORMAT [FILE] NAME=WHERE... */
+/* Parses FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
     if (n == 0 || !data_format_parse(operands[0], &request.format)) {
@@ -282,8 +282,8 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     return code ? code : open_prep(columns, err);
 }
 
-/* Fitted to themselves, rows that are tested or answered mean something else than those that a
- * model was trained on. */
+/* Warns if a selection of rows is fitted to itself: rows to test or predict on then mean something
+ * else than those that a model was trained on. */
 static void say_what_is_fitted(const struct tool *tool)
 {
     const struct data_column *column = find_column(fit_needs_rows);
@@ -300,7 +300,7 @@ static void say_what_is_fitted(const struct tool *tool)
              is_norm ? "them" : "it");
 }
 
-/* Writes what was fitted: all rows were read when the source is open. */
+/* Writes what was fitted; an open source has read all rows. */
 static int write_fit(struct error *err)
 {
     struct output *output;
@@ -346,7 +346,7 @@ static void say(void *context, const char *line)
     tool_say(context, "%s", line);
 }
 
-/* The reader of a feed ends when training does, as by tf-exec --stop-when: nothing has failed. */
+/* The reader of the feed may end before it, as with tf-exec --stop-when: this is no failure. */
 static void end_well(int number)
 {
     (void)number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-exec: runs steps of a graph. Feeds come from records, files or options, fetches go out as
- * records. Alone, as a task of a cluster that drives the others, or serving other drivers.
+ * tf-exec: runs steps of a graph. Feeds come from records, files or options; fetches are written as
+ * records. It runs alone, as a task that drives the others of a cluster, or serves other drivers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -147,7 +147,7 @@ struct graph_execution {
     struct record_file trace;
     struct runner *runner; /* from LIFE_OPENS on */
     struct saving saving;
-    struct scores scores; /* of all steps, where these do nothing but compute them */
+    struct scores scores; /* over all steps, if the steps only compute scores */
     bool is_scoring;
     struct evaluation evaluation;
     struct progress progress;
@@ -239,7 +239,7 @@ static int await_feeds(void *context, int fd, struct error *err)
     return tool_await_input(context, fd, err);
 }
 
-/* Opens before the first step, when the feeds have told how many there will be. */
+/* Opens the output before the first step, when the number of feeds is known. */
 static int open_writer(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
@@ -248,11 +248,11 @@ static int open_writer(struct graph_execution *job, struct error *err)
         expected = stream_reader_expected(driver->feed_reader);
     progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", driver->step,
                    expected < 0 ? -1 : before + expected);
-    /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
+    /* With nothing to fetch there is nothing to write, but a next stage of a pipe must be told. */
     struct stat out;
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
     bool fetched = driver->request.fetches.n > 0;
-    bool is_told = evaluation_options.entry && isatty(STDOUT_FILENO); /* by lines of its means */
+    bool is_told = evaluation_options.entry && isatty(STDOUT_FILENO); /* as lines of means */
     bool has_scores = evaluation_options.entry && (cluster_options.task || fetched);
     if ((!fetched && !has_scores && !dump_plan && !tool_output && !piped) ||
         (is_told && !tool_output))
@@ -326,7 +326,7 @@ static const char *graph_name(const struct graph_execution *job)
                                    : "stdin";
 }
 
-/* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
+/* Sets the last message of a run that a signal asked to end, perhaps before it knew its graph. */
 static int interrupted(const struct graph_execution *job, struct error *err)
 {
     const char *name = graph_name(job);
@@ -383,10 +383,10 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         code = run_steps(&job, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
-    bool asked = code == ERR_CANCELLED && job.life != LIFE_STEPS && /* as it waited */
+    bool asked = code == ERR_CANCELLED && job.life != LIFE_STEPS && /* in a wait */
                  (!cancelled || (job.life == LIFE_FEEDS && !cluster_options.task));
     if ((cancelled && !asked) || (code && !asked && job.driver.step)) {
-        /* Says what became of --save, and what the user can do about a NaN. */
+        /* Add what this means for --save, and what the user can do about a NaN. */
         char step[32];
         const char *doing = exec_life_rules[job.life].doing;
         snprintf(step, sizeof step, "step %" PRId64, job.driver.step + dump_plan);
@@ -404,7 +404,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         exec_life_go(&job.life, LIFE_ENDS);
         if (asked && end != END_AT_ONCE)
             evaluation_decline(&job.evaluation);
-        if (end == END_AT_ONCE) /* nobody counts on it: it has failed at nothing */
+        if (end == END_AT_ONCE) /* nobody relies on it: this is no failure */
             error_clear(err);
         code = end == END_AT_ONCE ? 0 : runner_end(job.runner, end == END_SAVES, code, err);
     }

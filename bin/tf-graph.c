@@ -75,7 +75,7 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-/* A script comes from anywhere, and must not command the terminal. */
+/* Prints a script's line. A script may come from anywhere, and must not control the terminal. */
 static void print_line(const char *line)
 {
     struct str text = STR_INIT;
@@ -92,7 +92,7 @@ static void print_line(const char *line)
     str_release(&text);
 }
 
-/* Instructions are counted, but a match of a pattern is one, and may try for hours. */
+/* Limits a script. Instructions are counted, but one match of a pattern can run for hours. */
 static int run_script(struct tool *tool, struct script *script, const char *path, struct error *err)
 {
     struct error reason = ERROR_INIT;

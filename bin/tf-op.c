@@ -58,9 +58,9 @@ static const struct option_table table = {
 struct arguments {
     VEC(struct eager_input) inputs;
     VEC(struct eager_attr) attrs;
-    struct stream_reader *in; /* stdin, once it was asked for */
-    bool are_arrays;          /* it is a .npy or .npz file */
-    struct record record;     /* of stdin, and how far it is used up */
+    struct stream_reader *in; /* stdin, once an operand needed it */
+    bool are_arrays;          /* stdin is a .npy or .npz file */
+    struct record record;     /* of stdin; `next` is its first unused tensor */
     int next;
 };
 
@@ -73,7 +73,7 @@ static void push_tensor(struct arguments *args, const struct tensor *t)
     vec_push(&args->inputs, input);
 }
 
-/* A stream, or a file of NumPy's, of which all arrays are in `record` then. */
+/* Opens a stream, or reads a NumPy file, whose arrays are then all in `record`. */
 static int open_input(struct tool *tool, const char *path, struct stream_reader **reader,
                       struct record *record, bool *are_arrays, struct error *err)
 {
@@ -90,7 +90,7 @@ static int open_stdin(struct tool *tool, struct arguments *args, struct error *e
     return args->in ? 0 : open_input(tool, "-", &args->in, &args->record, &args->are_arrays, err);
 }
 
-/* The next tensor of stdin; *more is false at its end. */
+/* Adds the next tensor of stdin; *more is false at its end. */
 static int next_of_stdin(struct arguments *args, bool *more, struct error *err)
 {
     *more = true;

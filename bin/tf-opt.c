@@ -102,7 +102,7 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-/* The passes that run, in their order, and those of the device that do not. */
+/* The passes to run, in their order, and the device passes to leave out. */
 struct chosen_passes {
     const struct pass *passes[PASSES_MAX];
     int n;

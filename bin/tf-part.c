@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-part: cuts a placed graph into one graph for each device.
+ * tf-part: partitions a placed graph into one graph per device.
  */
 #include <errno.h>
 #include <string.h>

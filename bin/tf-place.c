@@ -89,7 +89,7 @@ struct line {
     char *reason;
 };
 
-/* Nodes of one op that are elsewhere for one reason. */
+/* Nodes of one op that were moved for the same reason. */
 struct move {
     const struct op *op;
     const struct node *first;
@@ -130,7 +130,7 @@ static void say_time(struct str *line, double ns)
         str_printf(line, "%.1f us", ns / 1e3);
 }
 
-/* The files that a run has read. */
+/* What was read from files. */
 struct world {
     struct placement placement;
     struct cluster cluster;
@@ -185,7 +185,7 @@ static int place_stream(struct tool *tool, struct stream_reader *reader, struct 
     if (code)
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
-        /* Costs of another graph would leave everything to estimates. */
+        /* Costs measured for another graph would silently leave all times to estimates. */
         bool is_used = !costs_file || !graph->nodes.n;
         for (size_t i = 0; i < graph->nodes.n && !is_used; i++) {
             const struct node *node = graph_node(graph, (int)i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-ps: a parameter shard, which keeps variables between steps, sessions and workers; and what a
- * user asks the shards of a running job.
+ * tf-ps: runs a parameter shard, which keeps variables between steps, sessions and workers; and
+ * sends a user's requests to the shards of a running job.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -212,7 +212,7 @@ static int stop(struct tool *tool, struct client *client, char **operands, struc
 
 /* ---- the verbs ---- */
 
-/* In the order of the verbs, as both come from one list. */
+/* What each verb runs, in the order of `verbs`: both come from one list. */
 static const struct ps_verb {
     int (*run)(struct tool *tool, char **operands, struct error *err); /* one of the two */
     int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-replicate: makes a graph that trains one that many workers train.
+ * tf-replicate: turns a graph that trains into one that many workers train.
  */
 #include <string.h>
 
@@ -129,7 +129,7 @@ static void print_line(void *context, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-/* 0 is no such number: from here on it is one that was not given. */
+/* Checks a number. 0 is refused, so that from here on it stands for one that was not given. */
 static int read_number(const char *name, const char *what, int most, int64_t *number,
                        struct error *err)
 {
@@ -208,7 +208,7 @@ static int read_options(struct replicate_options *options, struct error *err)
     return 0;
 }
 
-/* Files that the choice goes by. */
+/* The files that choices are based on. */
 struct model_files {
     struct cluster cluster;
     struct costs costs;
@@ -232,7 +232,7 @@ static int read_model(struct model_files *files, struct replicate_options *optio
     return 0;
 }
 
-/* A graph, and those that were made of it, which borrow from it. */
+/* A graph, and those derived from it, which borrow from it. */
 struct graphs {
     struct graph *read, *passes, *cut, *parted, *replicated;
 };
@@ -260,7 +260,7 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
 {
     if (grid) {
         int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
-        /* tiles on shards, which make checkpoints of what they have */
+        /* tiles are on shards, which make checkpoints of their variables */
         return !code && towers && str_starts(towers, "/job:ps/")
                    ? grid_clock(graphs->replicated, entry, timeout, err)
                    : code;

@@ -211,7 +211,7 @@ static int follow_all(struct shown_source *from, struct record *record, struct e
     else if (f.began != 0 && f.done != f.done_printed)
         print_line(&f);
     str_release(&f.detail);
-    if (code == ERR_CANCELLED && tool_signal()) { /* who follows ends it so */
+    if (code == ERR_CANCELLED && tool_signal()) { /* the usual way to end --follow */
         error_clear(err);
         code = 0;
     }
@@ -240,7 +240,7 @@ static int show_all(struct shown_source *from, struct record *record, struct err
         return code;
     if (show_end(&show, err))
         return error_prefix(err, "%s: ", output_name());
-    /* There must be what the options are about. */
+    /* The input must have what the options are about. */
     bool elides = show.elide && show.json;
     if ((show.text || show.dot || elides) && !has_graph)
         return error_set(err, ERR_DATA, "%s: no graph, which %s", name,

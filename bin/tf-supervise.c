@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-supervise: runs the tasks of a job, starts again what died, ends all together; and asks the
- * one that runs in a job's folder. tf-run becomes it.
+ * tf-supervise: runs the tasks of a job, restarts those that die, ends all together; and queries
+ * the supervisor that runs in a job's folder. tf-run executes it.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -54,18 +54,18 @@ static const struct option_table table = {
     .operands_max = 1,
 };
 
-/* ---- what the job says ---- */
+/* ---- the job's messages ---- */
 
-#define LAST_WORDS_MS 1000 /* that a job which is over waits for who reads what it says */
+#define LAST_WORDS_MS 1000 /* longest wait of a finished job for the reader of its messages */
 
-/* A job waits for nobody who reads what it says, as a pager that stands still. So its own lines and
- * those of its hooks go to memory, and from there to who reads, as far as that is taken. */
+/* A job never waits for a slow reader of its messages, such as a pager that is not scrolled. So its
+ * own lines and those of its hooks go to memory, and from there to the reader as it takes them. */
 static struct relay {
-    int from, to; /* to: -1, lines go to where they are read */
+    int from, to; /* to: -1: lines go to stderr directly */
     off_t told;
 } relay = {-1, -1, 0};
 
-/* A pipe that takes something takes PIPE_BUF bytes. */
+/* Passes on lines in pieces of PIPE_BUF bytes: a pipe that is ready takes that many. */
 static void relay_pass(int milliseconds)
 {
     char bytes[PIPE_BUF];
@@ -78,7 +78,7 @@ static void relay_pass(int milliseconds)
 
 /* ---- a job ---- */
 
-/* A task's own lines have their time already. */
+/* Prints a line with the time, which a task's own lines have already. */
 static void print_task_line(void *context, const char *text)
 {
     char stamp[TIME_STAMP_BYTES] = "";

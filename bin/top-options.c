@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of tf-top, which is a script and calls this (bin/script_options.h).
+ * The options of tf-top, a shell script that calls this program (bin/script_options.h).
  */
 #include <inttypes.h>
 

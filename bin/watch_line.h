@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The progress line of a job that is watched: how far training is, and who takes part in it.
+ * The progress line of a watched job: how far training is, and which tasks take part.
  */
 #ifndef TF_BIN_WATCH_LINE_H
 #define TF_BIN_WATCH_LINE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The option --without, of every program that makes plans: device passes that are left out.
+ * The option --without of every program that makes plans: device passes to leave out.
  */
 #ifndef TF_BIN_WITHOUT_OPTION_H
 #define TF_BIN_WITHOUT_OPTION_H
@@ -16,7 +16,7 @@ extern struct option_list without_option;
             "or all"                                                                               \
     }
 
-/* Reads the option as plan_options.without has it. ERR_USAGE. */
+/* Parses the option into the form of plan_options.without. ERR_USAGE. */
 int without_option_read(unsigned *without, struct error *err);
 
 #endif

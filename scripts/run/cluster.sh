@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# Where the cluster comes from (a file, TF_CONFIG, a Slurm allocation, or so many shards and workers
+# Sets up the cluster (from a file, TF_CONFIG, a Slurm allocation, or numbers of shards and workers
 # on this machine), and the job's directory.
 
-# On this machine: Unix sockets in the job's directory need neither ports nor a key.
+# Prints a cluster on this machine: Unix sockets in the job's directory need no ports and no key.
 local_cluster() {
     for_each_below "$opt_ps" ps
     for_each_below $((opt_workers * ${opt_replica_tasks:-1})) worker
@@ -18,7 +18,7 @@ for_each_below() {
     done
 }
 
-# Tasks are dealt to the nodes of the allocation in turn, shards first.
+# Prints a cluster of a Slurm allocation: its nodes get the tasks in turn, shards first.
 slurm_cluster() {
     port=${TF_PORT:-7000}
     scontrol show hostnames "$SLURM_JOB_NODELIST" |
@@ -32,7 +32,7 @@ slurm_cluster() {
         }'
 }
 
-# What tf-ps does not read by itself.
+# Prints the cluster, unless it is in TF_CONFIG, which tf-ps reads itself.
 cluster_text() {
     if [ -n "$opt_cluster" ]; then
         cat "$opt_cluster"
@@ -43,14 +43,14 @@ cluster_text() {
     fi
 }
 
-# The copy in the job's directory is for the user alone; who could read the file had the key before.
+# Refuses a key that others may read: the copy in the job's directory would be no secret.
 check_key_file() {
     [ -n "$opt_key_file" ] || return 0
     [ -z "$(find -L "$opt_key_file" -maxdepth 0 -type f -perm /077)" ] ||
         die 77 "$opt_key_file: others may read this key; chmod 600 it, or make a new one"
 }
 
-# A replica of several tasks: all but the first of them serve that one.
+# Returns whether a task only serves: in a replica of several tasks, all but the first do.
 serves() {
     case $1 in
     worker:*) [ $((${1#worker:} % replica_tasks)) -ne 0 ] ;;
@@ -76,7 +76,7 @@ make_job() {
         cp "$opt_key_file" "$job/key" || leave 66
     fi
     [ -n "$opt_resume" ] || rm -f "$job"/worker-*.evaluations
-    cp "$job/cluster" "$job/run.cluster" # as it was given: tasks write their ports into the other
+    cp "$job/cluster" "$job/run.cluster" # as given: tasks write their ports into the other
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
@@ -89,7 +89,7 @@ make_job() {
         die 78 "a replica has $replica_tasks tasks, but the cluster has $n_workers workers"
 }
 
-# One graph for each device of the cluster. In the background: a signal ends the wait.
+# Makes a graph per device of the cluster, in the background, so that a signal ends the wait.
 make_parts() {
     set -- --mode "$opt_mode" -c "$job/cluster"
     [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
@@ -105,12 +105,12 @@ make_parts() {
     made=0
     wait $! || made=$?
     exec 3<&-
-    sed '/^tf-p[a-z]*: stdin: stopped by tf-/d' "$job/said" >&2 # the cause is said once
+    sed '/^tf-p[a-z]*: stdin: stopped by tf-/d' "$job/said" >&2 # the cause is reported once
     rm -f "$job/said"
     [ "$made" = 0 ] || leave "$made"
 }
 
-# Shards that have nothing to do are not started, and nobody waits for them.
+# Removes shards from the cluster if they have nothing to do: none is started or waited for.
 leave_out_shards() {
     for file in cluster run.cluster; do
         awk '$1 == "task" && $2 ~ /^ps:/ { next }
@@ -123,8 +123,8 @@ leave_out_shards() {
         printf 'tf-run: with --mode %s shards have nothing to do: none is started\n' "$opt_mode" >&2
 }
 
-# Sets holders, as the graphs say, and keepers, the shards if it is they who have the variables.
-# JOB/holders tells tools that ask the shards of the job.
+# Sets holders from the graphs, and keepers to the shards if these have the variables. JOB/holders
+# tells tools that query the shards of the job.
 know_holders() {
     facts=$("$lib/parts" "$job/parts.tfg") || leave $?
     eval "$facts"
@@ -139,18 +139,18 @@ know_holders() {
     printf '%s\n' "$holders" >"$job/holders" || leave 74
 }
 
-# What follows a task in the cluster file.
+# Prints what follows a task in the cluster file: its address.
 address_of() {
     awk -v task="$1" '$1 == "task" && $2 == task { print $3 }' "$job/cluster"
 }
 
-# The names and addresses of this host, asked for once: a network that is down has no address, and
-# its tasks are here all the same.
+# Sets the names and addresses of this host once: if a network goes down its address is lost, but
+# its tasks are still on this host.
 know_this_host() {
     this_host="$(hostname) $(hostname -f 2>/dev/null) $(hostname -I 2>/dev/null)"
 }
 
-# Sets host to where a task runs; empty: here.
+# Sets host to the host of a task; empty: this host.
 host_of() {
     host=$(address_of "$1")
     case $host in

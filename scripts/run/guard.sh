@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# Until tf-run becomes tf-supervise: the guard, which locks the job's directory and tidies up when
-# this process, or what it becomes, has ended; and what a signal does before that.
+# Before tf-run executes tf-supervise: starts the guard, which locks the job's directory and tidies
+# up after this process, whatever it then runs; and handles signals until then.
 
 hold_job() {
     [ -z "$opt_cluster" ] || [ -r "$opt_cluster" ] || die 66 "$opt_cluster: cannot be read"
@@ -28,7 +28,7 @@ hold_job() {
         die "$code" "${held:-the guard of the job was killed}"
     }
     guard=${held%% *} job=${held#* }
-    TF_SUPERVISED=$$.run # by this the guard knows what is ours
+    TF_SUPERVISED=$$.run # marks our processes for the guard
     export TF_SUPERVISED
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It is told
-# JOB_TASK, JOB_ENDED, JOB_STEP, JOB_VALUES, JOB_WHY and JOB_SAVED, docs/supervise.md.
+# What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It sets
+# JOB_TASK, JOB_ENDED, JOB_STEP, JOB_VALUES, JOB_WHY and JOB_SAVED (docs/supervise.md).
 # shellcheck disable=SC2154  # of run.options
 set -u
 job=$2
@@ -11,12 +11,12 @@ job=$2
 # shellcheck source=scripts/run/store.sh
 . "${0%/*}/store.sh"
 
-# Tasks that start again listen where they were told to, or where the system lets them now: a port
-# that it chose before may be somebody else's.
+# Restores the given addresses of tasks that start again: a port that the system chose for one
+# before may now be in use by others.
 forget_ports() {
     (
         umask 077
-        flock 5 # others may be publishing theirs
+        flock 5 # other tasks may be writing their ports
         awk -v again=" $* " '
             NR == FNR { given[$2] = $3; next }
             $1 == "task" && index(again, " " $2 " ") { $3 = given[$2] }
@@ -25,7 +25,7 @@ forget_ports() {
     ) 5<"$job"
 }
 
-# A lost shard, or any loss where workers update, takes everything back to the newest checkpoint.
+# A lost shard, or any lost task if workers update, takes all back to the newest checkpoint.
 say_where() {
     newest=$(newest_step "$save")
     if [ -n "$newest" ]; then
@@ -38,15 +38,15 @@ say_where() {
     echo "step ${newest:-0}"
 }
 
-# Of a worker that ended by itself: shards that lost each other within an update have half of it in
-# their variables, and the worker's next incarnations would fail, too.
+# Returns whether shards failed, after a worker ended by itself. Shards that lost each other within
+# an update have applied half of it, and the worker's next incarnations would fail, too.
 is_broken() {
     [ -n "$keepers" ] || return
     case $JOB_ENDED in exit*) ;; *) return 1 ;; esac
     tf-ps status --job "$job" --timeout 1s 2>/dev/null | grep -q ' failed='
 }
 
-# As each line begins that is about a job (base/time.h).
+# Prints the time with which each line about a job begins (base/time.h).
 stamp() {
     [ -z "${TF_LOG_TIMES-}" ] || date -u '+%Y-%m-%dT%H:%M:%S.%3NZ '
 }
@@ -55,7 +55,7 @@ save_now() { # OPTION...
     tf-ps save "$save" "$@" --job "$job" --timeout "$timeout"
 }
 
-# The last one: what it failed with is what the job ends with.
+# Saves the last checkpoint; its failure becomes the status of the job.
 save_last() {
     save_now && return
     code=$?
@@ -66,13 +66,13 @@ save_last() {
     exit "$code"
 }
 
-# How far the shards are.
+# Prints the step of the shards.
 shards_step() {
     tf-ps status --job "$job" --timeout 5s 2>/dev/null |
         sed -n 's/.* step=\([0-9]*\) .*/step \1/p' | sort -k 2n | tail -1
 }
 
-# How far the job came, what was fetched last, and what is there of it.
+# Prints how far the job came, its last fetched values, and which checkpoints are kept.
 say_end() {
     line="tf-run: ended after step $JOB_STEP${JOB_VALUES:+, $JOB_VALUES}"
     newest=$(newest_step "$save")
@@ -90,12 +90,12 @@ say_end() {
     printf '%s%s\n' "$(stamp)" "$line"
 }
 
-# Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND
-# WAITED PUSHED LATE DROPPED DUPLICATE SEEN
+# Prints a table of lines TASK PID RESTARTS ENDED, with STEPS, COUNTED and LATE from counters:
+# WORKER CLOCK BEHIND WAITED PUSHED LATE DROPPED DUPLICATE SEEN
 print_table() {
     [ -e "$job/counters" ] || : >"$job/counters"
     awk -v size="$replica_tasks" '
-        function replica(task) { # as the clock calls it; of a task that serves one: none
+        function replica(task) { # its name for the clock; "" for a task that only serves
             if (task !~ /^worker:/) return task
             sub(/^worker:/, "", task)
             return task % size ? "" : "worker:" task / size
@@ -125,11 +125,11 @@ restart)
         forget_ports $tasks
         say_where
     else
-        ! is_broken || exit 1 # all are to be started again
+        ! is_broken || exit 1 # all must start again
         forget_ports "$JOB_TASK"
     fi
     ;;
-# What workers do when others have left is no round of all, and nobody is to go on from it.
+# Save now: steps of the workers that are left are no round of all, and must not be resumed from.
 stop) save_now --last ;;
 end)
     tf-ps stats --by worker --job "$job" --timeout 5s >"$job/counters" 2>/dev/null

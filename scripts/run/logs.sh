@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
 #
-# `tf-run logs`: what the tasks of a job have said, which is in JOB/TASK.err, a task before each
+# `tf-run logs`: prints the messages of a job's tasks, from JOB/TASK.err, with the task before each
 # line.
 
 of_file='function task_of(file) {
     sub(/.*\//, "", file); sub(/\.err$/, "", file); sub(/-/, ":", file); return file }'
 
-# Sorted by the time with which lines of the tools begin. What a feed command says stays behind the
-# line before.
+# Sorts lines by the time with which those of the tools begin. Lines of a feed command stay behind
+# the line before.
 sorted_logs() { # FILE...
     awk "$of_file"'
         FNR == 1 { time = "" }
@@ -17,9 +17,9 @@ sorted_logs() { # FILE...
         LC_ALL=C sort -s -t "$(printf '\t')" -k 1,1 | cut -f 2-
 }
 
-# As they come, until the process ends. The header that tail sets before lines of another file
-# becomes the first word of each, and the empty line before it is of it; a file alone has none.
-# (The shell reads a line as it comes; not every awk does.)
+# Prints lines as they come, until the process ends. The header that tail prints before lines of
+# another file becomes the first word of each, and the empty line before it is dropped; a single
+# file has no header. (The shell reads a line as it comes; not every awk does.)
 followed_logs() { # PID FILE...
     pid=$1 blank=''
     shift
@@ -47,7 +47,7 @@ show_logs() { # TASK, or an empty text
     asked=$1
     [ -d "$opt_job" ] || die 66 "job directory $opt_job: No such file or directory"
     folder=$opt_job
-    case $folder in /*) ;; *) folder=./$folder ;; esac # awk takes a=b/c.err for an assignment
+    case $folder in /*) ;; *) folder=./$folder ;; esac # awk would take a=b/c.err as an assignment
     set -- "$folder"/*-*.err
     [ -f "$1" ] || die 66 "job directory $opt_job: no task has a log there"
     log=$folder/$(printf '%s' "$asked" | tr : -).err
@@ -61,7 +61,7 @@ show_logs() { # TASK, or an empty text
         state=$("$lib/options" status --json --job "$opt_job" 3>&-) || exit
         pid=${state#*:}
         case $state in
-        *'"state":"over"'*) sorted_logs "$@" ;; # the number may be another process's now
+        *'"state":"over"'*) sorted_logs "$@" ;; # the pid may be another process's now
         *) followed_logs "${pid%%,*}" "$@" ;;
         esac
     else

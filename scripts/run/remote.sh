@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
 #
-# Tasks on other hosts, over ssh. There tf-run --agent TASK reads from stdin what the task needs
-# (nothing secret is in a command line): how often it was started, the key, the cluster and the
-# graphs, and the commands, each behind the number of its bytes. Stdin then stays open: its end is
-# the task's. TF_SSH_OPTIONS are more options of ssh.
+# Tasks on other hosts, over ssh. There tf-run --agent TASK reads from stdin what the task needs (so
+# that no secret is in a command line): how often it was started, the key, the cluster and the
+# graphs, and the commands, each after the number of its bytes. Stdin then stays open: its end ends
+# the task. TF_SSH_OPTIONS has further options for ssh.
 
-# As long as nobody answers, which ssh says with 255, it is tried again. When the agent has said
-# that it is there, what is lost is the connection.
+# As long as the host does not answer, for which ssh exits with 255, ssh is tried again. Once the
+# agent has reported that it runs, 255 means that the connection was lost.
 write_remote() {
     there="grep -c $(quote "^tf-run: $1: on ") $(quote "$file.err")"
     entry host "$host"
@@ -29,17 +29,17 @@ $(! is_fed "$1" || send_text "$(feed_of "$1")")
 $(is_fed "$1" || echo 'echo 0')"
 }
 
-# A line of the shell that writes a text behind the number of its bytes.
+# Prints a line of shell that writes a text after the number of its bytes.
 send_text() {
     printf '%s' "text=$(quote "$1"); printf %s \"\$text\" | wc -c; printf %s \"\$text\""
 }
 
-# The directory over there is the agent's.
+# Prints such a line for a command, with the job's directory that the agent makes there.
 print_there() {
     send_text "$(printf '%s' "$1" | sed "s/'\$job/\"\$job\"'/g")"
 }
 
-# Of commands that are typed: where they run, and how the job's directory comes there.
+# For commands to type: the folder where they run, and how to copy the job's directory there.
 folder_there() {
     # shellcheck disable=SC2016
     printf 'cd %s && PATH=$PATH:%s && ' "$(quote "$PWD")" "$(quote "$here")"
@@ -58,7 +58,7 @@ is_count() {
     case $1 in '' | *[!0-9]*) return 1 ;; esac
 }
 
-# head -c takes what it is told and no more: the rest stays in the pipe.
+# head -c reads exactly that many bytes: the rest stays in the pipe.
 receive_file() {
     read -r bytes || exit 76
     is_count "$bytes" || exit 76
@@ -75,7 +75,7 @@ agent_main() { # TASK
     echo "tf-run: $agent: on $(hostname)" >&2
     job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
     export TF_LOG_TIMES="${TF_LOG_TIMES-1}"
-    trap : INT TERM HUP # the end of stdin is what counts
+    trap : INT TERM HUP # only the end of stdin counts
     read -r starts || exit 76
     receive_file "$job/key.new"
     receive_file "$job/cluster.new"
@@ -96,10 +96,10 @@ agent_main() { # TASK
     exit "$code"
 }
 
-# A task that is frozen does not see its lifeline end.
+# Kills the task some time after stdin has ended: a frozen task does not see its lifeline end.
 end_with_stdin() {
     exec >/dev/null 2>&1
-    trap 'kill "$waits"; exit' TERM # nothing that waits outlives the task
+    trap 'kill "$waits"; exit' TERM # no waiting process outlives the task
     cat <&8 &
     waits=$!
     wait "$waits"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 #
-# What tf-run and its hooks ask a store of checkpoints.
+# What tf-run and its hooks need to know of a store of checkpoints.
 
-# newest_step DIR/: of the newest checkpoint there; nothing where there is none. Fails where that
-# cannot be known: to begin anew then would be a guess.
+# newest_step DIR/: prints the step of the newest checkpoint there, nothing if there is none. Fails
+# if that cannot be found out: to start from scratch then would be a guess.
 newest_step() {
     [ -n "$1" ] && [ -e "$1/data.mdb" ] || return 0
     list=$(tf-ckpt list "$1") || return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
 #
-# The processes: what each is called with, and what the supervisor is told about it. Files of a task
-# are named after it: worker-0.err.
+# The processes: the command line of each, and its entry for the supervisor. Files of a task are
+# named after it: worker-0.err.
 
-# The hosts of all workers, a line each, behind "=": for threads_words.
+# Sets worker_hosts, for threads_words: the hosts of all workers, a line each, behind "=".
 know_worker_hosts() {
     worker_hosts=$(for task in $workers; do
         host_of "$task"
@@ -13,7 +13,7 @@ know_worker_hosts() {
     cores_here=$(tf-supervise --cores) || exit
 }
 
-# As many threads for each worker of a host as that has cores for one; elsewhere a shell there asks.
+# Prints the option for threads: a worker's share of its host's cores, counted there by a shell.
 threads_words() { # TASK
     host_of "$1"
     n=$(printf '%s\n' "$worker_hosts" | grep -cxF "=$host")
@@ -36,7 +36,7 @@ common_words() {
     [ -z "$opt_ops" ] || quote --ops "$opt_ops"
 }
 
-# given OPTION...: those that have a value, as tf-exec has them by the same names.
+# given OPTION...: prints those that have a value, for tf-exec, which has the same names.
 given() {
     for option in "$@"; do
         eval "value=\$opt_$(printf %s "$option" | tr - _)"
@@ -44,7 +44,7 @@ given() {
     done
 }
 
-# It is worker 0 that gives all variables their first values, unless there are better ones.
+# Prints --restore for worker 0, which gives variables their first values, unless it resumes.
 first_worker_words() {
     [ -n "$opt_restore" ] || return 0
     case $1 in again | resumed) return ;; esac
@@ -53,7 +53,7 @@ first_worker_words() {
     [ -n "$newest" ] || quote --restore "$opt_restore"
 }
 
-# Who saves evaluates; of those that shards do not save for, worker 0. With --eval-split all do.
+# Returns whether a worker evaluates: one that saves; worker 0; with --eval-split, all.
 evaluates() {
     [ -n "$opt_eval" ] && { [ "$1" = worker:0 ] || [ -n "$opt_eval_split" ] || worker_saves "$1"; }
 }
@@ -69,8 +69,8 @@ saving_words() {
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
-# Where workers have the variables the first of them saves and, when its data has ended, the next
-# that has all, too, and reaches the store, which cannot lie on a network file system.
+# Returns whether a worker saves. If workers have the variables, worker 0 does and, once its data
+# has ended, the next that has all variables and the same host: a store cannot lie on a network.
 worker_saves() {
     [ -z "$keepers" ] && [ -n "$opt_save" ] || return
     [ "$holders" = each-worker ] || [ "$1" = worker:0 ] || return
@@ -80,8 +80,8 @@ worker_saves() {
     [ "$host" = "$first_host" ]
 }
 
-# The command of a task, given the job's directory there and how it starts: for the first time,
-# again, or anew with all others, when there is a checkpoint (resumed) or none.
+# command_of TASK JOB START: prints the command of a task, with the job's directory on its host.
+# START is first, again, or, for a start with all others, resumed (from a checkpoint) or anew.
 command_of() {
     if serves "$1"; then
         quote tf-exec serve
@@ -110,13 +110,13 @@ command_of() {
     esac
 }
 
-# A subshell that somebody killed has said too little.
+# Ends tf-run if a subshell was killed, whose output is then incomplete.
 lost() {
     die 71 'a part of tf-run was killed'
 }
 
-# by_start TASK JOB FORM: a line of the shell that runs the command as the start wants it. FORM is
-# a function that makes a line of a command.
+# by_start TASK JOB FORM: prints a line of shell that runs the command for the kind of start. FORM
+# is a function that turns a command into a line.
 by_start() {
     first=$(command_of "$1" "$2" first) || exit 71
     again=$(command_of "$1" "$2" again) || exit 71
@@ -137,7 +137,7 @@ fi"
         "$("$3" "$first")" "$("$3" "$again")" "$after"
 }
 
-# A worker is fed by a command of its own, which knows its part of the data.
+# Prints the feed command of a worker, which learns its part of the data from TF_SHARD.
 feed_of() {
     printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "$((${1#worker:} / replica_tasks))" \
         "$((n_workers / replica_tasks))" "$feed"
@@ -150,8 +150,8 @@ is_fed() {
     esac
 }
 
-# asked_of_graph OPTION...: what a step is to be fed. What is wrong is said of the graph that was
-# given, as the one that was made of it is gone with its directory.
+# asked_of_graph OPTION...: prints the feeds that a step needs. Errors name the graph that was
+# given, as the one derived from it disappears with its directory.
 asked_of_graph() {
     made=$job/parts.tfg given=${graph_file#-} status=0
     tf-exec -g "$made" --run "$opt_run" --needs "$@" </dev/null 2>"$job/refused" || status=$?
@@ -164,9 +164,9 @@ asked_of_graph() {
     return "$status"
 }
 
-# What is fetched is in the graph, and what a step is to be fed comes from a feed command. The
-# metric is a number that is fetched, or evaluated; shards have none but of checkpoints that they
-# make.
+# Checks that the graph has all that is fetched, and that there is a feed command if a step needs
+# feeds. The metric must be a number that is fetched or evaluated; shards have metrics only for
+# checkpoints that they make.
 check_graph() {
     [ -z "$opt_save_best" ] || [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
         die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"
@@ -178,7 +178,7 @@ check_graph() {
     [ -z "$opt_eval_split" ] || [ "$holders" = each-worker ] ||
         die 64 "--eval-split: with --mode $opt_mode workers do not have the variables of one step"
     [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
-    # the entry train was there for tf-replicate
+    # tf-replicate has found the entry train
     [ -n "$wants_feed" ] || [ $# -gt 0 ] || [ "$opt_run" != train ] || return 0
     needs=$(asked_of_graph "$@") || leave $?
     needs=$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g')
@@ -186,7 +186,7 @@ check_graph() {
         die 64 "$opt_run is to be fed $needs; name the command that does: -- ./feed"
 }
 
-# The feed command is there, where it is to run here.
+# Checks that the feed command exists, if it is to run on this host.
 check_feed() {
     [ -n "$feed_program" ] || return 0
     for task in $workers; do
@@ -204,7 +204,7 @@ check_feed() {
     done
 }
 
-# What comes over ssh is written by ssh.
+# Records from other hosts are written by ssh, which knows no limit.
 check_fetch_limit() {
     [ -n "$opt_fetch_limit" ] || return 0
     for task in $workers; do
@@ -226,7 +226,7 @@ print_copy() {
         "$(quote "$(copy_command)")"
 }
 
-# What a task is started with by hand.
+# Prints the command that starts a task by hand.
 typed_command() { # TASK
     ! is_fed "$1" || printf '(%s) | ' "$(feed_of "$1")"
     command_of "$1" "$job" first
@@ -248,9 +248,9 @@ print_commands() {
     done
 }
 
-# ---- what the supervisor is told, docs/supervise.md ----
+# ---- the supervisor's file, docs/supervise.md ----
 
-# entry WORD TEXT: a text of several lines goes on behind a blank.
+# entry WORD TEXT: prints an entry; further lines of the text begin with a blank.
 entry() {
     printf '%s %s\n' "$1" "$2" | sed '2,$s/^/ /'
 }
@@ -259,7 +259,7 @@ hook() {
     entry "$1" "exec sh $(quote "$lib/hook.sh" "$1" "$job")"
 }
 
-# What the hooks want to know.
+# Prints what the hooks need to know.
 write_options() {
     printf '%s\n' "save=$(quote "$opt_save")" "save_best=$(quote "$opt_save_best")" \
         "timeout=$(quote "$opt_timeout")" \
@@ -286,19 +286,19 @@ write_tasks() {
     done
 }
 
-# Whether workers keep what the shards learn of for a checkpoint only, and do not find it in a
-# journal when they are killed: their clock knows.
+# Returns whether workers keep values that reach the shards only for a checkpoint, and which no
+# journal gives back after a kill: the attribute is at their clock.
 workers_keep() {
     tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin().* keeps=true' >/dev/null
 }
 
-# Whether a worker that died can go on where it was: not if others wait for it, nor if it may have
-# been in the middle of an update (of tiles), nor where what it kept was in it alone.
+# Returns whether a worker that died can restart alone: not if others wait for it, nor if it may
+# have been within an update (of tiles), nor if it alone had values of its own.
 goes_back_alone() {
     [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }
 
-# What the user is to hear of a task at once: texts of it, and what is waited for.
+# Prints which messages of a task the user sees at once: these texts, and waits for a lock.
 repeat() { # TEXT...
     entry repeats "$(printf '%s\n' "$@" 'waiting for the lock of ')"
 }
@@ -330,9 +330,9 @@ $line" || lost
     fi
 }
 
-# What an earlier process has fetched stays: worker-0.rec becomes worker-0.1.rec, if the first start
-# wrote it, and worker-0.0.rec if that was another job. Where it is limited it takes the place of
-# what the limit has kept, worker-0.old.rec: or there would be a file more with each restart.
+# Prints a line of shell that keeps the fetches of an earlier process: worker-0.rec becomes
+# worker-0.1.rec if the first start wrote it, worker-0.0.rec if another job did. With --fetch-limit
+# it replaces worker-0.old.rec, which the limit kept: else each restart would add a file.
 fetches_to() { # worker-0
     file=$(quote "$1")
     file=${file% }

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# watchdog.sh PID PROGRAM: tf-run waits for each of its parts, and until it is tf-supervise nobody
-# sees that one stands still, stopped by a signal. Until PID ends, or is another program, this looks
-# every second. That a process which descends from PID was stopped is told after 5 s; after 10 s it
-# is killed, and PID gets USR2. When PID was stopped itself, as by a terminal, nothing is done.
+# watchdog.sh PID PROGRAM: tf-run waits for each of its parts, and until it executes tf-supervise
+# nobody else notices a part that was stopped by a signal. Until PID ends, or is another program,
+# this checks once a second. A stopped descendant of PID is reported after 5 s; after 10 s it is
+# killed, and PID gets USR2. If PID itself was stopped, as by a terminal, nothing is done.
 set -u
 owner=$1
 
-# Sets name, state and parent, as proc_pid_stat(5) has them. The name may have any character.
+# Sets name, state and parent, as in proc_pid_stat(5). The name may have any character.
 read_stat() { # PID
     { read -r line <"/proc/$1/stat"; } 2>/dev/null || return
     name=${line#*\(} name=${name%\)*}
@@ -25,7 +25,7 @@ descends() { # PID
     [ "$parent" = "$owner" ]
 }
 
-# Sets stopped, empty: none is.
+# Sets stopped to the pid of a stopped descendant; empty: there is none.
 find_stopped() {
     stopped=
     ! read_stat "$owner" || [ "$state" != T ] || return 0
@@ -41,7 +41,7 @@ say() { # TEXT
     read_stat "$stopped" && printf 'tf-run: %s (pid %s)%s\n' "$name" "$stopped" "$1" >&2
 }
 
-# Who has been told may have a next part before it ends, and that is not waited for.
+# After USR2, PID may start another part before it ends; if that is stopped it is killed at once.
 look() {
     last=$stopped
     find_stopped
@@ -59,7 +59,7 @@ look() {
 }
 
 stopped='' looks=0 told='' ticks=0
-# Whoever reads what tf-run said to its end, before it asks how that ended, would wait for this.
+# End with PID: a reader of tf-run's output, up to its end, would wait for this process, too.
 while sleep 0.2 2>/dev/null && read_stat "$owner" && [ "$name" = "$2" ] && [ "$state" != Z ]; do
     ticks=$((ticks + 1))
     [ $((ticks % 5)) -ne 0 ] || look

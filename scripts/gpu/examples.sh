@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154  # emulated, work are of gpu-check
-# The examples that train, for pieces of gpu-check: where each is, what it is fed, what its training
-# makes small.
+# The examples that train, for pieces of gpu-check: where each one is, its feeds, and the value that
+# its training minimizes.
 examples="digits digits_cnn digits_rnn lion-digits ridge figure1 line"
 
 script_of() { # NAME
@@ -18,12 +18,12 @@ cost_of() { # NAME
     esac
 }
 
-# The same model in float64: variables have their type from the script, or float32.
+# Prints the same model in float64: variables have their type from the script, or else float32.
 in_float64() { # NAME
     sed 's/float32/float64/g; s/variable{/&dtype = float64, /' "$(script_of "$1")"
 }
 
-# Rows in a batch of digits. The emulator takes its time for each, and is given fewer.
+# Prints the rows of a batch of digits. The emulator is slow, and is given fewer.
 batch_of() { # NAME
     case $emulated$1 in
     ydigits_cnn) echo 4 ;;
@@ -32,7 +32,7 @@ batch_of() { # NAME
     esac
 }
 
-records() { # NAME TYPE STEPS: what it is fed, in its own type if that is float64 alone
+records() { # NAME TYPE STEPS: prints its feeds, in its own type if it has only float64
     case $1 in
     ridge) (cd examples && ./feed-diabetes --steps "$3") ;;
     figure1)

@@ -6,10 +6,10 @@ count() { # LOG PATTERN
     grep -cE "$2" "$1"
 }
 
-# A file of one line: PIECE PASSED FAILED SKIPPED SECONDS COMMIT. A piece that is ended by its
-# limit, or fails without a line that says so, has failed once more. Returns whether nothing failed.
+# Writes one line: PIECE PASSED FAILED SKIPPED SECONDS COMMIT. A piece that its limit ends, or that
+# fails without a line that says so, counts one more failure. Returns whether nothing failed.
 write_result() { # PIECE LOG STATUS SECONDS
-    skipped=$(count "$2.log" '^(not )?ok .*# *(skip|SKIP)') # cmocka 1.1.5 writes "not ok" of them
+    skipped=$(count "$2.log" '^(not )?ok .*# *(skip|SKIP)') # cmocka 1.1.5 writes "not ok" for them
     passed=$(grep -E '^ok ' "$2.log" | grep -cviE '# *skip')
     failed=$(grep -E '^not ok ' "$2.log" | grep -cviE '# *skip')
     if [ "$3" -eq 124 ] || [ "$3" -eq 137 ]; then
@@ -30,12 +30,12 @@ commit() {
     fi
 }
 
-version_of() { # LIBRARY: the file that its name stands for
+version_of() { # LIBRARY: the file that its name links to
     file=$(ldconfig -p 2>/dev/null | awk -v name="$1" '$1 == name { print $NF; exit }')
     [ -z "$file" ] || basename "$(realpath "$file")"
 }
 
-# What it ran on.
+# Prints what the pieces ran on.
 write_machine() {
     nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
     echo "| | |"

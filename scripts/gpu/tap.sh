@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# What a piece of gpu-check says: TAP, and figures for the report.
+# What a piece of gpu-check prints: TAP, and figures for the report.
 n=0
 
 ok() { # TEXT
@@ -26,7 +26,7 @@ plan() {
     echo "1..$n"
 }
 
-# What it prints is shown if it fails.
+# Runs a command, and shows its output if it fails.
 check() { # TEXT COMMAND...
     text=$1
     shift
@@ -38,12 +38,12 @@ check() { # TEXT COMMAND...
     fi
 }
 
-# Programs that speak TAP by themselves. One that dies, or ends well without a plan, has failed.
+# Runs a program that prints TAP itself. If it dies, or succeeds without a plan, it has failed.
 program() { # NAME COMMAND...
     name=$1
     shift
     echo "# $name"
-    { # what it says is in the log even if the piece is ended
+    { # its output is in the log even if the piece is ended
         CMOCKA_MESSAGE_OUTPUT=TAP "$@" 2>&1 </dev/null
         echo $? >"$work/program.status"
     } | tee "$work/program.out" | sed -u '/^1\.\./d'

@@ -6,7 +6,7 @@ on_card() { # COMMAND...: a unit test on the card
     TF_TEST_DEVICE=CUDA:0 TF_DEVICE_PATH=$modules "$@"
 }
 
-# A file of cases per process, several beside each other: most of the time is the host's.
+# Runs a file of cases per process, several at once: most of the time is the host's.
 piece_cases() {
     set -- tests/data/golden/*.txt
     [ -z "$emulated" ] || set -- tests/data/golden/aggregate.txt tests/data/golden/nn_entropy.txt
@@ -23,8 +23,8 @@ piece_cases() {
     done
 }
 
-# Cases with algorithms that are measured, with those again, and without the library.
-chosen() { # LIBRARY FILE SETTING CASES...: its name, its file, what leaves it out with 0
+# Runs cases with algorithms chosen by measuring, with the same again, and without the library.
+chosen() { # LIBRARY FILE SETTING CASES...: its name, its file, the variable that disables it with 0
     library=$1 file=$2 setting=$3 choices=$work/choices cases=$build/tests/unit/ops/cases
     shift 3
     for name; do
@@ -55,15 +55,15 @@ piece_convolutions() {
     chosen cuDNN libcudnn.so.9 TF_CUDNN nn_conv
 }
 
-# Those of matrices, and of unrolled windows.
+# Cases of matrices, and of unrolled windows.
 piece_products() {
     [ -z "$emulated" ] || export TF_TEST_CASE=MatMul/float32
     export TF_CUDNN=0
     chosen cuBLASLt libcublasLt.so.13 TF_CUBLASLT matrix nn_local nn_conv
 }
 
-# Ops that have a kernel of our own, too: FILE:CASES, by whichever is faster, with those again, and
-# by cuDNN wherever it takes them.
+# Ops that also have a kernel of our own: FILE:CASES, run by whichever is faster, by the same again,
+# and by cuDNN wherever it supports them.
 piece_rivals() {
     choices=$work/choices cases=$build/tests/unit/ops/cases
     set -- nn_pool: nn_norm: nn_dense:Softmax narrow_types:Pool narrow_types:Softmax
@@ -103,8 +103,8 @@ piece_executor() {
     done
 }
 
-# Those that run on the device alone: the libraries of CUDA have kernels of their own, which nobody
-# here can mend, so that cases of few products are enough.
+# Cases that run only on the device. CUDA's libraries have kernels of their own, which we cannot
+# mend, so a few cases of products are enough.
 sanitized="array_rows array_slice array_where array_join array aggregate reduce state train sums
     nn_entropy nn_pool nn_norm math_binary math_unary random_ops matrix nn_conv narrow_types"
 
@@ -117,7 +117,7 @@ find_sanitizer() {
     return 1
 }
 
-sanitize() { # NAME TOOL COMMAND...: what the tool finds, within two minutes
+sanitize() { # NAME TOOL COMMAND...: reports what the tool finds, within two minutes
     name=$1 tool=$2
     shift 2
     if [ "$(date +%s)" -gt "$end" ]; then
@@ -137,7 +137,7 @@ sanitize() { # NAME TOOL COMMAND...: what the tool finds, within two minutes
     fi
 }
 
-# Steps that are captured, then values of cases, until the time is up: what is left out is said.
+# Checks captured steps, then values of cases, until the time is up; reports what is left out.
 piece_sanitizer() { # TOOL
     if [ -n "$emulated" ]; then
         skip "$1" "the device is emulated"
@@ -162,7 +162,7 @@ piece_bench() { # MODEL
         skip "bench $1" "the device is emulated"
         return
     fi
-    { # what has been measured when the time is up is a figure, too
+    { # figures measured before the time is up count, too
         BUILD=$build ROUNDS=${ROUNDS:-2} tests/bench/gpu.sh "$1" 2>&1
         echo $? >"$work/status"
     } | sed -u 's/^/figure: /'

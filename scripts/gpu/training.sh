@@ -2,8 +2,8 @@
 # shellcheck shell=sh disable=SC2154  # emulated, work are of gpu-check
 # Pieces of gpu-check: the examples, trained on the GPU and beside it on the CPU.
 
-# What the device has no kernel for is on the CPU, and counted.
-graphs() { # NAME [OPTION...]: of stdin, a script: NAME.cpu and NAME.gpu, placed
+# Places a script. Nodes for which the device has no kernel are on the CPU, and are counted.
+graphs() { # NAME [OPTION...]: makes NAME.cpu and NAME.gpu of the script on stdin
     name=$1
     shift
     mkdir -p "$work/scripts"
@@ -15,7 +15,7 @@ graphs() { # NAME [OPTION...]: of stdin, a script: NAME.cpu and NAME.gpu, placed
         tf-part "$work/$name.placed" >"$work/$name.gpu"
 }
 
-where_nodes_are() { # NAME: a figure
+where_nodes_are() { # NAME: adds a figure
     figure "$1: $(tf-show --text "$work/$1.placed" | awk '
         / @\/job/ {
             all++
@@ -31,11 +31,11 @@ digits() { # OPTION...: feed records, 64 rows each
     (cd examples && ./feed --batch 64 "$@")
 }
 
-losses_of() { # NAME: of a run, one a line, exact
+losses_of() { # NAME: prints the losses of a run, one a line, exact
     sed 's/.*"\(loss\|C\)":\([^,}]*\).*/\2/' "$work/$1.json"
 }
 
-# train GRAPH NAME FEED [OPTION...]: losses in NAME.json, variables in NAME.ckpt
+# train GRAPH NAME FEED [OPTION...]: writes losses to NAME.json, variables to NAME.ckpt
 train() {
     graph=$work/$1 run=$work/$2 feed=$work/$3 cost=$(cost_of "${1%%.*}")
     shift 3
@@ -44,7 +44,7 @@ train() {
         tf-show --json "$run.ckpt" | sort >"$run.variables"
 }
 
-# agree NAME NAME TOLERANCE [N]: the first N losses of two runs, relative to those over 1
+# agree NAME NAME TOLERANCE [N]: compares the first N losses of two runs, relative to those over 1
 agree() {
     losses_of "$1" >"$work/agree.a"
     losses_of "$2" >"$work/agree.b"
@@ -70,12 +70,12 @@ agree() {
     return $status
 }
 
-same() { # NAME NAME: bits
+same() { # NAME NAME: compares bits
     [ -s "$work/$1.variables" ] && [ -s "$work/$1.json" ] &&
         cmp "$work/$1.json" "$work/$2.json" && cmp "$work/$1.variables" "$work/$2.variables"
 }
 
-figures() { # those that were gathered within checks
+figures() { # prints the figures gathered within checks
     [ ! -f "$work/figures" ] || cat "$work/figures"
 }
 
@@ -109,7 +109,7 @@ piece_accuracy() {
     [ -n "$emulated" ] || regression
 }
 
-# Ridge regression by gradient descent comes to the closed form, as on the CPU.
+# Checks that ridge regression by gradient descent reaches the closed form, as on the CPU.
 regression() {
     graphs ridge <examples/ridge.lua
     where_nodes_are ridge
@@ -126,20 +126,20 @@ comes_near() {
     awk -v d="$difference" 'BEGIN { exit !(d != "" && d < 1e-4) }'
 }
 
-# Without --soft: an op that a GPU has no kernel for would be an error.
+# Places without --soft, so that an op for which a GPU has no kernel is an error.
 is_on_the_gpu() { # NAME
     tf-place -q --devices GPU:0 "$work/$1.opt" | tf-show --text >"$work/$1.text" &&
         sed '/^entry /d' "$work/$1.text" | grep ' = ' >"$work/$1.nodes" &&
         ! grep -v ' @[^? ][^ ]*/device:CUDA:0' "$work/$1.nodes"
 }
 
-# on_both NAME EXAMPLE TYPE STEPS: of stdin, a script: its losses on the CPU and on the GPU
+# on_both NAME EXAMPLE TYPE STEPS: computes the losses of the script on stdin on CPU and GPU
 on_both() {
     graphs "$1" && records "$2" "$3" "$4" >"$work/feed" &&
         train "$1.cpu" "$1.on-cpu" feed && train "$1.gpu" "$1.on-gpu" feed
 }
 
-# In float32 rounding makes losses differ, more with each step; in float64 it stays out of sight.
+# In float32, rounding makes losses differ, more with each step; in float64 the difference is tiny.
 piece_losses() {
     steps=100
     [ -z "$emulated" ] || steps=50
@@ -155,9 +155,9 @@ piece_losses() {
     figures
 }
 
-# Also with another number of threads on the host, which decides nothing on the device. What is on
-# the CPU for want of a kernel has the same bits with --deterministic. Emulated, the seed is of the
-# order in which the device's work and its threads come.
+# Also runs with another number of threads on the host, which must not matter on the device. Ops on
+# the CPU for lack of a kernel have the same bits with --deterministic. The seed sets the order of
+# the emulated device's work and threads.
 piece_bits() {
     steps=60
     [ -z "$emulated" ] || steps=50
@@ -172,7 +172,7 @@ piece_bits() {
     done
 }
 
-moved() { # DEVICE PATTERN: of digits as placed on the GPU, with the ops that match elsewhere
+moved() { # DEVICE PATTERN: moves the ops that match, of digits as placed on the GPU, to DEVICE
     tf-show --text "$work/digits.placed" |
         sed -E "/ = ($2)\\(/s/ @([^? ][^ ]*)device:CUDA:0/ @\\1device:$1/" |
         tf-graph --text | tf-part
@@ -183,13 +183,13 @@ has_two_gpus() {
         tf-place -q --devices GPU:1,CPU:0 | tf-part | tf-exec --fetch y >/dev/null 2>&1
 }
 
-# Products go to the other one, and with them what lies between two of them.
+# Moves products to the other GPU, with the ops that lie between two of them.
 two_gpus() {
     moved CUDA:1 'MatMul|Relu|ReluGrad|BiasAdd' >"$work/digits.pair" &&
         train digits.pair pair feed && same on-gpu pair
 }
 
-# Element-wise ops have the CPU's bits, so that it does not matter where they are.
+# Element-wise ops have the CPU's bits, so it does not matter where they run.
 piece_split() {
     steps=60
     [ -z "$emulated" ] || steps=10
@@ -211,7 +211,7 @@ piece_split() {
     figures
 }
 
-# The layers of each worker are asked to be on the GPU; variables are on the shards.
+# Requests the GPU for the layers of each worker; variables are on the shards.
 job_graph() {
     tf-graph examples/digits.lua | tf-opt | tf-show --text | sed -E \
         '/ = (MatMul|BiasAdd|BiasAddGrad|Relu|ReluGrad|SparseSoftmaxCrossEntropyWithLogits)\(/{
@@ -232,7 +232,7 @@ run_job() { # NAME DEVICES
         tf-show --json "$work/$1.ckpt" | grep -v '^{"clock:' | sort >"$work/$1.variables"
 }
 
-on_the_gpu() { # NAME: how many nodes of a job
+on_the_gpu() { # NAME: prints how many nodes of a job are on the GPU
     tf-show --text "$work/$1.job/parts.tfg" | grep -c ' @/job:worker/task:[*]/device:CUDA:0'
 }
 

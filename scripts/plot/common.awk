@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What all pictures share. A text of the user's is in quotes where gnuplot reads it.
+# Functions that all pictures share. Text from the user is quoted where gnuplot reads it.
 
 function quoted(text) {
     gsub(/[[:cntrl:]]/, " ", text)
@@ -7,7 +7,7 @@ function quoted(text) {
     return "'" text "'"
 }
 
-# At the end of the input: there is no picture.
+# Called at the end of the input: reports that there is no picture.
 function none(reason) {
     print "none " reason
     exit

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Lines of run, name, step and value as curves: names with the same last part on the same axes, runs
-# beside each other.
+# Draws lines of run, name, step and value as curves: names with the same last part share axes, and
+# runs are drawn together.
 BEGIN {
     FS = "\t"
-    POINTS = 1000 # of a curve that is longer each part is drawn by its least and its largest value
+    POINTS = 1000 # a longer curve is drawn in parts, by the least and the largest value of each
     n_globs = split(ENVIRON["FETCH"], globs, ",")
     for (i = 1; i <= n_globs; i++) {
         gsub(/[][.+^$(){}|\\]/, "\\\\&", globs[i])
@@ -32,7 +32,7 @@ function is_wanted(name,    i) {
         panel_curves[panel] = panel_curves[panel] (panel_curves[panel] == "" ? "" : "\n") curve
         if (!($1 in runs)) { runs[$1]; n_runs++ }
     }
-    # What was resumed takes the place of what had gone further.
+    # A resumed run replaces what the former one had beyond that step.
     while (length_of[curve] > 0 && steps[curve, length_of[curve]] >= $3 + 0) length_of[curve]--
     i = ++length_of[curve]
     steps[curve, i] = $3 + 0
@@ -47,7 +47,7 @@ function put(step, value) {
     if (most == "" || value > most) most = value
 }
 
-# The points of a curve as data; how many there are.
+# Prints the points of a curve as data; returns how many there are.
 function put_curve(curve, is_smooth,    i, value, n, part, every, lo, hi, mean, weight) {
     n = length_of[curve]
     every = n > 2 * POINTS ? n / POINTS : 1
@@ -110,7 +110,7 @@ function draw_panel(p,    n, i, list, names, clause, clauses, pad, note) {
     }
     note = left_out ? sprintf("  (%d not drawn: %s)", left_out,
         log_axis ? "not above 0" : "not finite") : ""
-    if (clauses == "") { # an empty panel says why
+    if (clauses == "") { # an empty panel shows why
         print "set title " quoted(panels[p] note)
         print "unset logscale y\nset yrange [0:1]\nplot NaN notitle"
         return

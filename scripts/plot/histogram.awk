@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How the elements of a tensor are spread, of the last record that has it.
+# Draws the distribution of a tensor's elements, from the last record that has it.
 END {
     n = read_tensor()
     for (i = 1; i <= n; i++) {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Rows of a tensor as images in a grid, of the last record that has it: grey, or of three channels.
+# Draws rows of a tensor as images in a grid, grey or in colour, from the last record that has it.
 function whole(x) {
     return x == int(x)
 }
 
-# Height, width and channels of a row's image, of --shape or of the tensor's own extents.
+# Finds height, width and channels of a row's image, from --shape or the tensor's own extents.
 function find_shape(n,    of) {
     n_of = split(shape, of, "x")
     if (n_of) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Of objects of tf-show --json their scalars, a line each: run, name, step, value. A record without
-# a step is known by its place in the stream. What a graph or a trace has is no scalar.
+# Prints the scalars of tf-show --json, a line each: run, name, step, value. For a record without a
+# step, its position in the stream counts. Values of a graph or a trace are no scalars.
 !/^{"(step|feed)":[0-9]+/ || /^{"step":[0-9]+,"start":[0-9]+,"ns":/ { next }
 {
     at = 1
@@ -11,7 +11,7 @@
         match(substr($0, at), /"([^"\\]|\\.)*"/)
         word = substr($0, at + 1, RLENGTH - 2)
         at += RLENGTH
-        if (substr($0, at, 1) != ":") continue # the text of a tensor
+        if (substr($0, at, 1) != ":") continue # a text within a tensor
         if (!match(substr($0, at + 1), /^("(NaN|-?Infinity)"|-?[0-9][-+.0-9eE]*)/)) {
             at++
             continue

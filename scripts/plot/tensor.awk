@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tensor ENVIRON["NAME"] of the last record of tf-show --json that has it.
+# Reads tensor ENVIRON["NAME"] of the last record of tf-show --json that has it.
 BEGIN { key = "\"" ENVIRON["NAME"] "\":" }
 index($0, key) { last = $0 }
 
-# Its elements as texts in element[1..n], its extents in dims[1..rank]; returns n. Of those that are
-# numbers `count` are, from `least` to `most`.
+# Puts its elements, as texts, into element[1..n], its extents into dims[1..rank]; returns n. Of the
+# elements, `count` are numbers, from `least` to `most`.
 function read_tensor(    text, i, n, closed, arrays, value) {
     if (last == "") none("no tensor '" ENVIRON["NAME"] "'")
     text = substr(last, index(last, key) + length(key))
@@ -12,7 +12,7 @@ function read_tensor(    text, i, n, closed, arrays, value) {
     match(text, text ~ /^\[/ ? "\\](,\"[^\"]*\":|}$)" : ".[,}]")
     text = substr(text, 1, RSTART)
     while (substr(text, rank + 1, 1) == "[") rank++
-    # Two arrays of a depth have as many brackets between them as they close, and a comma.
+    # Between two arrays of a depth stand as many brackets as arrays end there, and a comma.
     closed = ""
     for (i = rank; i >= 1; i--) {
         closed = closed "\\]"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ran when in one step of traces: a row for each thread, a colour or a letter for each op; the
-# ops that took longest have their own.
+# Draws what ran when in one step of traces: a row per thread, a colour or a letter per op, of its
+# own for each of the ops that took longest.
 BEGIN { FS = "\t"; KINDS = 8 }
 
 {
-    if (field($2, "ns") == "" || field($2, "op") == "") next # that of the whole step has no op
+    if (field($2, "ns") == "" || field($2, "op") == "") next # the entry of the whole step has no op
     n++
     step_of[n] = field($2, "step")
     if (last == "" || step_of[n] + 0 > last) last = step_of[n] + 0
@@ -14,7 +14,7 @@ BEGIN { FS = "\t"; KINDS = 8 }
     lane[n] = ($1 == "" ? "" : $1 " ") "thread " field($2, "thread")
 }
 
-# The starts are large: only their distance from the first keeps its digits.
+# Starts are large numbers: only their distances from the first one keep all digits.
 function since(i) {
     return (start[i] - first) / 1e6
 }

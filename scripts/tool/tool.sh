@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# How a tool that is a script begins, where $tool is its name: a program (bin/NAME-options.c) parses
-# the command line as that of every tool, and sets opt_NAME for each option and the arguments "$@".
-# There is a folder $dir for what is made on the way; it goes with the script, however that ends,
-# and so does what the script's own `tidy` takes away.
+# The start of a tool that is a script, with $tool its name: a program (bin/NAME-options.c) parses
+# the command line as for every tool, and sets opt_NAME for each option and the arguments "$@".
+# The folder $dir is for temporary files; it is removed at the script's end, however that comes, and
+# then the script's own `tidy` runs.
 set -u
 mask=$(umask)
 umask 077
@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 71
 lib=$here/../lib/tf-tools/${tool#tf-}
 PATH=$here:$PATH
 
-# die CODE TEXT: in one line, whatever characters a file's name has
+# die CODE TEXT: ends with a message of one line, whatever characters a file's name has
 die() {
     code=$1
     shift
@@ -33,7 +33,7 @@ leave() { # SIGNAL
     kill -s "$1" $$
 }
 
-# Sleeps; a signal is heeded at once.
+# Sleeps; a signal takes effect at once.
 pause() { # SECONDS
     sleep "$1" &
     sleeper=$!
@@ -49,9 +49,9 @@ put() { # FILE: to stdout
 }
 
 assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
-[ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like
+[ -n "$assignments" ] || exec "$lib/options" "$@" # --help and the like
 eval "$assignments"
-# What is closed would be the first file that is opened.
+# A closed descriptor would be reused for the first file that is opened.
 is_closed=''
 [ -e /proc/$$/fd/0 ] || exec </dev/null
 [ -e /proc/$$/fd/1 ] || { is_closed=1 && exec >/dev/null; }

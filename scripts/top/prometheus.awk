@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A sample (sample.awk) in the text form of Prometheus. What only grows ends in _total: how fast it
-# does is for rate() to say.
+# Prints a sample (sample.awk) in Prometheus' text format. Names of counters end in _total; rate()
+# gives their speed.
 
 function text(raw) {
     gsub(/\\/, "\\\\&", raw)
@@ -18,7 +18,7 @@ function value(name, labels, is) {
     if (is != "") printf "%s{job_dir=\"%s\"%s} %.15g\n", name, text(ENVIRON["TF_JOB"]), labels, is
 }
 
-# A row for each task that has one.
+# Prints a row for each task that has the figure.
 function tasks_have(name, help, array, key,    i) {
     metric(name, help)
     for (i = 1; i <= n_tasks; i++)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two samples of a job, the one before (which may be empty) and now. Each is the time, then objects
-# of tf-supervise --status and tf-ps stats --json; cut at each brace they are flat.
+# Reads two samples of a job, the last (which may be empty) and the current one. Each is the time,
+# then objects of tf-supervise --status and tf-ps stats --json; split at each brace they are flat.
 BEGIN { RS = "{" }
 
 FNR == 1 { sample = FILENAME == ARGV[2]; time[sample] = $0 + 0; shard = ""; next }
@@ -27,7 +27,7 @@ FNR == 1 { sample = FILENAME == ARGV[2]; time[sample] = $0 + 0; shard = ""; next
     failed += field($0, "saves_failed") * sample
     if (sample && field($0, "saves_failed") > 0) unsaved[shard] = field($0, "failed_why")
 }
-# What a shard got from a task has gone from there.
+# Bytes that a shard received from a task were sent by that task.
 /^"peer":/ {
     came[sample, field($0, "peer")] += field($0, "sent")
     went[sample, field($0, "peer")] += field($0, "got")

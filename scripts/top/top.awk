@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A table of two samples (sample.awk), and who waits for whom.
+# Prints a table of two samples (sample.awk), and who waits for whom.
 function size(bytes,    unit) {
     for (unit = 1; bytes >= 1000 && unit < 6; unit++) bytes /= 1024
     return sprintf(unit > 1 && bytes < 100 ? "%.1f%s" : "%d%s", bytes, substr("BKMGTP", unit, 1))

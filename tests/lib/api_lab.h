@@ -32,7 +32,7 @@ static inline void ok(int code)
         fail_msg("%s", error.text);
 }
 
-/* A failure with that code, whose line is that. */
+/* Asserts that a call failed with that code and message. */
 static inline void failed(int code, int wanted, const char *line)
 {
     assert_int_equal(code, wanted);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of saving while steps go on: a few variables, all of whose elements are the number of
- * the step that was last.
+ * For tests of saving while steps run: a few variables, all of whose elements are the number of the
+ * last step.
  */
 #ifndef TF_TESTS_AUTOSAVES_H
 #define TF_TESTS_AUTOSAVES_H
@@ -39,7 +39,7 @@ static inline void make_variables(struct variable_store *store,
     }
 }
 
-/* What a step does: every element of every variable becomes the number of the step. */
+/* Does what a step does: sets every element of every variable to the step's number. */
 static inline void write_all(struct variable *variables[VARIABLES], int64_t step)
 {
     const struct shape shape = shape_vector(SIZE);

@@ -8,8 +8,8 @@
 #include "graph/graph_io.h"
 #include "lib/cluster.h"
 
-/* A chain of n nodes on ps:0 behind a number that is none, which ends the first step of the one
- * entry, `update`. */
+/* Makes a chain of n nodes on ps:0 after a NaN, which ends the first step of the only entry,
+ * `update`. */
 static inline struct graph *chain_new(int n)
 {
     struct error err = ERROR_INIT;
@@ -26,7 +26,7 @@ static inline struct graph *chain_new(int n)
     return graph;
 }
 
-/* The graph as the bytes of a stream, which are the writer's. */
+/* Gives the graph as the bytes of a stream, which the returned writer owns. */
 static inline struct stream_writer *chain_write(const struct graph *graph,
                                                 struct named_tensor *bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A clock on a bench: what workers and whoever runs the updates do with it, a call each, without a
- * graph or threads.
+ * A clock on a bench: the operations of workers, and of the program that runs the updates, as a
+ * call each, without a graph or threads.
  */
 #ifndef TF_TESTS_CLOCK_BENCH_H
 #define TF_TESTS_CLOCK_BENCH_H

@@ -45,7 +45,7 @@ struct test_cluster {
 
 static inline struct hub *test_hub(const struct test_cluster *c, const char *task, uint64_t window)
 {
-    static uint64_t started; /* more than one in a millisecond */
+    static uint64_t started; /* several may start in a millisecond */
     struct error err = ERROR_INIT;
     struct hub_options options = {.peers = {.task = task,
                                             .incarnation = ++started,
@@ -60,7 +60,7 @@ static inline struct hub *test_hub(const struct test_cluster *c, const char *tas
     return hub;
 }
 
-/* Who stops a loop is done with it before it is freed. */
+/* Held while a loop is stopped, so that it is not freed meanwhile. */
 static pthread_mutex_t test_stopping = PTHREAD_MUTEX_INITIALIZER;
 
 static inline void *test_shard_run(void *argument)
@@ -131,7 +131,7 @@ static inline void test_forget_posted(void *argument)
     sem_post(&forget->done);
 }
 
-/* While it has no session: as if it had just been started. */
+/* Resets a shard that has no session, as if it had just been started. */
 static inline void test_shard_forget(struct test_shard *shard)
 {
     struct test_forget forget = {.shard = shard};
@@ -141,7 +141,7 @@ static inline void test_shard_forget(struct test_shard *shard)
     sem_destroy(&forget.done);
 }
 
-/* *c is zeroed but for limits of the test. `window`: of each link; 0: as always. */
+/* *c must be zeroed except for the test's limits. `window`: of each link; 0: the default. */
 static inline void test_cluster_start(struct test_cluster *c, int n, uint64_t window)
 {
     struct error err = ERROR_INIT;
@@ -167,7 +167,7 @@ static inline void test_cluster_stop(struct test_cluster *c)
     rmdir(c->folder);
 }
 
-/* A session of worker:0 on a graph that was cut. It pumps, or a thread runs the hub's loop. */
+/* Opens a session of worker:0 on a partitioned graph. It pumps, or a thread runs the hub's loop. */
 static inline struct driver_session *test_session_of(const struct test_cluster *c,
                                                      const struct graph *graph, bool pumps)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what comes of the values of all members, where one process has them: the reference of
- * whatever sends them, which gives the same bits.
+ * For tests: combines the values of all members in one process: the reference for collectives that
+ * send them, which must give the same bits.
  */
 #ifndef TF_TESTS_LIB_COMBINE_H
 #define TF_TESTS_LIB_COMBINE_H
@@ -36,11 +36,11 @@ static inline int combine_check(enum collective_kind kind, const struct tensor *
 struct combining {
     const struct row_routes *routing;
     const struct tensor *const *values;
-    int member;   /* who gets the result */
+    int member;   /* the one that gets the result */
     int64_t unit; /* elements of a row */
 };
 
-/* What the member gets of another's value; borrowed. */
+/* Returns what the member gets of another's value; borrowed. */
 static inline struct tensor combined_rows(const struct combining *c, int from)
 {
     const struct tensor *t = c->values[from];
@@ -133,8 +133,8 @@ static inline int collective_combine_for(const struct row_routes *routing,
     return tensor_copy(result, first, err);
 }
 
-/* Combines what members brought, by rank; of one kind, values[k] of member k, on the host: what
- * member 0 gets. The result is new memory. ERR_DATA when types or shapes do not fit. */
+/* Combines the members' contributions, by rank, to what member 0 gets; values[k] is member k's, on
+ * the host. The result is new memory. ERR_DATA if types or shapes do not fit. */
 static inline int collective_combine(enum collective_kind kind, const struct tensor *const *values,
                                      int n, struct tensor *result, struct error *err)
 {
@@ -144,7 +144,7 @@ static inline int collective_combine(enum collective_kind kind, const struct ten
 
 /* ---- by a schedule ---- */
 
-#define STRIP 512 /* elements, of which all members' sums stay in the first caches */
+#define STRIP 512 /* elements; all members' sums of so many fit in the first-level cache */
 
 struct scheduled_sum {
     const struct sum_schedule *schedule;
@@ -163,7 +163,7 @@ static inline void strip_add(const struct scheduled_sum *c, int from, int to, in
     collective_sum(&terms, c->sums + (size_t)to * bytes, NULL, n);
 }
 
-/* Who has all of it last: the member that the flows of the piece add to. */
+/* Returns the member that has the whole sum in the end: the one that the piece's flows add to. */
 static inline int strip_sum(const struct scheduled_sum *c, int piece, int64_t n)
 {
     int last = 0;
@@ -189,8 +189,8 @@ static inline void strip_combine(const struct scheduled_sum *c, int piece, int64
     collective_sum(&terms, c->result + at, NULL, n);
 }
 
-/* What comes of the values of those members, by rank, in host memory: the bits that a schedule of
- * so many parts gives. */
+/* Combines the members' values, by rank, in host memory, to the bits that a schedule of so many
+ * parts gives. */
 static inline int collective_combine_by(const struct sum_schedule *schedule, int n_parts,
                                         enum collective_kind kind,
                                         const struct tensor *const *values, struct tensor *result,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of CUDA kernels: what the CPU makes of the same inputs, random ones with the values
- * that are odd in their type, and the same bits wanted but for those of NaNs.
+ * For tests of CUDA kernels: compares with the CPU on the same random inputs, which include special
+ * values of the type. Bits must be the same, except those of NaNs.
  */
 #ifndef TF_TESTS_LIB_CUDA_BESIDE_H
 #define TF_TESTS_LIB_CUDA_BESIDE_H
@@ -37,7 +37,7 @@ static inline enum cuda_type beside_type(enum dtype type)
     return types[type];
 }
 
-/* One in eight is at an end of what the type holds, or near zero. */
+/* Returns a random value; one in eight is near a limit of the type, or near zero. */
 static inline double beside_value(enum dtype type, uint64_t *random)
 {
     static const double odd[] = {0,
@@ -71,7 +71,7 @@ static inline double beside_value(enum dtype type, uint64_t *random)
     return type == BOOL ? bits >> 20 & 1 : value;
 }
 
-/* Integers: small ones, or of any bits. Data of its own. */
+/* Makes a random tensor, with its own memory. Integers are small, or have any bits. */
 static inline struct tensor beside_random(enum dtype type, const struct shape *shape,
                                           uint64_t *random)
 {
@@ -130,7 +130,7 @@ static inline void beside_compare(const char *what, const struct tensor *expecte
                      tensor_get_float64(&got, i), tensor_get_float64(expected, i));
 }
 
-/* Of a launcher. */
+/* Checks the result of a launcher. */
 static inline void beside_launched(const char *what, int result)
 {
     if (result)
@@ -143,7 +143,7 @@ static inline struct guarded beside_place(const struct tensor *t, bool at_end)
     return guarded_copy(t->data, tensor_bytes(t), at_end);
 }
 
-/* The types of an op's attribute that the CPU computes in; of one without, booleans. */
+/* Returns the types of an op's attribute in which the CPU computes; without the attribute, BOOL. */
 static inline dtype_set beside_types(const char *op, const char *attr)
 {
     const struct op *found = registry_find(ops_registry(), op);

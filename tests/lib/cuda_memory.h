@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of CUDA kernels on the host: memory between pages that nobody may touch. It begins
- * where a page begins, and what lies between its end and the next page is watched; or it ends where
- * a page ends, wherever it begins then: packs of it are at no multiple of their size.
+ * For tests of CUDA kernels on the host: memory between pages that nobody may access. Either it
+ * begins with a page, and the bytes between its end and the next page are checked; or it ends with
+ * a page, and then packs may begin at addresses that are no multiple of their size.
  */
 #ifndef TF_TESTS_LIB_CUDA_MEMORY_H
 #define TF_TESTS_LIB_CUDA_MEMORY_H
@@ -44,7 +44,7 @@ static inline struct guarded guarded_copy(const void *data, size_t bytes, bool a
     return g;
 }
 
-/* Frees it, and fails if what lies around it was written to. */
+/* Frees it, and fails if the bytes around it were written to. */
 static inline void guarded_free(struct guarded *g)
 {
     const unsigned char *end = g->pages + g->length - g->page;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: a graph at random over several devices of this process, cut and joined again. With
- * TF_TEST_DEVICE every other one is of that type, as far as there are so many.
+ * For tests: a graph randomly placed on several devices of this process, partitioned and joined
+ * again. With TF_TEST_DEVICE every other device is of that type, as long as there are enough.
  */
 #ifndef TF_TESTS_LIB_CUT_H
 #define TF_TESTS_LIB_CUT_H
@@ -71,7 +71,7 @@ static inline void cut_assign(struct graph *graph, struct node *node, int device
     graph_set_assigned(graph, node, name);
 }
 
-/* Nodes that a text puts on CPU:i: on the i-th device, whatever it is. */
+/* Moves nodes that a text places on CPU:i to the i-th device, whatever its type. */
 static inline void cut_rename(struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -106,8 +106,7 @@ static inline bool cut_has_resource(const struct graph *graph, const struct node
     return false;
 }
 
-/* Whoever has the reference goes where it comes from, or that to where the other is: to the first
- * of both places. */
+/* Moves a node and the source of its reference to one device: the first of their two, by name. */
 static inline bool cut_meet(struct graph *graph, struct node *node, struct node *from)
 {
     int order = strcmp(node->assigned, from->assigned);
@@ -131,7 +130,7 @@ static inline bool cut_join(struct graph *graph)
     return moved;
 }
 
-/* Each node on one of the devices; those that have a variable itself, or share one with others, on
+/* Places each node on one of the devices; nodes that use or share a variable itself on the same
  * one; all resources on the first. */
 static inline void cut_place(struct graph *graph, uint64_t seed, int n_devices)
 {
@@ -156,7 +155,7 @@ static inline void cut_open(struct cut_graph *cut, const struct graph *graph)
         fail_msg("%s", err.text);
 }
 
-/* The same of a graph in text form: gives the joined one, and *whole as it was before. */
+/* The same for a graph in text form: returns the joined graph; *whole is the original. */
 static inline struct graph *cut_parse(struct cut_graph *cut, struct graph **whole, const char *text)
 {
     struct error err = ERROR_INIT;
@@ -172,7 +171,7 @@ static inline void cut_close(struct cut_graph *cut)
     parts_release(&cut->parts);
 }
 
-/* The same tensor in the joined graph. */
+/* Returns the same tensor in the joined graph. */
 static inline struct edge cut_edge(const struct cut_graph *cut, const struct graph *graph,
                                    struct edge edge)
 {
@@ -181,7 +180,7 @@ static inline struct edge cut_edge(const struct cut_graph *cut, const struct gra
     return (struct edge){node->id, edge.slot};
 }
 
-/* Some ops wait for what other steps do, and here there are none. */
+/* Returns whether some ops wait for other steps, of which there are none here. */
 static inline bool random_graph_may_wait(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -192,7 +191,7 @@ static inline bool random_graph_may_wait(const struct graph *graph)
     return false;
 }
 
-/* Every other graph: a node in three waits for one before it. */
+/* Adds control edges to every other graph: one node in three waits for one before it. */
 static inline void random_graph_add_controls(struct graph *graph, uint64_t seed)
 {
     struct random_graph r = {.state = ~seed};

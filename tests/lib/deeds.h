@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what is done to a store by a child, killed at every system call or with each of those
- * that reach the disk made to fail, and what must be true after each.
+ * For tests: operations on a store in a child that is killed at every system call, or in which each
+ * call that reaches the disk is made to fail, and what must hold after each.
  */
 #ifndef TF_TESTS_LIB_DEEDS_H
 #define TF_TESTS_LIB_DEEDS_H
@@ -15,7 +15,7 @@
 #include "lib/traced.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1 /* it cannot do without memory of its own, either */
+#define SANITIZED 1 /* the sanitizer cannot do without its own mmap */
 #else
 #define SANITIZED 0
 #endif
@@ -23,10 +23,10 @@
 struct deed {
     const char *name;
     int (*work)(void *context); /* returns deed_tell */
-    bool changes;               /* when it says that all is well, the check finds a change */
+    bool changes;               /* if it reports success, the check must find a change */
 };
 
-/* Checks what is left and puts back what was. True: the change is there. */
+/* Checks what is left and restores the former state. Returns true if the change is there. */
 typedef bool deed_check(const struct deed *deed);
 
 static struct deed_news { /* from the child: shared memory */
@@ -46,7 +46,7 @@ static inline void deeds_end(void)
     munmap(deed_news, sizeof *deed_news);
 }
 
-/* The child was told that it is on the disk: whatever is done to it now, the change is there. */
+/* Notes that the child was told the change is on disk: whatever happens now, it must be there. */
 static inline void deed_done(void)
 {
     deed_news->is_done = true;
@@ -58,7 +58,7 @@ static inline int deed_tell(const struct error *err)
     return err->code;
 }
 
-/* How often all of it is done: STORE_SWEEPS (1). */
+/* Returns how often everything is repeated: STORE_SWEEPS (1). */
 static inline int deed_sweeps(void)
 {
     const char *many = getenv("STORE_SWEEPS");
@@ -73,7 +73,7 @@ static inline bool deed_check_news(const struct deed *deed, deed_check *check)
     return changed;
 }
 
-/* At each `stride`-th place. */
+/* Kills the child at each `stride`-th system call. */
 static inline void deed_kill_all_along(const struct deed *deed, int stride, deed_check *check)
 {
     int n = 1, killed = 0, after = 0, code;
@@ -107,8 +107,8 @@ static const long deed_disk_calls[] = {SYS_openat,
                                        SANITIZED ? SYS_fsync : SYS_mmap,
                                        -1};
 
-/* An error, or as if nothing had been: a hint that failed, and what is compared first, and written
- * anew when it cannot be read. */
+/* Returns whether a result is allowed: an error, or success, as a failed hint does not matter, and
+ * a file that cannot be read for comparison is written anew. */
 static inline bool deed_is_fair(int code, int error)
 {
     if (code == 0 || code == ERR_IO)
@@ -116,7 +116,7 @@ static inline bool deed_is_fair(int code, int error)
     return error != EIO && (code == ERR_OS || code == ERR_DENIED);
 }
 
-/* Each `stride`-th of them. */
+/* Makes each `stride`-th of the calls fail. */
 static inline void deed_fail_all_along(const struct deed *deed, int error, int stride,
                                        deed_check *check)
 {

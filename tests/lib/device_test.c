@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TEST device: memory, and what opens it. device_test_queue.c does what was enqueued,
- * device_test_order.c says what may be before what, device_test_context.c has the kernels.
+ * The TEST device: memory, and opening it. device_test_queue.c does enqueued work,
+ * device_test_order.c checks its order, device_test_context.c has the kernels.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct test_device {
     struct test_context context; /* first */
     struct device device;
     struct test_scheduler scheduler;
-    size_t memory; /* that it has */
+    size_t memory; /* bytes of the device */
 };
 
 static struct test_scheduler *scheduler_of(const struct device *device)
@@ -26,7 +26,7 @@ static struct test_scheduler *scheduler_of(const struct device *device)
 struct giving_back {
     struct test_job job; /* first */
     struct buffer *buffer;
-    void *memory; /* its plain address, which a leak detector can follow */
+    void *memory; /* plain address, which a leak detector can follow */
 };
 
 static void free_memory(struct test_job *job)

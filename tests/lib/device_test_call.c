@@ -25,7 +25,7 @@ void test_note(struct plain *p, const struct tensor *t, bool write)
         vec_push(&p->accesses, access);
 }
 
-/* A variable's memory stays where it is; what is known of it may change before the kernel runs. */
+/* A variable's memory does not move, but its other fields may change before the kernel runs. */
 static void plain_variable(struct plain *p, const struct kernel_call *call, int i)
 {
     struct variable *variable = call->refs[i];
@@ -40,7 +40,7 @@ static void plain_variable(struct plain *p, const struct kernel_call *call, int 
     p->pointers[i] = &p->variables[i].value;
 }
 
-/* A host input of what is enqueued is read now. */
+/* Copies an input. A host input of an enqueued kernel is read now. */
 static int plain_input(struct plain *p, const struct kernel_call *call, int i)
 {
     const struct tensor *in = call->in[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call of a kernel of the TEST device, as the CPU's kernel that it wraps is to see it.
+ * A call of a kernel of the TEST device, as seen by the CPU's kernel that it wraps.
  */
 #ifndef TF_TESTS_LIB_DEVICE_TEST_CALL_H
 #define TF_TESTS_LIB_DEVICE_TEST_CALL_H
@@ -8,15 +8,15 @@
 #include "exec/run/item.h"
 #include "lib/device_test_internal.h"
 
-/* What was prepared. */
+/* The state of a prepared kernel. */
 struct wrapped {
     const struct kernel_code *code;
     void *state;
     bool is_own;     /* the device's, not the CPU's */
     bool enqueued;   /* runs later */
-    bool moves_only; /* looks at no element of device memory */
+    bool moves_only; /* reads no element of device memory */
     bool *host_in, *host_out;
-    int *alias_of;            /* by output: the input that it is the memory of; -1 */
+    int *alias_of;            /* by output: the input whose memory it shares; -1 */
     struct shape *out_shapes; /* of what is enqueued */
 };
 
@@ -25,10 +25,10 @@ struct plain {
     struct kernel_call call;
     struct call_host host;
     struct error err;
-    struct step step;         /* of what is enqueued: what the step block says */
+    struct step step;         /* of an enqueued kernel: as in the step block */
     struct step_block *block; /* NULL: no step */
     struct device_step on_device;
-    struct fault fault; /* that the kernel has met with */
+    struct fault fault; /* that the kernel has found */
     const struct wrapped *wrapped;
     struct test_context *context;
     struct tensor *tensors; /* inputs, outputs */
@@ -38,11 +38,11 @@ struct plain {
     VEC(struct test_access) accesses;   /* of the device's memory */
 };
 
-/* With plain addresses; `enqueued`: as variables are now. It is there, and to be freed, even if it
- * fails. */
+/* Makes a call with plain addresses; `enqueued`: with variables as they are now. *result must be
+ * freed even after a failure. */
 int plain_new(struct kernel_call *call, bool enqueued, struct plain **result);
 void plain_free(struct plain *p);
-/* That the kernel reads or writes the tensor. */
+/* Notes that the kernel reads or writes the tensor. */
 void test_note(struct plain *p, const struct tensor *t, bool write);
 bool test_is_ref_output(const struct kernel_call *call, int i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What computes on the TEST device, and on others over its scheduler: the CPU's kernels, on memory
- * of the device.
+ * Computes for the TEST device, and for others over its scheduler: by the CPU's kernels, on the
+ * device's memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ _Thread_local bool test_allocates_plain;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list */
 static struct test_context *contexts;
 
-/* Tests give devices other kernels and allocators: what stays is what the device has of its own. */
+/* Finds a device by its `context`, as tests change its kernels and allocators. */
 struct test_context *test_context(const struct device *device)
 {
     pthread_mutex_lock(&lock);
@@ -68,7 +68,7 @@ static int explain(struct device *device, const struct fault *fault, struct erro
 
 /* ---- code ---- */
 
-/* What waits for the outside has to do with host memory only, and runs as it is. */
+/* Returns whether a kernel runs unwrapped: one that waits for the outside uses only host memory. */
 static bool runs_as_it_is(const struct kernel_table *table, const char *name)
 {
     for (size_t i = 0; i < table->n; i++)
@@ -110,13 +110,13 @@ static void add_rows(struct test_context *context, struct kernel_row *rows, cons
         *row = all->rows[i];
         row->device = context->device->type;
         if (registry_find(ops_registry(), row->op)->def->descent.gradient) {
-            row->with_others = "FusedApply"; /* the CPU's rows do not say so of all types */
+            row->with_others = "FusedApply"; /* the CPU's rows do not say so for all types */
             row->flags |= KERNEL_JOINED;
         }
     }
 }
 
-/* Its own kernels go first; the CPU's stand in for those that it has not. */
+/* Makes the table: the device's own kernels first; the CPU's replace those that it lacks. */
 static void make_table(struct test_context *context)
 {
     struct kernel_row *rows = mem_array(ops_kernels()->n + 1, sizeof *rows);
@@ -127,7 +127,7 @@ static void make_table(struct test_context *context)
     context->table.rows = rows;
 }
 
-/* Kernels that are tried when a plan is made compute on plain memory, at once. */
+/* Copies for kernels that are tried while a plan is made: these use plain memory, at once. */
 static int copy_plain(struct device *device, void *to, const void *from, size_t bytes,
                       struct error *err)
 {
@@ -162,7 +162,7 @@ void test_context_open(struct test_context *context, struct device *device, stru
     context->pool = pool_new(&context->raw, true);
 }
 
-/* A line of a file, for who sees a tool and not its devices. */
+/* Adds a line of counts to a file, for tests that see a tool but not its devices. */
 static void tell_counts(const struct test_context *context)
 {
     const char *path = getenv("TF_TEST_DEVICE_COUNTS");

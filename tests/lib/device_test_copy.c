@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies of the TEST device: the host's memory is a copy's from when it is enqueued until it is
- * over.
+ * Copies of the TEST device: a copy owns its host memory from when it is enqueued until it is over.
  */
 #include <string.h>
 
@@ -16,7 +15,7 @@ struct test_copy {
     size_t bytes;
     uint64_t sum; /* of the host's memory when the copy was enqueued */
     bool from_host, to_host;
-    int enqueued; /* how often, and not done */
+    int enqueued; /* how often it is enqueued and not done */
     struct test_copy *next;
 };
 
@@ -64,7 +63,7 @@ static void copy_run(struct test_job *job)
     count(copy, -1);
 }
 
-/* From now on the host's memory is the copy's. */
+/* Called at a launch: from now on the copy owns the host's memory. */
 static void copy_launched(struct test_job *job)
 {
     struct test_copy *copy = (struct test_copy *)job;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the TEST device, and others over its scheduler, enqueue beside copies: kernels, and faults
- * that others have left.
+ * Work other than copies that the TEST device, and others over its scheduler, enqueue: kernels, and
+ * error flags left by others.
  */
 #include "base/memory.h"
 #include "lib/device_test_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TEST device's events, and the thread that watches them for those who want to be told.
+ * The TEST device's events, and the thread that watches them and tells their waiters.
  */
 #include <sched.h>
 #include <time.h>
@@ -37,7 +37,7 @@ struct test_event *test_record(struct test_scheduler *s, int line)
     return event;
 }
 
-/* Between a wait and what it is for others may enqueue something that the wait did not know of. */
+/* Pauses, so that others may enqueue work between a wait and the work that it is for. */
 static void pause_between(void)
 {
     struct timespec some = {.tv_nsec = 50000};
@@ -100,7 +100,7 @@ int test_block(struct test_scheduler *s, struct test_event *event, struct error 
 
 /* ---- the watcher ---- */
 
-/* The one that has asked first: it is the last of the list. */
+/* Tells the waiter that asked first, which is the last of the list. */
 static void tell(struct test_scheduler *s)
 {
     struct event_waiter **last = &s->told;
@@ -114,9 +114,9 @@ static void tell(struct test_scheduler *s)
     pthread_mutex_lock(&s->lock);
 }
 
-/* It is in no hurry. The more often it has hesitated since it had nothing to do, the rarer it does
- * again: beside other programs each time takes as long as their turns, and a long loop is hundreds
- * of thousands of pieces. */
+/* Pauses at times. The more often it has paused since it last had nothing to do, the rarer it
+ * pauses again: beside other programs each pause lasts as long as their turns, and a long loop has
+ * hundreds of thousands of pieces. */
 static void hesitate(struct test_scheduler *s, unsigned *n)
 {
     if (test_random(s) % (4 + *n))
@@ -165,7 +165,7 @@ void test_notify(struct test_scheduler *s, struct test_event *event, struct even
         event->waiter = waiter;
         s->n_waiting++;
     }
-    test_event_free(event); /* its job has it until it is over */
+    test_event_free(event); /* its job holds it until it is over */
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Captured work of the TEST device. What is captured has to be in order by itself, and waits that
- * are missing are found when it is captured; launched it is one piece of work of the compute queue,
- * inside of which anything is done that events allow, as a seed has it.
+ * Captured work of the TEST device. It must be ordered by its own waits, and missing ones are found
+ * during the capture. Launched, it is one piece of work of the compute queue, within which jobs are
+ * done in any order that events allow, chosen by a seed.
  */
 #include "base/memory.h"
 #include "lib/device_test_internal.h"
@@ -16,7 +16,7 @@ struct test_graph {
     struct test_scheduler *scheduler;
     VEC(struct captured_job) jobs;
     VEC(struct test_access) accesses;
-    struct test_order order; /* of the jobs among themselves */
+    struct test_order order; /* among its jobs */
     int origin, n_lines;
     bool forked[TEST_LINES]; /* the lines that it is in */
     struct error failure;
@@ -24,7 +24,7 @@ struct test_graph {
     size_t *next; /* while it runs, by line: the first job that is not done */
 };
 
-/* Of the thread that captures. */
+/* What this thread captures. */
 static _Thread_local struct test_graph *current;
 
 struct test_graph *test_captured(const struct test_scheduler *s)
@@ -78,7 +78,7 @@ void test_capture_wait(struct test_graph *graph, int line, struct test_job *job)
     keep(graph, line, job);
 }
 
-/* The first line has to know of all that others do. */
+/* Checks that the first line has waited for all work of the others. */
 static void check_joined(struct test_graph *graph)
 {
     const struct test_clock *known = &graph->order.clocks[graph->origin];
@@ -139,7 +139,7 @@ struct launch_job {
     struct test_graph *graph;
 };
 
-/* The line's first job that is not done; the number of jobs: there is none. */
+/* Returns the line's first job that is not done; the number of jobs if there is none. */
 static size_t first_of(const struct test_graph *graph, int line)
 {
     size_t i = graph->next[line];
@@ -164,7 +164,7 @@ static bool do_one(struct test_graph *graph, int line)
     return true;
 }
 
-/* Events of what was captured are nobody else's. */
+/* Runs captured work, whose events nobody else uses. */
 static void run_graph(struct test_job *job)
 {
     struct test_graph *graph = ((struct launch_job *)job)->graph;

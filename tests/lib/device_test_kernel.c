@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the TEST device, and of others over its scheduler: each wraps one of the CPU's. It
- * gets the tensors with plain addresses and its outputs are marked as the device's again, or, where
- * their shapes are known before, it is enqueued, updates of variables too. What fills outputs in
- * host memory, and a variable's first value, is waited for.
+ * Kernels of the TEST device, and of others over its scheduler: each wraps one of the CPU's, which
+ * gets tensors with plain addresses; its outputs then get device addresses again. If the outputs'
+ * shapes are known before, the kernel is enqueued, also for updates of variables. A kernel that
+ * fills outputs in host memory, or sets a variable's first value, is waited for.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void find_places(struct wrapped *w, const struct kernel_setup *setup)
     w->moves_only = moves_only(setup->node);
 }
 
-/* A value that may have another shape than the one before gets other memory. */
+/* Returns whether the value may change its shape, and so get other memory. */
 static bool may_move(const struct node *node)
 {
     const struct attr_value *validates = node_attr(node, "validate_shape");
@@ -51,8 +51,8 @@ static bool reads_host_memory(const struct wrapped *w, int n_in)
     return false;
 }
 
-/* What hands an input on is the device's own kernel (a check of numbers) if it is enqueued, and
- * looks at nothing of the host's: it would print. */
+/* A kernel that passes an input on can be enqueued only if it is the device's own (a check of
+ * numbers), and reads nothing on the host: it would print. */
 static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *setup)
 {
     const struct node *node = setup->node;
@@ -128,7 +128,7 @@ static void wrap_release(void *state)
     mem_free(w);
 }
 
-/* What the step computes is garbage. */
+/* Returns whether the step has failed, so that its values are garbage. */
 static bool has_fault(const struct plain *p)
 {
     return p->block && p->block->fault.code;
@@ -142,7 +142,7 @@ static int run_kernel(struct plain *p)
 
 /* ---- waited for ---- */
 
-/* The variables of a call, as the kernel is to see them, and as all others do. */
+/* Gives the variables of a call plain addresses for the kernel, or device addresses for others. */
 static void plain_variables(struct kernel_call *call, bool plain)
 {
     test_allocates_plain = plain;
@@ -155,7 +155,7 @@ static void plain_variables(struct kernel_call *call, bool plain)
     }
 }
 
-/* What the kernel wrote to, as far as nobody knew before. */
+/* Notes memory that the kernel wrote to, as far as it was not known before. */
 static void give_outputs(struct kernel_call *call, struct plain *p)
 {
     p->accesses.n = 0;
@@ -174,8 +174,8 @@ static void give_outputs(struct kernel_call *call, struct plain *p)
             test_note(p, &call->refs[i]->value, false);
 }
 
-/* Moving a tensor is copying it when it is a variable's, or nobody counts its holders, as none of
- * the plan's memory: what a stack is given there, and gives, is copied. */
+/* Returns whether the kernel reads memory. To move a tensor is to copy it if it is a variable's or
+ * not reference-counted, as memory of the plan: a stack copies such elements in and out. */
 static bool reads_memory(const struct kernel_call *call)
 {
     const struct wrapped *w = call->state;
@@ -190,8 +190,8 @@ static bool reads_memory(const struct kernel_call *call)
     return false;
 }
 
-/* Nothing is enqueued meanwhile: memory that the kernel is given may have been given back by
- * whoever enqueued something that uses it, which is over then. */
+/* Runs a kernel while nothing is enqueued: the memory that it gets may have been freed by those who
+ * enqueued work on it, and that work is over then. */
 static int run_alone(struct test_context *context, struct kernel_call *call, struct plain *p)
 {
     struct test_scheduler *s = context->scheduler;
@@ -229,7 +229,7 @@ static int run_now(struct kernel_call *call)
 
 /* ---- later ---- */
 
-/* All that it knows of the step is what is in the device's memory. */
+/* Reads the step block: the kernel can read nothing else of its step. */
 static void read_block(struct plain *p)
 {
     p->step = (struct step){0};
@@ -240,7 +240,7 @@ static void read_block(struct plain *p)
     p->step.replica = p->block->replica;
 }
 
-/* Whether `a` is to stay where both were left. */
+/* Returns whether `a` stays if both faults were left. */
 static bool fault_goes_first(const struct fault *a, const struct fault *b)
 {
     if (!a->code || !b->code)
@@ -248,7 +248,7 @@ static bool fault_goes_first(const struct fault *a, const struct fault *b)
     return a->item != b->item ? a->item < b->item : a->at < b->at;
 }
 
-/* Errors that a kernel of a device would not find there are the TEST device's own. */
+/* Leaves a fault. Errors that a real device's kernel could not find are the TEST device's own. */
 static void leave_fault(struct plain *p)
 {
     if (!p->fault.code)
@@ -327,7 +327,7 @@ static int enqueue(struct kernel_call *call)
         return call->err->code;
     }
     p->job = (struct test_job){.run = run_job, .free = free_job};
-    p->host.planned = true; /* its outputs are there */
+    p->host.planned = true; /* its outputs exist */
     p->host.temporaries = &p->temporaries;
     p->call.err = &p->err;
     p->call.step = &p->step;

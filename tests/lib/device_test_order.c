@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens before what on the TEST device. Each queue, and the host, has a clock of what it
- * knows to be over (C. Fidge, "Timestamps in Message-Passing Systems That Preserve the Partial
- * Ordering", 1988); each range of bytes has its uses, and whoever uses it has to know of those that
- * it could disturb.
+ * What happens before what on the TEST device. Each queue, and the host, has a clock of the work
+ * that it knows to be over (C. Fidge, "Timestamps in Message-Passing Systems That Preserve the
+ * Partial Ordering", 1988). Each range of bytes has a list of uses; a new use must know all those
+ * to be over with which it conflicts.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ void test_clock_join(struct test_clock *clock, const struct test_clock *other)
 
 /* ---- blocks ---- */
 
-/* The first one that ends behind the address. */
+/* Finds the first block that ends behind the address. */
 static size_t find_block(const struct test_order *order, uintptr_t at)
 {
     size_t low = 0, high = order->blocks.n;
@@ -77,7 +77,7 @@ static int check(const struct test_order *order, const struct test_block *block,
     return 0;
 }
 
-/* Whoever comes later has to know of this one, and so of those that it stands for. */
+/* Returns whether a later use that knows of `use` also knows of `past`, which can be forgotten. */
 static bool stands_for(const struct test_use *use, const struct test_use *past)
 {
     bool covers = use->begin <= past->begin && past->end <= use->end;

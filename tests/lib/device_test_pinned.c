@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the host that the TEST device is told of: it checks that nothing goes unnoticed.
+ * Host memory that is pinned for the TEST device, which checks that pins and unpins match.
  */
 #include "lib/device_test_internal.h"
 
-/* The first range that has some of these bytes. */
+/* Finds the first range that has some of these bytes. */
 static size_t find(const struct test_context *context, const void *data, size_t bytes)
 {
     uintptr_t begin = (uintptr_t)data, end = begin + bytes;

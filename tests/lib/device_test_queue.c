@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TEST device's scheduler. Work is done by whoever waits for some, and by a thread that watches
- * events (device_test_event.c): of the queues whose first piece may be done, a random one is next.
- * Nobody is in a lock of the device while a piece runs.
+ * The TEST device's scheduler. Work is done by threads that wait for some, and by one that watches
+ * events (device_test_event.c): a random one of the queues whose first piece may run is next. No
+ * thread holds a lock of the device while a piece runs.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void is_over(struct test_scheduler *s, struct test_event *event)
     event->over = true;
     if (!waiter)
         return;
-    test_host_knows(s, event); /* who is told, and goes on */
+    test_host_knows(s, event); /* the waiter is the host's */
     waiter->next = s->told;
     s->told = waiter;
     s->n_waiting--;
@@ -96,7 +96,7 @@ static void tick(struct test_line *line, const struct test_job *job)
         job->marks->time = line->now;
 }
 
-/* It is over when nothing is left of it: whoever waited may take away what it used. */
+/* Runs the first job; it is over only when freed, as waiters may then free what it used. */
 static void run_first(struct test_scheduler *s, struct test_line *line)
 {
     struct test_job *job = line->first, *next;
@@ -157,7 +157,7 @@ void test_append(struct test_scheduler *s, int line, struct test_job *job)
     pthread_cond_broadcast(&s->changed);
 }
 
-/* Sometimes work is done at once. */
+/* Enqueues a job; sometimes some work is done at once. */
 int test_enqueue(struct test_scheduler *s, int line, struct test_job *job,
                  const struct test_access *accesses, int n, struct error *err)
 {
@@ -235,7 +235,7 @@ int test_begin_alone(struct test_scheduler *s, int line, const struct test_acces
 int test_end_alone(struct test_scheduler *s, int line, const struct test_access *accesses, int n,
                    struct error *err)
 {
-    if (test_captured(s)) /* it has not begun */
+    if (test_captured(s)) /* nothing has begun */
         return 0;
     pthread_mutex_lock(&s->lock);
     int code = test_order_use(&s->order, line, accesses, n, err);

@@ -32,8 +32,8 @@ static inline float __half2float(__half h)
     return h.bits & 0x8000 ? -size : size;
 }
 
-/* Units in the last place are counted as the exponent has it, and rounded to nearest even; so many
- * that they carry over are the next exponent's. */
+/* Counts units in the last place for the exponent, rounded to nearest even; if the count overflows,
+ * it carries into the next exponent. */
 static inline __half __float2half_rn(float x)
 {
     unsigned short sign = std::signbit(x) ? 0x8000 : 0;

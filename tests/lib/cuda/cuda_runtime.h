@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `.cu` files use of CUDA, on the host: see lib/cuda_emulator.h.
+ * The parts of CUDA that `.cu` files use, on the host: see lib/cuda_emulator.h.
  */
 #ifndef CUDA_EMULATOR_RUNTIME_H
 #define CUDA_EMULATOR_RUNTIME_H
@@ -116,7 +116,7 @@ static T cuda_emulated_shuffle(const cuda_emulated_shuffle_kind &kind, unsigned 
     return value;
 }
 
-/* ---- atomics: threads change only where they wait ---- */
+/* ---- atomics: threads switch only where they wait ---- */
 
 #define ATOMIC(name, type, ...)                                                                    \
     static inline type name(type *at, type value)                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine below the emulated <cuda_runtime.h>: fibers for the threads of a block, what they wait
- * for, and their shared memory.
+ * The engine below the emulated <cuda_runtime.h>: fibers for the threads of a block, their waits,
+ * and their shared memory.
  */
 #ifndef CUDA_EMULATOR_ENGINE_H
 #define CUDA_EMULATOR_ENGINE_H
@@ -26,7 +26,7 @@ struct configuration {
 /* Runs `body` once for each thread of the grid. */
 int launch(const configuration &what, void (*body)(const void *context), const void *context);
 
-/* Ends the launch with a line that begins with kernel, block and thread. */
+/* Ends the launch with a message that begins with kernel, block and thread. */
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- threads, for warp.cc and shared.cc ---- */
@@ -40,16 +40,16 @@ struct emulated_thread {
     uint3 index;
     const char *where; /* what it waits at */
     int line;
-    warp_call call; /* in a warp operation: which, with whom, and what it brings */
+    warp_call call; /* in a warp operation: which, with which lanes, and its value */
     unsigned mask;
-    int source; /* the lane whose value it gets */
+    int source; /* the lane whose value it receives */
     uint64_t value, result;
 };
 
 struct emulated_warp {
     uint32_t epoch;   /* __syncwarp of all lanes so far */
     unsigned waiting; /* lanes that are in a warp operation */
-    bool alike;       /* they all are in this one: */
+    bool alike;       /* all are in the same one: */
     warp_call call;
     unsigned mask;
     int line;
@@ -65,13 +65,13 @@ struct emulated_block {
 extern emulated_block block;
 extern int current; /* thread */
 
-/* Has others run until somebody wakes the current thread. */
+/* Runs other threads until one of them wakes the current thread. */
 void wait_as(thread_state state);
 void wake(int thread);
 
 void barrier(int line);
 
-/* An operation of the lanes in `mask`; what the lane gets. */
+/* An operation of the lanes in `mask`, and what the lane receives. */
 struct warp_request {
     warp_call call;
     const char *name;
@@ -87,11 +87,11 @@ void check_alignment(const void *pointer, size_t bytes, int line);
 
 /* ---- shared memory ---- */
 
-/* Who has used an element since the block began. */
+/* The threads that used an element since the block began. */
 struct shared_cell {
     int writer, reader; /* threads; -1: none */
     uint32_t write_epoch, write_warp_epoch, read_epoch, read_warp_epoch;
-    int readers; /* 1: the reader alone, 2: others of its warp, 3: others of the block */
+    int readers; /* 1: only `reader`, 2: others of its warp, 3: others of the block */
 };
 
 struct shared_block {
@@ -102,12 +102,12 @@ struct shared_block {
     std::vector<shared_cell> cells;
 };
 
-/* The array that `key` stands for in this block: made where the first thread comes to it. */
+/* Returns the array of `key` in this block, which the first thread that gets here makes. */
 shared_block *shared_find(const void *key, const char *name, size_t n, size_t element_bytes);
 extern const char dynamic_key;
 size_t dynamic_bytes();
 
-/* For the start and the end of a block. */
+/* Called at the start and the end of a block. */
 void shared_reset();
 
 void *shared_read(shared_block *array, ptrdiff_t index);

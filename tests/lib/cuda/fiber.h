@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fibers: stacks that one thread of the process changes between. AddressSanitizer is told.
+ * Fibers: stacks between which one thread of the process switches. AddressSanitizer is informed.
  */
 #ifndef CUDA_EMULATOR_FIBER_H
 #define CUDA_EMULATOR_FIBER_H
@@ -11,10 +11,10 @@
 namespace cuda_emulator
 {
 struct fiber {
-    ucontext_t context; /* where it begins; elsewhere than on x86-64, where it goes on */
-    void *jump[5];      /* where it goes on, if it has begun */
+    ucontext_t context; /* its start; except on x86-64, also where it continues */
+    void *jump[5];      /* where it continues, once it has begun */
     bool begun;
-    void *stack; /* nullptr: of the process's own */
+    void *stack; /* nullptr: the process's own */
     size_t stack_bytes;
     void *fake_stack; /* AddressSanitizer's */
     void (*body)();
@@ -24,10 +24,10 @@ struct fiber {
 fiber *fiber_new(void (*body)());
 void fiber_free(fiber *f); /* it does not run */
 
-/* Until somebody switches back to `from`. */
+/* Returns when another fiber switches back to `from`. */
 void fiber_switch(fiber *from, fiber *to);
 
-/* For good: the fiber that runs is not switched to any more. */
+/* Leaves the running fiber for good: it is never switched to again. */
 [[noreturn]] void fiber_leave(fiber *to);
 } // namespace cuda_emulator
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels that are right, and the same with a mistake each, for the test of the emulator. Arrays
- * are of ints, n of them.
+ * Correct kernels, and the same with one mistake each, for the test of the emulator. Arrays have n
+ * ints.
  */
 #ifndef TF_TESTS_LIB_CUDA_LESSONS_H
 #define TF_TESTS_LIB_CUDA_LESSONS_H
@@ -36,7 +36,7 @@ extern "C" {
 CUDA_LESSONS(X)
 #undef X
 
-/* 16-bit floats by CUDA's functions: of all bits to float32, and back. */
+/* Convert 16-bit floats by CUDA's functions: all bit patterns to float32, and back. */
 void cuda_lesson_widen(const uint16_t *bits, int n, float *half, float *brain);
 void cuda_lesson_narrow(const float *x, int n, uint16_t *half, uint16_t *brain);
 

@@ -232,23 +232,15 @@ static bool links_cancel(struct collective *collective, struct collective_waiter
     return r != NULL;
 }
 
-/* `index` 1: it is about to. */
-static void say_leave(struct collective *collective, uint64_t index)
-{
-    const struct reduce leave = {.what = REDUCE_LEAVE, .index = index};
-    for (int k = 0; k < collective->size; k++)
-        if (k != collective->rank)
-            reduce_send((struct process_group *)collective, k, &leave);
-}
-
 void collective_links_announce_leave(struct collective *collective)
 {
-    say_leave(collective, 1);
+    const struct reduce about_to = {.what = REDUCE_LEAVE, .index = 1};
+    reduce_send_all((struct process_group *)collective, &about_to);
 }
 
 static void links_leave(struct collective *collective)
 {
-    say_leave(collective, 0);
+    reduce_send_all((struct process_group *)collective, &(struct reduce){.what = REDUCE_LEAVE});
 }
 
 void collective_links_trim(struct collective *collective)

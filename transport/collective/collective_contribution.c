@@ -71,16 +71,13 @@ bool round_is_small(const struct collective_round *r, int value)
 
 /* ---- what is said ---- */
 
-int contribution_fields(const struct reduce *reduce)
+int contribution_fields(const struct collective_round *r)
 {
-    const struct collective_round *r = reduce->round;
     return r->declined + (r->n_routed > 0) + (r->on_device != NULL);
 }
 
-void contribution_pack(const struct process_group *group, msgpack_packer *packer,
-                       const struct reduce *reduce)
+void contribution_pack(const struct collective_round *r, uint64_t number, msgpack_packer *packer)
 {
-    const struct collective_round *r = reduce->round;
     if (r->declined)
         pack_key_bool(packer, "nothing", true);
     if (r->n_routed)
@@ -92,7 +89,7 @@ void contribution_pack(const struct process_group *group, msgpack_packer *packer
         msgpack_pack_int64(packer, r->routed[v].wanted);
     }
     if (r->on_device)
-        pack_key_uint(packer, "number", r->contributions[group->interface.rank].number);
+        pack_key_uint(packer, "number", number);
 }
 
 static bool is_small_by_rows(const struct collective_round *r, int value, int64_t rows)
@@ -153,13 +150,30 @@ void contribution_send(struct process_group *group, struct collective_round *r)
     mem_free(small);
 }
 
+/* Reads how many rows it has, in place of what a record that was refused said. False: it says
+ * something else. */
+static bool read_rows(const struct record *record, struct round_contribution *c)
+{
+    const msgpack_object *rows = record_field(&record->header, "rows");
+    bool good = !rows || (rows->type == MSGPACK_OBJECT_ARRAY && rows->via.array.size < INT32_MAX);
+    c->n_rows = rows && good ? (int)rows->via.array.size : 0;
+    mem_free(c->rows);
+    c->rows = mem_array((size_t)c->n_rows + 1, sizeof *c->rows);
+    for (int i = 0; i < c->n_rows && good; i++) {
+        const msgpack_object *number = &rows->via.array.ptr[i];
+        good = number->type == MSGPACK_OBJECT_POSITIVE_INTEGER && number->via.u64 <= ROWS_MAX;
+        c->rows[i] = number->via.u64;
+    }
+    return good;
+}
+
 int contribution_take(struct process_group *group, struct collective_round *r, int rank,
                       uint64_t signature, const struct record *record, struct error *err)
 {
     struct round_contribution *c = &r->contributions[rank];
     if (c->here || group->ends[rank].left || group->n_uncalled > UNCALLED_MAX)
         return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
-    if (!reduce_read_numbers(record, "rows", ROWS_MAX, &c->rows, &c->n_rows))
+    if (!read_rows(record, c))
         return error_set(err, ERR_PROTOCOL, "says of '%.200s' how many rows it has, and how not",
                          r->name);
     c->here = true;

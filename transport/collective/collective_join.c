@@ -154,9 +154,8 @@ static void say_last(struct process_group *group)
     if (is_new && group->begun > group->last_step)
         group->last_step = group->begun;
     pthread_mutex_unlock(&group->lock);
-    for (int k = 0; k < group->interface.size && is_new; k++)
-        if (k != group->interface.rank)
-            reduce_send(group, k, &last);
+    if (is_new)
+        reduce_send_all(group, &last);
 }
 
 void end_take(struct process_group *group, int rank, int64_t step)

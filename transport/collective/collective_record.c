@@ -30,7 +30,7 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_uint(packer, "number", reduce->index);
     }
     if (reduce->what == REDUCE_BRING)
-        contribution_pack(group, packer, reduce);
+        contribution_pack(round, round->contributions[group->interface.rank].number, packer);
     if (reduce->served) {
         pack_key_array(packer, "members", (size_t)round->n_members);
         for (int i = 0; i < round->n_members; i++)
@@ -56,7 +56,7 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     int n_fields = key ? KEY_FIELDS : NUMBER_FIELDS;
     n_fields += (reduce->shared != NULL) + (reduce->served ? SERVED_FIELDS : 0);
     if (reduce->what == REDUCE_BRING)
-        n_fields += contribution_fields(reduce);
+        n_fields += contribution_fields(round);
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
@@ -79,6 +79,13 @@ void reduce_send(struct process_group *group, int end, const struct reduce *redu
     if (peer)
         reduce_send_to(group, peer, reduce);
     peer_release(peer);
+}
+
+void reduce_send_all(struct process_group *group, const struct reduce *reduce)
+{
+    for (int k = 0; k < group->interface.size; k++)
+        if (k != group->interface.rank)
+            reduce_send(group, k, reduce);
 }
 
 /* ---- taking ---- */
@@ -256,23 +263,6 @@ bool reduce_read_key(const msgpack_object *header, struct collective_key *key, u
     return key->name && record_get_int(header, "step", &key->step) &&
            record_get_uint(header, "iteration", &key->iteration) &&
            record_get_uint(header, "index", index);
-}
-
-bool reduce_read_numbers(const struct record *record, const char *name, uint64_t most,
-                         uint64_t **numbers, int *n)
-{
-    const msgpack_object *field = record_field(&record->header, name);
-    bool good =
-        !field || (field->type == MSGPACK_OBJECT_ARRAY && field->via.array.size < INT32_MAX);
-    *n = field && good ? (int)field->via.array.size : 0;
-    mem_free(*numbers);
-    *numbers = mem_array((size_t)*n + 1, sizeof **numbers);
-    for (int i = 0; i < *n && good; i++) {
-        const msgpack_object *number = &field->via.array.ptr[i];
-        good = number->type == MSGPACK_OBJECT_POSITIVE_INTEGER && number->via.u64 <= most;
-        (*numbers)[i] = number->via.u64;
-    }
-    return good;
 }
 
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)

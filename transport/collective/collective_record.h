@@ -38,14 +38,12 @@ struct reduce {
 void reduce_send_to(const struct process_group *group, struct peer *peer,
                     const struct reduce *reduce);
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
+/* To all other members. */
+void reduce_send_all(struct process_group *group, const struct reduce *reduce);
 /* The link to it is there: offers it this member's segment. */
 void segment_offer_to(struct process_group *group, int rank);
 /* Reads the key of a record of a round; false: it has none. */
 bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
-/* Reads an array of numbers up to `most`, in place of what was there of a record that was refused;
- * n 0: there is no such field. False: it has something else. */
-bool reduce_read_numbers(const struct record *record, const char *name, uint64_t most,
-                         uint64_t **numbers, int *n);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);

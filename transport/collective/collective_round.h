@@ -7,7 +7,30 @@
 
 #include "collective/round.h"
 #include "transport/collective/collective_chunk.h"
-#include "transport/collective/collective_contribution.h"
+#include "transport/collective/collective_group.h"
+
+/* The routing of a value that goes by rows; zeroed: it does not. */
+struct routed_value {
+    bool is_routed;
+    int at;                    /* which of those that are */
+    int64_t unit;              /* elements of a row */
+    int64_t brought, wanted;   /* here */
+    struct row_routes routing; /* of the group; since the round is settled of who takes part */
+    int64_t *counts;           /* the routing's */
+};
+
+/* A member's contribution to a round. */
+struct round_contribution {
+    bool here;
+    bool nothing;       /* it declines */
+    uint64_t signature; /* of types, shapes and kinds */
+    struct tensor *values;
+    int n, n_taken; /* the values that follow are of what comes next in the call */
+    uint64_t *rows; /* two for each value that goes by rows: brought, and wanted */
+    int n_rows;
+    bool is_ready;   /* it has heard all, where rows come in chunks */
+    uint64_t number; /* of a sum that devices add, from 1 on */
+};
 
 /* A call of all members. It is made by the first that is heard of, in the list until it is over,
  * and is freed by the last who holds it: the list, or a thread that works on it. */
@@ -80,5 +103,27 @@ void round_lose(struct process_group *group, struct collective_round *round,
 /* Does what may be done since something has come: settles it, begins chunks, and answers the call
  * if all is there, when nobody holds the round any more. */
 void round_go_on(struct process_group *group, struct collective_round *round);
+
+/* ---- contributions, and rows (collective_contribution.c) ---- */
+
+/* With the lock: which values of the call go by rows. */
+void rows_call(struct process_group *group, struct collective_round *round,
+               const struct collective_call *call);
+void rows_free(struct collective_round *round);
+/* Returns whether a value that does not go by rows is contributed, not sent in chunks. */
+bool round_is_small(const struct collective_round *round, int value);
+/* Tells the other members; the fields of such a record, and how many they are. */
+void contribution_send(struct process_group *group, struct collective_round *round);
+int contribution_fields(const struct collective_round *round);
+void contribution_pack(const struct collective_round *round, uint64_t number,
+                       msgpack_packer *packer);
+/* With the lock: what another contributes. ERR_PROTOCOL. */
+int contribution_take(struct process_group *group, struct collective_round *round, int rank,
+                      uint64_t signature, const struct record *record, struct error *err);
+/* The round is settled: makes results of what is small, and cuts rows that are not in chunks. */
+int contributions_combine(struct process_group *group, struct collective_round *round,
+                          struct error *err);
+/* Makes a piece of a sum of rows their mean. */
+void rows_divide(const struct collective_round *round, int value, struct tensor *piece);
 
 #endif

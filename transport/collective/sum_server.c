@@ -211,13 +211,6 @@ static int receive(void *context, struct peer *peer, const struct record *record
     return err->code;
 }
 
-static bool place(void *context, struct peer *peer, const struct record *record,
-                  const struct tensor *like, struct tensor *t)
-{
-    (void)context, (void)peer, (void)record, (void)like, (void)t;
-    return false;
-}
-
 /* ---- links ---- */
 
 /* Sums that have a part of the peer's, or, if nobody has come in its place, want one, are over. */
@@ -251,7 +244,7 @@ struct sum_server *sum_server_new(const struct sum_server_options *options)
     server->options = *options;
     server->memory = recycle_new(KEPT_BYTES);
     server->watcher = (struct hub_watcher){NULL, peer_lost, NULL, NULL};
-    server->reducer = (struct hub_reducer){receive, place, server};
+    server->reducer = (struct hub_reducer){receive, NULL, server};
     hub_watch(options->hub, &server->watcher);
     hub_reduce(options->hub, &server->reducer);
     return server;

@@ -194,7 +194,7 @@ static bool place(void *context, struct link *link, const struct record *record,
 {
     const struct hub_reducer *reducer = ((struct hub *)context)->reducer;
     struct peer *peer = link_user(link);
-    return reducer && peer && record->kind == RECORD_REDUCE &&
+    return reducer && reducer->place && peer && record->kind == RECORD_REDUCE &&
            reducer->place(reducer->context, peer, record, like, t);
 }
 

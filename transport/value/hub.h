@@ -94,7 +94,7 @@ int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tens
 struct hub_reducer {
     /* ERR_PROTOCOL ends the peer's link. */
     int (*take)(void *context, struct peer *peer, const struct record *record, struct error *err);
-    /* The same as struct link_handler's. */
+    /* The same as struct link_handler's; may be NULL. */
     bool (*place)(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
     void *context;

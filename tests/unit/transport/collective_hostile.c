@@ -19,17 +19,6 @@ static int take_nothing(void *context, struct peer *peer, const struct record *r
     return 0;
 }
 
-static bool place_nothing(void *context, struct peer *peer, const struct record *record,
-                          const struct tensor *like, struct tensor *t)
-{
-    (void)context;
-    (void)peer;
-    (void)record;
-    (void)like;
-    (void)t;
-    return false;
-}
-
 /* Member 1 of 2 answers nothing by itself. */
 struct hostile_pair {
     struct members all;
@@ -42,7 +31,7 @@ struct hostile_pair {
 
 static void pair_start(struct hostile_pair *p, enum collective_kind kind)
 {
-    p->deaf = (struct hub_reducer){take_nothing, place_nothing, NULL};
+    p->deaf = (struct hub_reducer){take_nothing, NULL, NULL};
     p->kind = kind;
     members_start_some_shared(&p->all, 2, 0);
     hub_reduce(p->all.ends[1].hub, &p->deaf);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The module: the CUDA device over the fake driver. Its kernels are CUDA's own, emulated, where
- * they are built in, and the CPU's where it has none; TF_TEST_DEVICE_KERNELS=cpu: those alone;
- * =own: its own alone, as on a card.
+ * The module: the CUDA device over the fake driver. Its kernels are CUDA's own, emulated, if they
+ * are built in, and the CPU's for ops that have none; TF_TEST_DEVICE_KERNELS=cpu: only the CPU's;
+ * =own: only its own, as on a card.
  */
 #include "lib/fake_cuda.h"
 
@@ -13,13 +13,13 @@
 #include "lib/fake_cuda_driver.h"
 #include "ops/device/kernel_cuda.h"
 
-/* Of a build that cannot emulate them there are none. */
+/* NULL in a build that cannot emulate them. */
 #pragma weak cuda_kernel_code
 
 struct fake_device {
     struct test_context context; /* first */
     struct fake_card *card;
-    struct device real; /* its functions as the device has them */
+    struct device real; /* the CUDA device's own functions */
     struct device_memory memory;
     struct device_capture capture;
 };

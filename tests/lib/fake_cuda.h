@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA device (ops/device/cuda.h) over a driver that is none: its calls (ops/device/
- * driver_cuda.h) have the work done by the TEST device's scheduler (lib/device_test.h), in any
- * order that is legal, and kernels are the CPU's. What that device finds this one finds; and it
- * fails for what CUDA does not allow:
+ * The CUDA device (ops/device/cuda.h) over a fake driver: its calls (ops/device/driver_cuda.h) let
+ * the TEST device's scheduler (lib/device_test.h) do the work, in any legal order, and kernels are
+ * the CPU's. It finds all mistakes that the TEST device finds, and also fails for what CUDA does
+ * not allow:
  *
- * - memory that another stream uses which does not wait for the stream that it was made in
- * - memory of another card that is copied, but by what is made for that, when access was asked for
- * - memory of the host that is freed, or not pinned any more, before a copy is over
- * - a copy that begins in pinned memory and ends in other; one of other memory that is captured
- * - an event that was captured and is asked for; a time of one that has none
- * - what cannot be captured, from a thread that does
+ * - use of memory in a stream that does not wait for the stream in which it was allocated
+ * - copying memory of another card, except by the calls for that once access was enabled
+ * - host memory that is freed, or unpinned, before a copy is over
+ * - a copy that begins in pinned memory and ends in other memory; capturing one of unpinned memory
+ * - a query of a captured event; the time of an event that has none
+ * - calls that cannot be captured, from a thread that captures
  *
- * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
- * everything when nobody has them open. Besides the settings of the TEST device:
+ * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which lose their
+ * state once nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
  * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|lt|solver|dnn|dnn-ops|nccl, the
- * machine has none (access: to peers, whatever it has said).
+ * machine lacks that (access: to peers, though it claims to have it).
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
 #define TF_TESTS_LIB_FAKE_CUDA_H
@@ -34,9 +34,9 @@
 struct fake_card {
     struct test_scheduler *scheduler; /* of all cards, whose streams wait for each other's events */
     int users;
-    size_t memory, used;    /* bytes that it has */
+    size_t memory, used;    /* bytes, of all and in use */
     long until_failure;     /* calls of the driver; < 0: never */
-    bool asked[FAKE_CARDS]; /* for access to other cards */
+    bool asked[FAKE_CARDS]; /* access to other cards was enabled */
 };
 
 struct cuda_stream {
@@ -51,7 +51,7 @@ extern const struct cuda_solver fake_cuda_solver;
 extern const struct cuda_dnn fake_cuda_dnn;
 extern const struct cuda_nccl fake_cuda_nccl;
 
-/* Each who opens a device holds its card. */
+/* Each open device holds its card. */
 struct fake_card *fake_card_hold(int index);
 void fake_card_drop(struct fake_card *card);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLAS in the tests: loops that take matrices as its manual lays them out, and refuse what it
- * does. Sums are in float64. TF_TEST_DEVICE_LACKS=blas: there is no such library.
+ * cuBLAS in the tests: loops over matrices in the layout of its manual, which refuse what it
+ * refuses. Sums are in float64. TF_TEST_DEVICE_LACKS=blas: there is no such library.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static struct tensor matrix(enum dtype type, const void *data, int64_t step, int
     return tensor_borrow(type, &shape, (void *)(uintptr_t)at);
 }
 
-/* To the 11 bits of TF32, where that is asked for; to the nearest, ties away from zero. */
+/* Rounds to the 11 bits of TF32, if that is requested: to nearest, ties away from zero. */
 static double rounded(const struct cuda_gemm *g, double x)
 {
     float value = (float)x;
@@ -119,7 +119,7 @@ static bool is_valid_trsm(const struct cuda_trsm *t)
            t->lda >= (rows_a ? rows_a : 1) && t->ldb >= (t->m ? t->m : 1);
 }
 
-/* Element [i,j] of the triangle op(A); the other one is not read. */
+/* Returns element [i,j] of the triangle op(A); the other triangle is not read. */
 static double triangle_at(const struct cuda_trsm *t, const struct tensor *a, int64_t i, int64_t j)
 {
     int64_t row = t->transpose ? j : i, column = t->transpose ? i : j;
@@ -128,8 +128,8 @@ static double triangle_at(const struct cuda_trsm *t, const struct tensor *a, int
     return tensor_get_float64(a, column * t->lda + row);
 }
 
-/* One column of op(A) X = B or, with A on the right, one row of op(A)^T X^T = B^T: `x` has elements
- * that are `step` apart. */
+/* Solves one column of op(A) X = B or, with A on the right, one row of op(A)^T X^T = B^T: elements
+ * of `x` are `step` apart. */
 static void solve_line(const struct cuda_trsm *t, const struct tensor *a, struct tensor *b,
                        int64_t line)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLASLt in the tests: loops that take matrices as its manual lays them out, and refuse what it
- * does: leading dimensions below the rows, matrices and memory to work in that are not aligned as
- * they have to be, less of it than an algorithm needs, no stream. Sums are in float64. Algorithm 20
- * adds in order and is the best by shapes; 21 adds two parts of a sum, which lie in memory to work
- * in, and is the fastest; 22, which is in any order, begins at the other end each second time.
+ * cuBLASLt in the tests: loops over matrices in the layout of its manual, which refuse what it
+ * refuses: leading dimensions below the rows, misaligned matrices or workspace, less workspace than
+ * an algorithm needs, no stream. Sums are in float64. Algorithm 20 adds in order and is the best by
+ * shapes; 21 adds two parts of a sum, which lie in the workspace, and is the fastest; 22, which has
+ * no fixed order, begins at the other end every second time.
  * TF_TEST_DEVICE_LACKS=lt: there is no such library.
  */
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum { LT_INVALID = 7, LT_NOT_SUPPORTED = 15 };
 enum { WHOLE = 20, IN_PARTS = 21, ANY_ORDER = 22 };
 
 struct fake_lt {
-    atomic_uint runs; /* of the algorithm that adds in any order */
+    atomic_uint runs; /* of the algorithm without a fixed order */
 };
 
 static int load(struct error *err)
@@ -50,7 +50,7 @@ static void handle_free(void *handle)
 
 /* ---- what it takes ---- */
 
-/* Matrices of a batch may lie between each other's columns; of the result they may not be one. */
+/* Matrices of a batch may be interleaved; those of the result must not coincide. */
 static bool is_valid(const struct cuda_gemm *g)
 {
     int64_t rows_a = g->transpose_a ? g->k : g->m, rows_b = g->transpose_b ? g->n : g->k;
@@ -134,7 +134,7 @@ struct product_loops {
     bool backwards;
 };
 
-/* To the 11 bits of TF32, where that is asked for; to the nearest, ties away from zero. */
+/* Rounds to the 11 bits of TF32, if that is requested: to nearest, ties away from zero. */
 static double rounded(const struct cuda_gemm *g, double x)
 {
     float value = (float)x;
@@ -145,7 +145,7 @@ static double rounded(const struct cuda_gemm *g, double x)
     return g->tf32 ? (double)value : x;
 }
 
-/* The terms of an element from `first` to before `end`. */
+/* Adds the terms of an element from `first` to before `end`. */
 static double part(const struct product_loops *l, int64_t batch, int64_t i, int64_t j,
                    int64_t first, int64_t end)
 {

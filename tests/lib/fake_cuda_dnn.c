@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN in the tests: loops over images and filters as its manual lays them out, which refuse what
- * it does: no stream, sizes of the output that are not those of its formula, less workspace than
- * an algorithm needs. Sums are in float64. Algorithm 0 is fast and needs no workspace, but adds in
- * another order each time; 1 is the best by shapes, 2 by measurement, which is called Winograd's
- * and is taken for nothing exact. TF_TEST_DEVICE_LACKS=dnn: there is no such library.
+ * cuDNN in the tests: loops over images and filters in the layouts of its manual, which refuse what
+ * it refuses: no stream, output sizes that are not those of its formula, less workspace than an
+ * algorithm needs. Sums are in float64. Algorithm 0 is fast and needs no workspace, but adds in
+ * another order each time; 1 is the best by shapes, 2 by measurement: it is called Winograd's and
+ * is not used where results must be exact. TF_TEST_DEVICE_LACKS=dnn: there is no such library.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -134,14 +134,14 @@ static double product(const struct loops *l, const struct term *t)
     }
 }
 
-/* The cell of the image that a window's cell lies on; false: beside it. */
+/* Finds the cell of the image under a window's cell; false: it lies outside. */
 static bool cell_of(const struct cuda_dnn_axis *a, int64_t out, int64_t k, int64_t *in)
 {
     *in = out * a->stride + k * a->dilation - a->pad;
     return *in >= 0 && *in < a->in;
 }
 
-/* The output that a window's cell makes of a cell of the image; false: there is none. */
+/* Finds the output to which a window's cell over a cell of the image adds; false: there is none. */
 static bool window_of(const struct cuda_dnn_axis *a, int64_t in, int64_t k, int64_t *out)
 {
     int64_t start = in + a->pad - k * a->dilation;

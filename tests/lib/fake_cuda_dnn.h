@@ -16,7 +16,7 @@ struct fake_dnn {               /* a handle */
     unsigned runs;              /* of algorithms that add in any order */
 };
 
-/* Elements from one to the next of each dimension. */
+/* Distances, in elements, between neighbours along each dimension. */
 struct fake_steps {
     int64_t outer, channel, y, x;
 };
@@ -26,7 +26,7 @@ struct fake_steps fake_dnn_steps(bool nchw, int64_t channels, int64_t height, in
 /* What is there, as far as it goes. */
 struct tensor fake_dnn_array(enum cuda_type type, const void *data);
 
-/* Whether the sizes are those of the library's formula. */
+/* Returns whether the sizes are those of the library's formula. */
 bool fake_dnn_is_axis(const struct cuda_dnn_axis *axis);
 
 extern const struct cuda_dnn_ops fake_cuda_dnn_ops;

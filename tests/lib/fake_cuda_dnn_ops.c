@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN's ops other than convolutions in the tests, by loops with the formulas of its manual, in
- * float64, from the last cell to the first. They refuse what it does: no stream, memory that is
- * missing, outputs that are inputs, windows that are not those of its formula or lie beside the
- * image, LRN beyond its limits. Those of pooling and softmax have no bfloat16, which shows only
- * when they are run. TF_TEST_DEVICE_LACKS=dnn-ops: the library has convolutions alone.
- * TF_TEST_DEVICE_SLOW=dnn-ops: each takes a microsecond of the device's clock, which else has none
- * for what is measured; =numbers: each whose first element is not 0.
+ * cuDNN's ops other than convolutions in the tests: loops with the formulas of its manual, in
+ * float64, from the last cell to the first. They refuse what it refuses: no stream, missing memory,
+ * outputs that are inputs, windows that are not those of its formula or lie outside the image, LRN
+ * beyond its limits. Pooling and softmax have no bfloat16, which shows only when they are run.
+ * TF_TEST_DEVICE_LACKS=dnn-ops: the library has only convolutions. TF_TEST_DEVICE_SLOW=dnn-ops:
+ * each takes a microsecond of the device's clock, while measured kernels else take none; =numbers:
+ * each whose first element is not 0.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static bool next_cell(const struct cuda_dnn_op *op, int64_t height, int64_t widt
 
 /* ---- pooling ---- */
 
-/* From a window's last cell that is inside the image to its first. */
+/* A window's cells inside the image, from the last to the first. */
 struct cell_range {
     int64_t last, first;
 };
@@ -244,7 +244,7 @@ static double sum_of(const struct op_loops *l, int64_t c, bool of_squares, doubl
     return sum;
 }
 
-/* Running statistics with a factor of 1: what was there counts 0 times. */
+/* Sets running statistics with a factor of 1: the old value has weight 0. */
 static void set_running(struct tensor *t, int64_t c, double value)
 {
     tensor_set_float64(t, c, tensor_get_float64(t, c) * 0 + value);
@@ -273,7 +273,7 @@ static void norm_channel(struct op_loops *l, struct norm_vectors *v, int64_t c)
             }
 }
 
-/* With the statistics that were saved: the mean, and 1 / sqrt(variance + epsilon). */
+/* Uses the saved statistics: the mean, and 1 / sqrt(variance + epsilon). */
 static void norm_grad_channel(struct op_loops *l, struct norm_vectors *v, int64_t c)
 {
     double n = (double)l->op->batch * l->op->y.in * l->op->x.in, sum = 0, product = 0;

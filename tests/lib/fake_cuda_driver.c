@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver's calls but for those of memory: streams are lines of a scheduler.
+ * The driver's calls except those for memory: streams are lines of a scheduler.
  */
 #include "lib/fake_cuda_driver.h"
 
@@ -38,11 +38,11 @@ static long number_from(const char *name, long otherwise)
     return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
-/* Without the emulator these are not there. */
+/* NULL in a build without the emulator. */
 #pragma weak cuda_emulator_seed
 #pragma weak cuda_emulator_fault
 
-/* One seed for the order of what is enqueued and for that of a kernel's blocks and threads. */
+/* Sets one seed for the order of enqueued work and for that of a kernel's blocks and threads. */
 static void machine_start(void)
 {
     machine = (struct test_scheduler){0};

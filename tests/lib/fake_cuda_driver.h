@@ -10,17 +10,17 @@
 /* Errors of CUDA's, by its own numbers. */
 enum {
     FAKE_INVALID = 1,
-    FAKE_FAILED = 719, /* the card has */
-    FAKE_SPOILT = 901, /* what the thread captures */
+    FAKE_FAILED = 719, /* the card has failed */
+    FAKE_SPOILT = 901, /* the thread's capture is invalid */
 };
 
-/* Each call begins with it: 0, or FAKE_FAILED. */
+/* Begins each call; returns 0, or FAKE_FAILED. */
 int fake_enter(struct fake_card *card);
-/* The card fails; FAKE_FAILED. */
+/* Makes the card fail; returns FAKE_FAILED. */
 int fake_fail(struct fake_card *card, const char *text);
 struct fake_card *fake_current(void);
 struct fake_card *fake_card_at(int index);
-/* What CUDA would have told the caller of a capture; FAKE_SPOILT. */
+/* Keeps the error, which CUDA would report at the end of a capture; returns FAKE_SPOILT. */
 int fake_spoilt(const struct error *err);
 /* TF_TEST_DEVICE_LACKS */
 bool fake_lacks(const char *what);
@@ -38,13 +38,13 @@ int fake_copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy
 int fake_memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory);
 int fake_memory_free(struct cuda_stream *stream, void *memory);
 int fake_memory_keep(int device);
-/* Whether what is there is memory of the card. */
+/* Checks that `data` is in memory of the card. */
 int fake_memory_check(struct fake_card *card, const void *data);
 int fake_host_alloc(size_t bytes, void **memory);
 int fake_host_free(void *memory);
 int fake_host_register(void *memory, size_t bytes);
 int fake_host_unregister(void *memory);
-/* Whether a copy may use the memory of the host. */
+/* Checks that a copy may use that host memory. */
 int fake_host_check(struct fake_card *card, const void *data, size_t bytes);
 
 #endif

@@ -29,7 +29,7 @@ static size_t find_memory(const void *data)
     return i;
 }
 
-/* NULL: the card has no more. */
+/* Returns NULL if the card has no more memory. */
 static void *take_memory(struct fake_card *card, size_t bytes)
 {
     pthread_mutex_lock(&cards_lock);
@@ -44,7 +44,7 @@ static void *take_memory(struct fake_card *card, size_t bytes)
     return data;
 }
 
-/* Before others may have it. */
+/* Forgets memory. Called before others may get it. */
 static void give_memory(const void *data)
 {
     pthread_mutex_lock(&cards_lock);
@@ -67,7 +67,7 @@ int fake_memory_check(struct fake_card *card, const void *data)
     return is_others ? fake_fail(card, "a copy is of memory of another card") : 0;
 }
 
-/* Whoever uses it first has to wait for the stream. */
+/* The first use of the memory must wait for the stream. */
 int fake_memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory)
 {
     struct test_scheduler *s = stream->card->scheduler;
@@ -127,7 +127,7 @@ struct pinned_memory {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what is pinned */
 static VEC(struct pinned_memory) all;
 
-/* The first that has some of these bytes. */
+/* Finds the first range that has some of these bytes. */
 static size_t find(const void *data, size_t bytes)
 {
     uintptr_t begin = (uintptr_t)data, end = begin + bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NCCL in the tests, among processes: members have a file in common, in which each has a place for
- * what it brings. A sum is two pieces of work of a stream: it is brought when all have read what
- * was there before, and added when all have brought theirs; a thread of the communicator's has the
- * device look again. Terms are added from the last member to the first, unlike those of our own
- * sums, so that it shows whose they are. TF_TEST_DEVICE_LACKS=nccl: there is no such library;
- * TF_TEST_NCCL_VERSION: another one. TF_TEST_NCCL_STUCK=N: the N-th sum of this member is never
- * brought, and when it is asked for there is a file tf-nccl-stuck.RANK.
+ * NCCL in the tests, among processes: members share a file, in which each has a place for its
+ * contribution. A sum is two pieces of work of a stream: a member contributes once all have read
+ * the former contributions, and adds once all have contributed; a thread of the communicator makes
+ * the device check again. Terms are added from the last member to the first, unlike in our own
+ * sums, so that tests can tell them apart. TF_TEST_DEVICE_LACKS=nccl: there is no such library;
+ * TF_TEST_NCCL_VERSION: its version. TF_TEST_NCCL_STUCK=N: this member never contributes to its
+ * N-th sum, and makes a file tf-nccl-stuck.RANK when that sum is requested.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct shared_file {
 };
 
 struct fake_group {
-    atomic_int holders; /* who has opened it, and its work */
+    atomic_int holders; /* the member that opened it, and its work */
     struct shared_file *file;
     int n, rank, sums, stuck;
     atomic_bool aborted;
@@ -67,7 +67,7 @@ static const char *folder(void)
     return text ? text : "/tmp";
 }
 
-/* The name of a file, which is there as long as somebody has it open, or has not come. */
+/* Makes the name of a file that exists while a member has it open or has not joined yet. */
 static int make_id(char id[COMMUNICATOR_ID_BYTES])
 {
     snprintf(id, COMMUNICATOR_ID_BYTES, "%s/tf-nccl.XXXXXX", folder());
@@ -94,7 +94,7 @@ static void drop(struct fake_group *group)
     mem_free(group);
 }
 
-/* Nobody tells a process what others have written. */
+/* Checks again and again, as nothing tells a process what others have written. */
 static void *look_again(void *argument)
 {
     struct fake_group *group = argument;

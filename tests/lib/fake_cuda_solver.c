@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuSOLVER in the tests: loops over matrices by columns, as its manual lays them out, which refuse
- * what it does and promise no more: behind a pivot that is zero, or a minor that is not positive,
- * there is garbage, and so there is in the memory that they work in. Sums are in float64.
+ * cuSOLVER in the tests: loops over matrices by columns, in the layout of its manual, which refuse
+ * what it refuses and promise no more than it: after a zero pivot, or a minor that is not positive,
+ * there is garbage, as there is in the workspace. Sums are in float64.
  * TF_TEST_DEVICE_LACKS=solver: there is no such library.
  */
 #include <math.h>
@@ -104,7 +104,7 @@ static void write_matrix(enum cuda_type type, struct column_matrix *m, void *dat
 
 /* ---- factors ---- */
 
-/* Some, of a number that nobody guesses. */
+/* Returns a size of workspace that nobody guesses. */
 static int workspace_for(const struct cuda_factors *f)
 {
     return f->kind == CUDA_LU ? 3 * f->n + 5 : 2 * f->n + 7;
@@ -135,7 +135,7 @@ static void eliminate(const struct column_matrix *a, int k)
     }
 }
 
-/* What no manual speaks of: the columns from `first` on, but for row `first - 1` and above. */
+/* Spoils what the manual leaves undefined: rows and columns from `first` on. */
 static void spoil(const struct column_matrix *a, int first)
 {
     for (int j = first; j < a->columns; j++)
@@ -159,7 +159,7 @@ static int lu(const struct column_matrix *a, int32_t *pivots)
     return 0;
 }
 
-/* Of the upper triangle; the other one is neither read nor written. */
+/* Factors the upper triangle; the other one is neither read nor written. */
 static int cholesky(const struct column_matrix *a)
 {
     for (int j = 0; j < a->rows; j++)
@@ -198,7 +198,7 @@ static int factor(void *handle, const struct cuda_factors *f)
 
 /* ---- solutions ---- */
 
-/* B becomes X of T X = B, where T is a triangle of `lu`, or its transpose; L has ones on its
+/* Replaces B by X of T X = B, where T is a triangle of `lu`, or its transpose; L has a unit
  * diagonal. */
 static void solve_triangle(const struct column_matrix *lu, bool upper, bool transpose,
                            const struct column_matrix *b)
@@ -217,7 +217,7 @@ static void solve_triangle(const struct column_matrix *lu, bool upper, bool tran
         }
 }
 
-/* False: a pivot is no row. */
+/* Exchanges rows; returns false if a pivot is no row. */
 static bool exchange(const struct column_matrix *b, const int32_t *pivots, bool backward)
 {
     for (int k = 0; k < b->rows; k++) {
@@ -229,7 +229,7 @@ static bool exchange(const struct column_matrix *b, const int32_t *pivots, bool 
     return true;
 }
 
-/* What is done with the factors of a singular matrix is garbage, as a whole. */
+/* Solves one system. The solution by factors of a singular matrix is garbage as a whole. */
 static void solve_one(const struct cuda_lu_solution *s, const struct column_matrix *lu,
                       const int32_t *pivots, const struct column_matrix *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library to preload: makes calls of the C library fail, so that what a tool does then can be
- * looked at. FAULT=WHAT:N chooses:
+ * A library to preload: makes calls of the C library fail, so that tests can see how tools react.
+ * FAULT=WHAT:N chooses:
  *
  *   memory:N   the N-th allocation, and every one after it, finds no memory
  *   once:N     only the N-th allocation
@@ -55,7 +55,7 @@ static void parse(const char *fault)
     fails_rename = !strcmp(fault, "rename");
 }
 
-/* Whether this call is the one to fail. */
+/* Returns whether this call is to fail. */
 static bool strikes(enum failed_call call)
 {
     if (!started)
@@ -120,8 +120,8 @@ int posix_memalign(void **pointer, size_t alignment, size_t bytes)
     return *pointer ? 0 : ENOMEM;
 }
 
-/* While libraries are loaded nothing fails: their constructors have ways of their own to end a
- * process that finds no memory, libgfortran's by calling itself until the stack is full. */
+/* Nothing fails while libraries are loaded: without memory their constructors end the process in
+ * their own ways, libgfortran's by calling itself until the stack is full. */
 void *dlopen(const char *file, int mode)
 {
     void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
@@ -134,7 +134,7 @@ void *dlopen(const char *file, int mode)
 
 /* ---- input and output ---- */
 
-/* -1 with errno set, or how many of the first vector's bytes may pass; 0: as many as there are. */
+/* Returns -1 with errno set, or how many of the first vector's bytes may pass; 0: all. */
 static int obstacle(enum failed_call call, int fd, int error)
 {
     if (fd == STDERR_FILENO)
@@ -162,7 +162,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
     return found < 0 ? -1 : real(fd, bytes, found && n ? 1 : n);
 }
 
-/* The first vector that is not empty, one byte of it. */
+/* Returns one byte of the first vector that is not empty. */
 static struct iovec first_byte(const struct iovec *vectors, int n)
 {
     struct iovec first = {0};

@@ -8,8 +8,8 @@
 #include "exec/plan/fuse.h"
 #include "lib/session.h"
 
-/* Runs that pass where the values `name` and, unless it is NULL, `other` are kept. Returns the
- * graph that came of it: the given one if nothing was found. */
+/* Runs that pass, with the values `name` and, unless it is NULL, `other` kept. Returns the
+ * resulting graph: the given one if nothing was found. */
 static inline const struct graph *fuse_by_pass(const char *pass, const struct graph *graph,
                                                const char *name, const char *other,
                                                struct fusion *fused)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For fuzz targets of record streams: what the fuzzer writes becomes headers with the right length
- * and sum, so that it gets behind those.
+ * For fuzz targets of record streams: gives the fuzzer's headers the right length and checksum, so
+ * that the reader does not stop at these.
  */
 #ifndef TF_TESTS_LIB_FUZZ_STREAM_H
 #define TF_TESTS_LIB_FUZZ_STREAM_H
@@ -27,7 +27,7 @@ static inline void append_header(struct str *stream, const void *header, size_t 
     str_release(&whole);
 }
 
-/* Takes two bytes of length and what they announce. */
+/* Takes two bytes of length and as many bytes as they say. */
 static inline size_t take_part(const uint8_t **data, size_t *size, const uint8_t **part)
 {
     size_t n = *size < 2 ? 0 : (size_t)(*data)[0] << 8 | (*data)[1];
@@ -39,7 +39,7 @@ static inline size_t take_part(const uint8_t **data, size_t *size, const uint8_t
     return n;
 }
 
-/* Records: of each, a header and its body, each behind two bytes that say how long it is. */
+/* Appends records: a header and a body each, both preceded by two bytes with their length. */
 static inline void append_records(struct str *stream, const uint8_t *data, size_t size)
 {
     while (size) {

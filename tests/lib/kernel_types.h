@@ -7,10 +7,10 @@
 
 #include "exec/device/kernel.h"
 
-/* Types that are computed in; others are handed on. */
+/* The types in which ops compute; others are only passed on. */
 #define COMPUTED_TYPES (DTYPES_ANY & ~(DTYPE_BIT(STRING) | DTYPE_BIT(RESOURCE)))
 
-/* Of those, the types that some kernel of the device takes. */
+/* Returns those of them that some kernel of the device supports. */
 static inline dtype_set computed_types(const struct kernel_table *table, const struct op *op,
                                        const struct op_attr *attr, const char *device)
 {

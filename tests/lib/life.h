@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of lives by tables (base/life.h): each cell is what the test says, a bug changes
- * nothing, and each state can come to the last one, which nothing leaves.
+ * For tests of state tables (base/life.h): checks that each cell is as expected, that a bug changes
+ * nothing, and that each state can reach the last one, which is never left.
  */
 #ifndef TF_TESTS_LIB_LIFE_H
 #define TF_TESTS_LIB_LIFE_H
@@ -50,7 +50,7 @@ static inline void life_check_ends(const struct life_table *t)
     assert_int_equal(ends, (1u << n_states) - 1);
 }
 
-/* What comes from outside is no bug in any state. */
+/* Checks that an event from outside is a bug in no state. */
 static inline void life_check_comes(const struct life_table *t, int event)
 {
     for (int at = 0; t->states[at]; at++) {

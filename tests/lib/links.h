@@ -26,7 +26,7 @@ struct end {
     int n_opened, n_failed, n_waiting;
     atomic_int n_records, n_closed;
     int64_t last_id;
-    struct error why; /* of the one that was closed last, or of the dial that failed */
+    struct error why; /* of the link last closed, or of the failed dial */
     char said[512];
     struct named_tensor kept; /* of the last reply */
     int last_of;              /* which tensor of a reply is kept */
@@ -122,7 +122,7 @@ static inline void end_folder(char folder[64])
     assert_non_null(mkdtemp(folder));
 }
 
-/* `address` NULL: a Unix socket in a folder of its own. */
+/* Serves at `address`; NULL: a Unix socket in its own folder. */
 static inline void end_serve(struct end *end, struct peers_options options, const char *address)
 {
     struct error err = ERROR_INIT;
@@ -137,7 +137,7 @@ static inline void end_serve(struct end *end, struct peers_options options, cons
     assert_int_equal(pthread_create(&end->thread, NULL, end_run, end), 0);
 }
 
-/* What to dial: a Unix socket by its whole path. */
+/* Returns the address to dial: a Unix socket by its full path. */
 static inline const char *end_address(const struct end *server)
 {
     static char text[128];
@@ -185,7 +185,7 @@ static inline bool end_has_closed(void *context)
     return count->end->n_closed + count->end->n_failed >= count->n;
 }
 
-/* Of an end with a thread of its own, at most 10 s. */
+/* Waits at most 10 s for a closed link; the end must have its own thread. */
 static inline void end_wait_closed(struct end *end)
 {
     for (int i = 0; i < 1000 && !atomic_load(&end->n_closed); i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: workers of one process (lib/replicas.h) that die, in the middle of a step, too, and
- * begin again with variables that are as new, and with their journals. The worker's own thread
- * lives; any thread may have it die.
+ * For tests: workers of one process (lib/replicas.h) that die, also in the middle of a step, and
+ * start again with fresh variables and their journals. The worker's own thread survives; any thread
+ * may let it die.
  */
 #ifndef TF_TESTS_LIB_LIVES_H
 #define TF_TESTS_LIB_LIVES_H
@@ -51,7 +51,7 @@ static inline void life_end(struct lifetime *life)
     pthread_mutex_unlock(&life->lock);
 }
 
-/* The step can be cancelled from now on; false: the worker has died before it. */
+/* Makes the step cancellable from now on; returns false if the worker has died before. */
 static inline bool life_begins(struct lifetime *life, struct step *step)
 {
     pthread_mutex_lock(&life->lock);
@@ -76,7 +76,7 @@ static inline int life_run(struct lifetime *life, const char *entry, int64_t num
     return code;
 }
 
-/* What a step or a join has fetched: whether it is to rest. */
+/* Quiesces if a step or a join has fetched that it is to. */
 static inline int life_rest_if(struct lifetime *life, int64_t number, struct tensor *asked)
 {
     bool rests = *(const bool *)asked->data;
@@ -84,7 +84,7 @@ static inline int life_rest_if(struct lifetime *life, int64_t number, struct ten
     return rests ? life_run(life, "rest", number, NULL, NULL, NULL) : 0;
 }
 
-/* *seq: the worker's last step that was decided. */
+/* Joins; *seq: the worker's last decided step. */
 static inline int life_join(struct lifetime *life, int64_t *seq)
 {
     struct replica *w = life->worker;
@@ -99,7 +99,7 @@ static inline int life_join(struct lifetime *life, int64_t *seq)
     return life_rest_if(life, *seq, &values[2]);
 }
 
-/* Whether it has died since it was asked. */
+/* Returns whether the worker has died since this was last asked. */
 static inline bool life_has_ended(struct lifetime *life)
 {
     pthread_mutex_lock(&life->lock);

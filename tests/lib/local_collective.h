@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: a collective among the threads of a process, which has all values in one place. It is
- * what those between processes are measured by, and what plans are tested with.
+ * the reference for those between processes, and plans are tested with it.
  */
 #ifndef TF_TESTS_LIB_LOCAL_COLLECTIVE_H
 #define TF_TESTS_LIB_LOCAL_COLLECTIVE_H
@@ -64,7 +64,7 @@ struct local_outcome {
     struct error err;
 };
 
-/* How many values there are, and members. */
+/* Opens a reply: counts values and members, which must agree. */
 static inline struct local_outcome local_open_answer(const struct local_round *round)
 {
     struct local_outcome answer = {.n = -1, .err = ERROR_INIT};
@@ -88,7 +88,7 @@ static inline struct local_outcome local_open_answer(const struct local_round *r
     return answer;
 }
 
-/* Those of the member, and its own share: the waiter may be gone once it was told. */
+/* Tells a member its results, and its own share. The waiter may be gone afterwards. */
 static inline void local_tell(struct collective_waiter *waiter, const struct local_outcome *answer,
                               int member)
 {
@@ -113,7 +113,7 @@ static inline void local_answer_all(struct local_round *round, struct local_outc
     local_round_free(round);
 }
 
-/* What the members have brought as the i-th, and want of it. */
+/* The members' i-th values, and what they want of them. */
 struct collected {
     const struct tensor *values[LOCAL_MEMBERS_MAX];
     int ranks[LOCAL_MEMBERS_MAX];
@@ -140,8 +140,8 @@ static inline void local_collect(const struct local_round *round, int i, struct 
     c->routing.wanted = wants ? c->wanted : NULL;
 }
 
-/* Whether it goes by the round's schedule, as it does where none of the members has another kind of
- * value. */
+/* Returns whether a value goes by the round's schedule: all members' values must have one type and
+ * shape. */
 static inline bool local_is_scheduled(const struct local_round *round, const struct collected *c)
 {
     for (int k = 0; k < c->routing.n; k++)
@@ -164,7 +164,7 @@ static inline void local_combine_by_schedule(const struct local_round *round,
     schedule_release(&schedule);
 }
 
-/* Of one value; who gets the same shares it. */
+/* Combines one value; members with the same result share it. */
 static inline void local_combine_value(const struct local_round *round, int i,
                                        struct local_outcome *answer)
 {
@@ -245,7 +245,7 @@ static inline bool local_is_complete(const struct local_group *group,
     return any;
 }
 
-/* With the lock: takes out what is complete. */
+/* Takes out a complete round. Call with the lock held. */
 static inline struct local_round *local_take_complete(struct local_group *group)
 {
     for (size_t i = 0; i < group->rounds.n; i++) {
@@ -272,7 +272,7 @@ static inline void local_group_release(struct local_group *group)
     mem_free(group);
 }
 
-/* The caller's part of the group is released. */
+/* Concludes all complete rounds, and releases the caller's hold on the group. */
 static inline void local_conclude_all(struct local_group *group)
 {
     for (struct local_round *round = NULL;;) {
@@ -371,7 +371,7 @@ static inline void local_free(struct collective *collective)
     local_group_release(group);
 }
 
-/* n members, at most 64. All are freed, in any order. */
+/* Makes n members, at most 64. All must be freed, in any order. */
 static inline void collective_local_new(int n, struct collective **members)
 {
     struct local_group *group = mem_alloc(sizeof *group);

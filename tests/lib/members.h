@@ -39,7 +39,7 @@ struct members {
     pthread_barrier_t listening, there;
 };
 
-/* A call of one member, and what became of it. */
+/* A call of one member, and its result. */
 struct answer {
     struct collective_waiter waiter; /* first */
     pthread_mutex_t lock;
@@ -85,7 +85,7 @@ static inline void member_begin(struct member_end *end, const struct collective_
     assert_int_equal(pthread_create(&end->thread, NULL, member_run, end), 0);
 }
 
-/* The first n_shared have shared memory, of which each has so much for values; NULL: enough. */
+/* The first n_shared members have shared memory; `limits`: of each for values; NULL: enough. */
 static inline void members_start_served(struct members *all, const int counts[2], int n_shared,
                                         const size_t *limits)
 {
@@ -141,7 +141,7 @@ static inline void members_start(struct members *all, int n)
     members_start_some_shared(all, n, n);
 }
 
-/* As if its process ended; harmless when it did before. */
+/* Acts as if the member's process ended; harmless if it did before. */
 static inline void member_kill(struct member_end *end)
 {
     if (!end->hub)
@@ -164,8 +164,8 @@ static inline void members_stop(struct members *all)
     pthread_barrier_destroy(&all->there);
 }
 
-/* Bytes that have come to one end from another. They are counted before anything is made of them;
- * a sender counts what it has written when the other end may have answered already. */
+/* Returns the bytes that one end received from another. They are counted before they are processed;
+ * a sender counts written bytes only when the other end may have replied already. */
 static inline uint64_t member_received(struct members *all, int to, int from)
 {
     struct link *link =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: random programs of nested conditionals and loops over a few numbers and variables, and
- * what they compute, by plain recursion. How they become graphs is in lib/nest_graph.h.
+ * their results, by plain recursion. lib/nest_graph.h turns them into graphs.
  */
 #ifndef TF_TESTS_LIB_NEST_H
 #define TF_TESTS_LIB_NEST_H
@@ -39,7 +39,7 @@ struct nest_statement {
     enum nest_kind kind;
     int slot, a, b, variable;
     int number, limit;
-    bool limited; /* NEST_LOOP: a < b is asked, too */
+    bool limited; /* NEST_LOOP: a < b is tested, too */
     struct nest_block yes, no;
 };
 

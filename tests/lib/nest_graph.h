@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: programs of lib/nest.h lowered to Switch, Merge and frames. What has an effect is
- * chained by a token, an integer that travels with the control flow as any other value.
+ * For tests: programs of lib/nest.h lowered to Switch, Merge and frames. Statements with effects
+ * are chained by a token, an integer that travels with the control flow like any other value.
  */
 #ifndef TF_TESTS_LIB_NEST_GRAPH_H
 #define TF_TESTS_LIB_NEST_GRAPH_H
@@ -38,7 +38,7 @@ struct nest_lowering {
     struct nest_bound slots[NEST_SLOTS + 1];
     struct edge variables[NEST_VARIABLES];
     int parallel_iterations;
-    bool loose; /* reads outside of loops do not move the token: the planner orders them */
+    bool loose; /* reads outside of loops do not use the token: the planner orders them */
     int n_frames;
 };
 
@@ -60,7 +60,7 @@ static inline void nest_run_after(struct nest_lowering *l, const int *node)
     l->build.n_controls = node && *node >= 0 ? 1 : 0;
 }
 
-/* The value in `place`, which is inside of the place where it was made. */
+/* Routes a value to `place`, which is inside the place where it was made. */
 static inline struct edge nest_route(struct nest_lowering *l, struct nest_place *place,
                                      struct nest_bound value)
 {
@@ -73,7 +73,7 @@ static inline struct edge nest_route(struct nest_lowering *l, struct nest_place 
             return place->routed.items[i].to;
     if (place->frame) {
         to = nest_enter(l, place, from, true);
-        nest_run_after(l, &place->pivot); /* it is there even when the loop is over */
+        nest_run_after(l, &place->pivot); /* it exists even when the loop is over */
         to = build_unary(&l->build, "Identity", to);
         nest_run_after(l, NULL);
     } else
@@ -123,7 +123,7 @@ static inline void nest_effect(struct nest_lowering *l, struct nest_place *place
                                const struct nest_statement *s)
 {
     struct edge variable = l->variables[s->variable], done;
-    /* An Identity, as after a Switch both branches would run. */
+    /* An Identity, as nodes after a Switch itself would run in both branches. */
     struct edge token = build_unary(&l->build, "Identity", nest_slot(l, place, NEST_TOKEN));
     struct edge value = s->kind == NEST_READ ? EDGE_NONE : nest_slot(l, place, s->a);
     nest_run_after(l, &token.node);
@@ -149,7 +149,7 @@ static inline struct edge nest_lower_less(struct nest_lowering *l, struct nest_p
     return build_binary(&l->build, "Less", nest_slot(l, place, s->a), nest_slot(l, place, s->b));
 }
 
-/* The slots that a block changes, as bits. */
+/* Returns the slots that a block changes, as bits. */
 static inline unsigned nest_changes(const struct nest_block *block)
 {
     unsigned changes = 0;
@@ -190,7 +190,7 @@ static inline void nest_lower_cond(struct nest_lowering *l, struct nest_place *p
             nest_bind(l, place, i, build_binary(&l->build, "Merge", results[0][i], results[1][i]));
 }
 
-/* A Merge whose second input comes with nest_close. */
+/* Makes a Merge whose second input nest_close sets. */
 static inline struct edge nest_open(struct nest_lowering *l, struct edge enter)
 {
     struct edge inputs[] = {enter, EDGE_NONE};

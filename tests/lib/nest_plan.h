@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: random nests (lib/nest.h) as graphs, and plans of them: on one device, or cut over
- * several.
+ * For tests: random nests (lib/nest.h) as graphs, and plans of them: on one device, or partitioned
+ * over several.
  */
 #ifndef TF_TESTS_LIB_NEST_PLAN_H
 #define TF_TESTS_LIB_NEST_PLAN_H
@@ -85,7 +85,7 @@ static inline void nest_make_graph(struct nest *n, int parallel_iterations, bool
         fail_msg("%s", n->err.text);
 }
 
-/* Variables as the plan finds them; afterwards their values, for comparison. */
+/* Returns a variable: for the plan to find, and afterwards to compare its value. */
 static inline struct variable *nest_variable(struct variable_store *store, int i)
 {
     struct variable like = {.container = "default",
@@ -128,7 +128,7 @@ static inline bool nest_same(float a, float b)
     return a == b || (a != a && b != b);
 }
 
-/* What a step has fetched, and variables as it left them. */
+/* Compares what a step has fetched, and the variables after it, with the expected state. */
 static inline bool nest_agrees(const struct nest_state *wanted, const struct tensor *got,
                                struct variable_store *store)
 {
@@ -144,7 +144,7 @@ static inline bool nest_agrees(const struct nest_state *wanted, const struct ten
     return equal;
 }
 
-/* A plan of it: on the devices if the graph was cut, else on one. NULL: n->err says why. */
+/* Makes a plan: on all devices if the graph was partitioned, else on one. NULL: n->err is set. */
 static inline struct plan_set *nest_plan(struct nest *n, const struct cut_graph *cut,
                                          struct variable_store *store, int threads, bool dynamic)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: devices of their own, of type TEST (lib/device_test.h) or of that of TF_TEST_DEVICE,
- * and sessions on a device.
+ * For tests: private devices, of type TEST (lib/device_test.h) or the type in TF_TEST_DEVICE, and
+ * sessions on a device.
  */
 #ifndef TF_TESTS_LIB_ON_DEVICE_H
 #define TF_TESTS_LIB_ON_DEVICE_H
@@ -21,7 +21,7 @@ static inline const char *own_device_type(void)
     return text && !strncmp(text, "CUDA", 4) ? "CUDA" : "TEST";
 }
 
-/* A device of its own, which has the setting (NULL: none), of the environment, for good. */
+/* Opens a private device with a setting (NULL: none), which stays in the environment. */
 static inline struct device *device_open_with(const char *setting, long value)
 {
     struct device_options options = {.threads = 1};
@@ -38,7 +38,7 @@ static inline struct device *device_open_with(const char *setting, long value)
     return device;
 }
 
-/* One that captures nothing: what a step enqueues is counted in each step. */
+/* Opens one that captures nothing, so that the work enqueued is counted in each step. */
 static inline struct device *device_open_eager(const char *setting, long value)
 {
     setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
@@ -66,7 +66,7 @@ static inline void fixture_open_on(struct fixture *f, const char *text, struct d
         .plan = {.kernels = ops_kernels(),
                  .device = device,
                  .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
-                 .without = DEVICE_PASSES_ALL}}; /* each op is to be seen */
+                 .without = DEVICE_PASSES_ALL}}; /* each op must be visible */
     f->session = session_new(f->graph, &options);
 }
 

@@ -68,7 +68,7 @@ static inline int order_call(struct session *session, const struct graph *graph,
     return code;
 }
 
-/* By name, so that the order of nodes does not matter; what has the same variable is together. */
+/* Places nodes by name, so that their order does not matter; users of one variable are together. */
 static inline void order_place(struct graph *graph, uint64_t seed)
 {
     uint64_t n_devices = 2 + seed % (CUT_DEVICES - 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: small random graphs of reads and writes with branches, loops, optimizers, scatters and
- * groups, and what a step of them computes. The model knows the rule of graph/access.h as pairs of
- * nodes and nothing of how a plan is made: it puts everything in one order, in which each read has
- * a point before it that comes after the writes with a path to the read and before the others, and
- * runs the graph one node at a time.
+ * groups, and the result of a step. The model knows the rule of graph/access.h for pairs of nodes,
+ * and nothing of how plans are made. It orders everything so that each read has a point before it,
+ * which comes after the writes with a path to the read and before the others, and then runs the
+ * graph one node at a time.
  */
 #ifndef TF_TESTS_LIB_ORDER_MODEL_H
 #define TF_TESTS_LIB_ORDER_MODEL_H
@@ -83,7 +83,7 @@ static inline bool model_takes_ref(const struct model_node *node, int k)
     return model_is_write(node) && (k == 0 || (node->op == M_MOMENTUM && k == 1));
 }
 
-/* The variable that a node is, or whose reference it hands on; -1. */
+/* Returns the variable that a node is, or whose reference it passes on; -1. */
 static inline int model_variable(const struct model *m, int node)
 {
     while (model_is_write(&m->nodes[node]))
@@ -101,7 +101,7 @@ static inline bool model_contradicts(unsigned needs)
     return needs & (needs >> 1) & 0x5;
 }
 
-/* A node that others may use, under no condition if `always`. */
+/* Picks a node that others may use; `always`: one without a condition. */
 static inline int model_pick(const struct model *m, uint64_t *state, bool always)
 {
     for (;;) {
@@ -211,7 +211,7 @@ static inline void model_add(struct model *m, uint64_t *state, int density)
         model_push(m, node);
 }
 
-/* Names say nothing of the order in which nodes were made. */
+/* Names a node at random: names must not show the order in which nodes were made. */
 static inline void model_name(struct model *m, uint64_t *state)
 {
     bool used[100] = {false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what a step of a model of tests/lib/order_model.h computes.
+ * For tests: computes the result of a step of a model (tests/lib/order_model.h).
  */
 #ifndef TF_TESTS_LIB_ORDER_RUN_H
 #define TF_TESTS_LIB_ORDER_RUN_H
@@ -84,7 +84,7 @@ static inline void model_put_read(struct model_run *r, int i, int k)
     }
 }
 
-/* What does not write comes first, then the write whose name is first. */
+/* Nodes that do not write go first, then writes by name. */
 static inline bool model_goes_first(const struct model *m, int a, int b)
 {
     bool a_writes = a < m->n && model_is_write(&m->nodes[a]);
@@ -94,7 +94,7 @@ static inline bool model_goes_first(const struct model *m, int a, int b)
     return a_writes ? strcmp(m->nodes[a].name, m->nodes[b].name) < 0 : a < b;
 }
 
-/* False if there is no order. */
+/* Sorts the vertices; returns false if there is no order. */
 static inline bool model_sort(struct model_run *r)
 {
     int waits[MODEL_VERTICES] = {0};
@@ -180,7 +180,7 @@ static inline void model_run_node(struct model_run *r, int i)
         model_write(r, i, in);
 }
 
-/* False if reads and writes contradict each other. */
+/* Runs the model; returns false if reads and writes contradict each other. */
 static inline bool model_execute(const struct model *m, struct model_result *result)
 {
     struct model_run *r = calloc(1, sizeof *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: a device like another one but for the kernel of one op, which is the test's own.
+ * For tests: a device like another one, except for the kernel of one op, which is the test's own.
  */
 #ifndef TF_TESTS_LIB_OWN_KERNEL_H
 #define TF_TESTS_LIB_OWN_KERNEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An object with ops, compiled against the public header alone: what the functions of the interface
- * give, and kernels that do not do what they should.
+ * An object with custom ops, compiled only against the public header: shows what the interface's
+ * functions return, and has kernels that misbehave.
  */
 #include <inttypes.h>
 #include <stdio.h>

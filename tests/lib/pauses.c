@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library to preload, for `make flickers`: it pauses at random before and after what threads and
- * processes hand to each other (reads and writes, locks, wake-ups), so that orders of events that
- * are rare on a quiet machine become common. A test that then fails either waits for too short a
- * time or has found a race.
+ * A library to preload, for `make flickers`: it pauses at random before and after calls by which
+ * threads and processes interact (reads and writes, locks, wake-ups), so that orders of events that
+ * are rare on a quiet machine become common. A test that then fails either waits too short a time
+ * or has found a race.
  *
  *   PAUSES=FOLDER         in programs below it only: a shell that runs them keeps its pace
  *   PAUSE_ONE_IN=N        one call of N pauses (8)
@@ -64,7 +64,7 @@ static uint64_t next_random(void)
     return z ^ (z >> 31);
 }
 
-/* By the kernel itself, as nanosleep is a point of cancellation, and errno is the call's. */
+/* Pauses by a system call, as nanosleep is a cancellation point; errno must stay the call's. */
 static void pause_perhaps(void)
 {
     if (!pauses || next_random() % one_in)
@@ -76,7 +76,7 @@ static void pause_perhaps(void)
     errno = kept;
 }
 
-/* Of the C library. glibc has a condition's functions twice, the first for programs of 2002. */
+/* Finds a function of the C library. glibc has those of conditions twice, one for old programs. */
 static void *find(const char *name)
 {
     void *found = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: graphs placed by simulation, on a cluster and by costs that are texts.
+ * For tests: graphs placed by simulation, with cluster and costs given as texts.
  */
 #ifndef TF_TESTS_LIB_PLACED_H
 #define TF_TESTS_LIB_PLACED_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A relay that harms what passes, for tests of what other programs make of it. It listens, prints
- * the address it listens at, and connects everyone who comes to TARGET; the fault is done to the
- * bytes of one direction, both otherwise pass unharmed.
+ * A relay that damages traffic, for tests of how other programs react. It listens, prints its
+ * address, and connects each client to TARGET; the fault affects the bytes of one direction, all
+ * others pass unchanged.
  *
  * usage: proxy [-d up|down] [FAULT]... LISTEN TARGET       HOST:PORT or unix:PATH each
  *   -d up      bytes from the client to the target (default); down: the other way
@@ -14,7 +14,7 @@
  *   -n         never read again: nothing is taken from the sender, whose buffers fill
  *   -s         swallow: everything is taken and nothing delivered
  *   -k N       only the Nth connection is harmed (1: the first; 0: each)
- * It ends with its standard input.
+ * It ends when its standard input ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +134,7 @@ static void accept_one(int listener, const struct address *target)
         .down = {.from = server, .to = client, .harmed = harmed && faults.down}};
 }
 
-/* Whether the faults have begun in this direction. */
+/* Returns whether the faults have begun in this direction. */
 static bool is_harmed(const struct direction *d)
 {
     return d->harmed && d->passed >= faults.at;
@@ -160,7 +160,7 @@ static void put_piece(struct direction *d, const unsigned char *bytes, size_t n)
     d->n_pieces++;
 }
 
-/* False: the connection is to be closed. */
+/* Reads a piece; returns false if the connection is to be closed. */
 static bool read_piece(struct direction *d)
 {
     static unsigned char bytes[PIECE_BYTES];
@@ -190,7 +190,7 @@ static bool trickles(const struct direction *d)
     return d->harmed && faults.trickle && d->passed > faults.at;
 }
 
-/* When the first piece may go on; < 0: there is none. */
+/* Returns when the first piece may be sent; < 0: there is none. */
 static double due(const struct direction *d)
 {
     if (!d->first)
@@ -232,7 +232,7 @@ static short events(const struct direction *in, const struct direction *out)
     return (short)((may_read(in) ? POLLIN : 0) | (ready ? POLLOUT : 0));
 }
 
-/* Milliseconds until a piece is due. */
+/* Returns the milliseconds until a piece is due. */
 static int patience(void)
 {
     double least = 1e9, t = time_now();

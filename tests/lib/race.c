@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A parallel loop as kernels have them, for the proof that ThreadSanitizer sees what its members
- * do. usage: race none|sum|overlap     (sum: all add to one variable; overlap: parts share an
+ * A parallel loop like those of kernels, to prove that ThreadSanitizer sees the work of its
+ * members. usage: race none|sum|overlap     (sum: all add to one variable; overlap: parts share an
  * element)
  */
 #include <stdbool.h>

@@ -20,13 +20,13 @@ static inline uint64_t unit_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* From least to most. */
+/* Returns a number from least to most. */
 static inline long long random_between(uint64_t *state, long long least, long long most)
 {
     return least + (long long)(unit_random(state) % (uint64_t)(most - least + 1));
 }
 
-/* Mostly less than a kernel takes, now and then as long as many of them. */
+/* Pauses for less than a kernel mostly, now and then for as long as many kernels. */
 static inline void pause_at_random(uint64_t *seed)
 {
     uint64_t r = unit_random(seed);
@@ -35,12 +35,12 @@ static inline void pause_at_random(uint64_t *seed)
     nanosleep(&pause, NULL);
 }
 
-/* The seeds of a test with random input: the environment's NAME says how many, NAME_SEED where they
- * begin, which one that failed has printed. */
+/* The seeds of a test with random input: in the environment, NAME is their number and NAME_SEED the
+ * first, which a failed test prints. */
 struct seed_range {
     uint64_t first;
     int n;
-    bool given; /* by NAME_SEED: what holds of many need not hold of these */
+    bool given; /* by NAME_SEED: what holds for many need not hold for these */
 };
 
 static inline struct seed_range seeds_of(const char *name, int usual)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random valid graphs over a registry's ops, for tests of properties that hold of every graph. Ops
- * are drawn evenly; inputs are tensors made before of a type that the declaration admits; what the
- * shape function refuses is drawn again.
+ * Random valid graphs over a registry's ops, for tests of properties that hold for every graph. Ops
+ * are drawn evenly; inputs are earlier tensors of a type that the declaration admits; a node that
+ * the shape function refuses is drawn again.
  */
 #ifndef TF_TESTS_LIB_RANDOM_GRAPH_H
 #define TF_TESTS_LIB_RANDOM_GRAPH_H
@@ -101,7 +101,7 @@ static inline enum dtype random_type(struct random_graph *r, dtype_set set)
     return n ? types[random_below(r, n)] : DTYPE_INVALID;
 }
 
-/* A tensor for an argument; EDGE_NONE if some tries found none. */
+/* Picks a tensor for an argument; EDGE_NONE if some tries found none. */
 static inline struct edge random_edge(struct random_graph *r, const struct op *op,
                                       const struct op_arg *arg)
 {
@@ -144,7 +144,7 @@ static inline int random_inputs(struct random_graph *r, const struct op *op, str
     return n;
 }
 
-/* Attributes that neither the inputs nor a default give, and some of those that have one. */
+/* Draws attributes that neither inputs nor a default determine, and some that have a default. */
 static inline int random_attrs(struct random_graph *r, const struct op *op, struct attr *attrs)
 {
     int n = 0;
@@ -217,15 +217,15 @@ static inline void random_names(struct random_graph *r)
         graph_add_alias(r->graph, "alias", (struct edge){node->id, node->n_outputs - 1}, &err);
 }
 
-/* An op of a clock waits for steps of other workers. */
+/* Returns whether an op may wait for other workers, as those of a clock do. */
 static inline bool random_may_wait(const struct op *op)
 {
     return !strncmp(op->def->name, "Clock", 5) || !strcmp(op->def->name, "AllReduce") ||
            !strncmp(op->def->name, "Collective", 10);
 }
 
-/* A graph of n nodes, the same for the same seed; the caller frees it. Ops with a flag of `without`
- * do not occur, and of control flow only what stands alone; a plain graph can be run. */
+/* Makes a graph of n nodes, the same for the same seed; the caller frees it. It has no ops with a
+ * flag of `without`, and of control flow only single ops; a plain graph can be run. */
 static inline struct graph *random_graph(const struct registry *registry, uint64_t seed, int n,
                                          unsigned without, bool plain)
 {

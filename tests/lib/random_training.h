@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: random graphs in text form, with reads and updates of variables, noise, and indices
- * that are out of range now and then.
+ * that are sometimes out of range.
  */
 #ifndef TF_TESTS_LIB_RANDOM_TRAINING_H
 #define TF_TESTS_LIB_RANDOM_TRAINING_H

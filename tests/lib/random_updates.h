@@ -2,8 +2,8 @@
  *
  * For tests: random graphs in text form that update many variables, by rules and scalars that many
  * of them share: with variables that are read between updates, updated twice, or known by two
- * names, with updates that wait for each other, and with indices that are out of range now and
- * then. Node `init` begins, `done` is a step of which `x` is fed.
+ * names, with updates that wait for each other, and with indices that are sometimes out of range.
+ * Node `init` initializes; `done` is a step, to which `x` is fed.
  */
 #ifndef TF_TESTS_LIB_RANDOM_UPDATES_H
 #define TF_TESTS_LIB_RANDOM_UPDATES_H
@@ -73,7 +73,7 @@ static inline void updates_add_value(struct updates_graph *u)
     }
 }
 
-/* The next variable, or now and then one that was there already. */
+/* Updates the next variable, or now and then one that was updated before. */
 static inline void updates_add_update(struct updates_graph *u, int variable)
 {
     static const char *const rates[] = {"c1", "rate/read", "rate", "c0"};

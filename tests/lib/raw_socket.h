@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sockets without anything above them, as fast as they go: what links are measured against.
+ * Plain sockets, as fast as they go: the reference for measurements of links.
  */
 #ifndef TF_TESTS_RAW_SOCKET_H
 #define TF_TESTS_RAW_SOCKET_H
@@ -55,7 +55,7 @@ static inline void make_pair(enum raw_kind kind, int pair[2])
     close(listener);
 }
 
-/* Waits as a loop does: asks epoll for a while, then sleeps. */
+/* Waits as a loop does: polls for a while, then sleeps. */
 static inline void wait_readable(int epoll, double spin)
 {
     struct epoll_event event;
@@ -111,7 +111,7 @@ static inline size_t raw_block(size_t done)
     return BIG_BYTES - done < CHANNEL_SOCKET_BYTES ? BIG_BYTES - done : CHANNEL_SOCKET_BYTES;
 }
 
-/* Reads 100 MB into one buffer and answers with a byte. */
+/* Reads 100 MB into one buffer and replies with a byte. */
 static inline void raw_sink(int fd)
 {
     char *buffer = mem_try(BIG_BYTES), byte = 1;

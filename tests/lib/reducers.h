@@ -74,7 +74,7 @@ static inline void reducer_initialize(struct reduce_member *r)
     plan_free(plan);
 }
 
-/* A graph that is fed x and fetches ya, yb, ...; init runs before. */
+/* Opens members with a graph that is fed x and fetches ya, yb, ...; runs init first. */
 static inline void reducers_open(struct reducers *all, int n, struct device *const *devices,
                                  const char *text)
 {
@@ -139,7 +139,7 @@ static inline void reducer_start(struct reduce_member *r, int64_t number, const 
     plan_start(r->plan, &r->step, x, r->values, &r->done);
 }
 
-/* One of those whose steps are over has failed: NULL: none has. */
+/* Returns a member whose step has failed; NULL: none. */
 static inline struct reduce_member *reducers_failed(struct reducers *all)
 {
     for (int k = 0; k < all->n; k++)
@@ -148,7 +148,7 @@ static inline struct reduce_member *reducers_failed(struct reducers *all)
     return NULL;
 }
 
-/* When one fails the others may have nobody to wait for, and are told. */
+/* Waits for all. If one fails the others may wait in vain, and are told. */
 static inline void reducers_wait(struct reducers *all)
 {
     bool told = false;
@@ -171,7 +171,7 @@ static inline void reducers_wait(struct reducers *all)
     assert_int_equal(left, 0);
 }
 
-/* A step of all, who begin in another order each time; x by member. */
+/* Runs a step of all, which start in another order each time; x is by member. */
 static inline void reducers_step(struct reducers *all, int64_t number, float (*x)[REDUCERS_LENGTH])
 {
     static const struct shape shape = {.rank = 1, .dims = {REDUCERS_LENGTH}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of all members of a collective, and what must come of them.
+ * Calls of all members of a collective, and their expected results.
  */
 #ifndef TF_TESTS_REDUCTIONS_H
 #define TF_TESTS_REDUCTIONS_H
@@ -10,7 +10,7 @@
 #include "lib/combine.h"
 #include "lib/members.h"
 
-/* What member `rank` brings: values that no order of adding but one gives the same bits for. */
+/* Fills member `rank`'s contribution with values whose sum's bits depend on the order of adding. */
 static inline void fill(struct tensor *t, enum dtype type, const struct shape *shape, int rank)
 {
     struct error err = ERROR_INIT;
@@ -23,8 +23,7 @@ static inline void fill(struct tensor *t, enum dtype type, const struct shape *s
     }
 }
 
-/* All members call with the values; each gets what collective_combine makes of them, bit for bit.
- */
+/* Lets all members call; each must get the result of collective_combine, bit for bit. */
 static inline void check_call(struct members *all, const struct collective_key *key,
                               struct tensor (*values)[8], const enum collective_kind *kinds, int n)
 {

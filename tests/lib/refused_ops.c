@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An object that must be refused: why is what it is compiled with, REFUSED_abi and so on.
+ * An object that must be refused, for the reason that it is compiled with, REFUSED_abi and so on.
  */
 #include <tf_op.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: a model replicated, placed over two shards and workers, cut, and run in one process.
- * Shards are CPU:0 and CPU:1, each worker is CPU:2 of a session of its own; they share one store,
- * in which a worker's own variables have its name, as has its journal.
+ * For tests: a model replicated, placed over two shards and workers, partitioned, and run in one
+ * process. Shards are CPU:0 and CPU:1, each worker is CPU:2 of its own session; they share one
+ * store, in which a worker's own variables and its journal bear its name.
  */
 #ifndef TF_TESTS_LIB_REPLICAS_H
 #define TF_TESTS_LIB_REPLICAS_H
@@ -57,8 +57,8 @@ struct feed {
     struct tensor value;
 };
 
-/* Runs an entry, and fetches its tensors and those of `fetch`; as many values as there are. Returns
- * the code. */
+/* Runs an entry, and fetches its tensors and those of `fetch` into `values`, which must have room.
+ * Returns the code. */
 static inline int worker_run_fetch(struct replica *w, struct step *step, const char *entry,
                                    const char *fetch, const struct feed *feeds, int n_feeds,
                                    struct tensor *values, struct error *err)
@@ -94,7 +94,7 @@ static inline int worker_run(struct replica *w, struct step *step, const char *e
     return worker_run_fetch(w, step, entry, NULL, feeds, n_feeds, values, err);
 }
 
-/* What a variable of the store is. */
+/* Returns the value of a variable in the store. */
 static inline const struct tensor *replicas_variable(struct replicas *job, const char *name)
 {
     const struct variable *variable = variable_store_find(job->store, "default", name);
@@ -141,7 +141,7 @@ static inline void worker_close(struct replica *w)
     graph_free(w->joined);
 }
 
-/* The number of the last step of this worker that counts, or does not any more. */
+/* Joins; returns the number of the last step of this worker that was counted or dropped. */
 static inline int64_t worker_join(struct replica *w)
 {
     struct step step = {.number = 0};
@@ -210,7 +210,7 @@ static inline void replicas_start(struct replicas *job)
     assert_int_equal(pthread_create(&job->thread, NULL, replicas_drive, job), 0);
 }
 
-/* Ends the updates; what they ended with is in `stopped`. */
+/* Ends the updates; their result is in `stopped`. */
 static inline void replicas_stop(struct replicas *job)
 {
     struct error reason = ERROR_INIT;
@@ -249,7 +249,7 @@ static inline void replicas_place(struct replicas *job)
     cluster_release(&cluster);
 }
 
-/* Takes `whole` over. */
+/* Takes ownership of `whole`. */
 static inline void replicas_open(struct replicas *job, struct graph *whole,
                                  const struct replicate_options *more, const char *mode,
                                  int n_workers)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what a member gets of a collective of any kind, computed row by row as one would deal
- * cards, with nothing of the collective's own.
+ * For tests: the result of a collective of any kind for a member, computed row by row as one would
+ * deal cards, without using the collective's code.
  */
 #ifndef TF_TESTS_LIB_ROUTES_H
 #define TF_TESTS_LIB_ROUTES_H
@@ -42,7 +42,7 @@ static inline bool routes_divides(enum collective_kind kind)
     return kind == COLLECTIVE_MEAN || kind == COLLECTIVE_MEAN_ROWS || kind == COLLECTIVE_MEAN_PART;
 }
 
-/* How many of a member's rows each gets, of what is parted or gathered. */
+/* Finds how many of a member's rows each member gets, if rows are parted or gathered. */
 static inline void routes_hands(const struct routes_case *c, int from, int64_t *hands)
 {
     int64_t rows = c->each[from]->shape.dims[0], other[ROUTES_MAX];
@@ -66,7 +66,7 @@ static inline void routes_hands(const struct routes_case *c, int from, int64_t *
     }
 }
 
-/* to[i] = what members have at index i, added by rank, by as many divided. */
+/* Sets to[i] to the members' elements i, added by rank, and divided by their number for a mean. */
 static inline void routes_add(const struct routes_case *c, int64_t i, struct tensor *to, int64_t at)
 {
     bool narrow = dtype_bytes(to->type) == 2 || to->type == FLOAT32;
@@ -112,7 +112,7 @@ static inline void routes_alloc(struct tensor *t, enum dtype type, const struct 
     memset(t->data, 0, tensor_bytes(t));
 }
 
-/* Of a kind that adds. */
+/* Computes the result of a kind that adds. */
 static inline void routes_sum(const struct routes_case *c, int member, struct tensor *result)
 {
     struct shape shape = c->each[member]->shape;
@@ -131,7 +131,7 @@ static inline void routes_sum(const struct routes_case *c, int member, struct te
         routes_add(c, first + i, result, i);
 }
 
-/* What the member gets, in memory of its own. */
+/* Computes what the member gets, in its own memory. */
 static inline void routes_expect(const struct routes_case *c, int member, struct tensor *result)
 {
     struct shape shape = c->each[member]->shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what a schedule comes to, by the sets of contributions that each member has of each
- * piece, round after round.
+ * For tests: checks the result of a schedule, by the sets of contributions that each member has of
+ * each piece, round after round.
  */
 #ifndef TF_TESTS_LIB_SCHEDULE_CHECK_H
 #define TF_TESTS_LIB_SCHEDULE_CHECK_H
@@ -55,13 +55,13 @@ static inline bool is_flow(const struct sum_schedule *s, const struct schedule_f
            flow->piece < s->n_pieces && flow->round >= 0 && flow->round < s->n_rounds;
 }
 
-/* Whether a + b goes on with the sum by rank that one of them is. */
+/* Returns whether a + b continues the sum by rank that one of them is. */
 static inline bool goes_on_by_rank(const struct sum_held *a, const struct sum_held *b)
 {
     return a->by_rank && b->members == a->members + 1;
 }
 
-/* NULL, or why it cannot be. */
+/* Applies a flow; returns NULL, or why it is invalid. */
 static inline const char *apply_flow(const struct sum_schedule *s, const struct schedule_flow *flow,
                                      const struct sum_held *from, struct sum_held *to)
 {
@@ -120,9 +120,9 @@ static inline int check_ends(const struct schedule_checking *c, struct schedule_
     return 0;
 }
 
-/* ERR_DATA, which names the round, unless each way from one member to another carries one flow in
- * it, each flow brings what there is, no contribution counts twice, and each member ends with each
- * sum. *on_ways, [from * n_members + to], is the caller's: pieces over each. */
+/* Checks that each route between two members carries at most one flow per round, that each flow
+ * brings existing values, that no contribution counts twice, and that each member ends with each
+ * sum; ERR_DATA names the round. *on_ways, [from * n_members + to], gets the pieces over each. */
 static inline int schedule_check(const struct sum_schedule *s, int *on_ways,
                                  struct schedule_report *report, struct error *err)
 {

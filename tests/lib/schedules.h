@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: what a schedule's sum is of one element, in float32, by a formula for each kind, with
- * nothing of the schedules' own: which piece it is in, and which of the members' values are added
- * to which.
+ * For tests: a schedule's sum of one element, in float32, by a formula for each kind, without using
+ * the schedules' code: the piece it is in, and the order in which the members' values are added.
  */
 #ifndef TF_TESTS_LIB_SCHEDULES_H
 #define TF_TESTS_LIB_SCHEDULES_H
@@ -92,7 +91,7 @@ static inline float sum_of_hosts(const float *values, int n, const int *hosts, i
     return sum_around(sums, n_hosts, piece);
 }
 
-/* Of how many pieces a value is. */
+/* Returns the number of pieces of a value. */
 static inline int sum_pieces(const struct sum_case *c)
 {
     int power = 1;
@@ -120,7 +119,7 @@ static inline float sum_expected(const struct sum_case *c, int piece)
     }
 }
 
-/* The piece of an element of `count`: parts are even, the first ones with one more. */
+/* Returns the piece of an element of `count`: pieces are equal, the first ones have one more. */
 static inline int sum_piece_of(int64_t element, int64_t count, int pieces)
 {
     int64_t each = count / pieces, more = count % pieces;

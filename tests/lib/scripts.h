@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "ops/script/script.h"
 
-/* The graph that a script makes, or NULL with the error. Parameters end with NULL. */
+/* Returns the graph that a script makes, or NULL with the error. Parameters end with NULL. */
 static inline struct graph *scripts_try(const char *text, const char *const *parameters,
                                         const struct script_options *options, struct error *err)
 {
@@ -40,7 +40,7 @@ static inline struct graph *scripts_build(const char *text)
     return graph;
 }
 
-/* The script must fail with this line. */
+/* Asserts that the script fails with this message. */
 static inline void scripts_refused(const char *text, const char *message)
 {
     struct error err = ERROR_INIT;

@@ -85,7 +85,7 @@ static inline void fixture_do(struct fixture *f, const char *target)
         fail_msg("%s", f->err.text);
 }
 
-/* The first element of what is fetched; `x` is fed to node x unless it is NaN. */
+/* Returns the first element fetched; `x` is fed to node x unless it is NaN. */
 static inline double fixture_get(struct fixture *f, const char *fetch, double x)
 {
     struct tensor result, value;
@@ -99,7 +99,7 @@ static inline double fixture_get(struct fixture *f, const char *fetch, double x)
     return number;
 }
 
-/* The same bits, but for those of NaNs: which of two NaNs a sum has is the compiler's choice. */
+/* Compares bits, except those of NaNs: which of two NaNs a sum has is the compiler's choice. */
 static inline bool equal_but_nan(const struct tensor *a, const struct tensor *b)
 {
     size_t bytes = dtype_bytes(a->type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shards that run in threads of a test, and a client that asks them over Unix sockets. The test
- * runs in a folder of its own from shards_start to shards_end.
+ * Shards that run in threads of a test, and a client that sends them requests over Unix sockets.
+ * The test runs in its own folder from shards_start to shards_end.
  */
 #ifndef TF_TESTS_LIB_SHARDS_H
 #define TF_TESTS_LIB_SHARDS_H
@@ -75,7 +75,7 @@ static inline int failure_of(struct test_server *server)
     return code;
 }
 
-/* Has its verbs, and answers nobody before start_answering. */
+/* Starts a shard that has its verbs, but replies to nobody before start_answering. */
 static inline void start_silent(struct test_server *server, int i, int64_t save_every)
 {
     struct error err = ERROR_INIT;
@@ -199,7 +199,7 @@ static inline void open_client(struct client *client, const char *task)
         fail_msg("%s", err.text);
 }
 
-/* The value of an int64 in a checkpoint of the folder; its step in *step. */
+/* Returns the value of an int64 in a checkpoint of the folder; its step in *step. */
 static inline int64_t shards_saved(const char *store_name, int64_t *step, const char *name)
 {
     struct error err = ERROR_INIT, passed_over = ERROR_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: a rendezvous in which values arrive in any order, by a seed. What was sent and asked
- * for is kept until the test has one of them arrive; so a step runs on the thread of the test, but
- * for what is left to helpers.
+ * For tests: a rendezvous in which values arrive in random order, by a seed. Values sent and
+ * requested are kept until the test makes one arrive; so a step runs on the test's thread, except
+ * for work left to helpers.
  */
 #ifndef TF_TESTS_LIB_SHUFFLED_H
 #define TF_TESTS_LIB_SHUFFLED_H
@@ -18,7 +18,7 @@
 #include "exec/step/step.h"
 #include "lib/random.h"
 
-#define SHUFFLED_SECONDS 30 /* after which a step in which nothing arrives hangs */
+#define SHUFFLED_SECONDS 30 /* after which a step without an arrival counts as hung */
 
 struct shuffled_item {
     struct rendezvous_key key;
@@ -35,7 +35,7 @@ struct shuffled {
     struct error reason; /* of the abort; no code: there was none */
 };
 
-/* Found, or made. */
+/* Finds an item, or makes it. */
 static inline struct shuffled_item *shuffled_at(struct shuffled *s,
                                                 const struct rendezvous_key *key)
 {
@@ -140,7 +140,7 @@ static inline struct rendezvous *shuffled_new(uint64_t seed)
     return &s->interface;
 }
 
-/* Has one arrive of all that can; false: none can. */
+/* Makes one of the values that can arrive do so; false: none can. */
 static inline bool shuffled_arrive(struct shuffled *s)
 {
     struct shuffled_item item = {0};
@@ -165,7 +165,7 @@ static inline bool shuffled_arrive(struct shuffled *s)
     return true;
 }
 
-/* Has values arrive until the step is over; false: it hangs. */
+/* Makes values arrive until the step is over; false: it hangs. */
 static inline bool shuffled_finish(struct rendezvous *rendezvous, const atomic_bool *is_over)
 {
     double last = time_now();
@@ -180,7 +180,7 @@ static inline bool shuffled_finish(struct rendezvous *rendezvous, const atomic_b
     return true;
 }
 
-/* How a step ended that was started. */
+/* How a started step ended. */
 struct shuffled_ending {
     struct step_done done; /* first */
     atomic_bool is_over;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests: plans of graphs in text form, and steps of them that are started.
+ * For tests: plans of graphs in text form, and steps of them that run asynchronously.
  */
 #ifndef TF_TESTS_LIB_STARTED_H
 #define TF_TESTS_LIB_STARTED_H
@@ -66,7 +66,7 @@ static inline void planned_close(struct planned *p)
     graph_free(p->graph);
 }
 
-/* A kernel for all nodes of the op, on the device that tests run on. Of one struct planned at a
+/* Adds a kernel for all nodes of the op, on the device of the tests; for one struct planned at a
  * time. */
 static inline void planned_add_kernel(struct planned *p, const char *op,
                                       const struct kernel_code *code, unsigned flags)
@@ -85,7 +85,7 @@ static inline void planned_add_kernel(struct planned *p, const char *op,
     device->kernels = &table;
 }
 
-/* A plan that fetches it; "^name": that runs it. */
+/* Makes a plan that fetches a tensor; "^name": that runs a node. */
 static inline struct plan *planned_new(struct planned *p, const char *what)
 {
     struct edge edge;
@@ -102,7 +102,7 @@ static inline struct plan *planned_new(struct planned *p, const char *what)
     return plan;
 }
 
-/* Runs it once; its first element, if it is fetched. */
+/* Runs such a plan once; returns the first element, if it is fetched. */
 static inline double planned_get(struct planned *p, const char *what)
 {
     struct plan *plan = planned_new(p, what);
@@ -116,7 +116,7 @@ static inline double planned_get(struct planned *p, const char *what)
     return number;
 }
 
-/* A step with a rendezvous of its own. */
+/* A step with its own rendezvous. */
 struct started {
     struct step_done done; /* first */
     struct step step;
@@ -152,7 +152,7 @@ static inline void started_close(struct started *s)
     tensor_release(&s->value);
 }
 
-/* False: the step is over and takes nothing any more. */
+/* Sends a value; returns false if the step is over and accepts no more. */
 static inline bool started_send_shaped(struct started *s, const char *tensor, float number,
                                        const struct shape *shape)
 {

@@ -17,8 +17,8 @@
 
 #define STORES_PATH_BYTES 256
 
-/* A new folder; its name stays. In memory if there is a place: what these tests do to processes and
- * files is the same there, and disks are slow to synchronise. */
+/* Makes a new folder; its name stays valid. It is in memory if possible: these tests work the same
+ * there, and disks are slow to synchronise. */
 static inline const char *stores_folder(void)
 {
     static char folder[STORES_PATH_BYTES];
@@ -103,7 +103,7 @@ static inline void stores_must_save(struct store *store, int64_t step, int64_t n
         fail_msg("%s", err.text);
 }
 
-/* 0 when the checkpoint is there, bit for bit; else the code and the error. */
+/* Returns 0 if the checkpoint is right, bit for bit; else the code, with the error. */
 static inline int stores_compare(struct checkpoint *c, int64_t n, struct error *err)
 {
     struct save_tensor values[3];
@@ -124,7 +124,7 @@ static inline int stores_compare(struct checkpoint *c, int64_t n, struct error *
     return code;
 }
 
-/* The step of the newest checkpoint, all of which is right; -1 when there is none. */
+/* Returns the step of the newest checkpoint, which must be right; -1 if there is none. */
 static inline int64_t stores_newest(struct store *store, int64_t n)
 {
     struct checkpoint *c;

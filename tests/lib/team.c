@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenMP's teams as plain threads, for ThreadSanitizer: GCC's runtime synchronizes by means that it
- * does not see. A program that is linked with this (and exports it, -rdynamic) runs its own
- * parallel loops and those of the libraries that it loads here. Each parallel region starts its
- * members and joins them: what orders one member's work before another's is then in the program, or
- * nowhere. It has what ops/math/team_cpu.c, OpenBLAS and oneDNN call; a region in a region has one
- * member, and a thread's settings go with it.
+ * OpenMP's teams as plain threads, for ThreadSanitizer, which does not see how GCC's runtime
+ * synchronizes. A program that is linked with this (and exports it, -rdynamic) runs its own
+ * parallel loops, and those of the libraries that it loads, here. Each parallel region starts its
+ * members and joins them, so that only the program itself can order one member's work before
+ * another's. It has the functions that ops/math/team_cpu.c, OpenBLAS and oneDNN call; a nested
+ * region has one member, and a thread's settings end with it.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -66,7 +66,7 @@ void omp_set_num_threads(int n)
 
 void omp_set_dynamic(int dynamic)
 {
-    (void)dynamic; /* teams are as large as they are asked to be */
+    (void)dynamic; /* teams are as large as requested */
 }
 
 int omp_get_num_threads(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: the device that they run on: TF_TEST_DEVICE, of the form TYPE:INDEX, or CPU:0. Modules
- * are also looked for in lib/ beside the folder of the test program, where the TEST device's is.
- * With TF_TEST_DEVICE_OPTIONAL what needs a device that this machine lacks is skipped.
+ * are also searched in lib/ beside the folder of the test program, where the TEST device's is. With
+ * TF_TEST_DEVICE_OPTIONAL, tests of a device that this machine lacks are skipped.
  */
 #ifndef TF_TESTS_LIB_TEST_DEVICE_H
 #define TF_TESTS_LIB_TEST_DEVICE_H
@@ -37,7 +37,7 @@ static inline struct device *test_device_open(int threads, struct error *err)
     return device_open(type, index, &(struct device_options){.threads = threads}, err);
 }
 
-/* Whether a test is to be skipped for a device that could not be opened. Says so, and why. */
+/* Returns whether to skip a test because its device could not be opened; prints so, and why. */
 static inline bool test_device_lacks(const struct error *err)
 {
     bool lacks = err->code == ERR_UNAVAILABLE && getenv("TF_TEST_DEVICE_OPTIONAL");

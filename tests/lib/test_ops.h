@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A few ops for tests of graphs, so that these need none of the real ones.
+ * A few ops for tests of graphs, which thus need none of the real ops.
  */
 #ifndef TF_TESTS_LIB_TEST_OPS_H
 #define TF_TESTS_LIB_TEST_OPS_H

@@ -16,7 +16,7 @@
 #include "lib/unit.h"
 
 #define TRACED_KILLED (-1)
-#define TRACED_STRUCK 0x100 /* with the exit status: a call was made to fail */
+#define TRACED_STRUCK 0x100 /* added to the exit status: a call was made to fail */
 
 static inline bool traced_works(void)
 {
@@ -44,7 +44,7 @@ static inline pid_t traced_start(int (*work)(void *context), void *context)
     return pid;
 }
 
-/* Goes on to the next entry or exit of a system call. False: it has ended, with *code. */
+/* Continues to the next entry or exit of a system call. False: it has ended, with *code. */
 static inline bool traced_next(pid_t pid, int *code)
 {
     int status;
@@ -58,8 +58,8 @@ static inline bool traced_next(pid_t pid, int *code)
     return false;
 }
 
-/* Kills it at the n-th stop, of which each call has two: TRACED_KILLED. Or it ends before, with the
- * code that is returned. */
+/* Kills the child at its n-th stop, of which each call has two, and returns TRACED_KILLED; if the
+ * child ends before that, returns its code. */
 static inline int traced_kill(int (*work)(void *context), void *context, int n)
 {
     int status, code;
@@ -82,8 +82,8 @@ static inline bool traced_is_one_of(long call, const long *calls)
     return *calls >= 0;
 }
 
-/* Lets the n-th call of those that are listed (-1: the end) fail with the error; it is not made.
- * What `work` returns, with TRACED_STRUCK if there was such a call. */
+/* Makes the n-th of the listed calls (-1 ends the list) fail with the error, instead of running.
+ * Returns the result of `work`, with TRACED_STRUCK if there was such a call. */
 static inline int traced_fail(int (*work)(void *context), void *context, const long *calls, int n,
                               int error)
 {

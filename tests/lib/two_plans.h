@@ -93,7 +93,7 @@ static inline void pair_over(struct step_done *done, int code, const struct erro
     atomic_fetch_sub(side->left, 1);
 }
 
-/* As a plan set would. The second one starts first in every other step. */
+/* Runs both as a plan set would. The second one starts first in every other step. */
 static inline int run_pair(struct plan_pair *p, int64_t number, struct rendezvous *rendezvous,
                            float y[4])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What most unit tests need: cmocka with the headers it forgets, random numbers, and the assertion
- * that a call failed as it should.
+ * What most unit tests need: cmocka with the headers that it omits, random numbers, and the
+ * assertion that a call failed as expected.
  */
 #ifndef TF_TESTS_LIB_UNIT_H
 #define TF_TESTS_LIB_UNIT_H
@@ -18,13 +18,13 @@
 #include "base/error.h"
 #include "lib/random.h"
 
-/* What is printed is there also if the program is killed. */
+/* Output is not lost if the program is killed. */
 __attribute__((constructor)) static void unit_print_by_line(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-/* The code that came back, the one that was stored, and the whole message. */
+/* Asserts the returned code, the stored code, and the whole message. */
 #define unit_assert_error(result, err, wanted, message)                                            \
     do {                                                                                           \
         assert_int_equal((result), (wanted));                                                      \

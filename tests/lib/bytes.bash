@@ -18,7 +18,7 @@ cluster() { # SHARDS WORKERS
     } >c
 }
 
-# train N STEPS OPTION...: tK.txt has what worker K's links counted
+# train N STEPS OPTION...: leaves the counts of worker K's links in tK.txt
 train() {
     local n=$1 steps=$2 i each=()
     shift 2

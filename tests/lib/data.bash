@@ -3,7 +3,7 @@
 #
 # For tests in bats of tf-data.
 
-# The elements of x, one batch a line, as JSON.
+# Prints the elements of x, one batch a line, as JSON.
 x() {
     tf-data "$@" | tf-show --json | jq -c .x
 }

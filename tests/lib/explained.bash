@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests in bats that load tools: what tf-replicate --explain says of a small model.
+# For tests in bats that load tools: the output of tf-replicate --explain for a small model.
 
-# wide.tfg: for 4 rows two layers of 100 by 50 and one of 50 by 2, and a table of 100 columns
+# wide.tfg has, for 4 rows, two layers of 100 by 50 and one of 50 by 2, and a table of 100 columns
 wide() {
     cat >wide.lua <<'END'
 x = Placeholder{dtype = float32, name = "x", shape = {-1, 100}}

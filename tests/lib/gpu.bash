@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # root is of lib/tools, work of the test, stderr of run
-# Graphs on GPUs that are emulated.
+# Graphs on emulated GPUs.
 
 emulated() { # [cpu]: with the CPU's kernels
     export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib TF_TEST_DEVICE_KERNELS=${1-}
 }
 
-# A placed graph, its nodes (or those of lines that match) on a GPU.
+# Moves the nodes of a placed graph (or those of matching lines) to a GPU.
 on_gpu() { # [WHICH [INDEX]]
     tf-show --text | sed -E "${1-}s/device:CPU:0/device:GPU:${2:-0}/" | tf-graph --text
 }
 
-says() { # TEXT OPTION...: what a run on a GPU ends with for want of something, in one line
+says() { # TEXT OPTION...: the one-line message of a run on a GPU that lacks something
     run --separate-stderr tf-exec -g "$work/gpu.tfg" "${@:2}"
     [ "$status" -eq 69 ]
     [ "${#stderr_lines[@]}" -eq 1 ]
     [[ $stderr == *"$1"* ]]
 }
 
-# What follows reads $work/feed.rec, and writes there.
+# The functions below read $work/feed.rec, and write to $work.
 train() { # GRAPH NAME: checkpoint and losses
     tf-exec -g "$1" --run train --feed "$work/feed.rec" --fetch loss --save "$work/$2.ckpt" |
         tf-show --json > "$work/$2.losses"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests in bats that load tools: hosts 0, 1, ... with adapters that are slow. They are network
+# For tests in bats that load tools: hosts 0, 1, ... with slow adapters. They are network
 # namespaces, which need root and tc.
 
 hosts_net=tf-hosts-$$

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests in bats, what a test machine lacks: hosts node1 to node4, which are addresses of the
-# loopback with a sshd each, and the commands of Slurm. All is in the folder lab/. Names of hosts
-# need an /etc/hosts of their own, and so the right to make a mount namespace.
+# For tests in bats, things that a test machine lacks: hosts node1 to node4, which are addresses of
+# the loopback with a sshd each, and the commands of Slurm. All is in the folder lab/. The hosts'
+# names need a private /etc/hosts, and so the right to make a mount namespace.
 
 lab_open() {
     local n key
@@ -31,7 +31,7 @@ lab_open() {
     lab_make_slurm
 }
 
-# An allocation of three nodes that gets its signal when some steps are over, and is queued again.
+# An allocation of three nodes that gets its signal after some steps, and is then queued again.
 lab_make_slurm() {
     cat >lab/bin/scontrol <<'SH'
 #!/bin/sh
@@ -73,7 +73,7 @@ lab_start() { # NUMBER: the node can be reached
     echo "node$1: sshd did not start" && cat lab/log && false
 }
 
-# The node's address takes no connection and refuses none, until lab_start.
+# Until lab_start, the node's address neither accepts nor refuses connections.
 lab_silence() { # NUMBER
     /usr/bin/python3 - "127.0.1.$1" "$lab_port" 3>&- <<'PY' &
 import socket, sys, time
@@ -91,7 +91,7 @@ PY
     lab_silent=$!
 }
 
-# Ends lab_silence. The address is free when the process is gone, not when it was told to go.
+# Ends lab_silence. The address is free once the process has ended, not once it was told to.
 lab_speak() {
     [ -n "${lab_silent-}" ] || return 0
     kill "$lab_silent" || true

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of codes that are pushed to shards: jobs, and what is left of all gradients.
+# For tests of quantized gradients pushed to shards: jobs, and the sums of all gradients.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # root is of use_tools
 
@@ -17,7 +17,7 @@ teardown() {
     for dir in job-*; do kill_job "$dir"; done
 }
 
-# The gradient of w is the row that is fed, small integers, whatever w is.
+# The gradient of w is the fed row, of small integers, whatever w is.
 rows() { # ROWS: m.tfg and x.csv
     cat >m.lua <<'LUA'
 local x = Placeholder{dtype = float32, shape = {-1, 1024}, name = "x"}
@@ -59,8 +59,8 @@ half() { # NAME: the feed command of a job that goes on when NAME.go is there
     feed=("$root/tests/lib/halfway" "$PWD/$1.go" tf-data csv x.csv x=1-1024 --batch 1)
 }
 
-# killed NAME MODE VICTIM FEED...: half way a task dies. A worker finds its own in its journal, and
-# goes on; a shard takes all back.
+# killed NAME MODE VICTIM FEED...: half way a task dies. A worker restores its values from its
+# journal, and goes on; the loss of a shard resets all to a checkpoint.
 killed() {
     local name=$1 mode=$2 victim=$3 pid
     shift 3

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # status and stderr are of run
 #
-# For tests in bats that load tools: commands, of which several may be in a pipe, that end badly.
+# For tests in bats that load tools: commands, perhaps several in a pipe, that must fail.
 
 # refused CODE PATTERN COMMAND...: with that exit status, and an stderr that matches
 refused() {

@@ -20,8 +20,8 @@ slow_link_close() {
     close_hosts 2
 }
 
-# step STEPS [OPTION...]: what a step of both workers takes of parts.tfg: seconds. Their traces are
-# in t0 and t1. They come before what else the machine does, as hosts of their own would.
+# step STEPS [OPTION...]: prints the seconds that a step of parts.tfg takes both workers. Their
+# traces are in t0 and t1. They have priority over other programs, as if on hosts of their own.
 step() {
     local i workers=()
     for i in 0 1; do

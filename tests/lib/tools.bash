@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # What test files share; load ../lib/tools
 
-# Sets root, and puts the tools that were built on PATH. With TEST_PLACE, as TEST:0, what a test
-# places on a CPU is on that device.
+# Sets root, and puts the built tools on PATH. With TEST_PLACE, such as TEST:0, that device replaces
+# the CPU on which a test places nodes.
 use_tools() {
     local built
     root=$(realpath "$BATS_TEST_DIRNAME/../..")
@@ -39,7 +39,7 @@ soon() {
     done
 }
 
-# finds [OPTION...] PATTERN: grep -q that reads its input to the end. Where a pipe fails with any of
+# finds [OPTION...] PATTERN: grep -q that reads its input to the end. If a pipe fails with any of
 # its parts, a writer that grep -q left early would fail the test by chance.
 finds() {
     [ "$(grep -c "$@")" -gt 0 ]
@@ -50,7 +50,7 @@ has_reached() {
     [ "$(tf-ckpt list --json "$1" | tail -n 1 | jq .step)" -ge "$2" ]
 }
 
-# kill_pids PID...: also of those that stand still
+# kill_pids PID...: also kills stopped ones
 kill_pids() {
     local pid
     for pid in "$@"; do kill -9 "$pid" 2>/dev/null || true; done

@@ -4,9 +4,9 @@
 # For tests in bats that load tools: workers of one graph. The test kills those in the array pids
 # when it ends.
 
-# among WORKERS OPTION...: each runs parts.tfg with the options, and what is in FEEDn; what it wrote
-# is in wN.txt, if none fails. The status is that of the first, by number, that fails by itself; 69,
-# that another one had failed before, where none does. Who hears of what first is chance.
+# among WORKERS OPTION...: each runs parts.tfg with the options and those in FEEDn; its output is in
+# wN.txt, if none fails. The status is that of the first, by number, that fails by itself, else 69:
+# another one had failed before. Which one hears of a failure first is chance.
 among() {
     local i n=$1 code=0 status feed workers=()
     shift

@@ -12,8 +12,9 @@
 
 #define COMMONEST 3
 
-/* Detects the format of a file. Stdin, which cannot be examined before it is read, is CSV. */
-static enum row_format format_of(const char *path)
+/* Stdin cannot be looked at before it is read: it is CSV. ERR_DATA: arrays, which have no columns.
+ */
+static int find_format(const char *path, enum row_format *format, struct error *err)
 {
     struct error ignored = ERROR_INIT;
     struct gzfile *file;

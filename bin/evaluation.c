@@ -19,13 +19,13 @@
 #include "graph/worker_attr.h"
 #include "transport/job/job.h"
 
-#define EVALUATION_BLOB "evaluation" /* of a checkpoint: state of the stop rule */
+#define EVALUATION_BLOB "evaluation" /* of a checkpoint: how the rules stood */
 #define REDUCE_BLOB "reduce"
 #define HISTORY_BYTES (1 << 26)
 
 struct evaluation_options evaluation_options;
 
-/* ---- options ---- */
+/* ---- what is asked for ---- */
 
 static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *text,
                       struct error *err)
@@ -45,7 +45,7 @@ static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *
     return err->code;
 }
 
-/* Parses NAME=METRIC,... */
+/* NAME=METRIC,... */
 static int read_reduce(struct evaluation *e, struct error *err)
 {
     const char *text = evaluation_options.reduce, *end = strchr(text, '=');
@@ -59,7 +59,7 @@ static int read_reduce(struct evaluation *e, struct error *err)
     return parse_rule(e, &e->reduce, end + 1, err);
 }
 
-/* Decides whether the feed is a file to read or a command: a file that is no program is read. */
+/* A file that is no program is read; else it is a command. */
 static int check_feed(struct evaluation *e, struct error *err)
 {
     const char *feed = evaluation_options.feed;
@@ -70,7 +70,7 @@ static int check_feed(struct evaluation *e, struct error *err)
     return is_file || e->runs_feed ? 0 : error_set_errno(err, ERR_NOINPUT, "--eval-feed: %s", feed);
 }
 
-/* Returns why one worker cannot evaluate for all: a node needs all, or differs by worker. */
+/* What another worker would have to do for this one's answer, or has another value of. */
 static const char *not_here(const struct driver *driver)
 {
     for (size_t i = 0; i < driver->graph->nodes.n && cluster_options.task; i++) {
@@ -148,7 +148,7 @@ int evaluation_check(struct evaluation *e, struct error *err)
     return check_is_fed(driver, err);
 }
 
-/* ---- feeds ---- */
+/* ---- what is fed ---- */
 
 static int run_feed(struct evaluation *e, struct error *err)
 {
@@ -162,7 +162,7 @@ static int run_feed(struct evaluation *e, struct error *err)
     e->driver.feed_reader = pipe ? stream_reader_new(fileno(pipe), "--eval-feed") : NULL;
     if (feed && !pipe && tool_open_reader(e->tool, feed, &e->driver.feed_reader, err))
         return error_prefix(err, "--eval-feed: ");
-    /* Each of n workers runs every nth record; all run the first, to learn the totals' shapes. */
+    /* Of n workers each runs every nth record, and for the shape of what comes of it the first. */
     for (int64_t i = 0; more && !tool_signal() && !driver_next_feeds(&e->driver, &more, err); i++) {
         if (more && i && i % e->n_workers != e->place)
             e->driver.step++;
@@ -179,7 +179,7 @@ static int run_feed(struct evaluation *e, struct error *err)
     stream_reader_free(e->driver.feed_reader);
     int status = pclose(pipe);
     int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    bool was_left = err->code && ended == 128 + SIGPIPE; /* its output was refused */
+    bool was_left = err->code && ended == 128 + SIGPIPE; /* as what it wrote was refused */
     if (ended && !was_left && !tool_signal())
         return error_set(err, ERR_DATA, "--eval-feed '%s' ended with %d", feed, ended);
     return err->code;
@@ -195,9 +195,9 @@ static int gather_rows(void *context, uint64_t number, const struct tensor *rows
     return e->runner->kind->gather_rows(e->runner, &key, rows, NULL, all, err);
 }
 
-/* Finds which workers evaluate after this step. *here is false if this is the worker's last step
- * but others go on, and if one of them was asked to end. */
-static int meet(struct evaluation *e, bool last, bool *here, struct error *err)
+/* Finds who evaluates after this step. *here is false where `last`, and others go on, and where one
+ * of them was asked to end. */
+static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct error *err)
 {
     const struct collective_key key = {"=evaluates", e->training->step, 0};
     const struct shape shape = shape_matrix(1, 2);
@@ -220,7 +220,7 @@ static int meet(struct evaluation *e, bool last, bool *here, struct error *err)
     return err->code;
 }
 
-/* Gives all workers the rules' state, which the worker that saves has read. */
+/* Who saves has read how the rules stand, for all. */
 static int share_history(struct evaluation *e, uint64_t which, struct str *lines, struct error *err)
 {
     const struct collective_key key = {"=evaluations", e->training->step, which};
@@ -239,7 +239,7 @@ static int share_history(struct evaluation *e, uint64_t which, struct str *lines
 
 /* ---- an evaluation ---- */
 
-/* Reports scores and means to the user, scores to checkpoints and to the rules. */
+/* Tells checkpoints, and whoever looks on, what was measured. */
 static void publish(struct evaluation *e)
 {
     struct str line = STR_INIT;
@@ -294,8 +294,8 @@ static int reduce_rate(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* Returns the path of the worker's own history, which it keeps if shards make the checkpoints; NULL
- * if this process saves. */
+/* Returns the file that a worker keeps beside the checkpoints that shards make. NULL: it saves
+ * itself. */
 static char *history_path(const struct evaluation *e)
 {
     const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};
@@ -304,7 +304,7 @@ static char *history_path(const struct evaluation *e)
                : NULL;
 }
 
-/* Saves the rules' state, for a process that resumes from here. */
+/* Saves how the rules stand, for a process that goes on from here. */
 static int save_history(struct evaluation *e, struct error *err)
 {
     struct str line = STR_INIT;
@@ -323,7 +323,7 @@ static int save_history(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* Reads a rule's state from `path` or the checkpoint, and returns its last step; -1: none. */
+/* Returns the last step that the rule was applied to, as of `path` or the checkpoint; -1: none. */
 static int64_t read_rule(struct evaluation *e, struct stop_rule *rule, const char *blob,
                          const char *path, struct error *err)
 {
@@ -350,7 +350,7 @@ static int read_history(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* Evaluates now; `last`: training is over, at least for this worker. */
+/* `last`: training is over, for this worker at least. */
 static int evaluate(struct evaluation *e, bool last, struct error *err)
 {
     const struct scores_gather gather = {gather_rows, e};
@@ -372,8 +372,8 @@ static int evaluate(struct evaluation *e, bool last, struct error *err)
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
     publish(e);
-    /* The scores go among the records of the steps; shards that save read them there, with the
-     * version of their variables. */
+    /* Between the records of the steps; the shards of a job keep what was measured of their
+     * variables. */
     const struct driver *training = e->training;
     int64_t version = training->version ? training->version(training->run_context) : -1;
     if (!e->place && training->writer &&
@@ -446,7 +446,7 @@ int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
         e->epochs = position.epoch;
     for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
         autosave_drop_scalar(e->saving->autosave,
-                             e->names.items[i]); /* the score of the step before */
+                             e->names.items[i]); /* it was of the step before */
     if (interval_is_over(&e->every, e->training->step, e->last, e->last_time) &&
         evaluate(e, false, err))
         return err->code;
@@ -471,7 +471,7 @@ void evaluation_decline(struct evaluation *e)
         meet_evaluators(e, true, &here, &ignored);
 }
 
-/* ---- results ---- */
+/* ---- what has come of it ---- */
 
 static void add_cell(struct str *line, double value)
 {
@@ -481,7 +481,7 @@ static void add_cell(struct str *line, double value)
     str_printf(line, "  %11s", text);
 }
 
-/* Prints a row of the table: the mean in training, the score, and that of the best checkpoint. */
+/* A row of the table: what was fetched in training, what was evaluated, and that of the best. */
 static void say_row(struct evaluation *e, const char *name, double train, const struct score *score,
                     const struct saved_best *best)
 {

@@ -75,14 +75,6 @@ static dnnl_status_t gemm_block(const struct gemm *g, const struct operands *o)
     return dnnl_success;
 }
 
-/* Multiplies a column by a row, which the library would repack first. 0 + -0 is 0, as there. */
-static void outer_rows(const float *column, const float *row, int64_t m, int64_t n, float *to)
-{
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            to[i * n + j] = 0 + column[i] * row[j];
-}
-
 bool gemm_has_rows(const struct gemm *g)
 {
     return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_a && !g->transpose_b && g->k > 0;
@@ -91,13 +83,17 @@ bool gemm_has_rows(const struct gemm *g)
 bool gemm_rows(const struct gemm *g, const void *a, const void *b, int64_t row, int64_t n,
                void *rows)
 {
-    const float *column = (const float *)a + row;
+    const float *column = (const float *)a + row, *by = b;
+    float *to = rows;
     struct operands o = {(const char *)column, b, rows, g->m, g->n, g->n};
     struct gemm some = *g;
     some.m = n;
     if (g->k > 1 || g->accumulate)
         return gemm_block(&some, &o) == dnnl_success;
-    outer_rows(column, b, n, g->n, rows);
+    /* A column by a row, which the library would repack first. 0 + -0 is 0, as there. */
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            to[i * g->n + j] = 0 + column[i] * by[j];
     return true;
 }
 

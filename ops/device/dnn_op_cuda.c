@@ -74,11 +74,6 @@ static size_t image_bytes(const struct cuda_dnn_op *op)
     return ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
 }
 
-static size_t vector_bytes(const struct cuda_dnn_op *op)
-{
-    return ALIGN_UP((size_t)op->channels * sizeof(double));
-}
-
 /* NULL: there is too little memory. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
                                  size_t scratch, struct trial *t)
@@ -89,7 +84,7 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
     while (n < images)
         parts[n++].bytes = image_bytes(op);
     while (n < images + CUDA_TRIAL_VECTORS)
-        parts[n++].bytes = vector_bytes(op);
+        parts[n++].bytes = ALIGN_UP((size_t)op->channels * sizeof(double));
     parts[n++].bytes = scratch;
     struct buffer *buffer = cuda_trial_memory(device, op->type, parts, n);
     if (!buffer)

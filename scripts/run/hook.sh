@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It sets
+# What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It reads
 # JOB_TASK, JOB_ENDED, JOB_STEP, JOB_VALUES, JOB_WHY and JOB_SAVED (docs/supervise.md).
 # shellcheck disable=SC2154  # of run.options
 set -u

@@ -212,8 +212,8 @@ static bool goes_to(const struct process_group *group, int peer, int rank)
 #define FIRST_BLOCKS 8
 
 /* Makes a block that nobody has the piece's: to be filled, for others to read. */
-static void take_block(struct process_group *group, enum collective_kind kind,
-                       const struct tensor *piece, struct tensor *block)
+static void borrow_block(struct process_group *group, enum collective_kind kind,
+                         const struct tensor *piece, struct tensor *block)
 {
     struct segments *segments = hub_segments(group->hub);
     struct shape whole = shape_vector(CHUNK_BYTES);
@@ -244,7 +244,7 @@ static struct tensor share_piece(struct process_group *group, const struct colle
     if (is_read && segment_has_part(piece))
         tensor_share(&shared, piece);
     else if (is_read)
-        take_block(group, r->kinds[chunk->value], piece, &shared);
+        borrow_block(group, r->kinds[chunk->value], piece, &shared);
     return shared;
 }
 

@@ -102,17 +102,13 @@ static int for_each(const struct job *job, const char *folder,
     return code;
 }
 
-/* Returns whether it is the socket of a killed process: one that ends well removes its own. */
-static bool is_socket(const struct job *job, const char *name)
-{
-    struct stat status;
-    return !fstatat(job->fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(status.st_mode);
-}
-
 static int remove_of_running(const struct job *job, const char *name, struct error *err)
 {
-    if ((is_of_running(name) || is_socket(job, name)) && unlinkat(job->fd, name, 0) &&
-        errno != ENOENT)
+    /* A socket is a killed process's: one that ends normally removes its own. */
+    struct stat status;
+    bool is_socket =
+        !fstatat(job->fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(status.st_mode);
+    if ((is_of_running(name) || is_socket) && unlinkat(job->fd, name, 0) && errno != ENOENT)
         return error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
     return 0;
 }

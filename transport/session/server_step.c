@@ -117,13 +117,6 @@ static void step_over(struct session_done *done, int code, const struct error *e
     step_release(step);
 }
 
-static int check_feed(const struct graph *graph, struct edge edge, const struct tensor *value,
-                      struct error *err)
-{
-    const struct node *node = graph_node(graph, edge.node);
-    return plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err);
-}
-
 static int take_feeds(struct served_step *step, const struct query *query, struct error *err)
 {
     size_t n = step->handle->feeds.n;
@@ -133,7 +126,9 @@ static int take_feeds(struct served_step *step, const struct query *query, struc
     step->feeds = mem_array(n + 1, sizeof *step->feeds);
     for (size_t i = 0; i < n; i++) {
         const struct tensor *value = &query->record->tensors[i].tensor;
-        if (check_feed(step->served->graph, step->handle->feeds.items[i], value, err))
+        struct edge edge = step->handle->feeds.items[i];
+        const struct node *node = graph_node(step->served->graph, edge.node);
+        if (plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err))
             return err->code;
         tensor_share(&step->feeds[step->n_feeds++], value);
     }

@@ -10,15 +10,6 @@ static size_t set_bytes(const struct arrival_sets *all)
     return all->words * sizeof(uint64_t);
 }
 
-/* Counts the members of the set in `scratch`. */
-static int count_members(const struct arrival_sets *all)
-{
-    int n = 0;
-    for (size_t i = 0; i < all->words; i++)
-        n += __builtin_popcountll(all->scratch[i]);
-    return n;
-}
-
 /* The name of what is in `scratch`. Sets of one hash have further ones. */
 static int intern(struct arrival_sets *all)
 {
@@ -35,7 +26,10 @@ static int intern(struct arrival_sets *all)
         known = (int64_t)all->sets.n;
         map_put_number(&all->names, hash, known);
         vec_push(&all->sets, set);
-        vec_push(&all->counts, count_members(all));
+        int n = 0;
+        for (size_t i = 0; i < all->words; i++)
+            n += __builtin_popcountll(all->scratch[i]);
+        vec_push(&all->counts, n);
     }
     return (int)known;
 }

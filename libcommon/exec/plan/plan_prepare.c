@@ -177,13 +177,6 @@ static int no_kernel(const struct plan *plan, const struct node *node, struct er
     return node_fail(node, err);
 }
 
-/* The users of a Merge's output are not known as users of the variable. */
-static int copy_for_merge(struct plan *plan, int v)
-{
-    bool is_variable = plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE;
-    return is_variable ? plan_add_copy(plan, v) : v;
-}
-
 static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
 {
     const struct node *node = item->node;
@@ -200,8 +193,10 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
             return err->code;
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
-        if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge"))
-            v = copy_for_merge(plan, v);
+        /* The users of a Merge's output are not known as users of the variable. */
+        if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge") &&
+            plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE)
+            v = plan_add_copy(plan, v);
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
     return 0;

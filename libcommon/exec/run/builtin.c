@@ -290,12 +290,6 @@ static int hand_over_run(struct kernel_call *call)
     return rendezvous->takes_devices ? send_here(call, rendezvous) : bring_out(call, send_copied);
 }
 
-static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_value *value)
-{
-    const struct device *here = call->device, *there = value->at.device;
-    return there->peer && !strcmp(there->type, here->type) && there->index != here->index;
-}
-
 /* The memory is the sender's until the copy is over. */
 static int copy_from_peer(struct kernel_call *call, const struct rendezvous_value *value, void *to,
                           void *fault)
@@ -334,13 +328,14 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
 
 static int take_received(struct kernel_call *call, const struct rendezvous_value *value)
 {
+    const struct device *here = call->device, *there = value->at.device;
     thread_enter_device(call->device, 1);
-    if (!value->at.device) {
+    if (!there) {
         int code = bring_in(call, 0, &value->tensor);
         device_step_await_copies(call_host(call)->on_device);
         return code;
     }
-    if (is_of_peer(call, value))
+    if (there->peer && !strcmp(there->type, here->type) && there->index != here->index)
         return take_from_peer(call, value);
     bool is_there = !join_point(call, &value->at) && kernel_share_output(call, 0, &value->tensor);
     return is_there ? 0 : call->err->code;

@@ -71,12 +71,6 @@ static bool is_shared_out(const struct replicator *r)
            (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
 }
 
-/* The time of one pass over the elements of a gradient. */
-static double pass_ns(const struct replicator *r, double count)
-{
-    return 1e9 * count * sizeof(float) / r->rates.bandwidth;
-}
-
 static struct replicate_way price(const struct replicator *r, const struct exchange *x)
 {
     const struct shape *shape = &x->output->shape;
@@ -85,7 +79,8 @@ static struct replicate_way price(const struct replicator *r, const struct excha
     int n = r->ways->n;
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
-    double count = (double)shape_count(shape), pass = pass_ns(r, count);
+    double count = (double)shape_count(shape);
+    double pass = 1e9 * count * sizeof(float) / r->rates.bandwidth; /* ns of one over memory */
     double bits = ceil((double)group * code->bits / 8);
     double row = !strcmp(code->name, "top")        ? 8.0 * (double)kept_of(r, group)
                  : strcmp(code->name, "threshold") ? 8 + bits

@@ -159,7 +159,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
 
 /* ---- what is needed besides ---- */
 
-static void keep(struct replicator *r, int node)
+static void keep_node(struct replicator *r, int node)
 {
     r->facts[node] |= has(r, node, FACT_WRITER) ? 0 : FACT_KEPT;
 }
@@ -311,13 +311,13 @@ int replicate_find(struct replicator *r)
     /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
     vec_each(named, &r->from->entries) {
         for (int k = 0; k < named->n_edges; k++)
-            keep(r, named->edges[k].node);
+            keep_node(r, named->edges[k].node);
     }
     vec_each(alias, &r->from->aliases)
-        keep(r, alias->edge.node);
+        keep_node(r, alias->edge.node);
     graph_each(node, r->from) {
         if (!has(r, node->id, FACT_UPDATE))
-            keep(r, node->id);
+            keep_node(r, node->id);
     }
     const struct spread kept = {FACT_KEPT, FACT_KEPT, FACT_WRITER, .controls = true, .up = true};
     const struct spread after = {FACT_SHARED, FACT_AFTER, FACT_WRITER, .controls = true};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/cluster_options.h"
 
-#include "cli/lifeline.h"
+#include "cli/parent_pipe.h"
 #include "ops/ops.h"
 
-#define LIFELINE_GRACE 10 /* seconds to end in */
-#define START_GRACE 1     /* the same before it serves, when nobody relies on it yet */
+#define PARENT_PIPE_GRACE 10 /* seconds to end in */
+#define START_GRACE 1        /* the same before it serves, when nobody relies on it yet */
 
-struct cluster_options cluster_options = {.lifeline = -1};
+struct cluster_options cluster_options = {.parent_pipe = -1};
 
 static void cluster_waiting(void *context, const char *text)
 {
@@ -81,9 +81,9 @@ struct serve_options cluster_serving(struct tool *tool, int threads, bool determ
                                   .context = tool};
 }
 
-int cluster_hold_lifeline(struct error *err)
+int cluster_hold_parent_pipe(struct error *err)
 {
-    return cluster_options.lifeline < 0
+    return cluster_options.parent_pipe < 0
                ? 0
-               : lifeline_hold((int)cluster_options.lifeline, LIFELINE_GRACE, err);
+               : parent_pipe_hold((int)cluster_options.parent_pipe, PARENT_PIPE_GRACE, err);
 }

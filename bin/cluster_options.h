@@ -13,7 +13,7 @@ extern struct cluster_options {
     const char *path, *task, *job, *key_file;
     bool no_key;
     double timeout, lease; /* seconds; 0: the default that the option's help states */
-    int64_t lifeline;      /* a descriptor; -1: none */
+    int64_t parent_pipe;   /* a descriptor; -1: none */
 } cluster_options;
 
 struct member_options cluster_member(struct tool *tool);
@@ -27,7 +27,7 @@ struct serve_options cluster_serving(struct tool *tool, int threads, bool determ
 /* Reports that the task is ready: the minimum that serve_options.ready must do. */
 void cluster_ready(const struct tool *tool, const char *task, const char *address);
 
-/* Holds the lifeline, if --lifeline was given. */
-int cluster_hold_lifeline(struct error *err);
+/* Holds the parent-death pipe, if --parent-pipe was given. */
+int cluster_hold_parent_pipe(struct error *err);
 
 #endif

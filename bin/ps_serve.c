@@ -89,11 +89,11 @@ static int ask_first(struct served_shard *serving, struct shard_origin *origin, 
     return err->code ? error_prefix(err, "%s: resuming: ", task) : 0;
 }
 
-static int opening(void *context, struct hub *hub, struct variable_store *variables,
+static int opening(void *context, struct conns *conns, struct variable_store *variables,
                    struct error *err)
 {
     struct served_shard *serving = context;
-    struct shard_options options = {.hub = hub,
+    struct shard_options options = {.conns = conns,
                                     .task = cluster_options.task,
                                     .variables = variables,
                                     .context = serving,
@@ -109,7 +109,7 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .run = serving->run,
                                     .fetches = serving->fetches,
                                     .best = serving->best.data};
-    serving->loop = hub_loop(hub);
+    serving->loop = conns_loop(conns);
     serving->shard = shard_new(&options);
     struct shard_origin origin;
     int64_t step;
@@ -168,7 +168,7 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     options.ready = ready;
     options.opening = opening;
     options.closing = closing;
-    if (!cluster_hold_lifeline(err) && !serve(&options, err))
+    if (!cluster_hold_parent_pipe(err) && !serve(&options, err))
         *err = serving.failure;
     mem_free(serving.claims);
     mem_free(serving.fetches);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/runner.h"
-#include "cli/lifeline.h"
+#include "cli/parent_pipe.h"
 #include "graph/holders.h"
 #include "graph/task.h"
 #include "ops/ops.h"
@@ -173,7 +173,7 @@ static int leave(struct runner *r, int code, struct error *err)
 {
     struct worker *worker = worker_of(r);
     struct error left = ERROR_INIT;
-    if (lifeline_has_ended() && !worker->collective)
+    if (parent_pipe_has_ended() && !worker->collective)
         return err->code;
     /* A worker that was asked to end repeats its unpushed steps when it resumes. */
     int64_t n = 0, every;

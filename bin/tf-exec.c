@@ -358,7 +358,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
 {
     static struct graph_execution job; /* the timer of --grace may outlive this function */
     job.tool = tool;
-    int code = cluster_hold_lifeline(err);
+    int code = cluster_hold_parent_pipe(err);
     if (n_operands && strcmp(operands[0], "serve") != 0)
         return error_set(err, ERR_USAGE, "'%s' is not 'serve'; -g names a graph", operands[0]);
     if (code || n_operands)

@@ -15,25 +15,26 @@
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ps/watch.h"
-#include "supervise/guard.h"
 #include "supervise/job_state.h"
+#include "supervise/reaper.h"
 #include "supervise/supervise.h"
 
 static bool status, stop, temporary, detach, count;
-static int64_t guarded;
+static int64_t reaped;
 static const char *folder, *cleanup;
 
 static const struct option_row rows[] = {
     {0, "job", OPTION_TEXT, &folder, "DIR", "the folder of a job, for the options that follow"},
     {0, "status", OPTION_FLAG, &status, NULL, "print the state of what runs there, as JSON"},
     {0, "stop", OPTION_FLAG, &stop, NULL, "end what runs there, as TERM does, and wait for it"},
-    {0, "guard", OPTION_NATURAL, &guarded, "PID",
+    {0, "reaper", OPTION_NATURAL, &reaped, "PID",
      "lock DIR, and tidy up when the process PID has ended"},
     {0, "temporary", OPTION_FLAG, &temporary, NULL,
-     "--guard: DIR is a template, .XXXXXX, and is removed at the end"},
-    {0, "cleanup", OPTION_TEXT, &cleanup, "LINE", "--guard: a shell's line for the end; $1 is DIR"},
+     "--reaper: DIR is a template, .XXXXXX, and is removed at the end"},
+    {0, "cleanup", OPTION_TEXT, &cleanup, "LINE",
+     "--reaper: a shell's line for the end; $1 is DIR"},
     {0, "detach", OPTION_FLAG, &detach, NULL,
-     "--guard: in the background; prints its pid and the folder"},
+     "--reaper: in the background; prints its pid and the folder"},
     {0, "cores", OPTION_FLAG, &count, NULL, "print how many cores a process here may use"},
     TOOL_COMMON_ROWS,
     {0}};
@@ -141,19 +142,19 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         printf("%d\n", cores_usable());
         return 0;
     }
-    if (guarded) {
-        struct guard_options guard = {.owner = (pid_t)guarded,
-                                      .folder = folder,
-                                      .temporary = temporary && folder,
-                                      .cleanup = cleanup};
+    if (reaped) {
+        struct reaper_options reaper = {.owner = (pid_t)reaped,
+                                        .folder = folder,
+                                        .temporary = temporary && folder,
+                                        .cleanup = cleanup};
         pid_t pid = 0;
-        int code = guard_prepare(&guard, err);
+        int code = reaper_prepare(&reaper, err);
         if (!code)
-            code = detach ? guard_detach(&guard, &pid, err) : guard_open(&guard, err);
+            code = detach ? reaper_detach(&reaper, &pid, err) : reaper_open(&reaper, err);
         if (!code && pid)
-            printf("%ld %s\n", (long)pid, guard.made);
+            printf("%ld %s\n", (long)pid, reaper.made);
         else if (!code)
-            guard_run(&guard);
+            reaper_run(&reaper);
         return code;
     }
     if (status || stop) {

@@ -2,7 +2,7 @@
  *
  * Answers whoever connects to an address with a file, as it is then, by HTTP: the figures that
  * tf-top writes, for Prometheus. The address goes to stdout when it is listened at. Stdin is the
- * lifeline: it ends with tf-top, and so does this.
+ * parent-death pipe: it ends with tf-top, and so does this.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static const struct option_table table = {
 };
 
 /* Reads the request, whatever it asks for, and answers. Who is slow gets nothing. */
-static void answer(int fd, const char *path)
+static void reply(int fd, const char *path)
 {
     const struct timeval patience = {.tv_sec = 2};
     struct str figures = STR_INIT, reply = STR_INIT;
@@ -96,7 +96,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     while (poll(waits, 2, -1) >= 0 && !waits[1].revents) {
         int client = accept(fd, NULL, NULL);
         if (client >= 0)
-            answer(client, operands[1]);
+            reply(client, operands[1]);
     }
     if (address_is_unix(&address))
         unlink(((const struct sockaddr_un *)&address.socket)->sun_path);

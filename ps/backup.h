@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A checkpoint of a running job, over its links. The shards pause between two rounds while they
- * mark their variables. Then they send the values to the caller, who writes them to a store.
+ * snapshot their variables. Then they send the values to the caller, who writes them to a store.
  */
 #ifndef TF_PS_BACKUP_H
 #define TF_PS_BACKUP_H

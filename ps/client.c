@@ -144,7 +144,7 @@ static const char *address_of(struct client *client, const struct cluster_task *
 static const char *find_awaited(const struct client *client)
 {
     for (size_t i = 0; i < client->tasks.n; i++) {
-        struct peer *peer = hub_peer(client->hub, client->tasks.items[i]);
+        struct peer *peer = conns_peer(client->conns, client->tasks.items[i]);
         if (!peer)
             return client->tasks.items[i];
         peer_release(peer);
@@ -157,7 +157,7 @@ static void check_limit(void *context)
 {
     struct client *client = context;
     if (is_cancelled(client) && give_up(find_awaited(client), &client->died))
-        loop_stop(hub_loop(client->hub));
+        loop_stop(conns_loop(client->conns));
     else
         loop_timer_set(client->look, LOOK_SECONDS);
 }
@@ -170,13 +170,13 @@ static int dial_all(struct client *client, struct error *err)
         if (client_task_index(client, name) < 0)
             continue;
         if (check_alive(client, task, name, err) ||
-            peers_connect(hub_peers(client->hub), name, address_of(client, task),
+            peers_connect(conns_peers(client->conns), name, address_of(client, task),
                           client->options.timeout, err))
             return err->code;
     }
-    client->look = loop_timer_new(hub_loop(client->hub), check_limit, client);
+    client->look = loop_timer_new(conns_loop(client->conns), check_limit, client);
     check_limit(client);
-    int code = peers_wait(hub_peers(client->hub), err);
+    int code = peers_wait(conns_peers(client->conns), err);
     loop_timer_free(client->look);
     if (client->died.code)
         *err = client->died;
@@ -190,7 +190,7 @@ static void waits(void *context, const char *name, const char *text)
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
         const struct cluster_task *task = &client->cluster.tasks.items[i];
         if (!strcmp(name_of(client, task), name) && check_alive(client, task, name, &client->died))
-            loop_stop(hub_loop(client->hub));
+            loop_stop(conns_loop(client->conns));
     }
     if (client->options.waiting && !client->died.code)
         client->options.waiting(client->options.context, text);
@@ -207,20 +207,20 @@ int client_open(struct client *client, const struct client_options *options, str
         return err->code;
     if (client->job.folder && !options->key_file && !options->no_key)
         client->key_path = job_path(&client->job, "", "key");
-    struct hub_options hub = {
+    struct conns_options conns = {
         .peers = {.producer = options->producer,
                   .folder = options->job_folder,
                   .key_file = options->key_file ? options->key_file : client->key_path,
                   .no_key = options->no_key},
         .waiting = waits,
         .context = client};
-    client->hub = hub_new(&hub, err);
-    return client->hub ? dial_all(client, err) : err->code;
+    client->conns = conns_new(&conns, err);
+    return client->conns ? dial_all(client, err) : err->code;
 }
 
 void client_close(struct client *client)
 {
-    hub_free(client->hub);
+    conns_free(client->conns);
     job_close(&client->job);
     mem_free(client->key_path);
     vec_release(&client->tasks);
@@ -242,7 +242,7 @@ static int ask(struct client *client, const char *const *tasks, size_t n,
     own.cancelled = client->options.cancelled;
     if (FAILPOINT("client.ask"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
-    struct inquiry *inquiry = inquiry_start(client->hub, tasks, (int)n, &own);
+    struct inquiry *inquiry = inquiry_start(client->conns, tasks, (int)n, &own);
     return inquiry_finish(inquiry, true, client->options.timeout, err);
 }
 

@@ -32,7 +32,7 @@ struct client {
     struct job job;          /* with a folder if there is one */
     char *key_path;
     struct error died; /* a task that cannot be reached */
-    struct hub *hub;
+    struct conns *conns;
     struct loop_timer *look; /* polls `cancelled` while tasks are dialed */
 };
 

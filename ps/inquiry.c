@@ -11,7 +11,7 @@
 #define LOOK_SECONDS 0.05
 
 struct inquiry_call {
-    struct call call; /* first: the hub returns a pointer to it */
+    struct call call; /* first: the connection manager returns a pointer to it */
     struct inquiry *inquiry;
     struct peer *peer;
     char *task;
@@ -19,7 +19,7 @@ struct inquiry_call {
 };
 
 struct inquiry {
-    struct hub *hub;
+    struct conns *conns;
     struct task_request request;
     char *about;
     pthread_mutex_t lock; /* guards what follows */
@@ -80,24 +80,24 @@ static int ask(struct inquiry_call *asked, struct error *err)
 {
     struct inquiry *inquiry = asked->inquiry;
     const struct task_request *request = &inquiry->request;
-    asked->peer = hub_peer(inquiry->hub, asked->task);
+    asked->peer = conns_peer(inquiry->conns, asked->task);
     if (!asked->peer)
         return error_set(err, ERR_UNAVAILABLE, "%s: there is no link to it", asked->task);
     asked->call.replied = replied;
-    msgpack_packer *packer = hub_call_begin(inquiry->hub, asked->peer, request->verb,
-                                            request->n_fields, &asked->call, err);
+    msgpack_packer *packer = conns_call_begin(inquiry->conns, asked->peer, request->verb,
+                                              request->n_fields, &asked->call, err);
     if (!packer)
         return err->code;
     if (request->pack)
         request->pack(request->context, packer);
-    return hub_call(inquiry->hub, &asked->call, request->tensors, request->n_tensors, err);
+    return conns_call(inquiry->conns, &asked->call, request->tensors, request->n_tensors, err);
 }
 
-struct inquiry *inquiry_start(struct hub *hub, const char *const *tasks, int n,
+struct inquiry *inquiry_start(struct conns *conns, const char *const *tasks, int n,
                               const struct task_request *request)
 {
     struct inquiry *inquiry = mem_alloc(sizeof *inquiry);
-    inquiry->hub = hub;
+    inquiry->conns = conns;
     inquiry->request = *request;
     inquiry->about = mem_strdup(request->about ? request->about : "");
     inquiry->n = n;
@@ -151,8 +151,9 @@ static void blame(struct inquiry *inquiry, double seconds)
 int inquiry_finish(struct inquiry *inquiry, bool pumps, double seconds, struct error *err)
 {
     double end = time_now() + seconds, left = seconds;
-    while (pumps && left > 0 && !is_cancelled(inquiry) && /* checks now and then */
-           !loop_run_until(hub_loop(inquiry->hub), is_answered, inquiry, fmin(left, LOOK_SECONDS)))
+    while (
+        pumps && left > 0 && !is_cancelled(inquiry) && /* checks now and then */
+        !loop_run_until(conns_loop(inquiry->conns), is_answered, inquiry, fmin(left, LOOK_SECONDS)))
         left = end - time_now();
     pthread_mutex_lock(&inquiry->lock);
     while (!pumps && inquiry->n_done < inquiry->n && time_now() < end && !is_cancelled(inquiry)) {

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 struct inquiry;
 
@@ -26,11 +26,11 @@ struct task_request {
 };
 
 /* Sends the request to each task in `tasks`; links to them must be open. */
-struct inquiry *inquiry_start(struct hub *hub, const char *const *tasks, int n,
+struct inquiry *inquiry_start(struct conns *conns, const char *const *tasks, int n,
                               const struct task_request *request);
 
 /* Waits until all have replied. Returns the first failure; ERR_UNAVAILABLE if a task does not reply
- * within `seconds`: "ps:1 at ..., incarnation 2: no answer in 30 s, waiting for ...";
+ * within `seconds`: "ps:1 at ..., incarnation 2: no reply in 30 s, waiting for ...";
  * ERR_CANCELLED.
  * Frees the inquiry: `answered` is not called after this has returned. With `pumps` it runs the
  * loop itself; without, it must not be called in the loop's thread. */

@@ -94,7 +94,7 @@ static void pack_task(void *context, msgpack_packer *packer)
     pack_key_text(packer, "name", ((const struct origin_request *)context)->task);
 }
 
-static void take_answer(void *context, const char *task, const struct record *reply)
+static void take_reply(void *context, const char *task, const struct record *reply)
 {
     (void)task;
     origin_take(&reply->header, ((struct origin_request *)context)->origin);
@@ -107,7 +107,7 @@ int origin_ask(struct client *client, const char *task, struct shard_origin *ori
     const struct task_request request = {.verb = "origin",
                                          .n_fields = 1,
                                          .pack = pack_task,
-                                         .answered = take_answer,
+                                         .answered = take_reply,
                                          .about = "which checkpoint to resume from",
                                          .context = &asked};
     *origin = (struct shard_origin){.decision = 0};

@@ -104,11 +104,11 @@ static void verb_stats(void *context, const struct query *query)
 static void verb_stop(void *context, const struct query *query)
 {
     struct shard *shard = context;
-    answer_done(query->peer, query->id);
+    reply_done(query->peer, query->id);
     if (shard->options.stop)
         shard->options.stop(shard->options.context);
     else
-        loop_stop(hub_loop(shard->options.hub));
+        loop_stop(conns_loop(shard->options.conns));
 }
 
 /* ---- the shard ---- */
@@ -182,20 +182,20 @@ struct shard *shard_new(const struct shard_options *options)
     shard->watcher.made = resource_made;
     resource_watch(options->variables, &shard->watcher);
     shard_claims_watch(shard);
-    shard->sums =
-        sum_server_new(&(struct sum_server_options){options->hub, options->tell, options->context});
-    shard->forget = loop_timer_new(hub_loop(options->hub), forget_pushes, shard);
+    shard->sums = sum_server_new(
+        &(struct sum_server_options){options->conns, options->tell, options->context});
+    shard->forget = loop_timer_new(conns_loop(options->conns), forget_pushes, shard);
     loop_timer_set(shard->forget, FORGET_SECONDS);
     shard->quick = serial_queue_new();
     shard->slow = serial_queue_new();
     shard->writer = serial_queue_new();
     for (size_t i = 0; i < N_VERBS; i++) {
         all->registered[i] = (struct registration){shard, &verbs[i]};
-        hub_verb(options->hub, verbs[i].name, verb, &all->registered[i]);
+        conns_verb(options->conns, verbs[i].name, verb, &all->registered[i]);
     }
-    hub_verb(options->hub, "status", verb_status, shard);
-    hub_verb(options->hub, "stats", verb_stats, shard);
-    hub_verb(options->hub, "stop", verb_stop, shard);
+    conns_verb(options->conns, "status", verb_status, shard);
+    conns_verb(options->conns, "stats", verb_stats, shard);
+    conns_verb(options->conns, "stop", verb_stop, shard);
     return shard;
 }
 

@@ -24,10 +24,10 @@
 #include "exec/device/device.h"
 #include "graph/cluster.h"
 #include "ps/origin.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 struct shard_options {
-    struct hub *hub;
+    struct conns *conns;
     const char *task; /* "ps:0" */
     struct variable_store *variables;
     struct device *device; /* where a restore creates variables */

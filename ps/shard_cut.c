@@ -45,7 +45,7 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     shard_claims_shut(shard); /* claimed values are in memory; other graphs may come later */
     pthread_mutex_lock(&shard->cuts_lock);
     clear(slot_of(shard, name));
-    for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
+    for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one snapshot at a time */
         collect(&shard->cuts[i], err);
     /* All variables are locked for reading here, that is, between two steps of their writers. */
     variable_vec locked = VEC_INIT;
@@ -140,22 +140,22 @@ void shard_part(struct shard_query *query)
     const struct save_tensor *tensor = cut && i < n ? &cut->cut.tensors.items[i] : NULL;
     if (tensor) {
         struct named_tensor named = {tensor->name, tensor->value};
-        packer = answer_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
+        packer = reply_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
         if (packer) {
             pack_key_text(packer, "container", tensor->container);
             pack_key_uint(packer, "updates", tensor->updates);
             pack_key_uint(packer, "n", n);
             pack_slice(packer, &tensor->slice);
-            answer_end(query->peer, &named, 1);
+            reply_end(query->peer, &named, 1);
         }
-    } else if (cut && (packer = answer_begin(query->peer, query->id, 1))) {
+    } else if (cut && (packer = reply_begin(query->peer, query->id, 1))) {
         pack_key_uint(packer, "n", 0);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     if (cut && i + 1 >= n)
         clear(cut);
     pthread_mutex_unlock(&shard->cuts_lock);
     if (err.code)
-        shard_answer_failure(query, &err);
+        shard_reply_failure(query, &err);
     shard_query_free(query);
 }

@@ -50,7 +50,7 @@ void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bo
     shard->origin_is_told = is_told;
     forget_askers(shard);
     pthread_mutex_unlock(&shard->lock);
-    *hub_origin(shard->options.hub) = origin->decision;
+    *conns_origin(shard->options.conns) = origin->decision;
 }
 
 void shard_origin_end(struct shard *shard)
@@ -98,15 +98,15 @@ static int check_rest(struct shard *shard, double seconds, struct error *err)
                              "are started again, with --resume");
 }
 
-void shard_answer_origin(struct shard_query *query, const struct shard_origin *origin,
-                         const struct error *failure)
+void shard_reply_origin(struct shard_query *query, const struct shard_origin *origin,
+                        const struct error *failure)
 {
     msgpack_packer *packer;
     if (failure->code) {
-        answer_error(query->peer, query->id, failure);
-    } else if ((packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS))) {
+        reply_error(query->peer, query->id, failure);
+    } else if ((packer = reply_begin(query->peer, query->id, ORIGIN_FIELDS))) {
         origin_pack(packer, origin);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);
 }
@@ -122,5 +122,5 @@ void shard_tell_origin(struct shard_query *query)
                   "it began anew, without --resume: so are the others to, or all with it");
     else if (asks_again(query->shard, query->name))
         check_rest(query->shard, query->seconds, &err);
-    shard_answer_origin(query, &origin, &err);
+    shard_reply_origin(query, &origin, &err);
 }

@@ -9,11 +9,11 @@
 
 /* The waiter may give up before the loop gets to the dial: the last of the two frees it. */
 struct awaited_dial {
-    struct hub *hub;
+    struct conns *conns;
     char *task, *address;
     double seconds;
     atomic_int holders;
-    atomic_bool given_up; /* the hub may be ending: do not dial */
+    atomic_bool given_up; /* the connection manager may be ending: do not dial */
     struct error err;     /* valid once done */
     atomic_bool done;
 };
@@ -31,14 +31,14 @@ static void dial(void *argument)
 {
     struct awaited_dial *d = argument;
     if (!atomic_load(&d->given_up))
-        peers_connect(hub_peers(d->hub), d->task, d->address, d->seconds, &d->err);
+        peers_connect(conns_peers(d->conns), d->task, d->address, d->seconds, &d->err);
     atomic_store(&d->done, true);
     dial_release(d);
 }
 
-static bool is_linked(struct hub *hub, const char *task)
+static bool is_linked(struct conns *conns, const char *task)
 {
-    struct peer *peer = hub_peer(hub, task);
+    struct peer *peer = conns_peer(conns, task);
     if (peer)
         peer_release(peer);
     return peer != NULL;
@@ -49,24 +49,25 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
                    struct error *err)
 {
     const struct timespec pause = {0, 2000000};
-    struct hub *hub = shard->options.hub;
+    struct conns *conns = shard->options.conns;
     double end = time_now() + seconds;
-    if (is_linked(hub, task))
+    if (is_linked(conns, task))
         return 0;
     struct awaited_dial *d = mem_alloc(sizeof *d);
-    d->hub = hub;
+    d->conns = conns;
     d->task = mem_strdup(task);
     d->address = mem_strdup(address);
     d->seconds = seconds;
     atomic_init(&d->holders, 2);
-    loop_post(hub_loop(hub), dial, d);
-    while (!atomic_load(&shard->ends) &&
-           (!atomic_load(&d->done) || (!d->err.code && !is_linked(hub, task) && time_now() < end)))
+    loop_post(conns_loop(conns), dial, d);
+    while (
+        !atomic_load(&shard->ends) &&
+        (!atomic_load(&d->done) || (!d->err.code && !is_linked(conns, task) && time_now() < end)))
         nanosleep(&pause, NULL);
     atomic_store(&d->given_up, true);
     if (atomic_load(&d->done) && d->err.code)
         *err = d->err;
-    else if (!is_linked(hub, task))
+    else if (!is_linked(conns, task))
         error_set(err, ERR_UNAVAILABLE, "%s at %s: cannot be reached in %g s", task, address,
                   seconds);
     dial_release(d);

@@ -112,7 +112,7 @@ enum shard_reaction shard_react(struct shard *shard, enum shard_event event);
 void shard_query_free(struct shard_query *query);
 /* Replies with the error. A process that was told to end reports that, so that the asker does not
  * take it for a signal of its own. */
-void shard_answer_failure(struct shard_query *query, const struct error *err);
+void shard_reply_failure(struct shard_query *query, const struct error *err);
 /* Replies with the error, or with success, and frees the query. */
 void shard_query_end(struct shard_query *query, const struct error *err);
 /* Replies with the error, or with the step of a checkpoint, and frees the query. */
@@ -179,8 +179,8 @@ bool shard_is_own_folder(const struct shard *shard, const char *folder);
 shard_work shard_tell_origin;
 
 /* Replies with `origin`, or with `failure` if it has a code, and frees `query`. */
-void shard_answer_origin(struct shard_query *query, const struct shard_origin *origin,
-                         const struct error *failure);
+void shard_reply_origin(struct shard_query *query, const struct shard_origin *origin,
+                        const struct error *failure);
 struct shard_origin shard_origin(struct shard *shard);
 /* Called once the values are restored. is_told: the other shards were told to use the same; only
  * one that was restarted will ask. */

@@ -13,20 +13,20 @@ void shard_query_free(struct shard_query *query)
     mem_free(query);
 }
 
-void shard_answer_failure(struct shard_query *query, const struct error *err)
+void shard_reply_failure(struct shard_query *query, const struct error *err)
 {
     struct error told = *err;
     if (told.code == ERR_CANCELLED)
         told.code = ERR_UNAVAILABLE;
-    answer_error(query->peer, query->id, &told);
+    reply_error(query->peer, query->id, &told);
 }
 
 void shard_query_end(struct shard_query *query, const struct error *err)
 {
     if (err->code)
-        shard_answer_failure(query, err);
+        shard_reply_failure(query, err);
     else
-        answer_done(query->peer, query->id);
+        reply_done(query->peer, query->id);
     shard_query_free(query);
 }
 
@@ -34,10 +34,10 @@ void shard_query_end_step(struct shard_query *query, int64_t step, const struct 
 {
     msgpack_packer *packer;
     if (err->code) {
-        shard_answer_failure(query, err);
-    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
+        shard_reply_failure(query, err);
+    } else if ((packer = reply_begin(query->peer, query->id, 1))) {
         pack_key_int(packer, "step", step);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);
 }

@@ -319,5 +319,5 @@ void shard_restore(struct shard_query *query)
         shard_set_origin(shard, &origin, true);
     }
     atomic_store(&shard->due, 0); /* the next due version is counted from the clock's */
-    shard_answer_origin(query, &origin, &err);
+    shard_reply_origin(query, &origin, &err);
 }

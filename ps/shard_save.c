@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checkpoints of a running job. The shard that is asked for one, or has the clock, leads. It holds
- * back the next round of updates, makes every shard mark what it keeps, itself first, and lets the
- * rounds continue. Then each shard writes its part into its own environment in the store. When all
- * have reported theirs on disk, the leader commits the manifest that lists them. Updates pause only
- * for the marking.
+ * back the next round of updates, makes every shard snapshot what it keeps, itself first, and lets
+ * the rounds continue. Then each shard writes its part into its own environment in the store. When
+ * all have reported theirs on disk, the leader commits the manifest that lists them. Updates pause
+ * only for the marking.
  *
  * Without a clock each shard's snapshot is between two of its steps, but these differ among shards.
  */
@@ -112,7 +112,7 @@ static int write_parts(struct leading_save *save, struct error *err)
                                    .cancelled = &save->shard->ends,
                                    .about = "its part of a checkpoint",
                                    .context = save};
-    struct inquiry *inquiry = inquiry_start(save->shard->options.hub, save->others.tasks.items,
+    struct inquiry *inquiry = inquiry_start(save->shard->options.conns, save->others.tasks.items,
                                             (int)save->others.tasks.n, &request);
     struct error other = ERROR_INIT;
     int code = write_part(save->shard, save->name, save->seconds, err);
@@ -245,7 +245,7 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     if (!code)
         code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
-        code = inquiry_finish(inquiry_start(save->shard->options.hub, save->others.tasks.items,
+        code = inquiry_finish(inquiry_start(save->shard->options.conns, save->others.tasks.items,
                                             (int)save->others.tasks.n, &request),
                               false, save->seconds + 1, err);
     if (wanted->clock)
@@ -335,13 +335,13 @@ void shard_hand_out(struct shard_query *query)
     int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
     msgpack_packer *packer = NULL;
     if (err.code) {
-        shard_answer_failure(query, &err);
-    } else if ((packer = answer_begin(query->peer, query->id, n_fields))) {
+        shard_reply_failure(query, &err);
+    } else if ((packer = reply_begin(query->peer, query->id, n_fields))) {
         if (clock)
             pack_key_bool(packer, "exact", clock_has_one_version(clock));
         pack_key_int(packer, "step", save.step);
         shard_pack_run(packer, &save.writer.run);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);
     save_release(&save);

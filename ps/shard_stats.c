@@ -14,20 +14,20 @@ void shard_status(struct shard *shard, const struct query *query)
 {
     struct error failure = ERROR_INIT;
     struct clock *clock = containers_clock(shard->options.variables);
-    const struct link_hello *self = peers_self(hub_peers(query->hub));
+    const struct link_hello *self = peers_self(conns_peers(query->conns));
     struct clock_worker workers[SHARD_WORKERS_MAX];
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
         joined += workers[i].joined && !workers[i].left;
     bool failed = clock && clock_has_failed(clock, &failure);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 10);
     if (!packer)
         return;
     pack_key_text(packer, "task", shard->options.task);
     pack_key_uint(packer, "incarnation", self->incarnation);
     pack_key_int(packer, "pid", getpid());
     pack_key_float(packer, "seconds", time_now() - shard->began);
-    pack_key_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
+    pack_key_float(packer, "still", loop_longest_stillness(conns_loop(query->conns)));
     pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
     pack_key_int(packer, "workers", joined);
     pack_key_text(packer, "failed", failed ? failure.text : "");
@@ -35,7 +35,7 @@ void shard_status(struct shard *shard, const struct query *query)
     pack_key_int(packer, "saved", shard->saved_step);
     pack_key_text(packer, "save_error", shard->save_text);
     pthread_mutex_unlock(&shard->lock);
-    answer_end(query->peer, NULL, 0);
+    reply_end(query->peer, NULL, 0);
 }
 
 /* ---- stats ---- */
@@ -156,15 +156,15 @@ void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
     struct clock *clock = containers_clock(shard->options.variables);
-    struct peers *peers = hub_peers(query->hub);
+    struct peers *peers = conns_peers(query->conns);
     const struct peer_refusals r = peers_refused(peers);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 18);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 18);
     if (packer) {
         pack_traffic(packer, &traffic);
         pack_key_float(packer, "seconds", time_now() - shard->began);
-        pack_key_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
+        pack_key_float(packer, "still", loop_longest_stillness(conns_loop(query->conns)));
         pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
         pack_key_int(packer, "staged", staged.items);
         pack_key_int(packer, "staged_bytes", staged.bytes);
@@ -179,7 +179,7 @@ void shard_stats(struct shard *shard, const struct query *query)
         pthread_mutex_unlock(&shard->lock);
         pack_workers(packer, clock);
         pack_resources(packer, shard->options.variables);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     vec_release(&traffic.tasks);
 }

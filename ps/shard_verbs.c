@@ -10,8 +10,8 @@ void shard_list(struct shard_query *query)
     struct error err = ERROR_INIT;
     if (containers_list(query->shard->options.variables, query->container, query->name,
                         query->seconds, &list, &err))
-        shard_answer_failure(query, &err);
-    msgpack_packer *packer = err.code ? NULL : answer_begin(query->peer, query->id, 1);
+        shard_reply_failure(query, &err);
+    msgpack_packer *packer = err.code ? NULL : reply_begin(query->peer, query->id, 1);
     if (packer) {
         pack_key_array(packer, "variables", list.rows.n);
         for (size_t i = 0; i < list.rows.n; i++) {
@@ -24,7 +24,7 @@ void shard_list(struct shard_query *query)
             pack_key_uint(packer, "updates", row->updates);
             pack_key_int(packer, "bytes", row->bytes);
         }
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     container_list_release(&list);
     shard_query_free(query);
@@ -51,10 +51,10 @@ void shard_get(struct shard_query *query)
         return;
     if (containers_get(query->shard->options.variables, query->container, query->name,
                        query->seconds, &found.tensor, &err)) {
-        shard_answer_failure(query, &err);
+        shard_reply_failure(query, &err);
     } else {
-        if (answer_begin(query->peer, query->id, 0))
-            answer_end(query->peer, &found, 1);
+        if (reply_begin(query->peer, query->id, 0))
+            reply_end(query->peer, &found, 1);
         tensor_release(&found.tensor);
     }
     shard_query_free(query);
@@ -84,10 +84,10 @@ void shard_reset(struct shard_query *query)
         containers_reset(query->shard->options.variables, query->container, query->seconds, &n,
                          &err);
     if (err.code) {
-        shard_answer_failure(query, &err);
-    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
+        shard_reply_failure(query, &err);
+    } else if ((packer = reply_begin(query->peer, query->id, 1))) {
         pack_key_int(packer, "variables", n);
-        answer_end(query->peer, NULL, 0);
+        reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);
 }

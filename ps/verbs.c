@@ -90,7 +90,7 @@ int verbs_stop(struct client *client, struct error *err)
 
 /* ---- which task has it ---- */
 
-struct task_answer {
+struct task_reply {
     struct client *client;
     int task, n;
     bool *has; /* by task; may be NULL */
@@ -99,7 +99,7 @@ struct task_answer {
 
 static void take_place(void *context, const char *task, const struct record *reply)
 {
-    struct task_answer *found = context;
+    struct task_reply *found = context;
     const msgpack_object *all = record_field(&reply->header, "variables");
     if (!all || all->type != MSGPACK_OBJECT_ARRAY || !all->via.array.size)
         return;
@@ -112,10 +112,10 @@ static void take_place(void *context, const char *task, const struct record *rep
 }
 
 /* This costs a round trip more than guessing, but is right with any placement. */
-static int find(struct client *client, const struct variable_place *place,
-                struct task_answer *found, struct error *err)
+static int find(struct client *client, const struct variable_place *place, struct task_reply *found,
+                struct error *err)
 {
-    *found = (struct task_answer){.client = client};
+    *found = (struct task_reply){.client = client};
     int code = verbs_ask(client, "list", place, take_place, found, err);
     if (code)
         return code;
@@ -132,7 +132,7 @@ static int find(struct client *client, const struct variable_place *place,
 static int ask_owner(struct client *client, const char *verb, const struct variable_place *place,
                      struct verb_request *asked, const struct tensor *value, struct error *err)
 {
-    struct task_answer found;
+    struct task_reply found;
     char about[256];
     struct named_tensor named = {place->name, TENSOR_INIT};
     int code = find(client, place, &found, err);
@@ -189,8 +189,8 @@ static void add_count(void *context, const char *task, const struct record *repl
 int verbs_reset(struct client *client, const char *container, int64_t *n, struct error *err)
 {
     struct variable_place place = {container, NULL};
-    struct task_answer found = {.client = client,
-                                .has = mem_array(client->tasks.n, sizeof *found.has)};
+    struct task_reply found = {.client = client,
+                               .has = mem_array(client->tasks.n, sizeof *found.has)};
     struct verb_request asked = {
         .fields = {.container = container, .step = -1}, .answered = add_count, .context = n};
     struct task_request request = request_of("reset", &asked);

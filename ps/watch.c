@@ -80,7 +80,7 @@ static bool is_overdue(const struct watched_task *task)
     return watch->answered - task->heard > lease * 7 / 8 || missed > 2 * lease;
 }
 
-static void see_answers(struct watch *watch, struct watched_task *task, double before)
+static void see_replies(struct watch *watch, struct watched_task *task, double before)
 {
     bool heard = task->heard > before;
     bool here = task->process.alive || is_elsewhere(task);
@@ -162,10 +162,10 @@ static void let_links_move(struct watch *watch)
     double *before = mem_array(n + 1, sizeof *before);
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;
-    loop_run_until(hub_loop(watch->hub), never, watch, WATCH_LOOK_SECONDS);
+    loop_run_until(conns_loop(watch->conns), never, watch, WATCH_LOOK_SECONDS);
     watch_hear_pings(watch);
     for (size_t i = 0; i < n; i++)
-        see_answers(watch, watch->tasks.items[i], before[i]);
+        see_replies(watch, watch->tasks.items[i], before[i]);
     mem_free(before);
 }
 
@@ -220,7 +220,7 @@ static const char *why_missing(const struct watch *watch, const struct watched_t
         return "not started";
     if (task->is_shard && task->lacks)
         return task->lacks;
-    return task->is_shard || watch->has_shards || task->process.listens ? WATCH_NO_ANSWER : NULL;
+    return task->is_shard || watch->has_shards || task->process.listens ? WATCH_NO_REPLY : NULL;
 }
 
 static void speak(struct watch *watch)
@@ -264,27 +264,27 @@ static int open_watch(struct watch *watch, struct error *err)
     tail_init(&watch->tail, path);
     mem_free(path);
     path = job_path(&watch->job, "", "key");
-    struct hub_options hub = {.peers = {.producer = options->producer,
-                                        .folder = options->job_folder,
-                                        .key_file = options->key_file ? options->key_file
-                                                    : options->no_key ? NULL
-                                                                      : path,
-                                        .no_key = options->no_key,
-                                        .no_shared_memory = true, /* a few bytes now and then */
-                                        .lease = options->lease}};
-    watch->hub = hub_new(&hub, err);
+    struct conns_options conns = {.peers = {.producer = options->producer,
+                                            .folder = options->job_folder,
+                                            .key_file = options->key_file ? options->key_file
+                                                        : options->no_key ? NULL
+                                                                          : path,
+                                            .no_key = options->no_key,
+                                            .no_shared_memory = true, /* a few bytes now and then */
+                                            .lease = options->lease}};
+    watch->conns = conns_new(&conns, err);
     mem_free(path);
-    return watch->hub ? 0 : err->code;
+    return watch->conns ? 0 : err->code;
 }
 
 static void close_watch(struct watch *watch)
 {
-    if (watch->hub && watch->options.state) { /* includes what the last steps have written */
+    if (watch->conns && watch->options.state) { /* includes what the last steps have written */
         update_state(watch);
         watch->options.state(watch->options.context, &watch->state);
     }
-    watch->hub_is_over = true;
-    hub_free(watch->hub); /* ends calls, whose memory belongs to the tasks */
+    watch->conns_is_over = true;
+    conns_free(watch->conns); /* ends calls, whose memory belongs to the tasks */
     for (size_t i = 0; i < watch->tasks.n; i++)
         mem_free(watch->tasks.items[i]);
     vec_release(&watch->tasks);

@@ -19,7 +19,7 @@
 
 #include "supervise/watch.h"
 #include "transport/job/job.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 /* Runs until every process that was seen has ended well, or `ends` says so: returns 0. ERR_NOINPUT:
  * there is no job. */

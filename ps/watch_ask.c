@@ -9,7 +9,7 @@
 
 bool watch_is_linked(struct watch *watch, const struct watched_task *task)
 {
-    struct peer *peer = hub_peer(watch->hub, task->name);
+    struct peer *peer = conns_peer(watch->conns, task->name);
     if (peer)
         peer_release(peer);
     return peer != NULL;
@@ -28,7 +28,7 @@ void watch_link(struct watch *watch, struct watched_task *task, const char *addr
 {
     struct error ignored = ERROR_INIT;
     if (!watch_is_linked(watch, task))
-        peers_connect(hub_peers(watch->hub), task->name, address, WATCH_LOOK_SECONDS, &ignored);
+        peers_connect(conns_peers(watch->conns), task->name, address, WATCH_LOOK_SECONDS, &ignored);
 }
 
 /* ---- pings ---- */
@@ -53,7 +53,7 @@ static void hear_ping(void *context, struct link *link)
 
 void watch_hear_pings(struct watch *watch)
 {
-    peers_each(hub_peers(watch->hub), hear_ping, watch);
+    peers_each(conns_peers(watch->conns), hear_ping, watch);
 }
 
 /* ---- replies ---- */
@@ -98,7 +98,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
 {
     struct watched_task *task = CONTAINER_OF(call, struct watched_task, call);
     task->asking = false;
-    if (failure || task->watch->hub_is_over)
+    if (failure || task->watch->conns_is_over)
         return;
     task->heard = time_now();
     task->version = -1;
@@ -126,11 +126,11 @@ void watch_ask(struct watch *watch, struct watched_task *task)
     double pause = watch->options.lease / 6; /* several replies per lease */
     if (task->asking || time_now() - task->asked < pause)
         return;
-    if (!(peer = hub_peer(watch->hub, task->name)))
+    if (!(peer = conns_peer(watch->conns, task->name)))
         return;
     task->asked = time_now();
     task->call.replied = replied;
-    if (hub_call_begin(watch->hub, peer, "stats", 0, &task->call, &ignored))
-        task->asking = !hub_call(watch->hub, &task->call, NULL, 0, &ignored);
+    if (conns_call_begin(watch->conns, peer, "stats", 0, &task->call, &ignored))
+        task->asking = !conns_call(watch->conns, &task->call, NULL, 0, &ignored);
     peer_release(peer);
 }

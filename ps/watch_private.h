@@ -36,7 +36,7 @@ struct watch {
     struct job job;
     struct cluster cluster;
     VEC(struct watched_task *) tasks;
-    struct hub *hub;
+    struct conns *conns;
     struct tail tail; /* of worker 0 */
     struct watch_state state;
     double answered; /* when a shard last replied */
@@ -45,7 +45,7 @@ struct watch {
     int64_t said_step;
     bool anyone;     /* some process was seen */
     bool has_shards; /* the job has shards */
-    bool hub_is_over;
+    bool conns_is_over;
 };
 
 void watch_say(const struct watch *watch, const char *format, ...)

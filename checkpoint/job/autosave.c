@@ -157,8 +157,8 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
 
 #define COPY_SECONDS 60.0
 
-/* A cut is taken when all before it are collected: a variable has one mark at a time. NULL, and it
- * was told: they are not. */
+/* A cut is taken when all before it are collected: a variable has one snapshot at a time. NULL, and
+ * it was told: they are not. */
 static struct autosave_job *take_cut(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Saving while steps run: every so many steps or seconds, whenever a metric reaches a new best, and
- * at the end. A background save marks the variables between two steps, which takes no time, and its
- * own thread copies and writes them (exec/state/variable.h).
+ * at the end. A background save snapshots the variables between two steps, which takes no time, and
+ * its own thread copies and writes them (exec/state/variable.h).
  *
  * A checkpoint holds the scalars that were computed from its variables. A step computes its loss
  * from the variables before the step's update. So the best checkpoint is known one step late, and

@@ -14,7 +14,7 @@
 static const char *const names[SAVE_STATES] = {"save.marked", "save.locking", "save.writing",
                                                "save.done", "save.idle"};
 
-/* By state: MARKED, LOCKING, WRITING, DONE, IDLE. A variable has one mark at a time. */
+/* By state: MARKED, LOCKING, WRITING, DONE, IDLE. A variable has one snapshot at a time. */
 static const unsigned char cells[SAVE_EVENTS][SAVE_STATES] = {
     [SAVE_COLLECTED] = {ENTER(GO_ON, LOCKING), BUG, BUG, BUG, BUG},
     [SAVE_LOCKED] = {BUG, ENTER(GO_ON, WRITING), BUG, BUG, BUG},

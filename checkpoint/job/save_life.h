@@ -21,7 +21,7 @@ enum save_event {
     SAVE_LOCKED,    /* it holds the store's lock */
     SAVE_ENDED,
     SAVE_DUE,   /* another save is due */
-    SAVE_CUT,   /* another save wants to mark the variables */
+    SAVE_CUT,   /* another save wants to snapshot the variables */
     SAVE_TURN,  /* a waiting save wants to start */
     SAVE_AWAIT, /* no further save follows: wait for this one */
     SAVE_EVENTS

@@ -6,14 +6,14 @@
 void cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut)
 {
     *cut = (struct cut){0};
-    variable_marks_place(variables, &cut->marks);
-    for (size_t i = 0; i < cut->marks.n; i++) {
-        const struct variable_mark *mark = &cut->marks.items[i];
-        struct save_tensor tensor = {mark->variable->container, mark->variable->name, mark->updates,
-                                     TENSOR_INIT, mark->slice};
+    variable_snapshots_place(variables, &cut->snapshots);
+    for (size_t i = 0; i < cut->snapshots.n; i++) {
+        const struct variable_snapshot *snapshot = &cut->snapshots.items[i];
+        struct save_tensor tensor = {snapshot->variable->container, snapshot->variable->name,
+                                     snapshot->updates, TENSOR_INIT, snapshot->slice};
         vec_push(&cut->tensors, tensor);
     }
-    resource_marks_place(store, &cut->resources);
+    resource_snapshots_place(store, &cut->resources);
 }
 
 /* ---- collecting ---- */
@@ -40,7 +40,7 @@ static int cut_part(struct resource_writer *writer, const char *container, const
 
 static void drop_parts(struct cut *cut)
 {
-    while (cut->tensors.n > cut->marks.n)
+    while (cut->tensors.n > cut->snapshots.n)
         tensor_release(&vec_pop(&cut->tensors).value);
 }
 
@@ -48,23 +48,23 @@ int cut_collect(struct cut *cut, struct error *err)
 {
     struct part_writer parts = {{cut_part}, cut};
     error_clear(err);
-    if (variable_marks_collect(&cut->marks, err))
+    if (variable_snapshots_collect(&cut->snapshots, err))
         return err->code;
-    for (size_t i = 0; i < cut->marks.n; i++)
-        cut->tensors.items[i].value = cut->marks.items[i].value; /* owned by the mark */
-    if (resource_marks_save(&cut->resources, &parts.writer, err)) {
+    for (size_t i = 0; i < cut->snapshots.n; i++)
+        cut->tensors.items[i].value = cut->snapshots.items[i].value; /* owned by the snapshot */
+    if (resource_snapshots_save(&cut->resources, &parts.writer, err)) {
         drop_parts(cut);
         return err->code;
     }
-    resource_marks_release(&cut->resources);
+    resource_snapshots_release(&cut->resources);
     return 0;
 }
 
 void cut_release(struct cut *cut)
 {
     drop_parts(cut);
-    resource_marks_release(&cut->resources);
-    variable_marks_release(&cut->marks);
+    resource_snapshots_release(&cut->resources);
+    variable_snapshots_release(&cut->snapshots);
     vec_release(&cut->tensors);
     arena_release(&cut->arena);
     *cut = (struct cut){0};

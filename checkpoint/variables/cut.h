@@ -12,8 +12,8 @@
 #include "exec/state/variable.h"
 
 struct cut {
-    struct variable_marks marks;
-    struct resource_marks resources; /* until they are collected */
+    struct variable_snapshots snapshots;
+    struct resource_snapshots resources; /* until they are collected */
     VEC(struct save_tensor) tensors; /* variables, then resources' parts; complete once collected */
     struct arena arena;
 };

@@ -50,8 +50,8 @@ static struct {
     int64_t bytes; /* 0: no limit */
     char whose[64];
     atomic_int_least64_t used;
-    pthread_mutex_t lock; /* of the list of keepers; held while they give back */
-    struct mem_keeper *keepers;
+    pthread_mutex_t lock; /* of the list of reclaimers; held while they give back */
+    struct mem_reclaimer *reclaimers;
 } limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local bool was_refused;
@@ -87,33 +87,33 @@ const char *mem_limit_text(void)
     return text;
 }
 
-void mem_keeper_add(struct mem_keeper *keeper)
+void mem_reclaimer_add(struct mem_reclaimer *reclaimer)
 {
     pthread_mutex_lock(&limit.lock);
-    keeper->next = limit.keepers;
-    keeper->at = &limit.keepers;
-    if (keeper->next)
-        keeper->next->at = &keeper->next;
-    limit.keepers = keeper;
+    reclaimer->next = limit.reclaimers;
+    reclaimer->at = &limit.reclaimers;
+    if (reclaimer->next)
+        reclaimer->next->at = &reclaimer->next;
+    limit.reclaimers = reclaimer;
     pthread_mutex_unlock(&limit.lock);
 }
 
-void mem_keeper_remove(struct mem_keeper *keeper)
+void mem_reclaimer_remove(struct mem_reclaimer *reclaimer)
 {
     pthread_mutex_lock(&limit.lock);
-    if (keeper->at)
-        *keeper->at = keeper->next;
-    if (keeper->at && keeper->next)
-        keeper->next->at = keeper->at;
-    keeper->at = NULL;
+    if (reclaimer->at)
+        *reclaimer->at = reclaimer->next;
+    if (reclaimer->at && reclaimer->next)
+        reclaimer->next->at = reclaimer->at;
+    reclaimer->at = NULL;
     pthread_mutex_unlock(&limit.lock);
 }
 
-void mem_relieve(void)
+void mem_reclaim(void)
 {
     pthread_mutex_lock(&limit.lock);
-    for (struct mem_keeper *keeper = limit.keepers; keeper; keeper = keeper->next)
-        keeper->give_back(keeper);
+    for (struct mem_reclaimer *reclaimer = limit.reclaimers; reclaimer; reclaimer = reclaimer->next)
+        reclaimer->give_back(reclaimer);
     pthread_mutex_unlock(&limit.lock);
 }
 
@@ -137,7 +137,7 @@ bool mem_charge(size_t bytes)
     was_refused = false;
     if (!limit.bytes || take_bytes(bytes))
         return true;
-    mem_relieve();
+    mem_reclaim();
     was_refused = !take_bytes(bytes);
     return !was_refused;
 }

@@ -62,16 +62,17 @@ const char *mem_limit_text(void);
  * mem_limit_text returns this text. */
 void mem_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A keeper holds memory only for reuse; it gives it back before mem_try fails because of the limit.
- * Called from any thread; must not allocate, or take a lock that is held while allocating. */
-struct mem_keeper {
-    void (*give_back)(struct mem_keeper *keeper);
-    struct mem_keeper *next, **at; /* `at`: the pointer that points to this */
+/* A reclaimer holds memory only for reuse; it gives it back before mem_try fails because of the
+ * limit. Called from any thread; must not allocate, or take a lock that is held while allocating.
+ */
+struct mem_reclaimer {
+    void (*give_back)(struct mem_reclaimer *reclaimer);
+    struct mem_reclaimer *next, **at; /* `at`: the pointer that points to this */
 };
-void mem_keeper_add(struct mem_keeper *keeper);
-void mem_keeper_remove(struct mem_keeper *keeper); /* it is not called afterwards */
-/* Makes all keepers give back their memory. */
-void mem_relieve(void);
+void mem_reclaimer_add(struct mem_reclaimer *reclaimer);
+void mem_reclaimer_remove(struct mem_reclaimer *reclaimer); /* it is not called afterwards */
+/* Makes all reclaimers give back their memory. */
+void mem_reclaim(void);
 
 /* Sets the function called when mem_alloc fails; it must not return. The default writes a line to
  * stderr and calls _exit(ERR_OS). Set it before threads are started; any of them may call it. */

@@ -156,7 +156,7 @@ static bool is_operand(const char *text)
 }
 
 /* Handles --help and the like as soon as it is found: it must work whatever else is wrong. */
-static bool answer(const struct option_parser *parse, const char *verb)
+static bool reply(const struct option_parser *parse, const char *verb)
 {
     const struct option_table *table = parse->table;
     bool wanted = want_help || want_version || want_man;
@@ -203,9 +203,9 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         }
         if (code)
             return code;
-        *shown = answer(parse, *n_operands                 ? parse->argv[0]
-                               : parse->next < parse->argc ? parse->argv[parse->next]
-                                                           : "");
+        *shown = reply(parse, *n_operands                 ? parse->argv[0]
+                              : parse->next < parse->argc ? parse->argv[parse->next]
+                                                          : "");
         if (*shown)
             return 0;
     }

@@ -38,7 +38,7 @@ enum round_reaction {
     REACT_IGNORE,
     REACT_KEEP, /* for later states */
     REACT_TAKE, /* the round may go on */
-    REACT_FAIL, /* the round is over; of CANCEL, without an answer */
+    REACT_FAIL, /* the round is over; of CANCEL, without a reply */
 };
 
 enum round_reaction round_react(enum round_state state, enum round_event event);

@@ -151,60 +151,60 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
 
 /* ---- snapshots ---- */
 
-struct aggregator_mark {
+struct aggregator_snapshot {
     struct kept_push *pushes; /* which share the values' buffers */
     size_t n;
 };
 
-static void *aggregator_mark(void *object)
+static void *aggregator_snapshot(void *object)
 {
     struct aggregator *a = object;
-    struct aggregator_mark *mark = mem_alloc(sizeof *mark);
+    struct aggregator_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&a->lock);
-    mark->n = a->pushes.n;
-    mark->pushes = mem_array(mark->n + 1, sizeof *mark->pushes);
-    for (size_t i = 0; i < mark->n; i++) {
+    snapshot->n = a->pushes.n;
+    snapshot->pushes = mem_array(snapshot->n + 1, sizeof *snapshot->pushes);
+    for (size_t i = 0; i < snapshot->n; i++) {
         /* Only values that are present: a push being restored has some of them. */
         const struct kept_push *push = &a->pushes.items[i];
         struct tensor *values = mem_array((size_t)push->staged.n + 1, sizeof *values);
         for (int k = 0; k < push->staged.n; k++)
             if (push->staged.values[k].buffer)
                 tensor_share(&values[k], &push->staged.values[k]);
-        mark->pushes[i] = (struct kept_push){push->id, {values, push->staged.n}};
+        snapshot->pushes[i] = (struct kept_push){push->id, {values, push->staged.n}};
     }
     pthread_mutex_unlock(&a->lock);
-    return mark;
+    return snapshot;
 }
 
-static void aggregator_free_mark(void *pointer)
+static void aggregator_free_snapshot(void *pointer)
 {
-    struct aggregator_mark *mark = pointer;
-    for (size_t i = 0; i < mark->n; i++)
-        staged_release(&mark->pushes[i].staged);
-    mem_free(mark->pushes);
-    mem_free(mark);
+    struct aggregator_snapshot *snapshot = pointer;
+    for (size_t i = 0; i < snapshot->n; i++)
+        staged_release(&snapshot->pushes[i].staged);
+    mem_free(snapshot->pushes);
+    mem_free(snapshot);
 }
 
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
 
 static int aggregator_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const struct aggregator_mark *mark = pointer;
-    int64_t *rows = mem_array(mark->n + 1, 4 * sizeof *rows);
-    for (size_t i = 0; i < mark->n; i++) {
-        const struct kept_push *push = &mark->pushes[i];
+    const struct aggregator_snapshot *snapshot = pointer;
+    int64_t *rows = mem_array(snapshot->n + 1, 4 * sizeof *rows);
+    for (size_t i = 0; i < snapshot->n; i++) {
+        const struct kept_push *push = &snapshot->pushes[i];
         memcpy(&rows[4 * i],
                (int64_t[]){push->id.worker, (int64_t)push->id.incarnation, push->id.seq,
                            push->staged.n},
                4 * sizeof *rows);
     }
-    struct shape shape = {.rank = 2, .dims = {(int64_t)mark->n, 4}};
+    struct shape shape = {.rank = 2, .dims = {(int64_t)snapshot->n, 4}};
     struct tensor table = tensor_borrow(INT64, &shape, rows);
     int code = sink->put(sink, "ids", &table, err);
     mem_free(rows);
 
-    for (size_t i = 0; i < mark->n; i++) {
-        const struct staged_push *staged = &mark->pushes[i].staged;
+    for (size_t i = 0; i < snapshot->n; i++) {
+        const struct staged_push *staged = &snapshot->pushes[i].staged;
         for (int k = 0; !code && k < staged->n; k++) {
             char part[64];
             snprintf(part, sizeof part, "push%zu.%d", i, k);
@@ -271,8 +271,8 @@ const struct resource_kind aggregator_kind = {
     .name = "aggregator",
     .create = aggregator_create,
     .free = aggregator_free,
-    .mark = aggregator_mark,
-    .free_mark = aggregator_free_mark,
+    .snapshot = aggregator_snapshot,
+    .free_snapshot = aggregator_free_snapshot,
     .save = aggregator_save,
     .restore = aggregator_restore,
     .describe = aggregator_describe,

@@ -106,9 +106,9 @@ void clock_find_state(struct clock *clock, struct clock_member *member,
 
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);
-void *clock_mark(void *object);
-void clock_free_mark(void *mark);
-int clock_save(const void *mark, struct resource_sink *sink, struct error *err);
+void *clock_snapshot(void *object);
+void clock_free_snapshot(void *snapshot);
+int clock_save(const void *snapshot, struct resource_sink *sink, struct error *err);
 int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
 /* Discards the waiting pushes of restored members: workers that join again repeat them. */
 void clock_forget_waiting(struct clock *clock);

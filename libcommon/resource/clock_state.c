@@ -12,7 +12,7 @@
 /* ---- snapshots ---- */
 
 /* A snapshot of the clock's saved parts. */
-struct clock_mark {
+struct clock_snapshot {
     struct policy policy;
     int64_t version, arrivals, workers;
     struct clock_member *members;
@@ -35,12 +35,12 @@ static void as_of_state(struct clock_member *member)
     member->last_seq = member->kept_seq;
 }
 
-void *clock_mark(void *object)
+void *clock_snapshot(void *object)
 {
     struct clock *clock = object;
-    struct clock_mark *mark = mem_alloc(sizeof *mark);
+    struct clock_snapshot *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&clock->lock);
-    *mark = (struct clock_mark){
+    *snapshot = (struct clock_snapshot){
         .policy = clock->policy,
         .version = clock->version,
         .arrivals = clock->arrivals,
@@ -48,20 +48,22 @@ void *clock_mark(void *object)
         .n_members = clock->members.n,
         .n_dropped = clock->dropped.n,
     };
-    mark->members = copy_items(clock->members.items, mark->n_members, sizeof *mark->members);
-    mark->dropped = copy_items(clock->dropped.items, mark->n_dropped, sizeof *mark->dropped);
-    for (size_t i = 0; i < mark->n_members && clock->keeps; i++)
-        as_of_state(&mark->members[i]);
+    snapshot->members =
+        copy_items(clock->members.items, snapshot->n_members, sizeof *snapshot->members);
+    snapshot->dropped =
+        copy_items(clock->dropped.items, snapshot->n_dropped, sizeof *snapshot->dropped);
+    for (size_t i = 0; i < snapshot->n_members && clock->keeps; i++)
+        as_of_state(&snapshot->members[i]);
     pthread_mutex_unlock(&clock->lock);
-    return mark;
+    return snapshot;
 }
 
-void clock_free_mark(void *pointer)
+void clock_free_snapshot(void *pointer)
 {
-    struct clock_mark *mark = pointer;
-    mem_free(mark->members);
-    mem_free(mark->dropped);
-    mem_free(mark);
+    struct clock_snapshot *snapshot = pointer;
+    mem_free(snapshot->members);
+    mem_free(snapshot->dropped);
+    mem_free(snapshot);
 }
 
 /* ---- saving ----
@@ -90,21 +92,21 @@ static int put_table(struct resource_sink *sink, const char *part, int64_t *valu
 
 int clock_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const struct clock_mark *mark = pointer;
-    int64_t numbers[] = {mark->version, mark->arrivals, mark->workers};
+    const struct clock_snapshot *snapshot = pointer;
+    int64_t numbers[] = {snapshot->version, snapshot->arrivals, snapshot->workers};
     int code = put_table(sink, "version", numbers, 1, 3, err);
-    if (!code && mark->policy.kind) {
+    if (!code && snapshot->policy.kind) {
         struct str text = STR_INIT;
-        policy_print(&text, &mark->policy);
+        policy_print(&text, &snapshot->policy);
         struct shape shape = shape_vector((int64_t)text.n);
         struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
         code = sink->put(sink, "policy", &bytes, err);
         str_release(&text);
     }
     if (!code) {
-        int64_t *rows = mem_array(mark->n_members + 1, COLUMNS * sizeof *rows);
-        for (size_t i = 0; i < mark->n_members; i++) {
-            const struct clock_member *m = &mark->members[i];
+        int64_t *rows = mem_array(snapshot->n_members + 1, COLUMNS * sizeof *rows);
+        for (size_t i = 0; i < snapshot->n_members; i++) {
+            const struct clock_member *m = &snapshot->members[i];
             const int64_t values[COLUMNS] = {
                 m->worker,       (int64_t)m->incarnation,
                 m->joined,       m->left || m->returns,
@@ -117,17 +119,17 @@ int clock_save(const void *pointer, struct resource_sink *sink, struct error *er
             };
             memcpy(&rows[i * COLUMNS], values, sizeof values);
         }
-        code = put_table(sink, "members", rows, mark->n_members, COLUMNS, err);
+        code = put_table(sink, "members", rows, snapshot->n_members, COLUMNS, err);
         mem_free(rows);
     }
     if (!code) {
-        int64_t *rows = mem_array(mark->n_dropped + 1, 3 * sizeof *rows);
-        for (size_t i = 0; i < mark->n_dropped; i++) {
-            const struct push_id *id = &mark->dropped[i];
+        int64_t *rows = mem_array(snapshot->n_dropped + 1, 3 * sizeof *rows);
+        for (size_t i = 0; i < snapshot->n_dropped; i++) {
+            const struct push_id *id = &snapshot->dropped[i];
             memcpy(&rows[3 * i], (int64_t[]){id->worker, (int64_t)id->incarnation, id->seq},
                    3 * sizeof *rows);
         }
-        code = put_table(sink, "dropped", rows, mark->n_dropped, 3, err);
+        code = put_table(sink, "dropped", rows, snapshot->n_dropped, 3, err);
         mem_free(rows);
     }
     return code;

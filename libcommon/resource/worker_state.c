@@ -79,31 +79,31 @@ void worker_state_clear(struct worker_state *state)
     replace(state, &none);
 }
 
-static void *state_mark(void *object)
+static void *state_snapshot(void *object)
 {
     struct worker_state *state = object;
-    struct state_parts *mark = mem_alloc(sizeof *mark);
+    struct state_parts *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&state->lock);
-    parts_share(mark, &state->parts);
+    parts_share(snapshot, &state->parts);
     pthread_mutex_unlock(&state->lock);
-    return mark;
+    return snapshot;
 }
 
-static void state_free_mark(void *mark)
+static void state_free_snapshot(void *snapshot)
 {
-    parts_release(mark);
-    mem_free(mark);
+    parts_release(snapshot);
+    mem_free(snapshot);
 }
 
 bool worker_state_get(struct worker_state *state, struct tensor *ranks, struct tensor *values)
 {
-    struct state_parts *parts = state_mark(state);
+    struct state_parts *parts = state_snapshot(state);
     bool whole = is_whole(parts);
     if (whole) {
         tensor_share(ranks, &parts->items[PART_RANKS]);
         tensor_share(values, &parts->items[PART_VALUES]);
     }
-    state_free_mark(parts);
+    state_free_snapshot(parts);
     return whole;
 }
 
@@ -136,17 +136,17 @@ static int state_restore(void *object, const char *part, const struct tensor *va
 
 static void state_describe(void *object, struct str *text)
 {
-    struct state_parts *parts = state_mark(object);
+    struct state_parts *parts = state_snapshot(object);
     str_printf(text, "values of %lld other workers",
                is_whole(parts) ? (long long)parts->items[PART_VALUES].shape.dims[0] : 0LL);
-    state_free_mark(parts);
+    state_free_snapshot(parts);
 }
 
 const struct resource_kind worker_state_kind = {.name = "worker_state",
                                                 .create = state_create,
                                                 .free = state_free,
-                                                .mark = state_mark,
-                                                .free_mark = state_free_mark,
+                                                .snapshot = state_snapshot,
+                                                .free_snapshot = state_free_snapshot,
                                                 .save = state_save,
                                                 .restore = state_restore,
                                                 .describe = state_describe};

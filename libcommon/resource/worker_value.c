@@ -134,21 +134,21 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
 
 /* ---- checkpoints: a part for each worker, its number ---- */
 
-static void *values_mark(void *object)
+static void *values_snapshot(void *object)
 {
     struct worker_values *values = object;
-    given_vec *mark = mem_alloc(sizeof *mark);
+    given_vec *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&values->lock);
     for (size_t i = 0; i < values->given.n; i++) {
         struct given_value given = {.worker = values->given.items[i].worker};
         tensor_share(&given.value, &values->given.items[i].value);
-        vec_push(mark, given);
+        vec_push(snapshot, given);
     }
     pthread_mutex_unlock(&values->lock);
-    return mark;
+    return snapshot;
 }
 
-static void values_free_mark(void *pointer)
+static void values_free_snapshot(void *pointer)
 {
     release_all(pointer);
     mem_free(pointer);
@@ -156,12 +156,12 @@ static void values_free_mark(void *pointer)
 
 static int values_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const given_vec *mark = pointer;
+    const given_vec *snapshot = pointer;
     int code = 0;
-    for (size_t i = 0; i < mark->n && !code; i++) {
+    for (size_t i = 0; i < snapshot->n && !code; i++) {
         char part[32];
-        snprintf(part, sizeof part, "%" PRId64, mark->items[i].worker);
-        code = sink->put(sink, part, &mark->items[i].value, err);
+        snprintf(part, sizeof part, "%" PRId64, snapshot->items[i].worker);
+        code = sink->put(sink, part, &snapshot->items[i].value, err);
     }
     return code;
 }
@@ -203,8 +203,8 @@ static void values_describe(void *object, struct str *text)
 const struct resource_kind worker_value_kind = {.name = "worker_value",
                                                 .create = values_create,
                                                 .free = values_free,
-                                                .mark = values_mark,
-                                                .free_mark = values_free_mark,
+                                                .snapshot = values_snapshot,
+                                                .free_snapshot = values_free_snapshot,
                                                 .save = values_save,
                                                 .restore = values_restore,
                                                 .describe = values_describe,

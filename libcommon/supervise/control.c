@@ -16,7 +16,7 @@
 #define NAME "control"
 #define BACKLOG 128 /* clients waiting for a place */
 
-typedef const char *answer_function(void *context, const char *request);
+typedef const char *reply_function(void *context, const char *request);
 
 /* ---- the socket ---- */
 
@@ -79,32 +79,32 @@ static void close_client(struct control *control, int i)
 {
     close(control->polls[i].fd);
     control->polls[i].fd = -1;
-    str_release(&control->clients[i].answer);
+    str_release(&control->clients[i].reply);
 }
 
-static void write_answer(struct control *control, int i)
+static void write_reply(struct control *control, int i)
 {
     struct control_client *client = &control->clients[i];
-    ssize_t n = send(control->polls[i].fd, client->answer.data + client->n,
-                     client->answer.n - client->n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t n = send(control->polls[i].fd, client->reply.data + client->n,
+                     client->reply.n - client->n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == EAGAIN)
         return;
     client->n += n > 0 ? (size_t)n : 0;
-    if (n < 0 || client->n == client->answer.n)
+    if (n < 0 || client->n == client->reply.n)
         close_client(control, i);
 }
 
-static void answer_client(struct control *control, int i, const char *text)
+static void reply_client(struct control *control, int i, const char *text)
 {
     struct control_client *client = &control->clients[i];
-    str_append(&client->answer, text);
+    str_append(&client->reply, text);
     client->n = 0;
     client->since = time_now();
     control->polls[i].events = POLLOUT;
-    write_answer(control, i);
+    write_reply(control, i);
 }
 
-static void read_request(struct control *control, int i, answer_function *answer, void *context)
+static void read_request(struct control *control, int i, reply_function *reply, void *context)
 {
     struct control_client *client = &control->clients[i];
     size_t most = sizeof client->request - client->n;
@@ -116,21 +116,21 @@ static void read_request(struct control *control, int i, answer_function *answer
     if (newline) {
         *newline = '\0';
         control->polls[i].events = 0;
-        const char *text = answer(context, client->request);
+        const char *text = reply(context, client->request);
         if (text)
-            answer_client(control, i, text);
+            reply_client(control, i, text);
     } else if (n <= 0 || client->n == sizeof client->request) {
         close_client(control, i);
     }
 }
 
-static void serve_client(struct control *control, int i, answer_function *answer, void *context)
+static void serve_client(struct control *control, int i, reply_function *reply, void *context)
 {
     struct pollfd *poll = &control->polls[i];
     if (poll->events == POLLIN)
-        read_request(control, i, answer, context);
+        read_request(control, i, reply, context);
     else if (poll->events == POLLOUT)
-        write_answer(control, i);
+        write_reply(control, i);
     else if (poll->revents & (POLLHUP | POLLERR))
         close_client(control, i);
     if (poll->fd >= 0 && poll->events && time_now() > control->clients[i].since + CONTROL_SECONDS)
@@ -161,11 +161,11 @@ void control_wait(struct control *control, int also, double seconds)
     poll(control->polls, CONTROL_END, (int)(seconds * 1000));
 }
 
-void control_serve(struct control *control, answer_function *answer, void *context)
+void control_serve(struct control *control, reply_function *reply, void *context)
 {
     for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
         if (control->polls[i].fd >= 0)
-            serve_client(control, i, answer, context);
+            serve_client(control, i, reply, context);
     for (int n = 0; n < BACKLOG && control->polls[CONTROL_LISTENER].fd >= 0; n++) {
         /* No client is let in without a place. */
         int place = find_place(control);
@@ -178,7 +178,7 @@ void control_serve(struct control *control, answer_function *answer, void *conte
             close_client(control, place);
         control->polls[place] = (struct pollfd){.fd = fd, .events = POLLIN};
         control->clients[place] = (struct control_client){.since = time_now()};
-        read_request(control, place, answer, context);
+        read_request(control, place, reply, context);
     }
 }
 
@@ -187,12 +187,12 @@ void control_close(struct control *control, const char *text)
     double until = time_now() + CONTROL_SECONDS;
     for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
         if (control->polls[i].fd >= 0 && !control->polls[i].events)
-            answer_client(control, i, text);
+            reply_client(control, i, text);
     for (int i = CONTROL_LISTENER; i < CONTROL_END; i++) {
         struct pollfd *poll_of = &control->polls[i];
         while (poll_of->fd >= 0 && poll_of->events == POLLOUT && time_now() < until) {
             poll(poll_of, 1, 100);
-            write_answer(control, i);
+            write_reply(control, i);
         }
         if (poll_of->fd >= 0)
             close_client(control, i);
@@ -203,24 +203,24 @@ void control_close(struct control *control, const char *text)
 
 /* An incomplete reply counts as none. */
 static int hear(int fd, const char *request, const struct control_patience *patience,
-                struct str *answer)
+                struct str *reply)
 {
     char bytes[4096];
     ssize_t n = -1;
-    str_printf(answer, "%s\n", request);
-    bool sent = send(fd, answer->data, answer->n, MSG_NOSIGNAL) == (ssize_t)answer->n;
-    str_clear(answer);
+    str_printf(reply, "%s\n", request);
+    bool sent = send(fd, reply->data, reply->n, MSG_NOSIGNAL) == (ssize_t)reply->n;
+    str_clear(reply);
     do {
         n = sent ? recv(fd, bytes, sizeof bytes, 0) : -1;
         if (n > 0)
-            str_append_bytes(answer, bytes, (size_t)n);
+            str_append_bytes(reply, bytes, (size_t)n);
     } while (n > 0 || (sent && n < 0 && errno == EAGAIN && patience->goes_on &&
                        patience->goes_on(patience->context)));
-    return n < 0 || !answer->n ? ERR_UNAVAILABLE : 0;
+    return n < 0 || !reply->n ? ERR_UNAVAILABLE : 0;
 }
 
 int control_ask(const char *folder, const char *request, const struct control_patience *patience,
-                struct str *answer)
+                struct str *reply)
 {
     const struct timeval limit = {.tv_sec = (time_t)patience->seconds};
     int at = open_folder(folder);
@@ -231,7 +231,7 @@ int control_ask(const char *folder, const char *request, const struct control_pa
     }
     struct sockaddr_un address = address_in(at);
     int code = !connect(fd, (struct sockaddr *)&address, sizeof address)
-                   ? hear(fd, request, patience, answer)
+                   ? hear(fd, request, patience, reply)
                : errno == EACCES || errno == EPERM ? ERR_DENIED
                : errno == EAGAIN                   ? ERR_UNAVAILABLE /* all places are taken */
                                                    : ERR_NOINPUT;

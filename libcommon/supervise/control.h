@@ -31,8 +31,8 @@ struct control {
     struct control_client {
         double since; /* time when it connected, or got its reply */
         char request[32];
-        size_t n;          /* request bytes read; reply bytes written */
-        struct str answer; /* empty: no reply yet */
+        size_t n;         /* request bytes read; reply bytes written */
+        struct str reply; /* empty: no reply yet */
     } clients[CONTROL_END];
     bool rests; /* no client can be accepted at present: out of descriptors */
 };
@@ -48,7 +48,7 @@ void control_wait(struct control *control, int also, double seconds);
 /* Serves requests. `answer` returns the whole reply, "" for none, after which the connection ends;
  * or NULL: control_close will reply. */
 void control_serve(struct control *control,
-                   const char *(*answer)(void *context, const char *request), void *context);
+                   const char *(*reply)(void *context, const char *request), void *context);
 
 /* Replies to the clients that wait for the end. The socket stays for control_remove. */
 void control_close(struct control *control, const char *text);
@@ -67,6 +67,6 @@ struct control_patience {
 /* Sends a request and waits for the reply. ERR_NOINPUT: nobody listens; ERR_UNAVAILABLE: no reply;
  * ERR_DENIED: another user's. */
 int control_ask(const char *folder, const char *request, const struct control_patience *patience,
-                struct str *answer);
+                struct str *reply);
 
 #endif

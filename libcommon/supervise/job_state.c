@@ -15,8 +15,8 @@
 #include "base/patience.h"
 #include "base/time.h"
 #include "supervise/control.h"
-#include "supervise/guard.h"
 #include "supervise/pidfd.h"
+#include "supervise/reaper.h"
 
 #define STATE_BYTES (64 << 20) /* maximum */
 #define STATUS_SECONDS 2.0     /* in which a supervisor that is not stalled replies */
@@ -106,7 +106,7 @@ int job_state_ask(const char *folder, bool stop, struct str *state, struct error
     do { /* retry a refused request */
         close_if_open(owner);
         code = control_ask(folder, request, &patience, state);
-        owner = code ? guard_owner(folder, &pid) : -1;
+        owner = code ? reaper_owner(folder, &pid) : -1;
     } while (stop && code == ERR_UNAVAILABLE && owner >= 0 && still_ends(&stopping));
     if (stop && code == ERR_DENIED)
         error_set(err, ERR_DENIED, "job directory %s: it is another user's", folder);

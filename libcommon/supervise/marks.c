@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "supervise/guard.h"
 #include "supervise/pidfd.h"
+#include "supervise/reaper.h"
 
 /* A millisecond apart. */
 #define EXEC_LOOKS 1000

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/life.h"
-#include "supervise/guard.h"
 #include "supervise/pidfd.h"
+#include "supervise/reaper.h"
 #include "supervise/supervise_private.h"
 
 #define TICK_SECONDS 0.1
@@ -231,19 +231,19 @@ static void ask_to_stop(struct supervisor *s, int number, pid_t from)
 
 /* ---- the main loop ---- */
 
-/* Replaces a guard that was killed; its successor takes the lock that it released. */
-static void look_at_guard(struct supervisor *s, struct error *err)
+/* Replaces a reaper that was killed; its successor takes the lock that it released. */
+static void look_at_reaper(struct supervisor *s, struct error *err)
 {
-    struct guard_options guard = {.owner = getpid(), .folder = s->folder, .cleanup = s->cleanup};
-    if (!guard_has_ended(s->guard) || time_now() < s->guard_at + 1)
+    struct reaper_options reaper = {.owner = getpid(), .folder = s->folder, .cleanup = s->cleanup};
+    if (!reaper_has_ended(s->reaper) || time_now() < s->reaper_at + 1)
         return;
-    close_if_open(s->guard);
-    s->guard = guard_start(&guard, s->options.program, err);
-    s->guard_at = time_now();
+    close_if_open(s->reaper);
+    s->reaper = reaper_start(&reaper, s->options.program, err);
+    s->reaper_at = time_now();
 }
 
 /* A repeated `stop` waits, too, and kills nothing. */
-static const char *answer_request(void *context, const char *request)
+static const char *reply_request(void *context, const char *request)
 {
     struct supervisor *s = context;
     bool stop = !strcmp(request, "stop");
@@ -255,7 +255,7 @@ static const char *answer_request(void *context, const char *request)
 static void do_what_is_due(struct supervisor *s)
 {
     struct error ignored = ERROR_INIT;
-    look_at_guard(s, &ignored);
+    look_at_reaper(s, &ignored);
     advance(s);
     state_write(s);
     s->options.tick(s->options.context);
@@ -281,20 +281,20 @@ static int open_all(struct supervisor *s, struct error *err)
 {
     struct error unheard = ERROR_INIT;
     s->signals = open_signals();
-    unsetenv(MARK_NAME); /* another supervisor's, lest it kill the guard */
+    unsetenv(MARK_NAME); /* another supervisor's, lest it kill the reaper */
     if (supervise_read(s, err))
         return err->code;
-    if (s->signals < 0 || pipe2(s->lifeline, O_CLOEXEC) ||
+    if (s->signals < 0 || pipe2(s->parent_pipe, O_CLOEXEC) ||
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-        return error_set_errno(err, ERR_OS, "the supervisor's lifeline");
-    s->guard = s->guard_pid ? pidfd_of(s->guard_pid) : -1;
-    look_at_guard(s, err);
+        return error_set_errno(err, ERR_OS, "the supervisor's parent-death pipe");
+    s->reaper = s->reaper_pid ? pidfd_of(s->reaper_pid) : -1;
+    look_at_reaper(s, err);
     if (!err->code && control_open(&s->control, s->folder, &unheard))
         say(s, "nobody can ask for the state: %s", unheard.text);
     return err->code;
 }
 
-/* The guard removes the socket, while the folder is still locked; clients that wait there get a
+/* The reaper removes the socket, while the folder is still locked; clients that wait there get a
  * reply when everything has ended. */
 static void run(struct supervisor *s)
 {
@@ -310,15 +310,15 @@ static void run(struct supervisor *s)
             if (signal.ssi_signo != SIGCHLD)
                 ask_to_stop(s, (int)signal.ssi_signo,
                             signal.ssi_code == SI_USER ? (pid_t)signal.ssi_pid : 0);
-        control_serve(&s->control, answer_request, s);
+        control_serve(&s->control, reply_request, s);
         reap(s);
     }
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
-    for (bool done = false; !done && !ignored.code;) { /* a stalled guard is replaced, too */
-        s->guard_at = 0;                               /* at once: there is work for it */
-        look_at_guard(s, &ignored);
-        done = guard_release(s->guard);
+    for (bool done = false; !done && !ignored.code;) { /* a stalled reaper is replaced, too */
+        s->reaper_at = 0;                              /* at once: there is work for it */
+        look_at_reaper(s, &ignored);
+        done = reaper_release(s->reaper);
     }
     control_close(&s->control, str_text(&s->state));
 }
@@ -332,14 +332,14 @@ int supervise(const struct supervise_options *options, struct error *err)
                            .hook = {.ended = hook_ended},
                            .processes = &s.hook,
                            .hook_out = -1,
-                           .guard = -1,
-                           .lifeline = {-1, -1},
+                           .reaper = -1,
+                           .parent_pipe = {-1, -1},
                            .lock = PTHREAD_MUTEX_INITIALIZER};
     if (!open_all(&s, err)) {
         run(&s);
         err->code = s.result;
     }
-    const int ours[] = {s.guard, s.lifeline[0], s.lifeline[1], s.signals};
+    const int ours[] = {s.reaper, s.parent_pipe[0], s.parent_pipe[1], s.signals};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_if_open(ours[i]);
     vec_release(&s.restarts);

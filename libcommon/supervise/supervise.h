@@ -6,7 +6,7 @@
  *
  * Every task has a session of its own, so that a terminal's signals reach only the supervisor. All
  * processes that a task leaves behind are killed with it: the supervisor adopts orphans, and finds
- * them by a mark in their environment. Its guard (supervise/guard.h) does the same for the
+ * them by a mark in their environment. Its reaper (supervise/reaper.h) does the same for the
  * supervisor.
  */
 #ifndef TF_SUPERVISE_H
@@ -16,8 +16,8 @@
 #include "supervise/watch.h"
 
 struct supervise_options {
-    const char *path;                             /* of the tasks' file */
-    const char *program;                          /* a program that becomes a guard with --guard */
+    const char *path;    /* of the tasks' file */
+    const char *program; /* a program that becomes a reaper with --reaper */
     void (*say)(void *context, const char *text); /* to the user, without a newline */
     void (*tick)(void *context);                  /* called at least ten times a second */
     /* Shows the job's progress; NULL: something else is about to be written to the terminal. */

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
-#include "supervise/guard.h"
+#include "supervise/reaper.h"
 #include "supervise/supervise_private.h"
 
-#define LIFELINE 8 /* descriptor number of the parent-death pipe in children */
+#define PARENT_PIPE 8 /* descriptor number of the parent-death pipe in children */
 
 /* ---- beginning ---- */
 
@@ -30,8 +30,8 @@ int start_shell(struct supervisor *s, struct process *process, const char *line,
     snprintf(mark, sizeof mark, MARK_NAME "=%ld.%d", (long)getpid(), process->serial);
     how.words = words;
     how.environment = environment;
-    how.inherited = s->lifeline[0];
-    how.as = LIFELINE;
+    how.inherited = s->parent_pipe[0];
+    how.as = PARENT_PIPE;
     how.session = true;
     return errno = spawn_program(&how, &process->pid);
 }

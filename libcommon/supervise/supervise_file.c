@@ -51,7 +51,7 @@ static const struct setting_row of_job[] = {
     {"name", setting_text, offsetof(struct supervisor, name)},
     {"job", setting_text, offsetof(struct supervisor, folder)},
     {"cleanup", setting_text, offsetof(struct supervisor, cleanup)},
-    {"guard", setting_count, offsetof(struct supervisor, guard_pid)},
+    {"reaper", setting_count, offsetof(struct supervisor, reaper_pid)},
     {"max-restarts", set_budget, offsetof(struct supervisor, budget)},
     {"lease", setting_seconds, offsetof(struct supervisor, lease)},
     {"timeout", setting_seconds, offsetof(struct supervisor, timeout)},

@@ -114,13 +114,13 @@ struct supervisor {
     double lease, timeout; /* lease 0: nothing is watched */
     double grace;          /* for tasks that are to end, and for hooks; 0: from the timeout */
     bool no_key, quiet;
-    int guard_pid; /* of a guard that already runs; 0: none */
+    int reaper_pid; /* of a reaper that already runs; 0: none */
 
     struct control control;
     int signals; /* a descriptor */
-    int guard;   /* its pidfd */
-    double guard_at;
-    int lifeline[2], serial;
+    int reaper;  /* its pidfd */
+    double reaper_at;
+    int parent_pipe[2], serial;
 
     enum phase phase;
     const char *phase_name;
@@ -150,7 +150,7 @@ struct supervisor {
     char values[TEXT_BYTES]; /* "loss=0.0187", last fetched */
     struct str state;        /* as last written */
 
-    pthread_mutex_t lock; /* guards all of it; released while waiting */
+    pthread_mutex_t lock; /* reapers all of it; released while waiting */
     pthread_t watch;
     bool watching;
     atomic_bool watch_ends;

@@ -53,7 +53,7 @@ static void look_at_running(struct supervisor *s, struct task *task, const struc
     double since = fmax(seen->heard, task->main.since), age = time_now() - task->main.since;
     bool heard = seen->heard > task->main.since;
     bool late = seen->missing &&
-                age > s->timeout * (strcmp(seen->missing, WATCH_NO_ANSWER) ? 1 : OVERDUE_FACTOR);
+                age > s->timeout * (strcmp(seen->missing, WATCH_NO_REPLY) ? 1 : OVERDUE_FACTOR);
     if (seen->ready && heard) {
         task->life.ready = true;
         task->told[0] = '\0';

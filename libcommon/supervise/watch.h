@@ -19,7 +19,7 @@ struct watch_state {     /* contents of the step line */
     int64_t late, stale; /* late pushes of all workers; how far the last one is behind */
 };
 
-#define WATCH_NO_ANSWER "no answer yet"
+#define WATCH_NO_REPLY "no answer yet"
 
 struct watch_task { /* one task, as the watch sees it */
     const char *name;

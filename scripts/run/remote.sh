@@ -86,9 +86,9 @@ agent_main() { # TASK
     exec 8<&0
     end_with_stdin &
     if [ -n "$feed" ]; then
-        (eval "$feed") </dev/null | eval "$command --lifeline 8"
+        (eval "$feed") </dev/null | eval "$command --parent-pipe 8"
     else
-        eval "$command --lifeline 8" </dev/null
+        eval "$command --parent-pipe 8" </dev/null
     fi
     code=$?
     kill "$!" 2>/dev/null
@@ -96,7 +96,8 @@ agent_main() { # TASK
     exit "$code"
 }
 
-# Kills the task some time after stdin has ended: a frozen task does not see its lifeline end.
+# Kills the task some time after stdin has ended: a frozen task does not see the end of its
+# parent-death pipe.
 end_with_stdin() {
     exec >/dev/null 2>&1
     trap 'kill "$waits"; exit' TERM # no waiting process outlives the task

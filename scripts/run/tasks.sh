@@ -273,7 +273,7 @@ write_tasks() {
     know_worker_hosts
     entry job "$job"
     entry cleanup "$cleanup"
-    printf '%s\n' 'name tf-run' "guard $guard" "lease $opt_lease" "timeout $opt_timeout" \
+    printf '%s\n' 'name tf-run' "reaper $reaper" "lease $opt_lease" "timeout $opt_timeout" \
         "max-restarts $opt_max_restarts"
     [ -z "$opt_no_key" ] || echo no-key
     [ -z "$opt_quiet" ] || echo quiet
@@ -343,5 +343,5 @@ fetches_to() { # worker-0
 }
 
 run_here() {
-    printf '%s\n' "exec $1'--lifeline' '8'"
+    printf '%s\n' "exec $1'--parent-pipe' '8'"
 }

@@ -51,7 +51,7 @@ static double processor_seconds(void)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-static struct collective *join(struct hub **hub, int rank)
+static struct collective *join(struct conns **conns, int rank)
 {
     struct error err = ERROR_INIT;
     const char *names[RANKS_MAX], *places[RANKS_MAX];
@@ -60,14 +60,14 @@ static struct collective *join(struct hub **hub, int rank)
         names[k] = tasks[k];
         places[k] = addresses[k];
     }
-    struct hub_options options = {.peers = {.task = tasks[rank],
-                                            .folder = folder,
-                                            .no_key = true,
-                                            .no_shared_memory = strcmp(kind, "shared") != 0}};
-    *hub = hub_new(&options, &err);
-    must(!*hub, &err);
-    struct collective *collective = collective_links_new(*hub, &group, rank);
-    must(peers_listen(hub_peers(*hub), addresses[rank], NULL, &err), &err);
+    struct conns_options options = {.peers = {.task = tasks[rank],
+                                              .folder = folder,
+                                              .no_key = true,
+                                              .no_shared_memory = strcmp(kind, "shared") != 0}};
+    *conns = conns_new(&options, &err);
+    must(!*conns, &err);
+    struct collective *collective = collective_links_new(*conns, &group, rank);
+    must(peers_listen(conns_peers(*conns), addresses[rank], NULL, &err), &err);
     struct collective_join meet = {.addresses = places, .seconds = 20};
     must(collective_links_join(collective, &meet, &err), &err);
     return collective;
@@ -120,11 +120,11 @@ static struct took reduce(struct collective *collective, struct tensor *value, i
 }
 
 /* As an executor does for what an AllReduce is given. */
-static int alloc(struct hub *hub, struct tensor *value, const struct shape *shape,
+static int alloc(struct conns *conns, struct tensor *value, const struct shape *shape,
                  struct error *err)
 {
     size_t bytes = (size_t)shape_bytes(shape, FLOAT32);
-    struct buffer *buffer = outgoing_alloc(hub_outgoing(hub), FLOAT32, bytes);
+    struct buffer *buffer = outgoing_alloc(conns_outgoing(conns), FLOAT32, bytes);
     if (!buffer)
         return tensor_alloc(value, FLOAT32, shape, err);
     *value = (struct tensor){FLOAT32, *shape, buffer->data, buffer, NULL};
@@ -134,12 +134,12 @@ static int alloc(struct hub *hub, struct tensor *value, const struct shape *shap
 static void run(int rank)
 {
     struct error err = ERROR_INIT;
-    struct hub *hub;
-    struct collective *collective = join(&hub, rank);
+    struct conns *conns;
+    struct collective *collective = join(&conns, rank);
     struct shape shape = shape_vector(n_elements);
     struct tensor value;
     double *times = mem_array((size_t)n_calls, sizeof *times);
-    must(alloc(hub, &value, &shape, &err), &err);
+    must(alloc(conns, &value, &shape, &err), &err);
     double used = 0;
     for (int i = 0; i < WARM + n_calls; i++) {
         struct took took = reduce(collective, &value, i);
@@ -155,7 +155,7 @@ static void run(int rank)
     tensor_release(&value);
     collective_links_end(collective, 5);
     collective->free(collective);
-    hub_free(hub);
+    conns_free(conns);
 }
 
 int main(int argc, char **argv)

@@ -12,7 +12,7 @@
 #include "lib/raw_socket.h"
 #include "transport/link/peers.h"
 
-#define SPIN_SECONDS 50e-6
+#define BUSY_POLL_SECONDS 50e-6
 
 static double budget = 0.5;
 
@@ -84,16 +84,17 @@ static void record(void *context, struct link *link, struct record *record)
         send_record(link, RECORD_REPLY, record->tensors, small ? record->n_tensors : 0);
 }
 
-static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double spin,
+static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double busy_poll,
                               const char *folder, bool server)
 {
     struct error err = ERROR_INIT;
     char key[128];
     snprintf(key, sizeof key, "%s/key", folder);
     struct loop *loop = loop_new(&err);
-    loop_set_polling(loop, spin * 1e6);
-    spin_release(&loop->spin); /* the raw side polls whatever else runs, so links do here */
-    loop->spin.loadavg = -1;
+    loop_set_polling(loop, busy_poll * 1e6);
+    busy_poll_release(
+        &loop->busy_poll); /* the raw side polls whatever else runs, so links do here */
+    loop->busy_poll.loadavg = -1;
     struct peers_options options = {.task = server ? "ps:0" : "worker:0",
                                     .producer = "bench",
                                     .folder = folder,
@@ -109,7 +110,7 @@ static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double 
     return peers;
 }
 
-static pid_t fork_server(enum raw_kind kind, double spin, const char *folder, char text[300])
+static pid_t fork_server(enum raw_kind kind, double busy_poll, const char *folder, char text[300])
 {
     int ready[2];
     if (pipe(ready))
@@ -125,7 +126,7 @@ static pid_t fork_server(enum raw_kind kind, double spin, const char *folder, ch
     struct bench_end end = {.echoes = true};
     struct error err = ERROR_INIT;
     struct address at;
-    struct peers *peers = make_end(&end, kind, spin, folder, true);
+    struct peers *peers = make_end(&end, kind, busy_poll, folder, true);
     bool local = kind == KIND_UNIX || kind == KIND_SHARED;
     if (peers_listen(peers, local ? "unix:s" : "127.0.0.1:0", &at, &err)) {
         fprintf(stderr, "%s\n", err.text);
@@ -169,7 +170,7 @@ static void make_tensor(struct named_tensor *named, int64_t n)
 
 struct contest {
     enum raw_kind kind;
-    double spin;
+    double busy_poll;
     struct peers *peers;
     struct bench_end *end;
 };
@@ -180,7 +181,7 @@ static void compete(const struct contest *contest, const struct named_tensor *te
 {
     static struct samples samples[2];
     struct raw raw;
-    raw_open(&raw, contest->kind, contest->spin, stream);
+    raw_open(&raw, contest->kind, contest->busy_poll, stream);
     samples[0].n = samples[1].n = 0;
     int turn = stream ? 1 : TURN;
     for (double stop = time_now() + 2 * budget; time_now() < stop || samples[0].n < 5;) {
@@ -214,23 +215,23 @@ static void unlink_in(const char *folder, const char *name)
     unlink(path);
 }
 
-static void bench(enum raw_kind kind, double spin, const char *folder)
+static void bench(enum raw_kind kind, double busy_poll, const char *folder)
 {
     char text[300];
     double result[2];
     struct error err = ERROR_INIT;
     struct bench_end end = {0};
     struct named_tensor small, large;
-    pid_t child = fork_server(kind, spin, folder, text);
-    struct peers *peers = make_end(&end, kind, spin, folder, false);
-    struct contest contest = {kind, spin, peers, &end};
+    pid_t child = fork_server(kind, busy_poll, folder, text);
+    struct peers *peers = make_end(&end, kind, busy_poll, folder, false);
+    struct contest contest = {kind, busy_poll, peers, &end};
     if (peers_connect(peers, "ps:0", text, 5, &err) || peers_wait(peers, &err)) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
     make_tensor(&small, 1);
     make_tensor(&large, (int64_t)(BIG_BYTES / 4));
-    printf("%-6s %-8s", kind_names[kind], spin > 0 ? "polling" : "sleeping");
+    printf("%-6s %-8s", kind_names[kind], busy_poll > 0 ? "polling" : "sleeping");
     compete(&contest, NULL, false, result);
     report(result, 1e6);
     compete(&contest, &small, false, result);
@@ -271,7 +272,7 @@ int main(int n, char **arguments)
            "RECORD", "RATIO", "BYTE us", "4 BYTES", "RATIO", "RAW ms", "100 MB", "RATIO");
     for (int polling = 1; polling >= 0; polling--)
         for (int kind = 0; kind < N_KINDS; kind++)
-            bench((enum raw_kind)kind, polling ? SPIN_SECONDS : 0, folder);
+            bench((enum raw_kind)kind, polling ? BUSY_POLL_SECONDS : 0, folder);
     unlink_in(folder, "key");
     return rmdir(folder) ? 1 : 0;
 }

@@ -304,7 +304,7 @@ endless() {
     sleep 30 >life 3>&- &
     holder=$!
     pids+=($!)
-    serve tf-ps ps:0 --lifeline 9 9<life
+    serve tf-ps ps:0 --parent-pipe 9 9<life
     kill "$holder"
     wait "${pid[ps:0]}"
 }

@@ -97,8 +97,8 @@ pages() {
     [ "$(grep -c '^y = 3.000 x + -1.000' out)" = 2 ]
 }
 
-@test "docs/own-ops.md" {
-    types docs/own-ops.md
+@test "docs/custom-ops.md" {
+    types docs/custom-ops.md
 }
 
 @test "docs/patients.md" {

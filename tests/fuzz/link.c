@@ -11,8 +11,8 @@
 
 #include "lib/fuzz_stream.h"
 #include "transport/channel/shared.h"
+#include "transport/link/buffer_pool.h"
 #include "transport/link/link_private.h"
-#include "transport/link/recycle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,8 +70,7 @@ static void receive(struct loop *loop, const struct link_config *config, const v
         abort();
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     n_closed = 0;
-    struct link *link =
-        link_new(loop, config, channel_rights_new(pair[0]), "fuzz", NULL, LINK_LOCAL);
+    struct link *link = link_new(loop, config, channel_with_fds(pair[0]), "fuzz", NULL, LINK_LOCAL);
     link_retain(link);
     if (write(pair[1], bytes, n) < 0 && n)
         abort();
@@ -95,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  .handshake = 60,
                                  .record_bytes = 1 << 20,
                                  .shared_bytes = SHARED_MIN,
-                                 .recycle = recycle_new(1 << 20),
+                                 .buffer_pool = buffer_pool_new(1 << 20),
                                  .hello = hello,
                                  .opened = opened,
                                  .closed = closed,
@@ -105,6 +104,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     receive(loop, &config, stream.data, stream.n);
     loop_run_posted(loop);
     str_release(&stream);
-    recycle_free(config.recycle);
+    buffer_pool_free(config.buffer_pool);
     return 0;
 }

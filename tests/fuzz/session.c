@@ -39,7 +39,7 @@ static const char *const fields[] = {"session", "handle",      "step",  "number"
 
 static struct {
     char folder[32];
-    struct hub *hub;
+    struct conns *conns;
     struct server *server;
     struct device *device;
     struct variable_store *variables;
@@ -60,20 +60,20 @@ static unsigned draw(struct input *in, size_t below)
     return *in->data++ % (unsigned)below;
 }
 
-static struct hub *make_hub(const char *task)
+static struct conns *make_conns(const char *task)
 {
     struct error err = ERROR_INIT;
-    struct hub_options options = {.peers = {.task = task,
-                                            .incarnation = ++shard.started,
-                                            .producer = "fuzz",
-                                            .folder = shard.folder,
-                                            .no_shared_memory = true,
-                                            .lease = 60},
-                                  .window = 4096};
-    struct hub *hub = hub_new(&options, &err);
-    if (!hub)
+    struct conns_options options = {.peers = {.task = task,
+                                              .incarnation = ++shard.started,
+                                              .producer = "fuzz",
+                                              .folder = shard.folder,
+                                              .no_shared_memory = true,
+                                              .lease = 60},
+                                    .window = 4096};
+    struct conns *conns = conns_new(&options, &err);
+    if (!conns)
         abort();
-    return hub;
+    return conns;
 }
 
 static void start(void)
@@ -88,12 +88,12 @@ static void start(void)
     graph_write(shard.graph, graph, &err);
     stream_finish(shard.graph, &err);
     graph_free(graph);
-    shard.hub = make_hub("ps:0");
+    shard.conns = make_conns("ps:0");
     shard.variables = variable_store_new();
     shard.device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
-    if (!shard.device || peers_listen(hub_peers(shard.hub), "unix:p0", NULL, &err))
+    if (!shard.device || peers_listen(conns_peers(shard.conns), "unix:p0", NULL, &err))
         abort();
-    struct server_options options = {.hub = shard.hub,
+    struct server_options options = {.conns = shard.conns,
                                      .task = "ps:0",
                                      .registry = ops_registry(),
                                      .kernels = ops_kernels(),
@@ -106,13 +106,13 @@ static void start(void)
 }
 
 /* Both loops are of this thread: each in turn. */
-static bool pump(struct hub *peer, bool (*until)(void *context), void *context)
+static bool pump(struct conns *peer, bool (*until)(void *context), void *context)
 {
     double end = time_now() + PATIENCE;
     while (!until(context) && time_now() < end) {
-        loop_run_until(hub_loop(shard.hub), until, context, 0);
+        loop_run_until(conns_loop(shard.conns), until, context, 0);
         if (peer)
-            loop_run_until(hub_loop(peer), until, context, 0);
+            loop_run_until(conns_loop(peer), until, context, 0);
     }
     return until(context);
 }
@@ -170,7 +170,7 @@ static int draw_tensor(struct input *in, struct named_tensor *named)
     return 1;
 }
 
-/* Any record of any kind that a session knows; requests have an id, so that answers come. */
+/* Any record of any kind that a session knows; requests have an id, so that replies come. */
 static void send_record(struct input *in, struct peer *peer, uint64_t id)
 {
     static const enum record_kind kinds[] = {RECORD_VALUE, RECORD_ANNOUNCE, RECORD_GRANT,
@@ -206,20 +206,20 @@ static void pack_names(msgpack_packer *packer, const char *name, const char *wor
 }
 
 struct talk {
-    struct hub *hub;
+    struct conns *conns;
     struct peer *peer;
-    struct hub_watcher watcher;
+    struct conns_watcher watcher;
     bool answered, lost;
     struct call call;
 };
 
-static void opened(struct hub_watcher *watcher, struct peer *peer)
+static void opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct talk *talk = CONTAINER_OF(watcher, struct talk, watcher);
     talk->peer = peer_retain(peer);
 }
 
-static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct talk *talk = CONTAINER_OF(watcher, struct talk, watcher);
     (void)peer, (void)why;
@@ -270,12 +270,13 @@ static void open_session(struct talk *talk)
     const void *bytes = stream_writer_bytes(shard.graph, &n);
     struct shape shape = shape_vector((int64_t)n);
     struct named_tensor graph = {"", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-    msgpack_packer *packer = hub_call_begin(talk->hub, talk->peer, "open", 1, &talk->call, &err);
+    msgpack_packer *packer =
+        conns_call_begin(talk->conns, talk->peer, "open", 1, &talk->call, &err);
     if (!packer)
         abort();
     pack_key(packer, "session");
     msgpack_pack_uint64(packer, 1);
-    if (hub_call(talk->hub, &talk->call, &graph, 1, &err) || !pump(talk->hub, is_over, talk))
+    if (conns_call(talk->conns, &talk->call, &graph, 1, &err) || !pump(talk->conns, is_over, talk))
         abort();
     talk->answered = false;
     for (uint64_t i = 0; i < 2; i++)
@@ -293,24 +294,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {data, size};
     struct talk talk = {.watcher = {opened, lost, NULL, NULL}};
     struct error err = ERROR_INIT;
-    if (!shard.hub)
+    if (!shard.conns)
         start();
-    talk.hub = make_hub("worker:0");
-    hub_watch(talk.hub, &talk.watcher);
-    if (peers_connect(hub_peers(talk.hub), "ps:0", "unix:p0", PATIENCE, &err) ||
-        !pump(talk.hub, is_linked, &talk))
+    talk.conns = make_conns("worker:0");
+    conns_watch(talk.conns, &talk.watcher);
+    if (peers_connect(conns_peers(talk.conns), "ps:0", "unix:p0", PATIENCE, &err) ||
+        !pump(talk.conns, is_linked, &talk))
         abort();
     talk.call.replied = replied;
     if (draw(&in, 4))
         open_session(&talk);
     for (uint64_t i = 0; i < RECORDS_MAX && in.size; i++)
         send_record(&in, talk.peer, 1000 + i);
-    if (!talk.lost && hub_call_begin(talk.hub, talk.peer, "info", 0, &talk.call, &err) &&
-        hub_call(talk.hub, &talk.call, NULL, 0, &err))
+    if (!talk.lost && conns_call_begin(talk.conns, talk.peer, "info", 0, &talk.call, &err) &&
+        conns_call(talk.conns, &talk.call, NULL, 0, &err))
         talk.lost = true;
-    if (!err.code && !pump(talk.hub, is_over, &talk))
+    if (!err.code && !pump(talk.conns, is_over, &talk))
         abort();
-    hub_free(talk.hub);
+    conns_free(talk.conns);
     peer_release(talk.peer);
     if (!pump(NULL, is_empty, NULL))
         abort();

@@ -13,7 +13,7 @@
 
 struct waiter {
     struct clock_waiter waiter; /* first */
-    atomic_int answers;
+    atomic_int replies;
     struct clock_result result;
     struct error failure;
 };
@@ -26,7 +26,7 @@ static inline void done(struct clock_waiter *waiter, const struct clock_result *
         w->failure = *failure;
     else
         w->result = *result;
-    atomic_fetch_add(&w->answers, 1);
+    atomic_fetch_add(&w->replies, 1);
 }
 
 static inline struct waiter new_waiter(void)
@@ -56,7 +56,7 @@ static inline struct waiter join(struct bench *b, int64_t worker, uint64_t incar
 {
     struct waiter w = new_waiter();
     clock_join(b->clock, &(struct push_id){worker, incarnation, 0}, &w.waiter);
-    assert_int_equal(w.answers, 1);
+    assert_int_equal(w.replies, 1);
     return w;
 }
 
@@ -73,7 +73,7 @@ static inline int64_t apply_round(struct bench *b)
     struct error err = ERROR_INIT;
     int64_t digits = 0;
     clock_round(b->clock, &w.waiter);
-    assert_int_equal(w.answers, 1);
+    assert_int_equal(w.replies, 1);
     assert_int_equal(w.failure.code, 0);
     for (int i = 0; i < w.result.members.n; i++)
         digits = digits * 100 + w.result.members.ids[i].worker * 10 + w.result.members.ids[i].seq;

@@ -26,7 +26,7 @@
 
 struct test_shard {
     char task[16];
-    struct hub *hub;
+    struct conns *conns;
     struct server *server;
     struct variable_store *variables;
     struct device *device;
@@ -39,25 +39,26 @@ struct test_cluster {
     struct cluster cluster;
     struct test_shard shards[TEST_SHARDS];
     int n;
-    struct hub *hub;         /* of worker:0 */
+    struct conns *conns;     /* of worker:0 */
     size_t segment_bytes[2]; /* of worker:0, and of the shards */
 };
 
-static inline struct hub *test_hub(const struct test_cluster *c, const char *task, uint64_t window)
+static inline struct conns *test_conns(const struct test_cluster *c, const char *task,
+                                       uint64_t window)
 {
     static uint64_t started; /* several may start in a millisecond */
     struct error err = ERROR_INIT;
-    struct hub_options options = {.peers = {.task = task,
-                                            .incarnation = ++started,
-                                            .producer = "test",
-                                            .folder = c->folder,
-                                            .lease = 20},
-                                  .window = window,
-                                  .segment_bytes = c->segment_bytes[!strncmp(task, "ps", 2)]};
-    struct hub *hub = hub_new(&options, &err);
-    if (!hub)
+    struct conns_options options = {.peers = {.task = task,
+                                              .incarnation = ++started,
+                                              .producer = "test",
+                                              .folder = c->folder,
+                                              .lease = 20},
+                                    .window = window,
+                                    .segment_bytes = c->segment_bytes[!strncmp(task, "ps", 2)]};
+    struct conns *conns = conns_new(&options, &err);
+    if (!conns)
         fail_msg("%s", err.text);
-    return hub;
+    return conns;
 }
 
 /* Held while a loop is stopped, so that it is not freed meanwhile. */
@@ -67,12 +68,12 @@ static inline void *test_shard_run(void *argument)
 {
     struct test_shard *shard = argument;
     struct error err = ERROR_INIT;
-    if (loop_run(hub_loop(shard->hub), &err))
+    if (loop_run(conns_loop(shard->conns), &err))
         fail_msg("%s", err.text);
     pthread_mutex_lock(&test_stopping);
     pthread_mutex_unlock(&test_stopping);
     server_free(shard->server);
-    hub_free(shard->hub);
+    conns_free(shard->conns);
     return NULL;
 }
 
@@ -83,12 +84,12 @@ static inline void test_shard_start(struct test_cluster *c, int i, uint64_t wind
     char address[32];
     snprintf(shard->task, sizeof shard->task, "ps:%d", i);
     snprintf(address, sizeof address, "unix:p%d", i);
-    shard->hub = test_hub(c, shard->task, window);
+    shard->conns = test_conns(c, shard->task, window);
     shard->variables = variable_store_new();
     shard->device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
     if (!shard->device)
         fail_msg("%s", err.text);
-    struct server_options options = {.hub = shard->hub,
+    struct server_options options = {.conns = shard->conns,
                                      .task = shard->task,
                                      .registry = ops_registry(),
                                      .kernels = ops_kernels(),
@@ -98,7 +99,7 @@ static inline void test_shard_start(struct test_cluster *c, int i, uint64_t wind
                                      .variables = shard->variables,
                                      .timeout = 10};
     shard->server = server_new(&options);
-    if (peers_listen(hub_peers(shard->hub), address, NULL, &err))
+    if (peers_listen(conns_peers(shard->conns), address, NULL, &err))
         fail_msg("%s", err.text);
     shard->is_up = !pthread_create(&shard->thread, NULL, test_shard_run, shard);
     assert_true(shard->is_up);
@@ -109,7 +110,7 @@ static inline void test_shard_stop(struct test_shard *shard)
     if (!shard->is_up)
         return;
     pthread_mutex_lock(&test_stopping);
-    loop_stop(hub_loop(shard->hub));
+    loop_stop(conns_loop(shard->conns));
     pthread_mutex_unlock(&test_stopping);
     pthread_join(shard->thread, NULL);
     variable_store_free(shard->variables);
@@ -136,7 +137,7 @@ static inline void test_shard_forget(struct test_shard *shard)
 {
     struct test_forget forget = {.shard = shard};
     sem_init(&forget.done, 0, 0);
-    loop_post(hub_loop(shard->hub), test_forget_posted, &forget);
+    loop_post(conns_loop(shard->conns), test_forget_posted, &forget);
     sem_wait(&forget.done);
     sem_destroy(&forget.done);
 }
@@ -155,19 +156,20 @@ static inline void test_cluster_start(struct test_cluster *c, int n, uint64_t wi
         test_shard_start(c, i, window);
     }
     assert_int_equal(cluster_parse(&c->cluster, text, "test", &err), 0);
-    c->hub = test_hub(c, "worker:0", window);
+    c->conns = test_conns(c, "worker:0", window);
 }
 
 static inline void test_cluster_stop(struct test_cluster *c)
 {
-    hub_free(c->hub);
+    conns_free(c->conns);
     for (int i = 0; i < c->n; i++)
         test_shard_stop(&c->shards[i]);
     cluster_release(&c->cluster);
     rmdir(c->folder);
 }
 
-/* Opens a session of worker:0 on a partitioned graph. It pumps, or a thread runs the hub's loop. */
+/* Opens a session of worker:0 on a partitioned graph. It pumps, or a thread runs the connection
+ * manager's loop. */
 static inline struct driver_session *test_session_of(const struct test_cluster *c,
                                                      const struct graph *graph, bool pumps)
 {
@@ -176,18 +178,19 @@ static inline struct driver_session *test_session_of(const struct test_cluster *
     struct error err = ERROR_INIT;
     if (!device)
         device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
-    struct driver_session_options options = {.hub = c->hub,
-                                             .graph = graph,
-                                             .task = "worker:0",
-                                             .cluster = &c->cluster,
-                                             .local = {.plan = {.kernels = ops_kernels(),
-                                                                .device = device,
-                                                                .outgoing = hub_outgoing(c->hub),
-                                                                .threads = 1},
-                                                       .devices = &device,
-                                                       .n_devices = 1},
-                                             .timeout = 10,
-                                             .pumps = pumps};
+    struct driver_session_options options = {
+        .conns = c->conns,
+        .graph = graph,
+        .task = "worker:0",
+        .cluster = &c->cluster,
+        .local = {.plan = {.kernels = ops_kernels(),
+                           .device = device,
+                           .outgoing = conns_outgoing(c->conns),
+                           .threads = 1},
+                  .devices = &device,
+                  .n_devices = 1},
+        .timeout = 10,
+        .pumps = pumps};
     if (driver_session_open(&options, &session, &err))
         fail_msg("%s", err.text);
     return session;

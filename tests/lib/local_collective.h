@@ -65,51 +65,51 @@ struct local_outcome {
 };
 
 /* Opens a reply: counts values and members, which must agree. */
-static inline struct local_outcome local_open_answer(const struct local_round *round)
+static inline struct local_outcome local_open_reply(const struct local_round *round)
 {
-    struct local_outcome answer = {.n = -1, .err = ERROR_INIT};
+    struct local_outcome reply = {.n = -1, .err = ERROR_INIT};
     for (int k = 0; k < LOCAL_MEMBERS_MAX; k++) {
         const struct local_part *part = &round->parts[k];
         if (part->declined)
-            error_set(&answer.err, ERR_DATA, "'%s': member %d brings nothing: its input is dead",
+            error_set(&reply.err, ERR_DATA, "'%s': member %d brings nothing: its input is dead",
                       round->name, k);
         if (!part->waiter)
             continue;
-        if (answer.n >= 0 && part->n != answer.n)
-            error_set(&answer.err, ERR_DATA, "a member brings %d values, another %d", part->n,
-                      answer.n);
-        answer.n = part->n;
-        answer.results.members++;
+        if (reply.n >= 0 && part->n != reply.n)
+            error_set(&reply.err, ERR_DATA, "a member brings %d values, another %d", part->n,
+                      reply.n);
+        reply.n = part->n;
+        reply.results.members++;
     }
-    if (answer.n < 0) /* nobody waits */
-        answer.n = 0;
-    size_t n = (size_t)answer.n * (size_t)answer.results.members;
-    answer.results.values = mem_array(n + 1, sizeof *answer.results.values);
-    return answer;
+    if (reply.n < 0) /* nobody waits */
+        reply.n = 0;
+    size_t n = (size_t)reply.n * (size_t)reply.results.members;
+    reply.results.values = mem_array(n + 1, sizeof *reply.results.values);
+    return reply;
 }
 
 /* Tells a member its results, and its own share. The waiter may be gone afterwards. */
-static inline void local_tell(struct collective_waiter *waiter, const struct local_outcome *answer,
+static inline void local_tell(struct collective_waiter *waiter, const struct local_outcome *reply,
                               int member)
 {
-    struct collective_results shares = answer->results;
-    if (answer->err.code) {
-        waiter->done(waiter, NULL, &answer->err);
+    struct collective_results shares = reply->results;
+    if (reply->err.code) {
+        waiter->done(waiter, NULL, &reply->err);
         return;
     }
-    shares.values = answer->results.values + (size_t)member * (size_t)answer->n;
+    shares.values = reply->results.values + (size_t)member * (size_t)reply->n;
     waiter->done(waiter, &shares, NULL);
 }
 
-static inline void local_answer_all(struct local_round *round, struct local_outcome *answer)
+static inline void local_reply_all(struct local_round *round, struct local_outcome *reply)
 {
     int member = 0;
     for (int k = 0; k < LOCAL_MEMBERS_MAX; k++)
         if (round->parts[k].waiter)
-            local_tell(round->parts[k].waiter, answer, member++);
-    for (int i = 0; i < answer->n * answer->results.members; i++)
-        tensor_release(&answer->results.values[i]);
-    mem_free(answer->results.values);
+            local_tell(round->parts[k].waiter, reply, member++);
+    for (int i = 0; i < reply->n * reply->results.members; i++)
+        tensor_release(&reply->results.values[i]);
+    mem_free(reply->results.values);
     local_round_free(round);
 }
 
@@ -166,30 +166,30 @@ static inline void local_combine_by_schedule(const struct local_round *round,
 
 /* Combines one value; members with the same result share it. */
 static inline void local_combine_value(const struct local_round *round, int i,
-                                       struct local_outcome *answer)
+                                       struct local_outcome *reply)
 {
     struct collected c;
     local_collect(round, i, &c);
     bool differ = round->has_root || collective_parts(c.routing.kind);
     if (round->has_root && c.routing.root < 0)
-        error_set(&answer->err, ERR_DATA, "the root, member %d, takes no part", round->root);
-    for (int k = 0; k < c.routing.n && !answer->err.code; k++) {
-        struct tensor *result = &answer->results.values[k * answer->n + i];
+        error_set(&reply->err, ERR_DATA, "the root, member %d, takes no part", round->root);
+    for (int k = 0; k < c.routing.n && !reply->err.code; k++) {
+        struct tensor *result = &reply->results.values[k * reply->n + i];
         if (k && !differ)
-            tensor_share(result, &answer->results.values[i]);
+            tensor_share(result, &reply->results.values[i]);
         else if (local_is_scheduled(round, &c))
-            local_combine_by_schedule(round, &c, result, &answer->err);
+            local_combine_by_schedule(round, &c, result, &reply->err);
         else
-            collective_combine_for(&c.routing, c.values, k, result, &answer->err);
+            collective_combine_for(&c.routing, c.values, k, result, &reply->err);
     }
 }
 
 static inline void local_round_conclude(struct local_round *round)
 {
-    struct local_outcome answer = local_open_answer(round);
-    for (int i = 0; i < answer.n && !answer.err.code; i++)
-        local_combine_value(round, i, &answer);
-    local_answer_all(round, &answer);
+    struct local_outcome reply = local_open_reply(round);
+    for (int i = 0; i < reply.n && !reply.err.code; i++)
+        local_combine_value(round, i, &reply);
+    local_reply_all(round, &reply);
 }
 
 struct local_group {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Members of a collective within a test: each has a hub of its own, whose loop runs in a thread,
- * and Unix sockets in a folder of the test's.
+ * Members of a collective within a test: each has a connection manager of its own, whose loop runs
+ * in a thread, and Unix sockets in a folder of the test's.
  */
 #ifndef TF_TESTS_MEMBERS_H
 #define TF_TESTS_MEMBERS_H
@@ -23,7 +23,7 @@ struct members;
 struct member_end {
     struct members *all;
     int rank;
-    struct hub *hub;
+    struct conns *conns;
     struct collective *collective; /* or, behind the members: */
     struct sum_server *server;
     pthread_t thread;
@@ -40,7 +40,7 @@ struct members {
 };
 
 /* A call of one member, and its result. */
-struct answer {
+struct reply {
     struct collective_waiter waiter; /* first */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -58,14 +58,14 @@ static inline void *member_run(void *argument)
     const char *addresses[ENDS_MAX];
     for (int k = 0; k < all->n + all->n_servers; k++)
         addresses[k] = all->addresses[k];
-    must(peers_listen(hub_peers(end->hub), addresses[end->rank], NULL, &err), &err);
+    must(peers_listen(conns_peers(end->conns), addresses[end->rank], NULL, &err), &err);
     pthread_barrier_wait(&all->listening);
     struct collective_join meet = {.addresses = addresses, .seconds = 20};
     if (end->collective) {
         collective_links_join(end->collective, &meet, &end->met);
         pthread_barrier_wait(&all->there);
     }
-    must(loop_run(hub_loop(end->hub), &err), &err);
+    must(loop_run(conns_loop(end->conns), &err), &err);
     return NULL;
 }
 
@@ -77,9 +77,9 @@ static inline void member_heard(void *context, const char *line)
 
 static inline void member_begin(struct member_end *end, const struct collective_tasks *group)
 {
-    const struct sum_server_options server = {end->hub, member_heard, end->all};
+    const struct sum_server_options server = {end->conns, member_heard, end->all};
     if (end->rank < group->n)
-        end->collective = collective_links_new(end->hub, group, end->rank);
+        end->collective = collective_links_new(end->conns, group, end->rank);
     else
         end->server = sum_server_new(&server);
     assert_int_equal(pthread_create(&end->thread, NULL, member_run, end), 0);
@@ -107,16 +107,16 @@ static inline void members_start_served(struct members *all, const int counts[2]
     }
     for (int k = 0; k < n_ends; k++) {
         struct member_end *end = &all->ends[k];
-        struct hub_options options = {.segment_bytes = limits ? limits[k] : 0,
-                                      .peers = {.task = all->tasks[k],
-                                                .folder = all->folder,
-                                                .incarnation = 7,
-                                                .lease = 5,
-                                                .no_shared_memory = k >= n_shared}};
+        struct conns_options options = {.segment_bytes = limits ? limits[k] : 0,
+                                        .peers = {.task = all->tasks[k],
+                                                  .folder = all->folder,
+                                                  .incarnation = 7,
+                                                  .lease = 5,
+                                                  .no_shared_memory = k >= n_shared}};
         end->all = all;
         end->rank = k;
-        end->hub = hub_new(&options, &err);
-        assert_non_null(end->hub);
+        end->conns = conns_new(&options, &err);
+        assert_non_null(end->conns);
         member_begin(end, &group);
     }
     pthread_barrier_wait(&all->there);
@@ -144,15 +144,15 @@ static inline void members_start(struct members *all, int n)
 /* Acts as if the member's process ended; harmless if it did before. */
 static inline void member_kill(struct member_end *end)
 {
-    if (!end->hub)
+    if (!end->conns)
         return;
-    loop_stop(hub_loop(end->hub));
+    loop_stop(conns_loop(end->conns));
     pthread_join(end->thread, NULL);
     if (end->collective)
         end->collective->free(end->collective);
     sum_server_free(end->server);
-    hub_free(end->hub);
-    end->hub = NULL;
+    conns_free(end->conns);
+    end->conns = NULL;
 }
 
 static inline void members_stop(struct members *all)
@@ -169,59 +169,58 @@ static inline void members_stop(struct members *all)
 static inline uint64_t member_received(struct members *all, int to, int from)
 {
     struct link *link =
-        to == from ? NULL : peers_find(hub_peers(all->ends[to].hub), all->tasks[from]);
+        to == from ? NULL : peers_find(conns_peers(all->ends[to].conns), all->tasks[from]);
     uint64_t bytes = link ? link_stats(link).bytes_in : 0;
     link_release(link);
     return bytes;
 }
 
-static inline void answer_came(struct collective_waiter *waiter,
-                               const struct collective_results *results,
-                               const struct error *failure)
+static inline void reply_came(struct collective_waiter *waiter,
+                              const struct collective_results *results, const struct error *failure)
 {
-    struct answer *answer = (struct answer *)waiter;
-    pthread_mutex_lock(&answer->lock);
-    assert_false(answer->done);
-    for (int i = 0; i < answer->n && !failure; i++)
-        tensor_share(&answer->results[i], &results->values[i]);
+    struct reply *reply = (struct reply *)waiter;
+    pthread_mutex_lock(&reply->lock);
+    assert_false(reply->done);
+    for (int i = 0; i < reply->n && !failure; i++)
+        tensor_share(&reply->results[i], &results->values[i]);
     if (failure)
-        answer->err = *failure;
-    answer->members = failure ? 0 : results->members;
-    answer->done = true;
-    pthread_cond_signal(&answer->changed);
-    pthread_mutex_unlock(&answer->lock);
+        reply->err = *failure;
+    reply->members = failure ? 0 : results->members;
+    reply->done = true;
+    pthread_cond_signal(&reply->changed);
+    pthread_mutex_unlock(&reply->lock);
 }
 
-static inline void answer_open(struct answer *answer, int n)
+static inline void reply_open(struct reply *reply, int n)
 {
-    memset(answer, 0, sizeof *answer);
-    pthread_mutex_init(&answer->lock, NULL);
-    pthread_cond_init(&answer->changed, NULL);
-    answer->n = n;
-    answer->waiter.done = answer_came;
+    memset(reply, 0, sizeof *reply);
+    pthread_mutex_init(&reply->lock, NULL);
+    pthread_cond_init(&reply->changed, NULL);
+    reply->n = n;
+    reply->waiter.done = reply_came;
 }
 
 static inline void member_call(struct members *all, int rank, const struct collective_call *call,
-                               struct answer *answer)
+                               struct reply *reply)
 {
-    answer_open(answer, call->n);
-    all->ends[rank].collective->reduce(all->ends[rank].collective, call, &answer->waiter);
+    reply_open(reply, call->n);
+    all->ends[rank].collective->reduce(all->ends[rank].collective, call, &reply->waiter);
 }
 
-static inline void answer_wait(struct answer *answer)
+static inline void reply_wait(struct reply *reply)
 {
-    pthread_mutex_lock(&answer->lock);
-    while (!answer->done)
-        pthread_cond_wait(&answer->changed, &answer->lock);
-    pthread_mutex_unlock(&answer->lock);
+    pthread_mutex_lock(&reply->lock);
+    while (!reply->done)
+        pthread_cond_wait(&reply->changed, &reply->lock);
+    pthread_mutex_unlock(&reply->lock);
 }
 
-static inline void answer_release(struct answer *answer)
+static inline void reply_release(struct reply *reply)
 {
-    for (int i = 0; i < answer->n; i++)
-        tensor_release(&answer->results[i]);
-    pthread_mutex_destroy(&answer->lock);
-    pthread_cond_destroy(&answer->changed);
+    for (int i = 0; i < reply->n; i++)
+        tensor_release(&reply->results[i]);
+    pthread_mutex_destroy(&reply->lock);
+    pthread_cond_destroy(&reply->changed);
 }
 
 #endif

@@ -27,10 +27,10 @@ static inline void fill(struct tensor *t, enum dtype type, const struct shape *s
 static inline void check_call(struct members *all, const struct collective_key *key,
                               struct tensor (*values)[8], const enum collective_kind *kinds, int n)
 {
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = {*key, values[k], kinds, n, .yields = false};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int i = 0; i < n; i++) {
         struct error err = ERROR_INIT;
@@ -40,15 +40,15 @@ static inline void check_call(struct members *all, const struct collective_key *
             each[k] = &values[k][i];
         must(collective_combine(kinds[i], each, all->n, &expected, &err), &err);
         for (int k = 0; k < all->n; k++) {
-            answer_wait(&answers[k]);
-            must(answers[k].err.code, &answers[k].err);
-            assert_int_equal(answers[k].members, all->n);
-            assert_true(tensor_equal(&answers[k].results[i], &expected));
+            reply_wait(&replies[k]);
+            must(replies[k].err.code, &replies[k].err);
+            assert_int_equal(replies[k].members, all->n);
+            assert_true(tensor_equal(&replies[k].results[i], &expected));
         }
         tensor_release(&expected);
     }
     for (int k = 0; k < all->n; k++)
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
 }
 
 static inline void release_all(struct members *all, struct tensor (*values)[8], int n)

@@ -25,7 +25,7 @@ static const char cluster_text[] = "task ps:0 unix:ps-0\ntask ps:1 unix:ps-1\n";
 
 struct test_server {
     char task[16];
-    struct hub *hub;
+    struct conns *conns;
     struct variable_store *store;
     struct shard *shard;
     pthread_t thread;
@@ -55,7 +55,7 @@ static inline void *run(void *argument)
 {
     struct test_server *server = argument;
     struct error err = ERROR_INIT;
-    loop_run(hub_loop(server->hub), &err);
+    loop_run(conns_loop(server->conns), &err);
     return NULL;
 }
 
@@ -82,12 +82,12 @@ static inline void start_silent(struct test_server *server, int i, int64_t save_
     pthread_mutex_init(&server->lock, NULL);
     snprintf(server->task, sizeof server->task, "ps:%d", i);
     server->failure = ERROR_INIT;
-    struct hub_options hub = {.peers = {.task = server->task, .producer = "test"}};
-    server->hub = hub_new(&hub, &err);
-    assert_non_null(server->hub);
+    struct conns_options conns = {.peers = {.task = server->task, .producer = "test"}};
+    server->conns = conns_new(&conns, &err);
+    assert_non_null(server->conns);
     if (!server->store)
         server->store = variable_store_new();
-    struct shard_options options = {.hub = server->hub,
+    struct shard_options options = {.conns = server->conns,
                                     .task = server->task,
                                     .variables = server->store,
                                     .context = server,
@@ -104,7 +104,7 @@ static inline void start_answering(struct test_server *server, int i)
     struct error err = ERROR_INIT;
     char address[32];
     snprintf(address, sizeof address, "unix:ps-%d", i);
-    assert_int_equal(peers_listen(hub_peers(server->hub), address, NULL, &err), 0);
+    assert_int_equal(peers_listen(conns_peers(server->conns), address, NULL, &err), 0);
     assert_int_equal(pthread_create(&server->thread, NULL, run, server), 0);
 }
 
@@ -116,11 +116,11 @@ static inline void start(struct test_server *server, int i, int64_t save_every)
 
 static inline void end(struct test_server *server)
 {
-    loop_stop(hub_loop(server->hub));
+    loop_stop(conns_loop(server->conns));
     pthread_join(server->thread, NULL);
     shard_free(server->shard);
-    hub_free(server->hub);
-    server->hub = NULL;
+    conns_free(server->conns);
+    server->conns = NULL;
 }
 
 static inline int64_t put(struct test_server *server, const char *container, const char *name,
@@ -165,7 +165,7 @@ static inline void shards_end(void)
 {
     char command[128];
     for (int i = 0; i < SHARDS; i++) {
-        if (servers[i].hub)
+        if (servers[i].conns)
             end(&servers[i]);
         variable_store_free(servers[i].store);
         servers[i] = (struct test_server){0};

@@ -168,8 +168,8 @@ END
     soon 10 test ! -e job/control
     wait "$supervisor" || [ $? -eq 137 ]
     supervised
-    kill -STOP "$supervisor" # it does not see that its guard is lost
-    pkill -9 -f -- "--guard $supervisor"
+    kill -STOP "$supervisor" # it does not see that its reaper is lost
+    pkill -9 -f -- "--reaper $supervisor"
     kill -9 "$supervisor"
     wait "$supervisor" || [ $? -eq 137 ]
     [ -S job/control ]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tf-supervise: who is to end, and does not. A process that is frozen, in each phase of a job, and
 # one that ignores what it is told: the job ends all the same, and says who it was.
-# FROZEN=1: also what a frozen supervisor or guard means for others, which takes a minute.
+# FROZEN=1: also what a frozen supervisor or reaper means for others, which takes a minute.
 # shellcheck disable=SC2154  # of run
 load ../lib/tools
 
@@ -161,7 +161,7 @@ END
     finds 'tf-supervise: waiting for the job in job to end' stop.err
 }
 
-@test "a frozen supervisor and a frozen guard" {
+@test "a frozen supervisor and a frozen reaper" {
     [ -n "${FROZEN-}" ] || skip "FROZEN=1"
     tasks <<'END'
 task a
@@ -177,7 +177,7 @@ has not answered for "* ]]
     ends 143
     supervised
     soon 20 test -S job/control
-    kill -STOP "$(pgrep -f -- "--guard $supervisor")"
+    kill -STOP "$(pgrep -f -- "--reaper $supervisor")"
     tf-supervise --stop --job job
     ends 143
     flock -n job/lock true

@@ -231,7 +231,7 @@ END
     [ "$(paste -sd' ' got)" = "1 ended" ]
 }
 
-@test "a folder has one supervisor; what stops it waits for the guard; a lost guard hides nothing" {
+@test "a folder has one supervisor; --stop waits for the reaper; a lost reaper hides nothing" {
     tasks <<'END'
 cleanup sleep 0.3; touch "$1/cleaned"
 task a
@@ -242,7 +242,7 @@ END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-
     [ "$status" -eq 75 ]
     [ "$stderr" = "tf-supervise: job directory job: another tf-run (pid $supervisor) has it" ]
-    pkill -9 -f -- "--guard $supervisor"
+    pkill -9 -f -- "--reaper $supervisor"
     [ "$(tf-supervise --status --job job | jq -r .state)" = running ]
     tf-supervise --stop --job job
     [ -e job/cleaned ]
@@ -294,13 +294,13 @@ END
     soon 10 test -e ready2
     kill -9 "$supervisor"
     soon 10 nobody_carries "sleep $LONG"
-    # a guard that was killed has a successor, which does its work
+    # a reaper that was killed has a successor, which does its work
     sed -i '1i cleanup touch "$1/cleaned"' tasks
     supervised
     soon 10 grep -q "\"pid\":$supervisor," job/run.json
     sleep 1.2
-    pkill -9 -f -- "--guard $supervisor"
-    soon 5 pgrep -f -- "--guard $supervisor"
+    pkill -9 -f -- "--reaper $supervisor"
+    soon 5 pgrep -f -- "--reaper $supervisor"
     kill -9 "$supervisor"
     soon 10 nobody_carries "sleep $LONG"
     soon 5 test -e job/cleaned

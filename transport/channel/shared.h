@@ -18,14 +18,14 @@
 
 /* ---- a Unix socket that passes descriptors along ---- */
 
-struct channel *channel_rights_new(int fd);
-bool channel_has_rights(const struct channel *channel);
+struct channel *channel_with_fds(int fd);
+bool channel_passes_fds(const struct channel *channel);
 
 /* Passes the descriptors with the next bytes, and closes them here. */
-void rights_give(struct channel *channel, const int fds[SHARED_FDS]);
+void channel_give_fds(struct channel *channel, const int fds[SHARED_FDS]);
 
 /* Takes the received descriptors, which the caller then owns; false unless all have arrived. */
-bool rights_take(struct channel *channel, int fds[SHARED_FDS]);
+bool channel_take_fds(struct channel *channel, int fds[SHARED_FDS]);
 
 /* ---- rings ---- */
 

@@ -48,7 +48,7 @@ static bool fail(struct process_group *group, const struct error *why)
 
 static void close_link(struct process_group *group, int rank, const struct error *why)
 {
-    struct link *link = peers_find(hub_peers(group->hub), group->ends[rank].task);
+    struct link *link = peers_find(conns_peers(group->conns), group->ends[rank].task);
     if (!link)
         return;
     link_close(link, why);
@@ -71,7 +71,7 @@ void collective_links_abort(struct collective *collective, const struct error *w
         collective_close_links(group, &reason);
 }
 
-/* ---- the hub's news ---- */
+/* ---- the connection manager's news ---- */
 
 static int find_task(const struct process_group *group, const char *task)
 {
@@ -83,7 +83,7 @@ static int find_task(const struct process_group *group, const char *task)
 
 /* A member that comes back when a group has failed is told so: the rest of the group is not for it.
  * */
-static void peer_opened(struct hub_watcher *watcher, struct peer *peer)
+static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, peer_task(peer));
@@ -108,7 +108,7 @@ static void peer_opened(struct hub_watcher *watcher, struct peer *peer)
     }
 }
 
-static void peer_lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     struct error reason = ERROR_INIT;
@@ -129,7 +129,7 @@ static void peer_lost(struct hub_watcher *watcher, struct peer *peer, const stru
         collective_close_links(group, &reason);
 }
 
-static void dial_failed(struct hub_watcher *watcher, const char *task, const struct error *why)
+static void dial_failed(struct conns_watcher *watcher, const char *task, const struct error *why)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, task);
@@ -250,7 +250,7 @@ void collective_links_trim(struct collective *collective)
     for (int i = 0; i < GROUP_BLOCKS; i++) /* who still reads one has it */
         tensor_release(&group->blocks[i]);
     pthread_mutex_unlock(&group->lock);
-    recycle_trim(group->memory, 0);
+    buffer_pool_trim(group->memory, 0);
 }
 
 static void links_free(struct collective *collective)
@@ -262,8 +262,8 @@ static void links_free(struct collective *collective)
     while (group->n_calls) /* of a step that is over, whose end a call has answered that goes on */
         pthread_cond_wait(&group->returned, &group->lock);
     pthread_mutex_unlock(&group->lock);
-    hub_unwatch(group->hub, &group->watcher);
-    hub_reduce(group->hub, NULL);
+    conns_unwatch(group->conns, &group->watcher);
+    conns_reduce(group->conns, NULL);
     while ((r = group->rounds)) {
         pthread_mutex_lock(&group->lock);
         r->holders++;
@@ -278,14 +278,14 @@ static void links_free(struct collective *collective)
     }
     collective_links_trim(collective);
     tensor_release(&group->segment);
-    recycle_free(group->memory);
+    buffer_pool_free(group->memory);
     pthread_cond_destroy(&group->returned);
     pthread_mutex_destroy(&group->lock);
     mem_free(group->ends);
     mem_free(group);
 }
 
-struct collective *collective_links_new(struct hub *hub, const struct collective_tasks *tasks,
+struct collective *collective_links_new(struct conns *conns, const struct collective_tasks *tasks,
                                         int rank)
 {
     struct process_group *group = mem_alloc(sizeof *group);
@@ -297,18 +297,18 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
                                            .cancel = links_cancel,
                                            .leave = links_leave,
                                            .free = links_free};
-    group->hub = hub;
+    group->conns = conns;
     group->n_ends = tasks->n + tasks->n_servers;
     group->ends = mem_array((size_t)group->n_ends, sizeof *group->ends);
     for (int k = 0; k < group->n_ends; k++)
         group->ends[k].task = mem_strdup(tasks->names[k]);
-    segments_alloc(hub_segments(hub), &group->segment, UINT8, &SHAPE_SCALAR);
-    group->memory = recycle_new(KEPT_BYTES);
+    segments_alloc(conns_segments(conns), &group->segment, UINT8, &SHAPE_SCALAR);
+    group->memory = buffer_pool_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->returned, NULL);
-    group->watcher = (struct hub_watcher){peer_opened, peer_lost, dial_failed, NULL};
-    hub_watch(hub, &group->watcher);
-    group->reducer = (struct hub_reducer){reduce_take, reduce_place, group};
-    hub_reduce(hub, &group->reducer);
+    group->watcher = (struct conns_watcher){peer_opened, peer_lost, dial_failed, NULL};
+    conns_watch(conns, &group->watcher);
+    group->reducer = (struct conns_reducer){reduce_take, reduce_place, group};
+    conns_reduce(conns, &group->reducer);
     return &group->interface;
 }

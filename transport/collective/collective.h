@@ -24,7 +24,7 @@
  *
  * Members on one host that can map each other's memory send no blocks, but where these lie
  * (transport/value/segment.h): in the value or its sum themselves, if these are in a segment
- * (hub_outgoing), or else in a copy. So an owner adds the parts where they are, and what is read
+ * (conns_outgoing), or else in a copy. So an owner adds the parts where they are, and what is read
  * is not written again until whoever reads it has let go of it.
  *
  * A sum or mean of more than 64 KiB may go by a schedule of the call instead
@@ -57,17 +57,17 @@
 
 #include "exec/device/communicator.h"
 #include "exec/step/collective.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 struct collective_tasks {
     const char *const *names; /* of the members by rank, "worker:0", ...; then of the servers */
     int n, n_servers;
 };
 
-/* Member `rank`. The hub gives it all records `reduce`, so there is one of it; it outlives the
- * collective. Before the hub has links to them, in the loop's thread or while nobody runs the loop;
- * so is its `free`. */
-struct collective *collective_links_new(struct hub *hub, const struct collective_tasks *tasks,
+/* Member `rank`. The connection manager gives it all records `reduce`, so there is one of it; it
+ * outlives the collective. Before the connection manager has links to them, in the loop's thread or
+ * while nobody runs the loop; so is its `free`. */
+struct collective *collective_links_new(struct conns *conns, const struct collective_tasks *tasks,
                                         int rank);
 
 struct collective_join {
@@ -80,7 +80,8 @@ struct collective_join {
 };
 
 /* Dials the servers and the members of larger rank, and waits for those of smaller; runs the loop.
- * The hub listens by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up.
+ * The connection manager listens by then. ERR_UNAVAILABLE naming one that is not there;
+ * ERR_CANCELLED: given up.
  */
 int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err);

@@ -215,7 +215,7 @@ static bool goes_to(const struct process_group *group, int peer, int rank)
 static void borrow_block(struct process_group *group, enum collective_kind kind,
                          const struct tensor *piece, struct tensor *block)
 {
-    struct segments *segments = hub_segments(group->hub);
+    struct segments *segments = conns_segments(group->conns);
     struct shape whole = shape_vector(CHUNK_BYTES);
     int most = collective_adds(kind) ? GROUP_BLOCKS : FIRST_BLOCKS;
     pthread_mutex_lock(&group->lock);

@@ -318,7 +318,7 @@ static int route(struct process_group *group, struct collective_round *r, int va
     int64_t bytes = shape_bytes(&like.shape, like.type);
     if (bytes < 0)
         return error_set(err, ERR_DATA, "'%s': members bring more rows than there can be", r->name);
-    if (recycle_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err))
+    if (buffer_pool_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err))
         return error_prefix(err, "'%s': ", r->name);
     if (collective_gets_zeros(&routed->routing, r->place))
         memset(r->results[value].data, 0, (size_t)bytes);

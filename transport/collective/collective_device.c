@@ -303,7 +303,7 @@ static void *run_sums(void *argument)
         device_sums_give_up(sums, &err);
     bool closing = sums->closing;
     pthread_mutex_unlock(&sums->group->lock);
-    loop_post(hub_loop(sums->group->hub), end_join, sums);
+    loop_post(conns_loop(sums->group->conns), end_join, sums);
     while (!closing) {
         struct device_sum *s = wait_for_sum(sums, &closing);
         if (s && s->is_enqueued) {
@@ -344,7 +344,7 @@ int collective_links_add_on(struct collective *collective, struct device *device
     if (group->failed.code)
         device_sums_give_up(sums, &group->failed);
     pthread_mutex_unlock(&group->lock);
-    while (!loop_run_until(hub_loop(group->hub), is_joined, sums, -1))
+    while (!loop_run_until(conns_loop(group->conns), is_joined, sums, -1))
         ;
     pthread_mutex_lock(&sums->group->lock);
     if (sums->failed.code)

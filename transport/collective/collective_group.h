@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "transport/collective/collective.h"
-#include "transport/link/recycle.h"
+#include "transport/link/buffer_pool.h"
 
 struct collective_round;
 
@@ -32,14 +32,14 @@ struct group_end {
 
 struct process_group {
     struct collective interface; /* first */
-    struct hub *hub;
+    struct conns *conns;
     int n_ends;
     struct group_end *ends; /* the members, by rank, and behind them the servers */
-    struct hub_watcher watcher;
-    struct hub_reducer reducer;
-    struct recycle *memory;   /* of results */
-    struct device_sums *sums; /* NULL: no devices add; set before the first step */
-    struct error dial;        /* of one that was given up; the loop's thread's own */
+    struct conns_watcher watcher;
+    struct conns_reducer reducer;
+    struct buffer_pool *memory; /* of results */
+    struct device_sums *sums;   /* NULL: no devices add; set before the first step */
+    struct error dial;          /* of one that was given up; the loop's thread's own */
     struct collective_leave leaving_heard;
 
     struct tensor segment; /* a byte of this member's, for others to map; empty: none does */

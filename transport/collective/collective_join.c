@@ -44,10 +44,10 @@ int collective_links_join(struct collective *collective, const struct collective
     struct process_group *group = (struct process_group *)collective;
     double end = time_now() + meet->seconds, told = time_now();
     for (int k = collective->rank + 1; k < group->n_ends; k++)
-        if (peers_connect(hub_peers(group->hub), group->ends[k].task, meet->addresses[k],
+        if (peers_connect(conns_peers(group->conns), group->ends[k].task, meet->addresses[k],
                           meet->seconds, err))
             return err->code;
-    while (!loop_run_until(hub_loop(group->hub), has_met, group, LOOK_SECONDS)) {
+    while (!loop_run_until(conns_loop(group->conns), has_met, group, LOOK_SECONDS)) {
         int missing = find_missing(group);
         double left = end - time_now();
         if (missing < 0)
@@ -97,7 +97,7 @@ static void answered(struct collective_waiter *waiter, const struct collective_r
         tensor_share(&a->results[i], &results->values[i]);
     if (failure)
         a->err = *failure;
-    loop_post(hub_loop(a->group->hub), set_done, a);
+    loop_post(conns_loop(a->group->conns), set_done, a);
 }
 
 static bool is_answered(void *context)
@@ -129,10 +129,10 @@ int collective_links_run(struct collective *collective, const struct collective_
                              .results = results,
                              .n = call->n};
     collective->reduce(collective, call, &a.waiter);
-    while (!loop_run_until(hub_loop(group->hub), is_decided, &a, -1))
+    while (!loop_run_until(conns_loop(group->conns), is_decided, &a, -1))
         ;
     bool meets = is_answered(&a) || !collective->cancel(collective, &a.waiter);
-    while (meets && !loop_run_until(hub_loop(group->hub), is_answered, &a, -1))
+    while (meets && !loop_run_until(conns_loop(group->conns), is_answered, &a, -1))
         ;
     if (met)
         *met = meets;
@@ -236,7 +236,7 @@ static bool is_through(void *context)
     for (int k = 0; k < group->n_ends && through; k++) {
         struct link *link = k == group->interface.rank
                                 ? NULL
-                                : peers_find(hub_peers(group->hub), group->ends[k].task);
+                                : peers_find(conns_peers(group->conns), group->ends[k].task);
         through = !link || (!w->closing && !link_waiting(link));
         if (link)
             link_release(link);
@@ -253,8 +253,8 @@ void collective_links_end(struct collective *collective, double seconds)
     for (int k = 0; k < group->n_ends; k++)
         group->ends[k].left = true; /* whoever ends from here on is no loss */
     pthread_mutex_unlock(&group->lock);
-    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
+    loop_run_until(conns_loop(group->conns), is_through, &waited, seconds);
     collective_close_links(group, NULL);
     waited.closing = true;
-    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
+    loop_run_until(conns_loop(group->conns), is_through, &waited, seconds);
 }

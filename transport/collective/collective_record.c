@@ -191,7 +191,8 @@ static int map_shared(struct process_group *group, const struct group_end *end,
     bool good = (t == &end->segment || end->segment.data) &&
                 segment_offer_read(&record->header, &offer) && offer.bytes <= CHUNK_BYTES;
     struct shape shape = shape_vector(good ? (int64_t)offer.bytes : 0);
-    return good && segments_map(hub_segments(group->hub), &offer, UINT8, &shape, t) == SEGMENT_TAKEN
+    return good && segments_map(conns_segments(group->conns), &offer, UINT8, &shape, t) ==
+                       SEGMENT_TAKEN
                ? 0
                : error_set(err, ERR_PROTOCOL, "shares memory that is not there");
 }
@@ -214,12 +215,12 @@ static int take_offer(struct process_group *group, int rank, const struct record
     if (end->segment.data || !record_field(&record->header, "memory"))
         return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
     bool has_it = !map_shared(group, end, record, &end->segment, &why);
-    const struct reduce answer = {.what = REDUCE_ANSWER, .index = has_it};
-    reduce_send(group, rank, &answer);
+    const struct reduce reply = {.what = REDUCE_REPLY, .index = has_it};
+    reduce_send(group, rank, &reply);
     return 0;
 }
 
-static int take_answer(struct process_group *group, int rank, bool has_it, struct error *err)
+static int take_reply(struct process_group *group, int rank, bool has_it, struct error *err)
 {
     struct group_end *end = &group->ends[rank];
     if (!end->asked)
@@ -242,8 +243,8 @@ static int take_number(struct process_group *group, int64_t what, const struct t
         return take_offer(group, taken->rank, taken->record, err);
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
-    if (what == REDUCE_ANSWER)
-        return take_answer(group, taken->rank, number != 0, err);
+    if (what == REDUCE_REPLY)
+        return take_reply(group, taken->rank, number != 0, err);
     if (what == REDUCE_LAST) {
         end_take(group, taken->rank, (int64_t)number);
         return 0;
@@ -274,7 +275,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     int code = 0;
     if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READY)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (is_server(group, taken.rank) && what != REDUCE_ANSWER &&
+    if (is_server(group, taken.rank) && what != REDUCE_REPLY &&
         (what != REDUCE_SUM || record_field(header, "memory")))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
     if (what >= REDUCE_LEAVE && what < REDUCE_READY)

@@ -10,16 +10,16 @@
 struct chunk;
 
 enum reduce_what {
-    REDUCE_BRING,  /* a member has called; what is small */
-    REDUCE_PART,   /* of a chunk, for its owner */
-    REDUCE_SUM,    /* of a chunk, from its owner */
-    REDUCE_LEAVE,  /* the member takes no part in anything later, or but for calls with_leaving */
-    REDUCE_LAST,   /* the member is to end, and has begun that step last */
-    REDUCE_OFFER,  /* its segment, for chunks */
-    REDUCE_ANSWER, /* whether the other can read that */
-    REDUCE_READY,  /* it has heard of all, and knows the chunks of rows */
-    REDUCE_RELAY,  /* of a chunk, for a server, which passes it on to the other members */
-    REDUCE_JOIN,   /* for a server, which answers: it knows where to send what is the member's */
+    REDUCE_BRING, /* a member has called; what is small */
+    REDUCE_PART,  /* of a chunk, for its owner */
+    REDUCE_SUM,   /* of a chunk, from its owner */
+    REDUCE_LEAVE, /* the member takes no part in anything later, or but for calls with_leaving */
+    REDUCE_LAST,  /* the member is to end, and has begun that step last */
+    REDUCE_OFFER, /* its segment, for chunks */
+    REDUCE_REPLY, /* whether the other can read that */
+    REDUCE_READY, /* it has heard of all, and knows the chunks of rows */
+    REDUCE_RELAY, /* of a chunk, for a server, which passes it on to the other members */
+    REDUCE_JOIN,  /* for a server, which answers: it knows where to send what is the member's */
 };
 
 struct reduce {

@@ -142,8 +142,9 @@ static int make_result(struct process_group *group, const struct collective_call
     if (call->yields && alone)
         tensor_share(&r->results[value], own);
     else if (!segment_has(own) || !segment_suits(own->type, tensor_bytes(own)) ||
-             !segments_alloc(hub_segments(group->hub), &r->results[value], own->type, &own->shape))
-        return recycle_alloc(group->memory, &r->results[value], own, tensor_bytes(own), err);
+             !segments_alloc(conns_segments(group->conns), &r->results[value], own->type,
+                             &own->shape))
+        return buffer_pool_alloc(group->memory, &r->results[value], own, tensor_bytes(own), err);
     return 0;
 }
 

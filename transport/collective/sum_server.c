@@ -41,9 +41,9 @@ struct held_sum {
 
 struct sum_server {
     struct sum_server_options options;
-    struct hub_watcher watcher;
-    struct hub_reducer reducer;
-    struct recycle *memory; /* of sums */
+    struct conns_watcher watcher;
+    struct conns_reducer reducer;
+    struct buffer_pool *memory; /* of sums */
     struct held_sum *sums;
 };
 
@@ -170,7 +170,7 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
         return 0;
     if (FAILPOINT("sum_server.add")) {
         error_set(err, ERR_UNAVAILABLE, "failpoint sum_server.add");
-    } else if (!recycle_alloc(server->memory, &result, said->block, (size_t)bytes, err)) {
+    } else if (!buffer_pool_alloc(server->memory, &result, said->block, (size_t)bytes, err)) {
         collective_sum_tensors(sum->parts, sum->n, sum->divides ? sum->n : 0, &result);
         for (int i = 0; i < sum->n; i++)
             send_chunk(sum->from[i], said, &result);
@@ -192,12 +192,12 @@ static int receive(void *context, struct peer *peer, const struct record *record
         (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     else if (what == REDUCE_JOIN)
-        reduce_send_to(NULL, peer, &(struct reduce){.what = REDUCE_ANSWER});
+        reduce_send_to(NULL, peer, &(struct reduce){.what = REDUCE_REPLY});
     else if (!read_said(record, peer, &said, err) && what == REDUCE_PART)
         receive_part(server, peer, &said, err);
     for (int i = 0; what == REDUCE_RELAY && i < said.n && !err->code; i++) {
         const char *task = said.members[i].via.str.ptr;
-        struct peer *to = i == said.place ? NULL : hub_peer(server->options.hub, task);
+        struct peer *to = i == said.place ? NULL : conns_peer(server->options.conns, task);
         if (to)
             send_chunk(to, &said, said.block);
         peer_release(to);
@@ -214,11 +214,11 @@ static int receive(void *context, struct peer *peer, const struct record *record
 /* ---- links ---- */
 
 /* Sums that have a part of the peer's, or, if nobody has come in its place, want one, are over. */
-static void peer_lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
     const char *task = peer_task(peer);
-    struct peer *now = hub_peer(server->options.hub, task);
+    struct peer *now = conns_peer(server->options.conns, task);
     struct held_sum **at = &server->sums;
     bool is_replaced = now && now != peer;
     (void)why;
@@ -242,11 +242,11 @@ struct sum_server *sum_server_new(const struct sum_server_options *options)
 {
     struct sum_server *server = mem_alloc(sizeof *server);
     server->options = *options;
-    server->memory = recycle_new(KEPT_BYTES);
-    server->watcher = (struct hub_watcher){NULL, peer_lost, NULL, NULL};
-    server->reducer = (struct hub_reducer){receive, NULL, server};
-    hub_watch(options->hub, &server->watcher);
-    hub_reduce(options->hub, &server->reducer);
+    server->memory = buffer_pool_new(KEPT_BYTES);
+    server->watcher = (struct conns_watcher){NULL, peer_lost, NULL, NULL};
+    server->reducer = (struct conns_reducer){receive, NULL, server};
+    conns_watch(options->conns, &server->watcher);
+    conns_reduce(options->conns, &server->reducer);
     return server;
 }
 
@@ -254,10 +254,10 @@ void sum_server_free(struct sum_server *server)
 {
     if (!server)
         return;
-    hub_unwatch(server->options.hub, &server->watcher);
-    hub_reduce(server->options.hub, NULL);
+    conns_unwatch(server->options.conns, &server->watcher);
+    conns_reduce(server->options.conns, NULL);
     while (server->sums)
         drop_sum(&server->sums);
-    recycle_free(server->memory);
+    buffer_pool_free(server->memory);
     mem_free(server);
 }

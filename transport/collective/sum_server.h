@@ -12,12 +12,12 @@
 #ifndef TF_TRANSPORT_SUM_SERVER_H
 #define TF_TRANSPORT_SUM_SERVER_H
 
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 #define SUM_SERVER_HELD_MAX ((int64_t)1 << 30) /* bytes of parts of one member that wait */
 
 struct sum_server_options {
-    struct hub *hub;
+    struct conns *conns;
     /* A line for the log: what a peer sends that cannot be, for which its link ends. May be NULL.
      */
     void (*tell)(void *context, const char *line);
@@ -26,11 +26,11 @@ struct sum_server_options {
 
 struct sum_server;
 
-/* The hub gives it all records `reduce`, so there is one of it, and no collective. Before the hub
- * has links. */
+/* The connection manager gives it all records `reduce`, so there is one of it, and no collective.
+ * Before the connection manager has links. */
 struct sum_server *sum_server_new(const struct sum_server_options *options);
 
-/* When the loop does not run any more, before the hub is freed. */
+/* When the loop does not run any more, before the connection manager is freed. */
 void sum_server_free(struct sum_server *server);
 
 #endif

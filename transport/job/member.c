@@ -85,7 +85,7 @@ int member_open(struct member *member, const struct member_options *options, str
         cluster_find(&member->cluster, member->job_name, member->index);
     if (self && self->memory_bytes) /* memory= of a task applies to each of its devices */
         mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
-    struct hub_options hub = {
+    struct conns_options conns = {
         .peers = {.task = member->task,
                   .incarnation = member->has_slot ? member->slot.incarnation : 0,
                   .producer = options->producer,
@@ -96,13 +96,13 @@ int member_open(struct member *member, const struct member_options *options, str
         .waiting = dial_waits,
         .tell = say_waiting,
         .context = member};
-    member->hub = hub_new(&hub, err);
-    return member->hub ? 0 : err->code;
+    member->conns = conns_new(&conns, err);
+    return member->conns ? 0 : err->code;
 }
 
 void member_close(struct member *member)
 {
-    hub_free(member->hub);
+    conns_free(member->conns);
     if (member->has_slot)
         job_leave(&member->job, &member->slot);
     if (member->job.folder)
@@ -120,13 +120,13 @@ int member_listen(struct member *member, struct address *bound, struct error *er
 {
     const struct cluster_task *self =
         cluster_find(&member->cluster, member->job_name, member->index);
-    if (peers_listen(hub_peers(member->hub), self->address, bound, err))
+    if (peers_listen(conns_peers(member->conns), self->address, bound, err))
         return error_prefix(err, "%s: ", member->task);
     if (!member->has_slot)
         return 0;
     char address[DEVICE_WORD_BYTES + 32]; /* the control socket: tools on this host need no key */
     snprintf(address, sizeof address, "unix:%s-%d.sock", member->job_name, member->index);
-    return peers_listen(hub_peers(member->hub), address, NULL, err)
+    return peers_listen(conns_peers(member->conns), address, NULL, err)
                ? err->code
                : job_publish(&member->job, member->task, bound->text, err);
 }

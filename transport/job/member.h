@@ -9,7 +9,7 @@
 #include "graph/cluster.h"
 #include "graph/task.h"
 #include "transport/job/job.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 struct member_options {
     const char *cluster_path; /* NULL: the job's */
@@ -39,7 +39,7 @@ struct member {
     struct job_slot slot;
     bool has_slot;
     char *key_path; /* in the job's folder */
-    struct hub *hub;
+    struct conns *conns;
 };
 
 /* Call member_close in any case. ERR_USAGE: no cluster or no task is named; ERR_CONFIG: the cluster

@@ -35,7 +35,7 @@ void link_release(struct link *link)
         link->offered->type->free(link->offered);
     close(link->fd);
     link_stop_reading(link);
-    outbox_release(&link->out);
+    send_queue_release(&link->out);
     mem_free(link->buffer);
     mem_free((void *)(uintptr_t)link->peer.job);
     mem_free((void *)(uintptr_t)link->peer.task);
@@ -54,7 +54,7 @@ static void finish(struct link *link)
     event_free(link->event);
     loop_timer_free(link->timer);
     if (link->was_open)
-        keeper_remove(link->loop, &link->keeper);
+        heartbeat_remove(link->loop, &link->heartbeat);
     loop_remove_poller(link->loop, &link->poller);
     if (link->channel->type->stop)
         link->channel->type->stop(link->channel);
@@ -270,10 +270,10 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link->peer = (struct link_hello){mem_strdup(""), mem_strdup(""), 0};
     link->buffer = mem_alloc(BUFFER_BYTES);
     link_make_name(link);
-    outbox_init(&link->out, true,
-                path == LINK_LOOPBACK ? LIMIT_BIN_BYTES
-                : path == LINK_LOCAL  ? LOCAL_BIN_BYTES
-                                      : BIN_BYTES);
+    send_queue_init(&link->out, true,
+                    path == LINK_LOOPBACK ? LIMIT_BIN_BYTES
+                    : path == LINK_LOCAL  ? LOCAL_BIN_BYTES
+                                          : BIN_BYTES);
     link_start_reading(link);
     link->timer = loop_timer_new(loop, timed, link);
     loop_timer_set(link->timer, config->handshake);
@@ -306,8 +306,8 @@ void link_is_open(struct link *link)
     link->was_open = true;
     link->checked = link->kept_at = time_now();
     link->ping_seconds = period / PINGS;
-    link->keeper = (struct keeper_task){.call = link_keep_alive, .context = link};
-    keeper_add(link->loop, &link->keeper, link->ping_seconds / 4);
+    link->heartbeat = (struct heartbeat_task){.call = link_keep_alive, .context = link};
+    heartbeat_add(link->loop, &link->heartbeat, link->ping_seconds / 4);
     loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
     link->poller = (struct loop_poller){.poll = poll_socket, .context = link, .is_socket = true};
     if (!link_shares_memory(link))

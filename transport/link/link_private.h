@@ -10,12 +10,12 @@
 #include "transport/channel/channel.h"
 #include "transport/channel/link_refusal.h"
 #include "transport/link/link.h"
-#include "transport/link/outbox.h"
-#include "transport/loop/keeper.h"
+#include "transport/link/send_queue.h"
+#include "transport/loop/heartbeat.h"
 #include "transport/loop/loop_private.h"
 #include "wire/decoder.h"
 
-struct recycle;
+struct buffer_pool;
 
 struct link_config {
     struct link_hello self;
@@ -24,7 +24,7 @@ struct link_config {
     size_t record_bytes;
     size_t shared_bytes; /* per ring in shared memory; 0: none */
     bool sums;           /* also wanted on this host */
-    struct recycle *recycle;
+    struct buffer_pool *buffer_pool;
     void *context;
     /* The peer's hello came: returns 0, or ERR_... to refuse the link and tell the peer. */
     int (*hello)(void *context, struct link *link, struct error *err);
@@ -87,11 +87,11 @@ struct link {
     uint8_t *buffer;
     size_t start, end; /* of the buffered bytes */
 
-    struct outbox out;
+    struct send_queue out;
     struct error why;         /* out.lock: why it is being closed */
     bool closing;             /* out.lock: link_close was called */
     struct error write_error; /* set by the writer */
-    struct keeper_task keeper;
+    struct heartbeat_task heartbeat;
     double ping_seconds;
     uint64_t kept_out; /* for the heartbeat: bytes_out at its last look */
     double kept_at;    /* and when that changed */

@@ -9,8 +9,8 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "transport/link/buffer_pool.h"
 #include "transport/link/link_private.h"
-#include "transport/link/recycle.h"
 
 #define BUFFER_BYTES ((size_t)64 << 10)
 #define HELLO_BYTES ((size_t)4096)
@@ -56,7 +56,7 @@ static int take_memory(void *context, struct tensor *t, const struct tensor *lik
     const struct link_config *config = link->config;
     if (config->place && config->place(config->user, link, &link->reading->record, like, t))
         return 0;
-    return recycle_alloc(link->config->recycle, t, like, bytes, err);
+    return buffer_pool_alloc(link->config->buffer_pool, t, like, bytes, err);
 }
 
 void link_start_reading(struct link *link)

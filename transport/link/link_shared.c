@@ -9,12 +9,12 @@
 
 bool link_asks_shared(const struct link *link)
 {
-    return link->config->shared_bytes && channel_has_rights(link->channel);
+    return link->config->shared_bytes && channel_passes_fds(link->channel);
 }
 
 bool link_shares_memory(const struct link *link)
 {
-    return link->shared_bytes && !channel_has_rights(link->channel);
+    return link->shared_bytes && !channel_passes_fds(link->channel);
 }
 
 /* Chooses the largest ring size that both sides accept. */
@@ -46,7 +46,7 @@ void link_welcome(struct link *link)
         int fds[SHARED_FDS];
         link->offered = shared_create(link->fd, link->shared_bytes, fds, &ignored);
         if (link->offered)
-            rights_give(link->channel, fds);
+            channel_give_fds(link->channel, fds);
         send_ping(link, link->offered ? link->shared_bytes : 0);
     }
 }
@@ -69,7 +69,7 @@ void link_take_welcome(struct link *link, const struct record *record)
         struct error ignored = ERROR_INIT;
         int fds[SHARED_FDS];
         struct channel *channel = NULL;
-        if (shared && rights_take(link->channel, fds))
+        if (shared && channel_take_fds(link->channel, fds))
             channel = shared_map(link->fd, link->shared_bytes, fds, &ignored);
         send_ping(link, channel ? link->shared_bytes : 0);
         if (channel)

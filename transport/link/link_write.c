@@ -36,12 +36,12 @@ static void write_failed_posted(void *argument)
 }
 
 /* Stops being the writer. Returns false if there is something to write after all. */
-static bool stop_writing(struct link *link, enum outbox_state state)
+static bool stop_writing(struct link *link, enum send_queue_state state)
 {
-    struct outbox *out = &link->out;
+    struct send_queue *out = &link->out;
     pthread_mutex_lock(&out->lock);
-    bool stay = state == OUTBOX_IDLE ? outbox_take(out) : out->again;
-    bool drained = !stay && state == OUTBOX_IDLE && link->closing;
+    bool stay = state == SEND_QUEUE_IDLE ? send_queue_take(out) : out->again;
+    bool drained = !stay && state == SEND_QUEUE_IDLE && link->closing;
     out->again = false;
     if (!stay)
         out->state = state;
@@ -56,7 +56,7 @@ static bool stop_writing(struct link *link, enum outbox_state state)
 /* Lets the loop serve others and come back; called with the lock held, and releases it. */
 static void write_later(struct link *link)
 {
-    link->out.state = OUTBOX_FULL; /* any other thread may continue */
+    link->out.state = SEND_QUEUE_FULL; /* any other thread may continue */
     link->out.again = false;
     pthread_mutex_unlock(&link->out.lock);
     link_retain(link);
@@ -66,17 +66,17 @@ static void write_later(struct link *link)
 /* Writes records, as the writer; `some`: only as much as may delay others. */
 static void write_records(struct link *link, bool some)
 {
-    struct iovec vectors[OUTBOX_WINDOW];
+    struct iovec vectors[SEND_QUEUE_WINDOW];
     size_t total = 0;
     for (;;) {
-        int n = outbox_offer(&link->out, link->channel->write_bytes, vectors);
-        if (!n && stop_writing(link, OUTBOX_IDLE))
+        int n = send_queue_offer(&link->out, link->channel->write_bytes, vectors);
+        if (!n && stop_writing(link, SEND_QUEUE_IDLE))
             return;
         if (!n)
             continue;
         ssize_t written = link->channel->type->write(link->channel, vectors, n);
         if (written >= 0) {
-            outbox_advance(&link->out, (size_t)written);
+            send_queue_advance(&link->out, (size_t)written);
             atomic_fetch_add_explicit(&link->bytes_out, (uint64_t)written, memory_order_relaxed);
             total += (size_t)written;
             if ((size_t)written >= BODY_BYTES && FAILPOINT("link.body"))
@@ -87,7 +87,7 @@ static void write_records(struct link *link, bool some)
             write_later(link);
             return;
         }
-        if (errno == EINTR || (errno == EAGAIN && !stop_writing(link, OUTBOX_FULL)))
+        if (errno == EINTR || (errno == EAGAIN && !stop_writing(link, SEND_QUEUE_FULL)))
             continue;
         if (errno != EAGAIN) {
             /* No thread writes any more. */
@@ -103,12 +103,12 @@ static void write_records(struct link *link, bool some)
 
 static void go_on_writing(struct link *link)
 {
-    struct outbox *out = &link->out;
+    struct send_queue *out = &link->out;
     pthread_mutex_lock(&out->lock);
-    bool mine = out->state == OUTBOX_FULL;
-    out->again = out->state == OUTBOX_WRITING;
+    bool mine = out->state == SEND_QUEUE_FULL;
+    out->again = out->state == SEND_QUEUE_WRITING;
     if (mine)
-        out->state = OUTBOX_WRITING;
+        out->state = SEND_QUEUE_WRITING;
     pthread_mutex_unlock(&out->lock);
     if (mine)
         write_records(link, true);
@@ -124,14 +124,14 @@ void link_can_write(struct link *link)
 bool link_has_written(struct link *link)
 {
     pthread_mutex_lock(&link->out.lock);
-    bool idle = link->out.state == OUTBOX_IDLE;
+    bool idle = link->out.state == SEND_QUEUE_IDLE;
     pthread_mutex_unlock(&link->out.lock);
     return idle;
 }
 
 uint64_t link_waiting(const struct link *link)
 {
-    struct outbox *out = (struct outbox *)(uintptr_t)&link->out;
+    struct send_queue *out = (struct send_queue *)(uintptr_t)&link->out;
     pthread_mutex_lock(&out->lock);
     uint64_t put = out->put;
     pthread_mutex_unlock(&out->lock);
@@ -153,22 +153,22 @@ void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tenso
 static int put(struct link *link, int32_t priority, const struct named_tensor *tensors,
                int n_tensors, struct error *err)
 {
-    struct outbox *out = &link->out;
+    struct send_queue *out = &link->out;
     uint64_t before = out->put;
     bool mine = false, waits = out->encoder.kind == RECORD_VALUE && loop_is_current(link->loop);
     int status = encoder_finish(&out->encoder, tensors, n_tensors, err);
     if (!status)
-        status = outbox_put(out, priority, tensors, n_tensors, err);
+        status = send_queue_put(out, priority, tensors, n_tensors, err);
     if (!status) {
         atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
         link_count_tensors(&link->tensors_out, tensors, n_tensors);
-        if (out->state == OUTBOX_IDLE && waits && out->put - before <= SMALL_BYTES) {
+        if (out->state == SEND_QUEUE_IDLE && waits && out->put - before <= SMALL_BYTES) {
             write_later(link);
             return 0;
         }
-        mine = out->state == OUTBOX_IDLE && outbox_take(out);
+        mine = out->state == SEND_QUEUE_IDLE && send_queue_take(out);
         if (mine)
-            out->state = OUTBOX_WRITING;
+            out->state = SEND_QUEUE_WRITING;
     }
     pthread_mutex_unlock(&out->lock);
     if (mine)
@@ -236,7 +236,7 @@ void link_keep_alive(void *context)
     if (still >= STILL_SECONDS) {
         pack_key_float(packer, "still", still);
     }
-    if (link->closing || link->out.state != OUTBOX_IDLE)
+    if (link->closing || link->out.state != SEND_QUEUE_IDLE)
         pthread_mutex_unlock(&link->out.lock); /* waiting bytes serve as a ping */
     else
         link_send_own(link);

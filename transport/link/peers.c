@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "transport/channel/shared.h"
+#include "transport/link/buffer_pool.h"
 #include "transport/link/peers_private.h"
-#include "transport/link/recycle.h"
 
 #define LEASE_SECONDS 3.0
 #define HELLO_SECONDS 5.0
@@ -38,7 +38,7 @@ static char *copy(const char *text)
 
 void peers_trim(struct peers *peers, double seconds)
 {
-    recycle_trim(peers->config.recycle, seconds);
+    buffer_pool_trim(peers->config.buffer_pool, seconds);
 }
 
 static void trim(void *context)
@@ -194,7 +194,7 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
                         : options->shared_bytes   ? options->shared_bytes
                                                   : SHARED_BYTES,
         .sums = options->sums,
-        .recycle = recycle_new(KEPT_BYTES),
+        .buffer_pool = buffer_pool_new(KEPT_BYTES),
         .context = peers,
         .hello = take_hello,
         .opened = link_opened,
@@ -222,7 +222,7 @@ void peers_free(struct peers *peers)
         link_end_now(peers->links.items[0]);
     loop_run_posted(peers->loop); /* work that held links until now */
     loop_timer_free(peers->timer);
-    recycle_free(peers->config.recycle);
+    buffer_pool_free(peers->config.buffer_pool);
     tls_free(peers->tls);
     vec_release(&peers->links);
     map_release(&peers->by_task);
@@ -247,7 +247,7 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
                           : tls                          ? LINK_TLS
                                                          : LINK_PLAIN;
     struct channel *channel = tls      ? tls_channel_new(peers->tls, fd, !expected, err)
-                              : rights ? channel_rights_new(fd)
+                              : rights ? channel_with_fds(fd)
                                        : channel_socket_new(fd);
     if (!channel) {
         close(fd);

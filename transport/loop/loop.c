@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "base/vec.h"
-#include "transport/loop/keeper.h"
+#include "transport/loop/heartbeat.h"
 
 #define LOOKS_WITHOUT_ASKING 8
 #define SOCKETS_POLLED 4 /* with more it is cheaper to ask the system which are readable */
@@ -56,7 +56,7 @@ struct loop *loop_new(struct error *err)
     struct loop *loop = mem_alloc(sizeof *loop);
     loop->wake_fd = -1;
     pthread_mutex_init(&loop->lock, NULL);
-    spin_init(&loop->spin);
+    busy_poll_init(&loop->busy_poll);
     struct event_config *config = event_config_new();
     if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
@@ -74,14 +74,14 @@ void loop_free(struct loop *loop)
     if (!loop)
         return;
     BUG_ON(atomic_load(&loop->runner));
-    keeper_free(loop->keeper);
+    heartbeat_free(loop->heartbeat);
     if (loop->wake)
         event_free(loop->wake);
     if (loop->base)
         event_base_free(loop->base);
     if (loop->wake_fd >= 0)
         close(loop->wake_fd);
-    spin_release(&loop->spin);
+    busy_poll_release(&loop->busy_poll);
     vec_release(&loop->calls);
     vec_release(&loop->running);
     pthread_mutex_destroy(&loop->lock);
@@ -91,7 +91,7 @@ void loop_free(struct loop *loop)
 void loop_set_polling(struct loop *loop, double microseconds)
 {
     if (microseconds >= 0)
-        loop->spin.limit = microseconds * 1e-6;
+        loop->busy_poll.limit = microseconds * 1e-6;
 }
 
 void loop_add_poller(struct loop *loop, struct loop_poller *poller)
@@ -212,12 +212,12 @@ static int wait_once(struct loop *loop)
     if (poll_now(loop, &failed) || failed)
         return failed;
     double start = time_now();
-    if (spin_is_worth(&loop->spin, start)) {
-        double end = start + loop->spin.limit;
+    if (busy_poll_is_worth(&loop->busy_poll, start)) {
+        double end = start + loop->busy_poll.limit;
         bool found = false;
         while (!found && !failed && time_now() < end)
             found = poll_now(loop, &failed) || atomic_load(&loop->stopped);
-        spin_ended(&loop->spin, found);
+        busy_poll_ended(&loop->busy_poll, found);
         if (found || failed)
             return failed;
     }

@@ -33,7 +33,7 @@ struct loop_poller {
 };
 
 /* Decides whether polling before sleeping is worthwhile. */
-struct loop_spin {
+struct loop_busy_poll {
     double limit; /* seconds */
     long n_cores;
     double checked; /* when it was last checked whether cores are free */
@@ -55,10 +55,10 @@ struct loop {
     atomic_int_least64_t round;   /* its start, in ns; 0: the loop waits for events */
     atomic_int_least64_t longest; /* longest round in ns */
     int unasked;                  /* polls since all descriptors were asked */
-    struct loop_spin spin;
+    struct loop_busy_poll busy_poll;
     struct loop_poller *pollers, *cursor; /* cursor: the next one to poll */
     int n_sockets;                        /* number of pollers with a socket */
-    struct keeper *keeper;
+    struct heartbeat *heartbeat;
 };
 
 /* Called in the loop's thread when a round begins, and when it ends or the loop waits. */
@@ -80,9 +80,9 @@ void loop_add_poller(struct loop *loop, struct loop_poller *poller);
 void loop_remove_poller(struct loop *loop, struct loop_poller *poller);
 
 /* Whether to poll before this sleep; and the outcome. */
-void spin_init(struct loop_spin *spin);
-void spin_release(struct loop_spin *spin);
-bool spin_is_worth(struct loop_spin *spin, double now);
-void spin_ended(struct loop_spin *spin, bool found);
+void busy_poll_init(struct loop_busy_poll *busy_poll);
+void busy_poll_release(struct loop_busy_poll *busy_poll);
+bool busy_poll_is_worth(struct loop_busy_poll *busy_poll, double now);
+void busy_poll_ended(struct loop_busy_poll *busy_poll, bool found);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/container_of.h"
 #include "transport/session/driver_private.h"
 
-static struct driver_session *session_of(struct hub_watcher *watcher)
+static struct driver_session *session_of(struct conns_watcher *watcher)
 {
     return CONTAINER_OF(watcher, struct driver_session, watcher);
 }
@@ -22,7 +22,7 @@ static struct remote_task *find_task(struct driver_session *session, const char 
     return NULL;
 }
 
-static void opened(struct hub_watcher *watcher, struct peer *peer)
+static void opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct driver_session *session = session_of(watcher);
     struct remote_task *task = find_task(session, peer_task(peer));
@@ -35,7 +35,7 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     pthread_mutex_unlock(&session->lock);
 }
 
-static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct driver_session *session = session_of(watcher);
     const struct remote_task *task = find_task(session, peer_task(peer));
@@ -43,7 +43,7 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
         driver_step_lost(session, why);
 }
 
-static void failed(struct hub_watcher *watcher, const char *name, const struct error *why)
+static void failed(struct conns_watcher *watcher, const char *name, const struct error *why)
 {
     struct driver_session *session = session_of(watcher);
     const struct remote_task *task = find_task(session, name);
@@ -74,17 +74,17 @@ static void dial_all(void *argument)
 {
     struct driver_session *session = argument;
     double timeout = session->options.timeout > 0 ? session->options.timeout : 30;
-    session->watcher = (struct hub_watcher){opened, lost, failed, NULL};
-    hub_watch(session->options.hub, &session->watcher);
+    session->watcher = (struct conns_watcher){opened, lost, failed, NULL};
+    conns_watch(session->options.conns, &session->watcher);
     for (size_t i = 0; i < session->tasks.n; i++) {
         struct error err = ERROR_INIT;
         const char *name = session->tasks.items[i].name;
-        struct peer *peer = hub_peer(session->options.hub, name);
+        struct peer *peer = conns_peer(session->options.conns, name);
         const char *address = driver_address(session, name, &err);
         if (peer)
             opened(&session->watcher, peer);
         else if (!address ||
-                 peers_connect(hub_peers(session->options.hub), name, address, timeout, &err))
+                 peers_connect(conns_peers(session->options.conns), name, address, timeout, &err))
             failed(&session->watcher, name, &err);
         peer_release(peer);
     }
@@ -109,7 +109,7 @@ int driver_dial(struct driver_session *session, struct error *err)
     if (session->options.pumps)
         dial_all(session);
     else
-        loop_post(hub_loop(session->options.hub), dial_all, session);
+        loop_post(conns_loop(session->options.conns), dial_all, session);
     driver_wait(session, is_linked, session);
     pthread_mutex_lock(&session->lock); /* of what was given up the loop may tell just now */
     if (session->dial_error.code)
@@ -126,7 +126,8 @@ void driver_cut_off(struct driver_session *session)
     struct link *link;
     error_set(&why, ERR_UNAVAILABLE, "%s has given up", session->options.task);
     for (size_t i = 0; session->options.pumps && i < session->tasks.n; i++)
-        if ((link = peers_find(hub_peers(session->options.hub), session->tasks.items[i].name))) {
+        if ((link =
+                 peers_find(conns_peers(session->options.conns), session->tasks.items[i].name))) {
             link_close(link, &why);
             link_release(link);
         }
@@ -140,7 +141,7 @@ struct unwatch {
 static void unwatch(void *argument)
 {
     struct unwatch *u = argument;
-    hub_unwatch(u->session->options.hub, &u->session->watcher);
+    conns_unwatch(u->session->options.conns, &u->session->watcher);
     pthread_mutex_lock(&u->session->lock);
     u->done = true;
     driver_changed(u->session);
@@ -158,6 +159,6 @@ void driver_let_go(struct driver_session *session)
     if (session->options.pumps)
         unwatch(&u);
     else
-        loop_post(hub_loop(session->options.hub), unwatch, &u);
+        loop_post(conns_loop(session->options.conns), unwatch, &u);
     driver_wait(session, is_unwatched, &u);
 }

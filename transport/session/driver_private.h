@@ -17,7 +17,7 @@ struct remote_task {
     int task;          /* in the table */
     struct peer *peer; /* held; NULL: not linked yet */
     bool is_open;      /* the session, there */
-    uint64_t origin;   /* of its variables (hub_origin) */
+    uint64_t origin;   /* of its variables (conns_origin) */
 };
 
 /* A request that was divided and registered. */
@@ -45,7 +45,7 @@ struct driver_session {
     struct str key; /* of the request that is looked for */
     uint64_t last_step;
     const struct step *step; /* for whose program tasks are asked; NULL: for none */
-    struct hub_watcher watcher;
+    struct conns_watcher watcher;
 
     pthread_mutex_t lock; /* guards what follows, and what calls count down */
     pthread_cond_t changed;

@@ -25,7 +25,7 @@ static void nothing(void *argument)
 void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
 {
     if (session->options.pumps)
-        while (!loop_run_until(hub_loop(session->options.hub), until, context, LOOK_SECONDS))
+        while (!loop_run_until(conns_loop(session->options.conns), until, context, LOOK_SECONDS))
             ;
     /* who made it true holds the lock until it has let go of the session */
     pthread_mutex_lock(&session->lock);
@@ -40,7 +40,7 @@ void driver_wait(struct driver_session *session, bool (*until)(void *context), v
 
 void driver_changed(struct driver_session *session)
 {
-    struct loop *loop = hub_loop(session->options.hub);
+    struct loop *loop = conns_loop(session->options.conns);
     if (!session->options.pumps)
         pthread_cond_signal(&session->changed);
     else if (loop_is_elsewhere(loop))
@@ -75,8 +75,8 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
     pthread_mutex_lock(&session->lock);
     all->waiting++;
     pthread_mutex_unlock(&session->lock);
-    msgpack_packer *packer =
-        hub_call_begin(session->options.hub, task->peer, verb, n_fields + 1, &asked->call, &err);
+    msgpack_packer *packer = conns_call_begin(session->options.conns, task->peer, verb,
+                                              n_fields + 1, &asked->call, &err);
     if (!packer) {
         session_replied(&asked->call, NULL, &err);
         return NULL;
@@ -88,7 +88,7 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
 void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
-    if (hub_call(asked->all->session->options.hub, &asked->call, tensors, n, &err))
+    if (conns_call(asked->all->session->options.conns, &asked->call, tensors, n, &err))
         session_replied(&asked->call, NULL, &err);
 }
 
@@ -256,8 +256,8 @@ static int make(struct driver_session *session, struct error *err)
     while (!session->exchange) {
         if (getrandom(&session->id, sizeof session->id, 0) != sizeof session->id)
             return error_set_errno(err, ERR_OS, "no random number for the session");
-        session->exchange = exchange_open(hub_exchanges(options->hub), session->id, options->task,
-                                          session->own_graph);
+        session->exchange = exchange_open(conns_exchanges(options->conns), session->id,
+                                          options->task, session->own_graph);
     }
     return 0;
 }
@@ -268,7 +268,7 @@ int driver_session_open(const struct driver_session_options *options,
     struct driver_session *session = mem_alloc(sizeof *session);
     session->options = *options;
     session->own = -1;
-    session->incarnation = peers_self(hub_peers(options->hub))->incarnation;
+    session->incarnation = peers_self(conns_peers(options->conns))->incarnation;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->changed, NULL);
     int code = make(session, err);

@@ -12,10 +12,10 @@
 
 #include "exec/session/session.h"
 #include "graph/cluster.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 struct driver_session_options {
-    struct hub *hub;
+    struct conns *conns;
     const struct graph *graph;
     const char *task;              /* the driver's own: "worker:0" */
     const struct cluster *cluster; /* addresses of the others */
@@ -23,7 +23,8 @@ struct driver_session_options {
     double timeout;                /* seconds until all tasks must be there; 0: 30 */
     uint32_t replica;              /* of random ops and pushes: the worker's number */
 
-    /* Whether the caller's thread runs the hub's loop while it waits; else another thread does. */
+    /* Whether the caller's thread runs the connection manager's loop while it waits; else another
+     * thread does. */
     bool pumps;
     /* Asked now and then while it is opened: whether to give up. May be NULL. */
     bool (*given_up)(void *context);

@@ -58,15 +58,15 @@ static void cancel_all(struct driver_step *step, bool local_runs)
             struct error ignored = ERROR_INIT;
             call->replied = cancel_replied;
             call->peer = peer_retain(step->runs[i].task->peer);
-            msgpack_packer *packer = hub_call_begin(session->options.hub, step->runs[i].task->peer,
-                                                    "cancel", 4, call, &ignored);
+            msgpack_packer *packer = conns_call_begin(
+                session->options.conns, step->runs[i].task->peer, "cancel", 4, call, &ignored);
             if (packer) {
                 pack_key_uint(packer, "session", session->id);
                 pack_key_uint(packer, "step", session->last_step);
                 pack_key_int(packer, "code", step->first.code);
                 pack_key_text(packer, "text", step->first.text);
             }
-            if (!packer || hub_call(session->options.hub, call, NULL, 0, &ignored))
+            if (!packer || conns_call(session->options.conns, call, NULL, 0, &ignored))
                 cancel_replied(call, NULL, &ignored);
         }
 }
@@ -173,14 +173,14 @@ static void remote_over(struct call *call, const struct record *reply, const str
 static void start_remote(struct remote_run *run, uint64_t handle)
 {
     struct driver_step *step = run->step;
-    struct hub *hub = step->session->options.hub;
+    struct conns *conns = step->session->options.conns;
     struct error err = ERROR_INIT;
     size_t n = run->share->feeds.n;
     struct named_tensor *feeds = mem_array(n + 1, sizeof *feeds);
     for (size_t i = 0; i < n; i++)
         feeds[i] = (struct named_tensor){"", step->call->feed_values[run->share->feeds.items[i]]};
     run->call.replied = remote_over;
-    msgpack_packer *packer = hub_call_begin(hub, run->task->peer, "step", 7, &run->call, &err);
+    msgpack_packer *packer = conns_call_begin(conns, run->task->peer, "step", 7, &run->call, &err);
     if (packer) {
         const struct driver_session *session = step->session;
         pack_key_uint(packer, "session", session->id);
@@ -190,7 +190,7 @@ static void start_remote(struct remote_run *run, uint64_t handle)
         pack_key_uint(packer, "seed", step->step->seed);
         pack_key_uint(packer, "replica", step->step->replica);
         pack_key_uint(packer, "incarnation", step->step->incarnation);
-        hub_call(hub, &run->call, feeds, (int)n, &err);
+        conns_call(conns, &run->call, feeds, (int)n, &err);
     }
     mem_free(feeds);
     if (err.code)

@@ -20,7 +20,7 @@ struct service {
 static void told_to_end(void *context)
 {
     const struct service *s = context;
-    loop_stop(hub_loop(s->member.hub));
+    loop_stop(conns_loop(s->member.conns));
 }
 
 static int open_devices(struct service *s, struct error *err)
@@ -55,7 +55,7 @@ static int open_all(struct service *s, struct address *bound, struct error *err)
         code = open_devices(s, err);
     if (code)
         return code;
-    struct server_options server = {.hub = s->member.hub,
+    struct server_options server = {.conns = s->member.conns,
                                     .task = s->member.task,
                                     .registry = options->registry,
                                     .kernels = options->kernels,
@@ -67,11 +67,11 @@ static int open_all(struct service *s, struct address *bound, struct error *err)
                                     .variables = s->variables,
                                     .timeout = options->member.timeout};
     s->server = server_new(&server);
-    struct loop *loop = hub_loop(s->member.hub);
+    struct loop *loop = conns_loop(s->member.conns);
     if (options->stop_fd >= 0)
         s->stop = loop_watch_new(loop, options->stop_fd, told_to_end, s);
     if (options->opening)
-        code = options->opening(options->context, s->member.hub, s->variables, err);
+        code = options->opening(options->context, s->member.conns, s->variables, err);
     return code ? code : member_listen(&s->member, bound, err);
 }
 
@@ -80,8 +80,8 @@ static void close_all(struct service *s)
 {
     struct error why = ERROR_INIT;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", s->member.task);
-    if (s->member.hub)
-        hub_refuse(s->member.hub, &why);
+    if (s->member.conns)
+        conns_refuse(s->member.conns, &why);
     if (s->options->closing)
         s->options->closing(s->options->context);
     if (s->stop)
@@ -98,7 +98,7 @@ int serve(const struct serve_options *options, struct error *err)
     int code = open_all(&s, &bound, err);
     if (!code) {
         options->ready(options->context, s.member.task, bound.text);
-        code = loop_run(hub_loop(s.member.hub), err);
+        code = loop_run(conns_loop(s.member.conns), err);
         if (!code && FAILPOINT("serve.end"))
             code = error_set(err, ERR_UNAVAILABLE, "failpoint serve.end");
     }

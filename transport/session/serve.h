@@ -26,7 +26,7 @@ struct serve_options {
     void (*ready)(void *context, const char *task, const char *address);
     /* Adds what the process answers besides sessions; may be NULL. Undone by `closing`, before
      * anything else ends. */
-    int (*opening)(void *context, struct hub *hub, struct variable_store *variables,
+    int (*opening)(void *context, struct conns *conns, struct variable_store *variables,
                    struct error *err);
     void (*closing)(void *context);
     void *context;

@@ -29,29 +29,29 @@ struct served_session *server_find(struct server *server, const struct query *qu
         error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);
     else
         error_set(&err, ERR_PROTOCOL, "there is no such session");
-    answer_error(query->peer, query->id, &err);
+    reply_error(query->peer, query->id, &err);
     return NULL;
 }
 
 static void verb_info(void *context, const struct query *query)
 {
     struct server *server = context;
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 4);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 4);
     if (!packer)
         return;
     pack_key_text(packer, "task", server->options.task);
     pack_key_int(packer, "sessions", server->n_sessions);
     pack_key_uint(packer, "steps", atomic_load(&server->steps));
-    pack_key_uint(packer, "dropped", exchanges_dropped(hub_exchanges(server->options.hub)));
-    answer_end(query->peer, NULL, 0);
+    pack_key_uint(packer, "dropped", exchanges_dropped(conns_exchanges(server->options.conns)));
+    reply_end(query->peer, NULL, 0);
 }
 
-static struct server *server_of(struct hub_watcher *watcher)
+static struct server *server_of(struct conns_watcher *watcher)
 {
     return CONTAINER_OF(watcher, struct server, watcher);
 }
 
-static void opened(struct hub_watcher *watcher, struct peer *peer)
+static void opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct served_session *next;
     for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
@@ -61,7 +61,7 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
 }
 
 /* The sessions of a driver end with it. */
-static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct served_session *next;
     for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
@@ -71,7 +71,7 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
     }
 }
 
-static void failed(struct hub_watcher *watcher, const char *task, const struct error *why)
+static void failed(struct conns_watcher *watcher, const char *task, const struct error *why)
 {
     struct served_session *next;
     for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
@@ -91,23 +91,23 @@ static void update_failed(void *context, const struct error *why)
 struct server *server_new(const struct server_options *options)
 {
     struct server *server = mem_alloc(sizeof *server);
-    struct hub *hub = options->hub;
+    struct conns *conns = options->conns;
     server->options = *options;
     if (server->options.timeout <= 0)
         server->options.timeout = 30;
-    server->watcher = (struct hub_watcher){opened, lost, failed, NULL};
-    hub_watch(hub, &server->watcher);
-    variable_store_send_from(options->variables, hub_outgoing(hub));
+    server->watcher = (struct conns_watcher){opened, lost, failed, NULL};
+    conns_watch(conns, &server->watcher);
+    variable_store_send_from(options->variables, conns_outgoing(conns));
     server->graphs = serial_queue_new();
     server->updates = update_loops_new(&server->options, server->graphs, update_failed, server);
-    hub_verb(hub, "open", server_verb_open, server);
-    hub_verb(hub, "close", server_verb_close, server);
-    hub_verb(hub, "register", server_verb_register, server);
-    hub_verb(hub, "step", server_verb_step, server);
-    hub_verb(hub, "cancel", server_verb_cancel, server);
-    hub_verb(hub, "read", server_verb_read, server);
-    hub_verb(hub, "write", server_verb_write, server);
-    hub_verb(hub, "info", verb_info, server);
+    conns_verb(conns, "open", server_verb_open, server);
+    conns_verb(conns, "close", server_verb_close, server);
+    conns_verb(conns, "register", server_verb_register, server);
+    conns_verb(conns, "step", server_verb_step, server);
+    conns_verb(conns, "cancel", server_verb_cancel, server);
+    conns_verb(conns, "read", server_verb_read, server);
+    conns_verb(conns, "write", server_verb_write, server);
+    conns_verb(conns, "info", verb_info, server);
     return server;
 }
 
@@ -130,9 +130,9 @@ void server_free(struct server *server)
         next = served->next;
         served_close(served, &why);
     }
-    loop_run_until(hub_loop(server->options.hub), has_no_sessions, server, -1);
+    loop_run_until(conns_loop(server->options.conns), has_no_sessions, server, -1);
     serial_queue_free(server->graphs);
-    hub_unwatch(server->options.hub, &server->watcher);
+    conns_unwatch(server->options.conns, &server->watcher);
     variable_store_send_from(server->options.variables, NULL);
     mem_free(server);
 }

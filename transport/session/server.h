@@ -4,7 +4,7 @@
  * describes the requests.
  *
  *   open      a session: the task's part of a graph, and the addresses of the tasks it talks to
- *   register  feeds, fetches and targets; the answer is a handle
+ *   register  feeds, fetches and targets; the reply is a handle
  *   step      runs a handle once; answered with the fetches when the task's part is over
  *   cancel    ends a step, with the reason
  *   read      the value of a variable of the session's graph
@@ -20,15 +20,15 @@
 #define TF_TRANSPORT_SERVER_H
 
 #include "exec/session/session.h"
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 #define SERVER_SESSIONS_MAX 4096
 #define SERVER_HANDLES_MAX 256 /* of a session */
 #define SERVER_STEPS_MAX 1024  /* of a session, at once */
 
 struct server_options {
-    struct hub *hub;
-    const char *task; /* "ps:0"; empty: what the hub says */
+    struct conns *conns;
+    const char *task; /* "ps:0"; empty: what the connection manager says */
     const struct registry *registry;
     const struct kernel_table *kernels;
     struct device *const *devices; /* of the task */
@@ -41,7 +41,7 @@ struct server_options {
 struct server;
 
 /* Registers the verbs. Everything that the options point to stays the caller's and must outlive it.
- * Before the hub's loop runs. */
+ * Before the connection manager's loop runs. */
 struct server *server_new(const struct server_options *options);
 /* Ends all sessions, and waits until their steps have ended. In the thread that ran the loop. */
 void server_free(struct server *server);

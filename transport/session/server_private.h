@@ -15,7 +15,7 @@
 
 struct server {
     struct server_options options;
-    struct hub_watcher watcher; /* its owner is found by offsetof */
+    struct conns_watcher watcher; /* its owner is found by offsetof */
     struct update_loops *updates;
     struct serial_queue *graphs; /* reads and frees them: the larger they are the longer it takes */
     struct served_session *sessions; /* of the loop's thread */

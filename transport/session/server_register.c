@@ -117,13 +117,13 @@ void server_verb_register(void *context, const struct query *query)
     vec_release(&targets);
     if (code) {
         handle_free(handle);
-        answer_error(query->peer, query->id, &err);
+        reply_error(query->peer, query->id, &err);
         return;
     }
     vec_push(&served->handles, handle);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 1);
     if (!packer)
         return;
     pack_key_uint(packer, "handle", served->handles.n - 1);
-    answer_end(query->peer, NULL, 0);
+    reply_end(query->peer, NULL, 0);
 }

@@ -62,7 +62,7 @@ void served_close(struct served_session *served, const struct error *why)
         return;
     served->server->n_sessions--;
     if (what == SERVED_TELL)
-        answer_error(served->owner, served->open_query, why);
+        reply_error(served->owner, served->open_query, why);
     if (is_idle)
         served_free(served);
     else
@@ -77,13 +77,13 @@ void server_verb_close(void *context, const struct query *query)
         return;
     error_set(&why, ERR_CANCELLED, "the driver closed the session");
     served_close(served, &why);
-    answer_done(query->peer, query->id);
+    reply_done(query->peer, query->id);
 }
 
 /* ---- opening ---- */
 
-/* A driver waits for the answer until every link is there. */
-static void try_answer(struct served_session *served)
+/* A driver waits for the reply until every link is there. */
+static void try_reply(struct served_session *served)
 {
     const char *task;
     if (exchange_lacks(served->exchange, &task) ||
@@ -91,11 +91,11 @@ static void try_answer(struct served_session *served)
         return;
     loop_timer_free(served->deadline);
     served->deadline = NULL;
-    msgpack_packer *packer = answer_begin(served->owner, served->open_query, 1);
+    msgpack_packer *packer = reply_begin(served->owner, served->open_query, 1);
     if (!packer)
         return;
-    pack_key_uint(packer, "origin", *hub_origin(served->server->options.hub));
-    answer_end(served->owner, NULL, 0);
+    pack_key_uint(packer, "origin", *conns_origin(served->server->options.conns));
+    reply_end(served->owner, NULL, 0);
 }
 
 static void too_late(void *context)
@@ -116,7 +116,7 @@ void served_linked(struct served_session *served, struct peer *peer)
     if (served_react(served, SERVED_LINKED) != SERVED_GO_ON)
         return;
     exchange_route(served->exchange, peer_task(peer), peer);
-    try_answer(served);
+    try_reply(served);
 }
 
 void served_not_linked(struct served_session *served, const char *task, const struct error *why)
@@ -151,13 +151,13 @@ static int make(struct served_session *served, struct error *err)
     struct session_options session = {.plan = {.kernels = options->kernels,
                                                .device = options->devices[0],
                                                .variables = options->variables,
-                                               .outgoing = hub_outgoing(options->hub),
+                                               .outgoing = conns_outgoing(options->conns),
                                                .threads = options->threads},
                                       .devices = options->devices,
                                       .n_devices = options->n_devices};
     served->session = session_new(served->graph, &session);
     served->exchange =
-        exchange_open(hub_exchanges(options->hub), served->id, options->task, served->graph);
+        exchange_open(conns_exchanges(options->conns), served->id, options->task, served->graph);
     return served->exchange
                ? 0
                : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
@@ -167,12 +167,13 @@ static int make(struct served_session *served, struct error *err)
 static int reach(struct served_session *served, const struct served_address *to, struct error *err)
 {
     const struct server_options *options = &served->server->options;
-    struct peer *peer = hub_peer(options->hub, to->task);
+    struct peer *peer = conns_peer(options->conns, to->task);
     int code = 0;
     if (peer)
         exchange_route(served->exchange, to->task, peer);
     else if (strcmp(options->task, to->task) < 0)
-        code = peers_connect(hub_peers(options->hub), to->task, to->address, options->timeout, err);
+        code = peers_connect(conns_peers(options->conns), to->task, to->address, options->timeout,
+                             err);
     peer_release(peer);
     return code;
 }
@@ -199,9 +200,9 @@ static void go_on(void *argument)
     if (code) {
         served_close(served, &served->unread);
     } else if (goes_on) {
-        served->deadline = loop_timer_new(hub_loop(server->options.hub), too_late, served);
+        served->deadline = loop_timer_new(conns_loop(server->options.conns), too_late, served);
         loop_timer_set(served->deadline, server->options.timeout);
-        try_answer(served);
+        try_reply(served);
     }
     served_drop(served);
 }
@@ -212,7 +213,7 @@ static void read_and_make(void *argument)
     struct served_session *served = argument;
     if (!read_graph(served, &served->unread))
         make(served, &served->unread);
-    loop_post(hub_loop(served->server->options.hub), go_on, served);
+    loop_post(conns_loop(served->server->options.conns), go_on, served);
 }
 
 /* ---- the request ---- */
@@ -259,7 +260,7 @@ void server_verb_open(void *context, const struct query *query)
     LIFE_BEGINS("served.reading");
     pthread_mutex_init(&served->lock, NULL);
     if (take_request(served, query->record, &err)) {
-        answer_error(query->peer, query->id, &err);
+        reply_error(query->peer, query->id, &err);
         release(served);
         return;
     }

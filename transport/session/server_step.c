@@ -26,7 +26,7 @@ void served_retain(struct served_session *served)
 /* One holder less: a step (NULL: another), whose memory the next one takes. */
 static void let_go(struct served_session *served, struct served_step *step)
 {
-    struct loop *loop = hub_loop(served->server->options.hub);
+    struct loop *loop = conns_loop(served->server->options.conns);
     pthread_mutex_lock(&served->lock);
     if (step) {
         step->next = served->spare;
@@ -86,7 +86,7 @@ static void release_step(struct served_step *step)
     pthread_mutex_unlock(&served->lock);
 }
 
-static void answer_step(struct served_step *step)
+static void reply_step(struct served_step *step)
 {
     size_t n = step->handle->fetches.n;
     struct named_tensor *named = mem_array(n + 1, sizeof *named);
@@ -94,7 +94,7 @@ static void answer_step(struct served_step *step)
         named[i] = (struct named_tensor){
             graph_node(step->served->graph, step->handle->fetches.items[i].node)->name,
             step->fetches[i]};
-    answer_tensors(step->asker, step->query, named, (int)n);
+    reply_tensors(step->asker, step->query, named, (int)n);
     for (size_t i = 0; i < n; i++)
         tensor_release(&step->fetches[i]);
     mem_free(named);
@@ -108,10 +108,10 @@ static void step_over(struct session_done *done, int code, const struct error *e
     struct rendezvous *rendezvous = step->rendezvous;
     atomic_fetch_add(&step->served->server->steps, 1);
     if (!code)
-        answer_step(step);
+        reply_step(step);
     else
-        answer_error(step->asker, step->query,
-                     rendezvous->aborted(rendezvous, &reason) ? &reason : err);
+        reply_error(step->asker, step->query,
+                    rendezvous->aborted(rendezvous, &reason) ? &reason : err);
     rendezvous->free(rendezvous);
     release_step(step);
     step_release(step);
@@ -200,7 +200,7 @@ void server_verb_step(void *context, const struct query *query)
         return;
     struct served_step *step;
     if (reuse_step(served, &step, &err)) {
-        answer_error(query->peer, query->id, &err);
+        reply_error(query->peer, query->id, &err);
         return;
     }
     step->query = query->id;
@@ -213,7 +213,7 @@ void server_verb_step(void *context, const struct query *query)
         run(step);
         return;
     }
-    answer_error(query->peer, query->id, &err);
+    reply_error(query->peer, query->id, &err);
     step_release(step);
 }
 
@@ -252,7 +252,7 @@ void server_verb_cancel(void *context, const struct query *query)
     } else {
         exchange_forget(served->exchange, id); /* its part is over, but others wanted its values */
     }
-    answer_done(query->peer, query->id);
+    reply_done(query->peer, query->id);
 }
 
 void served_cancel_all(struct served_session *served, const struct error *why)

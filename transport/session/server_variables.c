@@ -30,14 +30,14 @@ static void access_free(struct variable_access *access)
     mem_free(access);
 }
 
-static void answer_value(const struct variable_access *access, const struct saved_variable *saved)
+static void reply_value(const struct variable_access *access, const struct saved_variable *saved)
 {
     struct named_tensor named = {"", saved->value};
-    msgpack_packer *packer = answer_begin(access->asker, access->query, 1);
+    msgpack_packer *packer = reply_begin(access->asker, access->query, 1);
     if (!packer)
         return;
     pack_key_int(packer, "updates", saved->updates);
-    answer_end(access->asker, &named, saved->value.type != DTYPE_INVALID);
+    reply_end(access->asker, &named, saved->value.type != DTYPE_INVALID);
 }
 
 static void *run_access(void *argument)
@@ -49,11 +49,11 @@ static void *run_access(void *argument)
     struct error err = ERROR_INIT;
     if (access->writes ? variable_put(store, &saved, access->device, &err)
                        : variable_take(store, &saved, &err))
-        answer_error(access->asker, access->query, &err);
+        reply_error(access->asker, access->query, &err);
     else if (access->writes)
-        answer_done(access->asker, access->query);
+        reply_done(access->asker, access->query);
     else
-        answer_value(access, &saved);
+        reply_value(access, &saved);
     if (!access->writes)
         tensor_release(&saved.value);
     access_free(access);
@@ -110,7 +110,7 @@ static void start_access(struct server *server, const struct query *query, bool 
         pthread_detach(thread);
         return;
     }
-    answer_error(query->peer, query->id, &err);
+    reply_error(query->peer, query->id, &err);
     access_free(access);
 }
 

@@ -47,14 +47,14 @@ struct update_loops {
     bool ends;
 };
 
-static void answer_all(struct update_loop *update, const struct error *why)
+static void reply_all(struct update_loop *update, const struct error *why)
 {
     for (size_t i = 0; i < update->askers.n; i++) {
         const struct asker *asker = &update->askers.items[i];
         if (why->code)
-            answer_error(asker->peer, asker->query, why);
+            reply_error(asker->peer, asker->query, why);
         else
-            answer_done(asker->peer, asker->query);
+            reply_done(asker->peer, asker->query);
         peer_release(asker->peer);
     }
     update->askers.n = 0;
@@ -92,7 +92,7 @@ static void tell_read(void *argument)
 {
     struct update_loop *update = argument;
     update->is_read = true;
-    answer_all(update, &update->unread);
+    reply_all(update, &update->unread);
 }
 
 /* ---- running the update ---- */
@@ -106,20 +106,21 @@ static int open_session(struct update_loop *update, struct error *err)
 {
     const struct server_options *options = &update->updates->options;
     struct driver_session *session;
-    struct driver_session_options o = {.hub = options->hub,
-                                       .graph = update->graph,
-                                       .task = options->task,
-                                       .cluster = &update->cluster,
-                                       .local = {.plan = {.kernels = options->kernels,
-                                                          .device = options->devices[0],
-                                                          .variables = options->variables,
-                                                          .outgoing = hub_outgoing(options->hub),
-                                                          .threads = options->threads},
-                                                 .devices = options->devices,
-                                                 .n_devices = options->n_devices},
-                                       .timeout = options->timeout,
-                                       .given_up = update_is_stopped,
-                                       .context = update};
+    struct driver_session_options o = {
+        .conns = options->conns,
+        .graph = update->graph,
+        .task = options->task,
+        .cluster = &update->cluster,
+        .local = {.plan = {.kernels = options->kernels,
+                           .device = options->devices[0],
+                           .variables = options->variables,
+                           .outgoing = conns_outgoing(options->conns),
+                           .threads = options->threads},
+                  .devices = options->devices,
+                  .n_devices = options->n_devices},
+        .timeout = options->timeout,
+        .given_up = update_is_stopped,
+        .context = update};
     int code = driver_session_open(&o, &session, err);
     pthread_mutex_lock(&update->lock);
     update->session = session;
@@ -165,7 +166,7 @@ static void run_until_told(struct update_loop *update)
 static void *run_thread(void *argument)
 {
     struct update_loop *update = argument;
-    struct loop *loop = hub_loop(update->updates->options.hub);
+    struct loop *loop = conns_loop(update->updates->options.conns);
     struct error *err = &update->unread;
     int code = read_graph(update, err);
     if (!code && !(code = find_entry(update, err)))
@@ -225,7 +226,7 @@ static int start(struct update_loop *update, struct error *err)
 static void join(struct update_loop *running, struct update_loop *update)
 {
     if (running->is_read) {
-        answer_all(update, &running->unread);
+        reply_all(update, &running->unread);
     } else {
         vec_push(&running->askers, update->askers.items[0]);
         update->askers.n = 0;
@@ -247,7 +248,7 @@ static void take_up(void *argument)
         join(running, update);
         update_loop_free(update);
     } else if (start(update, &err)) {
-        answer_all(update, &err);
+        reply_all(update, &err);
         update_loop_free(update);
     } else {
         update->next = updates->first;
@@ -261,7 +262,7 @@ static void make_digest(void *argument)
 {
     struct update_loop *update = argument;
     update->digest = hash_bytes(update->stream.data, tensor_bytes(&update->stream), 0);
-    loop_post(hub_loop(update->updates->options.hub), take_up, update);
+    loop_post(conns_loop(update->updates->options.conns), take_up, update);
 }
 
 static void verb_update(void *context, const struct query *query)
@@ -272,7 +273,7 @@ static void verb_update(void *context, const struct query *query)
     struct error err = ERROR_INIT;
     if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8) {
         error_set(&err, ERR_PROTOCOL, "update: there is no graph");
-        answer_error(query->peer, query->id, &err);
+        reply_error(query->peer, query->id, &err);
         return;
     }
     struct update_loop *update = mem_alloc(sizeof *update);
@@ -297,7 +298,7 @@ struct update_loops *update_loops_new(const struct server_options *options,
     updates->graphs = graphs;
     updates->failed = failed;
     updates->context = context;
-    hub_verb(options->hub, "update", verb_update, updates);
+    conns_verb(options->conns, "update", verb_update, updates);
     return updates;
 }
 
@@ -322,7 +323,7 @@ void update_loops_free(struct update_loops *updates)
             driver_session_cancel(update->session, &why);
         pthread_mutex_unlock(&update->lock);
     }
-    loop_run_until(hub_loop(updates->options.hub), have_ended, updates, -1);
+    loop_run_until(conns_loop(updates->options.conns), have_ended, updates, -1);
     sweep(updates);
     mem_free(updates);
 }

@@ -39,7 +39,7 @@ static int open_devices(struct worker *worker, const struct task_table *table, s
 static int open_session(struct worker *worker, struct error *err)
 {
     struct worker_options *options = &worker->options;
-    struct driver_session_options session = {.hub = worker->member.hub,
+    struct driver_session_options session = {.conns = worker->member.conns,
                                              .graph = options->graph,
                                              .task = worker->member.task,
                                              .cluster = &worker->member.cluster,
@@ -51,7 +51,7 @@ static int open_session(struct worker *worker, struct error *err)
                                              .pumps = true,
                                              .given_up = options->member.given_up,
                                              .context = options->member.context};
-    session.local.plan.outgoing = hub_outgoing(worker->member.hub);
+    session.local.plan.outgoing = conns_outgoing(worker->member.conns);
     if (worker->devices.devices.n)
         session.local.plan.device = worker->devices.devices.items[0];
     return driver_session_open(&session, &worker->session, err);
@@ -165,7 +165,7 @@ static int run(void *context, const struct session_call *call, struct step *step
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
     if (!code && step->trace)
-        hub_each_peer(worker->member.hub, trace_link, step);
+        conns_each_peer(worker->member.conns, trace_link, step);
     return code;
 }
 
@@ -264,10 +264,10 @@ static int save_resources(struct worker *worker, int64_t step, struct stream_wri
                           struct error *err)
 {
     struct resource_stream to = {{write_part}, stream, step};
-    struct resource_marks marks = {VEC_INIT};
-    resource_marks_place(driver_session_variables(worker->session), &marks);
-    int code = resource_marks_save(&marks, &to.writer, err);
-    resource_marks_release(&marks);
+    struct resource_snapshots snapshots = {VEC_INIT};
+    resource_snapshots_place(driver_session_variables(worker->session), &snapshots);
+    int code = resource_snapshots_save(&snapshots, &to.writer, err);
+    resource_snapshots_release(&snapshots);
     return code;
 }
 

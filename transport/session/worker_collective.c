@@ -62,7 +62,7 @@ static int64_t last_step(struct worker *worker, const struct driver *driver, boo
                          double patience)
 {
     struct last_step last = {worker->collective, INT64_MAX};
-    struct loop *loop = hub_loop(worker->member.hub);
+    struct loop *loop = conns_loop(worker->member.conns);
     if (asked)
         collective_links_ask_to_end(worker->collective);
     while (!loop_run_until(loop, is_known, &last, patience) && patience > 0 &&

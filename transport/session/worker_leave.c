@@ -12,7 +12,7 @@
  * One of those who leave may save the step that was its last, which wants the others' values of
  * that moment. They have begun the next step, but nothing changes what is a worker's own before all
  * that the step exchanges has come, and without the news that somebody leaves it does not: so that
- * is when each keeps its values, by counted memory, and gives them when they meet.
+ * is when each keeps its values, by reference-counted memory, and gives them when they meet.
  */
 #include <string.h>
 

@@ -28,9 +28,9 @@ struct graph_exchanges worker_find_exchanges(const struct graph *graph)
 
 /* Those that meet: the job's tasks by index, a member's rank is its place among them; and servers.
  */
-struct meeting_tasks {
+struct join_tasks {
     int n, n_servers, rank;
-    struct meeting_task {
+    struct join_task {
         const char *job;
         int index;
         char text[TASK_TEXT_BYTES];
@@ -38,11 +38,11 @@ struct meeting_tasks {
     const char **names;
 };
 
-static void add_job(struct meeting_tasks *all, const struct cluster *cluster, const char *job,
-                    int n, int at)
+static void add_job(struct join_tasks *all, const struct cluster *cluster, const char *job, int n,
+                    int at)
 {
     for (int index = 0, end = at + n; at < end; index++) {
-        struct meeting_task *task = &all->tasks[at];
+        struct join_task *task = &all->tasks[at];
         if (!cluster_find(cluster, job, index))
             continue;
         task->job = job;
@@ -52,7 +52,7 @@ static void add_job(struct meeting_tasks *all, const struct cluster *cluster, co
     }
 }
 
-static int find_tasks(const struct worker *worker, struct meeting_tasks *all, struct error *err)
+static int find_tasks(const struct worker *worker, struct join_tasks *all, struct error *err)
 {
     const struct member *member = &worker->member;
     bool served = worker_find_exchanges(worker->options.graph).by_servers;
@@ -73,7 +73,7 @@ static int find_tasks(const struct worker *worker, struct meeting_tasks *all, st
     return 0;
 }
 
-static int meet(struct worker *worker, const struct meeting_tasks *all, struct error *err)
+static int meet(struct worker *worker, const struct join_tasks *all, struct error *err)
 {
     struct member *member = &worker->member;
     const struct member_options *options = &member->options;
@@ -101,14 +101,14 @@ static int meet(struct worker *worker, const struct meeting_tasks *all, struct e
 int worker_open_collective(struct worker *worker, struct error *err)
 {
     struct member *member = &worker->member;
-    struct meeting_tasks all = {.n = 0};
+    struct join_tasks all = {.n = 0};
     if (cluster_count(&member->cluster, member->job_name) < 2 ||
         !worker_find_exchanges(worker->options.graph).any)
         return 0;
     int code = find_tasks(worker, &all, err);
     const struct collective_tasks group = {all.names, all.n, all.n_servers};
     if (!code) {
-        worker->collective = collective_links_new(member->hub, &group, all.rank);
+        worker->collective = collective_links_new(member->conns, &group, all.rank);
         code = meet(worker, &all, err);
     }
     mem_free(all.names);

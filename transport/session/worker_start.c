@@ -115,6 +115,6 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     if (!code)
         worker_react(&worker->state, WORKER_STARTED);
     worker_tell_journal(worker);
-    hub_trim(worker->member.hub); /* initial values came through more memory than steps use */
+    conns_trim(worker->member.conns); /* initial values came through more memory than steps use */
     return code;
 }

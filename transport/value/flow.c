@@ -356,14 +356,14 @@ int flow_take_shared(struct peer *peer, const struct record *record, struct tens
         !shape_parse_typed(text, &type, &shape) || !shape_is_known(&shape) ||
         !segment_suits(type, (size_t)shape_bytes(&shape, type)))
         return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
-    enum segment_answer answer = segments_map(peer->segments, &offer, type, &shape, value);
+    enum segment_reply reply = segments_map(peer->segments, &offer, type, &shape, value);
     msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
     if (packer) {
         pack_key_uint(packer, "number", offer.number);
-        pack_key_int(packer, "answer", answer);
+        pack_key_int(packer, "answer", reply);
         peer_end(peer, NULL, 0, &ignored);
     }
-    if (answer == SEGMENT_TAKEN)
+    if (reply == SEGMENT_TAKEN)
         link_count_shared(link, tensor_bytes(value), 0);
     return 0;
 }
@@ -372,19 +372,19 @@ int flow_take_shared(struct peer *peer, const struct record *record, struct tens
 int flow_answered(struct peer *peer, const struct record *record, struct error *err)
 {
     struct kept_value shared = {.number = 0};
-    uint64_t number, answer = 0;
+    uint64_t number, reply = 0;
     int code = 0;
     bool good = record_get_uint(&record->header, "number", &number) &&
-                record_get_uint(&record->header, "answer", &answer) && answer <= SEGMENT_NOT_THERE;
+                record_get_uint(&record->header, "answer", &reply) && reply <= SEGMENT_NOT_THERE;
     pthread_mutex_lock(&peer->lock);
     if (peer->link && (!good || !peer->shared.n || peer->shared.items[0].number != number)) {
         code = error_set(err, ERR_PROTOCOL, "answers a loan that there is not");
     } else if (peer->link) {
         shared = peer->shared.items[0];
         memmove(peer->shared.items, peer->shared.items + 1, --peer->shared.n * sizeof shared);
-        if (answer == SEGMENT_NOT_THERE)
+        if (reply == SEGMENT_NOT_THERE)
             atomic_store(&peer->shares, false);
-        if (answer == SEGMENT_TAKEN) {
+        if (reply == SEGMENT_TAKEN) {
             link_count_shared(peer->link, 0, tensor_bytes(&shared.value));
         } else {
             segment_take_back(&shared.value);

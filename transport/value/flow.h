@@ -71,7 +71,7 @@ int peer_end_value(struct peer *peer, int32_t priority, const struct named_tenso
 /* Returns how much of the window a value (NULL: dead) takes. */
 uint64_t flow_cost(const struct tensor *value);
 
-/* Sends or announces. value: counted memory, NULL: dead. */
+/* Sends or announces. value: reference-counted memory, NULL: dead. */
 int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
               struct error *err);
 /* Forgets what a step (0: all of the session's) has announced and was not granted. Values of a step
@@ -86,7 +86,7 @@ void flow_return(struct peer *peer, uint64_t bytes);
  * as bytes instead. ERR_PROTOCOL. */
 int flow_take_shared(struct peer *peer, const struct record *record, struct tensor *value,
                      struct error *err);
-/* The record `share` that answers. ERR_PROTOCOL. */
+/* The record `share` that replies. ERR_PROTOCOL. */
 int flow_answered(struct peer *peer, const struct record *record, struct error *err);
 /* Allows what was announced. */
 void flow_grant(struct peer *peer, const struct value_id *id);

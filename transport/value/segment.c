@@ -96,16 +96,16 @@ static bool copies_to_lend(struct outgoing_memory *outgoing, const struct tensor
            segment_suits(value->type, tensor_bytes(value)) && !segment_has(value);
 }
 
-static void unmap_idle(struct mem_keeper *keeper)
+static void unmap_idle(struct mem_reclaimer *reclaimer)
 {
-    segments_trim((struct segments *)((char *)keeper - offsetof(struct segments, keeper)), 0);
+    segments_trim((struct segments *)((char *)reclaimer - offsetof(struct segments, reclaimer)), 0);
 }
 
 struct segments *segments_new(size_t limit)
 {
     struct segments *segments = mem_alloc(sizeof *segments);
-    segments->keeper.give_back = unmap_idle;
-    mem_keeper_add(&segments->keeper);
+    segments->reclaimer.give_back = unmap_idle;
+    mem_reclaimer_add(&segments->reclaimer);
     segments->outgoing = (struct outgoing_memory){alloc_outgoing, copies_to_lend};
     pthread_mutex_init(&segments->lock, NULL);
     segments->limit = limit ? limit : LIMIT_BYTES;
@@ -116,7 +116,7 @@ void segments_free(struct segments *segments)
 {
     if (!segments)
         return;
-    mem_keeper_remove(&segments->keeper);
+    mem_reclaimer_remove(&segments->reclaimer);
     while (segments->n)
         segments_forget(segments, segments->n - 1);
     pthread_mutex_destroy(&segments->lock);
@@ -162,14 +162,14 @@ static struct segment *find_or_open(struct segments *segments, const struct segm
     return segment;
 }
 
-enum segment_answer segments_map(struct segments *segments, const struct segment_offer *offer,
-                                 enum dtype type, const struct shape *shape, struct tensor *t)
+enum segment_reply segments_map(struct segments *segments, const struct segment_offer *offer,
+                                enum dtype type, const struct shape *shape, struct tensor *t)
 {
     int64_t bytes = shape_bytes(shape, type);
     size_t in_page = (size_t)offer->offset % SEGMENT_PAGE;
     struct segment_span span = {(size_t)offer->offset - in_page,
                                 segment_whole_pages(bytes < 0 ? 0 : in_page + (size_t)bytes)};
-    enum segment_answer answer = SEGMENT_TAKEN;
+    enum segment_reply reply = SEGMENT_TAKEN;
     pthread_mutex_lock(&segments->lock);
     struct segment *segment = find_or_open(segments, offer);
     bool is_in = segment && bytes >= 0 && offer->slot < (uint64_t)SEGMENT_SLOTS &&
@@ -178,10 +178,10 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
                  span.bytes / SEGMENT_PAGE <= atomic_load(&segment->head->slots[offer->slot].pages);
     bool counts = is_in && segment_counts(segment, span.bytes);
     if (!is_in)
-        answer = SEGMENT_NOT_THERE;
+        reply = SEGMENT_NOT_THERE;
     else if (counts && !segments_make_room(segments, span.bytes, (struct segment_span){0, 0}))
-        answer = SEGMENT_FULL;
-    if (answer == SEGMENT_TAKEN && counts) {
+        reply = SEGMENT_FULL;
+    if (reply == SEGMENT_TAKEN && counts) {
         atomic_fetch_add(&segment->in_use, span.bytes);
         /* Its pages are mapped at once, but where those of the slot were before. */
         struct segment_span *mapped = &segment->mapped[offer->slot];
@@ -190,13 +190,13 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
         *mapped = span;
     }
     pthread_mutex_unlock(&segments->lock);
-    if (answer == SEGMENT_TAKEN) {
+    if (reply == SEGMENT_TAKEN) {
         *t = tensor_in(segment_buffer(segment, (int)offer->slot, span), type, shape);
         t->data = (char *)t->data + in_page;
     } else if (segment) {
         segment_drop(segment);
     }
-    return answer;
+    return reply;
 }
 
 /* True: something is left with others for longer than that, who may have died. */

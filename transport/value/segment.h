@@ -60,7 +60,7 @@ void segment_take_back(const struct tensor *t);
 void segment_offer_pack(msgpack_packer *packer, const struct segment_offer *offer);
 bool segment_offer_read(const msgpack_object *header, struct segment_offer *offer);
 
-enum segment_answer {
+enum segment_reply {
     SEGMENT_TAKEN,
     SEGMENT_FULL,      /* not now: the limit is reached */
     SEGMENT_NOT_THERE, /* not for this process, or smaller than said */
@@ -68,8 +68,8 @@ enum segment_answer {
 
 /* The tensor that was shared, until it is released. What is smaller than SEGMENT_LEAST_BYTES does
  * not stay, and counts for no limit. */
-enum segment_answer segments_map(struct segments *segments, const struct segment_offer *offer,
-                                 enum dtype type, const struct shape *shape, struct tensor *t);
+enum segment_reply segments_map(struct segments *segments, const struct segment_offer *offer,
+                                enum dtype type, const struct shape *shape, struct tensor *t);
 
 /* Frees what was not used for `seconds`. */
 void segments_trim(struct segments *segments, double seconds);

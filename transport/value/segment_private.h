@@ -58,7 +58,7 @@ struct segment {
 
 struct segments {
     struct outgoing_memory outgoing; /* first */
-    struct mem_keeper keeper;
+    struct mem_reclaimer reclaimer;
     atomic_bool has_reader;
     pthread_mutex_t lock;
     struct segment *all[SEGMENTS_MAX];

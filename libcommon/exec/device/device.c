@@ -344,7 +344,7 @@ struct buffer *device_alloc(struct device *device, size_t bytes)
     struct buffer *buffer = device->memory->alloc(device, bytes);
     if (buffer || device->is_host)
         return buffer;
-    mem_relieve();
+    mem_reclaim();
     return device->memory->alloc(device, bytes);
 }
 

@@ -105,7 +105,7 @@ enum kernel_forward {
     FORWARD_NONE,  /* memory of its own */
     FORWARD_REUSE, /* may overwrite input `from` if nobody needs it, no other input either */
     FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
-    FORWARD_SHARE, /* is counted memory of somebody else's (kernel_share_output) */
+    FORWARD_SHARE, /* is reference-counted memory of somebody else's (kernel_share_output) */
 };
 
 struct kernel_output {
@@ -225,9 +225,9 @@ static inline struct tensor *kernel_alloc_nonempty(struct kernel_call *call, int
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
-/* Makes output i the counted memory of `value`, which is of the output's type and in its memory
- * (the host's or the device's); where the plan has placed it, it is copied. NULL with call->err
- * set. */
+/* Makes output i the reference-counted memory of `value`, which is of the output's type and in its
+ * memory (the host's or the device's); where the plan has placed it, it is copied. NULL with
+ * call->err set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
 /* The input, where it is, for longer than the call: the caller releases it. Memory that is

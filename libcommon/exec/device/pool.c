@@ -21,7 +21,7 @@ struct pool_buffer {
 };
 
 struct pool {
-    struct mem_keeper keeper; /* first */
+    struct mem_reclaimer reclaimer; /* first */
     struct device *device;
     bool on_device;
     bool is_host;         /* its memory is the host's */
@@ -65,9 +65,9 @@ void pool_trim(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void trim_pool(struct mem_keeper *keeper)
+static void trim_pool(struct mem_reclaimer *reclaimer)
 {
-    pool_trim((struct pool *)keeper);
+    pool_trim((struct pool *)reclaimer);
 }
 
 struct pool *pool_new(struct device *device, bool on_device)
@@ -77,8 +77,8 @@ struct pool *pool_new(struct device *device, bool on_device)
     pool->on_device = on_device;
     pool->is_host = device->is_host || !on_device;
     pthread_mutex_init(&pool->lock, NULL);
-    pool->keeper.give_back = trim_pool;
-    mem_keeper_add(&pool->keeper);
+    pool->reclaimer.give_back = trim_pool;
+    mem_reclaimer_add(&pool->reclaimer);
     return pool;
 }
 
@@ -92,7 +92,7 @@ void pool_free(struct pool *pool)
 {
     if (!pool)
         return;
-    mem_keeper_remove(&pool->keeper);
+    mem_reclaimer_remove(&pool->reclaimer);
     pthread_mutex_lock(&pool->lock);
     free_idle(pool);
     pool->closed = true;

@@ -90,7 +90,7 @@ struct step_resources;
 struct rendezvous;
 struct step_waiter;
 struct collective;
-struct staged_batch;
+struct prefetched_batch;
 
 /* Why a step has to stop, and who waits to be told. The executor's own: exec/step/step.h. */
 struct step_stop {
@@ -111,9 +111,10 @@ struct step {
     atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED when the kernel
                             * that runs is over; step_cancel ends it even if all wait */
     struct trace *trace;   /* NULL: off */
-    struct rendezvous *rendezvous;    /* of the plans that make up the step; NULL: there is one */
-    struct collective *collective;    /* of the workers that run the step; NULL: there is one */
-    struct staged_batch *staged;      /* of its feeds, what is on devices already; NULL: nothing */
+    struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
+    struct collective *collective; /* of the workers that run the step; NULL: there is one */
+    struct prefetched_batch
+        *prefetched;                  /* of its feeds, what is on devices already; NULL: nothing */
     struct step_resources *resources; /* the executor's: exec/step/step.h */
     struct step_stop stop;
 };

@@ -232,7 +232,7 @@ static void live_until(struct place *p, int value, int at)
 }
 
 /* A value that is copied to the host or from there is used until the copy is over, which nobody
- * looks at before the step is. Regions have counted memory for it. */
+ * looks at before the step is. Regions have reference-counted memory for it. */
 static void prolong_copied(struct place *p)
 {
     struct plan *plan = p->plan;

@@ -118,7 +118,7 @@ struct before {
 typedef VEC(struct before) before_vec;
 void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
 
-/* plan_memory.c, when items are in order: which values have counted memory. */
+/* plan_memory.c, when items are in order: which values have reference-counted memory. */
 void plan_find_counted(struct plan *plan);
 
 /* plan_connect.c: what items are in the dataflow of regions. */

@@ -212,19 +212,19 @@ static int copy_run(struct kernel_call *call)
 }
 
 /* The feed is on the device, or on its way there. */
-static int take_staged(struct kernel_call *call, struct staged_feed *staged)
+static int take_prefetched(struct kernel_call *call, struct prefetched_feed *prefetched)
 {
     struct device *device = call->device;
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     int code = out ? 0 : call->err->code;
     if (out) {
-        device->queue->wait(device, QUEUE_COMPUTE, staged->ready);
-        code = device->memory->copy(device, out->data, staged->memory->data,
+        device->queue->wait(device, QUEUE_COMPUTE, prefetched->ready);
+        code = device->memory->copy(device, out->data, prefetched->memory->data,
                                     tensor_bytes(call->in[0]), call->err);
-        item_copied(call, staged->timing);
-        staged->timing = NULL;
+        item_copied(call, prefetched->timing);
+        prefetched->timing = NULL;
     }
-    staged_taken(call->step->staged, staged);
+    prefetched_taken(call->step->prefetched, prefetched);
     return code ? code : KERNEL_ENQUEUED;
 }
 
@@ -232,11 +232,12 @@ static int take_staged(struct kernel_call *call, struct staged_feed *staged)
 static int copy_in_run(struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
-    struct staged_feed *staged = plan_is_feed_copy(host->plan, host->item)
-                                     ? staged_find(call->step->staged, call->in[0], call->device)
-                                     : NULL;
-    if (staged)
-        return take_staged(call, staged);
+    struct prefetched_feed *prefetched =
+        plan_is_feed_copy(host->plan, host->item)
+            ? prefetched_find(call->step->prefetched, call->in[0], call->device)
+            : NULL;
+    if (prefetched)
+        return take_prefetched(call, prefetched);
     int code = bring_in(call, 0, call->in[0]);
     if (!code && !host->is_captured)
         queue_keep(call->device, QUEUE_IN, call->out[0]);

@@ -75,11 +75,11 @@ struct run {
 /* region_run.c */
 /* When others may go on, they are told, and `give` runs those that take away what is made here;
  * before memory is taken for what leaves, and before what takes long where values leave in pieces,
- * `relieve` is called. */
+ * `reclaim` is called. */
 struct region_calls {
     void (*tell)(void *context, struct run *run, struct activation *a);
     void (*give)(void *context, struct run *run);
-    void (*relieve)(void *context, struct run *run, const struct launch *launch);
+    void (*reclaim)(void *context, struct run *run, const struct launch *launch);
     void *context;
 };
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, or

@@ -7,7 +7,7 @@
 
 #include "exec/plan/call.h"
 #include "exec/step/device_point.h"
-#include "exec/step/staged.h"
+#include "exec/step/prefetched.h"
 
 /* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,

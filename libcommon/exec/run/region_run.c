@@ -300,7 +300,7 @@ static int run_next(struct run *run, struct launch *launch, const struct region_
     if (it->plain[first + a->at].run && !run->step->trace)
         return run_plain(run, launch, a->region, it->plain + first);
     if (at->is_relieved)
-        calls->relieve(calls->context, run, launch);
+        calls->reclaim(calls->context, run, launch);
     code = run_with_more(run, launch, at, &it->calls[first + a->at]);
     if (!code) /* else it is put aside, perhaps, and another thread's by now */
         a->at++;

@@ -12,15 +12,15 @@
 #include "exec/plan/plan_io.h"
 
 /* The driver's batch is that of its next step, of which devices may ask for what they want. */
-static void begin_staged(struct driver *driver)
+static void begin_prefetched(struct driver *driver)
 {
     if (!driver->stage) {
         driver->stage = stage_new(driver->trace);
-        driver->staged = staged_new(driver->stage);
+        driver->prefetched = prefetched_new(driver->stage);
     }
-    staged_begin(driver->staged,
-                 &(struct staged_feeds){driver->feeds.edges.items, driver->feeds.values.items,
-                                        (int)driver->feeds.edges.n});
+    prefetched_begin(driver->prefetched, &(struct prefetched_feeds){driver->feeds.edges.items,
+                                                                    driver->feeds.values.items,
+                                                                    (int)driver->feeds.edges.n});
 }
 
 /* ---- the feeds of steps, from records ---- */
@@ -89,8 +89,8 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
 /* ---- feeds read ahead ---- */
 
 /* Once devices want feeds a thread reads the records of the next step while one runs, and stages
- * what devices want of them (exec/step/staged.h). An error or the end of the records is told when
- * the step comes that it is for.
+ * what devices want of them (exec/step/prefetched.h). An error or the end of the records is told
+ * when the step comes that it is for.
  *
  * One batch goes back and forth between the thread and who runs steps. The thread works on it from
  * when it is asked until it says that it is done, for which the other waits as a reader waits for
@@ -107,7 +107,7 @@ struct feed_ahead {
 
     /* the batch */
     struct feeds feeds;
-    struct staged_batch *staged;
+    struct prefetched_batch *prefetched;
     struct record record;
     int64_t step;
     bool more;
@@ -127,9 +127,9 @@ static int wait_for_input(void *context, struct error *err)
     return fds[1].revents ? error_set(err, ERR_CANCELLED, "no more feeds are wanted") : 0;
 }
 
-static struct staged_feeds fed(const struct feeds *feeds)
+static struct prefetched_feeds fed(const struct feeds *feeds)
 {
-    return (struct staged_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
+    return (struct prefetched_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
 }
 
 static void signal_event(int event)
@@ -153,9 +153,9 @@ static void *read_ahead(void *context)
         feeds_clear(&ahead->feeds);
         error_clear(&ahead->err);
         read_feeds(ahead->driver, &feeding, &ahead->more, &ahead->err);
-        struct staged_feeds feeds = fed(&ahead->feeds);
+        struct prefetched_feeds feeds = fed(&ahead->feeds);
         if (!ahead->err.code && ahead->more)
-            staged_fill(ahead->staged, &feeds);
+            prefetched_fill(ahead->prefetched, &feeds);
         signal_event(ahead->done);
     }
 }
@@ -166,7 +166,7 @@ static void release(struct feed_ahead *ahead)
         close(ahead->done);
     if (ahead->stop >= 0)
         close(ahead->stop);
-    staged_free(ahead->staged);
+    prefetched_free(ahead->prefetched);
     feeds_release(&ahead->feeds);
     record_release(&ahead->record);
     pthread_mutex_destroy(&ahead->lock);
@@ -182,7 +182,7 @@ static struct feed_ahead *read_on(struct driver *driver)
     ahead->driver = driver;
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
-    ahead->staged = staged_new(driver->stage);
+    ahead->prefetched = prefetched_new(driver->stage);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
     ahead->done = eventfd(0, EFD_CLOEXEC);
     ahead->stop = eventfd(0, EFD_CLOEXEC);
@@ -211,8 +211,8 @@ static void feed_ahead_free(struct feed_ahead *ahead)
 /* For the step with that number; those of the driver are as large, perhaps. */
 static void request_feed(struct feed_ahead *ahead, int64_t step)
 {
-    struct staged_feeds like = fed(&ahead->driver->feeds);
-    staged_reserve(ahead->staged, &like);
+    struct prefetched_feeds like = fed(&ahead->driver->feeds);
+    prefetched_reserve(ahead->prefetched, &like);
     ahead->step = step;
     ahead->is_under_way = true;
     pthread_mutex_lock(&ahead->lock);
@@ -237,17 +237,17 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
     BUG_ON(eventfd_read(done.fd, &told));
     ahead->is_under_way = false;
     struct feeds feeds = driver->feeds; /* the batches change places */
-    struct staged_batch *staged = driver->staged;
+    struct prefetched_batch *prefetched = driver->prefetched;
     driver->feeds = ahead->feeds;
-    driver->staged = ahead->staged;
+    driver->prefetched = ahead->prefetched;
     ahead->feeds = feeds;
-    ahead->staged = staged;
+    ahead->prefetched = prefetched;
     *more = ahead->more;
     if (ahead->err.code) {
         *err = ahead->err;
         return err->code;
     }
-    begin_staged(driver); /* what is staged next comes behind the step */
+    begin_prefetched(driver); /* what is prefetched next comes behind the step */
     if (*more && (driver->steps_fed < 0 || driver->step + 1 < driver->steps_fed))
         request_feed(ahead, driver->step + 2);
     return 0;
@@ -258,7 +258,7 @@ int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
     int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
     struct step_feeds feeding = {&driver->feeds, &driver->record, step, driver->step};
     *more = true;
-    /* Once a device has asked for a feed there is something to be staged. */
+    /* Once a device has asked for a feed there is something to be prefetched. */
     if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
         stage_is_wanted(driver->stage))
         driver->ahead = read_on(driver);
@@ -298,7 +298,7 @@ void driver_init(struct driver *driver, const struct graph *graph, const char *n
 void driver_release(struct driver *driver)
 {
     feed_ahead_free(driver->ahead);
-    staged_free(driver->staged);
+    prefetched_free(driver->prefetched);
     stage_free(driver->stage);
     request_release(&driver->request);
     feeds_release(&driver->feeds);
@@ -419,11 +419,11 @@ int driver_run_step(struct driver *driver, struct error *err)
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
-    begin_staged(driver);
-    driver->at_hand.staged = driver->staged;
+    begin_prefetched(driver);
+    driver->at_hand.prefetched = driver->prefetched;
     int code = run_call(driver, &call, values, err);
-    driver->at_hand.staged = NULL;
-    staged_end(driver->staged);
+    driver->at_hand.prefetched = NULL;
+    prefetched_end(driver->prefetched);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

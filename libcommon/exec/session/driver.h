@@ -8,7 +8,7 @@
 
 #include "exec/session/feeds.h"
 #include "exec/session/session.h"
-#include "exec/step/staged.h"
+#include "exec/step/prefetched.h"
 #include "exec/step/trace.h"
 
 struct feed_ahead;
@@ -50,14 +50,14 @@ struct driver {
     struct feeds feeds;
     struct node_list needs; /* what a step must be given besides constants */
     struct record record;
-    int64_t step;                /* the last that was run: what the variables are of */
-    int64_t passed;              /* steps that count as run, and whose feeds were taken */
-    bool is_passing;             /* it takes such feeds */
-    struct request_view *views;  /* by fetch, once somebody wanted to know */
-    double flushed;              /* when the fetches were, for readers; 0: not yet */
-    struct stage *stage;         /* NULL: no step was run yet */
-    struct staged_batch *staged; /* of the step at hand */
-    struct feed_ahead *ahead;    /* NULL: nothing is read ahead */
+    int64_t step;                        /* the last that was run: what the variables are of */
+    int64_t passed;                      /* steps that count as run, and whose feeds were taken */
+    bool is_passing;                     /* it takes such feeds */
+    struct request_view *views;          /* by fetch, once somebody wanted to know */
+    double flushed;                      /* when the fetches were, for readers; 0: not yet */
+    struct stage *stage;                 /* NULL: no step was run yet */
+    struct prefetched_batch *prefetched; /* of the step at hand */
+    struct feed_ahead *ahead;            /* NULL: nothing is read ahead */
     struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
 };
 

@@ -2,7 +2,7 @@
  *
  * Resources: what outlives steps and is no tensor (a clock, an aggregator), by container, kind and
  * name, beside the variables of a store. Kernels find theirs when they are prepared. The contents
- * of a resource are the business of its kind; the store only keeps, marks and restores it.
+ * of a resource are the business of its kind; the store only keeps, snapshots and restores it.
  *
  * A checkpoint has resources as they were at one moment: at that moment each is marked, which takes
  * no time, and what was marked is saved while steps go on.
@@ -14,8 +14,8 @@
 
 #include "exec/state/variable.h"
 
-/* Takes the parts of a resource that is saved. The value is valid during the call; counted memory
- * may be shared, and is not changed by anybody. */
+/* Takes the parts of a resource that is saved. The value is valid during the call;
+ * reference-counted memory may be shared, and is not changed by anybody. */
 struct resource_sink {
     int (*put)(struct resource_sink *sink, const char *part, const struct tensor *value,
                struct error *err);
@@ -36,11 +36,11 @@ struct resource_kind {
     /* NULL, with the next three: it is kept in no checkpoint, nor does it stand in kinds.h. Its
      * state at this moment: shares of counted tensors and copies of small things, as updates
      * may stand still meanwhile. It does not change with the object. */
-    void *(*mark)(void *object);
-    void (*free_mark)(void *mark);
+    void *(*snapshot)(void *object);
+    void (*free_snapshot)(void *snapshot);
     /* Gives all that a restart needs to `sink`, in parts with names of their own, as it was when it
      * was marked. */
-    int (*save)(const void *mark, struct resource_sink *sink, struct error *err);
+    int (*save)(const void *snapshot, struct resource_sink *sink, struct error *err);
     /* Takes a part back, in the order in which parts were given. ERR_DATA when it cannot be one. */
     int (*restore)(void *object, const char *part, const struct tensor *value, struct error *err);
     /* Appends a line for a person. */
@@ -70,27 +70,27 @@ struct resource_watcher {
 void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
 
 /* All resources of a store at one moment; zeroed: none. The store lives longer. */
-struct resource_mark {
+struct resource_snapshot {
     const struct resource *resource;
     void *state; /* its kind's */
 };
 
-struct resource_marks {
-    VEC(struct resource_mark) items;
+struct resource_snapshots {
+    VEC(struct resource_snapshot) items;
 };
 
 /* Marks all resources, those of kinds that are marked first before the others. */
-void resource_marks_place(struct variable_store *store, struct resource_marks *marks);
-void resource_marks_release(struct resource_marks *marks);
+void resource_snapshots_place(struct variable_store *store, struct resource_snapshots *snapshots);
+void resource_snapshots_release(struct resource_snapshots *snapshots);
 
-/* Gives all parts of what was marked to `put`, in the order of the marks, under names like
+/* Gives all parts of what was marked to `put`, in the order of the snapshots, under names like
  * "clock:train/members" that no variable has. */
 struct resource_writer {
     int (*put)(struct resource_writer *writer, const char *container, const char *name,
                const struct tensor *value, struct error *err);
 };
-int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
-                        struct error *err);
+int resource_snapshots_save(const struct resource_snapshots *snapshots,
+                            struct resource_writer *writer, struct error *err);
 
 /* Returns whether the name is one of those. */
 bool resource_is_part(const char *name);

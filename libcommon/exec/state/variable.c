@@ -20,10 +20,10 @@ static bool is_free(const struct variable *variable, bool write)
 
 static void lock_now(struct variable *variable, bool write)
 {
-    struct variable_mark *mark = variable->mark;
-    if (write && mark) { /* its value is wanted as it is */
-        variable->mark = NULL;
-        variable_get_value(variable, &mark->value, &mark->err);
+    struct variable_snapshot *snapshot = variable->snapshot;
+    if (write && snapshot) { /* its value is wanted as it is */
+        variable->snapshot = NULL;
+        variable_get_value(variable, &snapshot->value, &snapshot->err);
     }
     variable->readers = write ? -1 : variable->readers + 1;
 }
@@ -367,75 +367,77 @@ struct variable_slice variable_get_slice(struct variable *variable)
     return slice;
 }
 
-/* ---- marks ---- */
+/* ---- snapshots ---- */
 
 #define LOOK_SECONDS 0.1
 
-void variable_marks_place(const variable_vec *variables, struct variable_marks *marks)
+void variable_snapshots_place(const variable_vec *variables, struct variable_snapshots *snapshots)
 {
-    *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
+    *snapshots =
+        (struct variable_snapshots){.items = mem_array(variables->n + 1, sizeof *snapshots->items)};
     for (size_t i = 0; i < variables->n; i++) {
         struct variable *v = variables->items[i];
         pthread_mutex_lock(&v->mutex);
         if (v->initialized) {
-            struct variable_mark *mark = &marks->items[marks->n++];
-            *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
-            BUG_ON(v->mark);
+            struct variable_snapshot *snapshot = &snapshots->items[snapshots->n++];
+            *snapshot =
+                (struct variable_snapshot){.variable = v, .updates = v->updates, .slice = v->slice};
+            BUG_ON(v->snapshot);
             if (variable_is_shared(v)) /* a writer leaves it as it is */
-                variable_get_value(v, &mark->value, &mark->err);
+                variable_get_value(v, &snapshot->value, &snapshot->err);
             else
-                v->mark = mark;
+                v->snapshot = snapshot;
         }
         pthread_mutex_unlock(&v->mutex);
     }
 }
 
 /* False when a writer was quicker. */
-static bool take_away(struct variable_mark *mark)
+static bool take_away(struct variable_snapshot *snapshot)
 {
-    struct variable *v = mark->variable;
+    struct variable *v = snapshot->variable;
     pthread_mutex_lock(&v->mutex);
-    bool placed = v->mark == mark;
+    bool placed = v->snapshot == snapshot;
     if (placed)
-        v->mark = NULL;
+        v->snapshot = NULL;
     pthread_mutex_unlock(&v->mutex);
     return placed;
 }
 
 /* A writer that has its lock has copied it, so that nobody waits for a step that does not end. */
-static void collect_one(struct variable_mark *mark)
+static void collect_one(struct variable_snapshot *snapshot)
 {
-    struct variable *v = mark->variable;
+    struct variable *v = snapshot->variable;
     for (bool is_placed = true; is_placed;) {
         pthread_mutex_lock(&v->mutex);
-        is_placed = v->mark == mark;
+        is_placed = v->snapshot == snapshot;
         pthread_mutex_unlock(&v->mutex);
         if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
             continue;
-        if (take_away(mark)) /* no writer comes before the lock is given back */
-            variable_get_value(v, &mark->value, &mark->err);
+        if (take_away(snapshot)) /* no writer comes before the lock is given back */
+            variable_get_value(v, &snapshot->value, &snapshot->err);
         variable_unlock(v, false);
     }
 }
 
-int variable_marks_collect(struct variable_marks *marks, struct error *err)
+int variable_snapshots_collect(struct variable_snapshots *snapshots, struct error *err)
 {
-    vec_each(mark, marks) {
-        collect_one(mark);
-        if (mark->err.code) {
-            *err = mark->err;
-            return error_prefix(err, "'%s': ", mark->variable->name);
+    vec_each(snapshot, snapshots) {
+        collect_one(snapshot);
+        if (snapshot->err.code) {
+            *err = snapshot->err;
+            return error_prefix(err, "'%s': ", snapshot->variable->name);
         }
     }
     return 0;
 }
 
-void variable_marks_release(struct variable_marks *marks)
+void variable_snapshots_release(struct variable_snapshots *snapshots)
 {
-    for (size_t i = 0; i < marks->n; i++) {
-        take_away(&marks->items[i]);
-        tensor_release(&marks->items[i].value);
+    for (size_t i = 0; i < snapshots->n; i++) {
+        take_away(&snapshots->items[i]);
+        tensor_release(&snapshots->items[i].value);
     }
-    mem_free(marks->items);
-    *marks = (struct variable_marks){0};
+    mem_free(snapshots->items);
+    *snapshots = (struct variable_snapshots){0};
 }

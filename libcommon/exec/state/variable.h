@@ -9,12 +9,12 @@
  * until its lock is free.
  *
  * A lock is short. A reader that wants a value for longer (to send it, to save it, for a later
- * item) shares its counted memory, which costs nothing however large it is. A writer that finds
- * such holders leaves them the memory and moves the variable to other memory, so that nobody waits
- * for a reader and a value that somebody has never changes. So the address of a value is that of
- * one step. It is of the variable's whole life on devices with memory of their own, where readers
- * copy. In a process that others read variables of, what is sent lies in memory that these map: a
- * read copies nothing, and one in another process is a holder as any other.
+ * item) shares its reference-counted memory, which costs nothing however large it is. A writer that
+ * finds such holders leaves them the memory and moves the variable to other memory, so that nobody
+ * waits for a reader and a value that somebody has never changes. So the address of a value is that
+ * of one step. It is of the variable's whole life on devices with memory of their own, where
+ * readers copy. In a process that others read variables of, what is sent lies in memory that these
+ * map: a read copies nothing, and one in another process is a holder as any other.
  */
 #ifndef TF_EXEC_VARIABLE_H
 #define TF_EXEC_VARIABLE_H
@@ -29,7 +29,7 @@
 struct device;
 struct outgoing_memory;
 struct pool;
-struct variable_mark;
+struct variable_snapshot;
 struct variable_waiter;
 
 struct variable {
@@ -55,7 +55,8 @@ struct variable {
     pthread_mutex_t mutex;                              /* guards what follows */
     int readers;                                        /* that have the lock; -1: a writer */
     struct variable_waiter *first_waiter, *last_waiter; /* first come, first served */
-    struct variable_mark *mark;  /* the value is wanted as it is (variable_mark); NULL: it is not */
+    struct variable_snapshot
+        *snapshot; /* the value is wanted as it is (variable_snapshot); NULL: it is not */
     struct variable_slice slice; /* of what is there already: variable_get_slice */
 };
 
@@ -126,7 +127,7 @@ void variable_withdraw(struct variable *variable);
  * there it stays; the name is the variable's. */
 struct variable_slice variable_get_slice(struct variable *variable);
 
-/* ---- marks ---- */
+/* ---- snapshots ---- */
 
 /* Variables as they were at one moment, while steps go on. Where values are shared
  * (exec/state/variable.h) that is sharing them. On a device with memory of its own each variable is
@@ -136,29 +137,29 @@ struct variable_slice variable_get_slice(struct variable *variable);
  *
  * The moment is consistent when no step runs that writes: between two steps of a driver. */
 
-struct variable_mark {
+struct variable_snapshot {
     struct variable *variable;
     struct tensor value; /* shared, or once it was copied; in host memory */
-    uint64_t updates;    /* at the moment of the mark */
+    uint64_t updates;    /* at the moment of the snapshot */
     struct variable_slice slice;
     struct error err; /* of the writer who could not copy it */
 };
 
-struct variable_marks {
-    struct variable_mark *items; /* do not move while they are placed */
+struct variable_snapshots {
+    struct variable_snapshot *items; /* do not move while they are placed */
     size_t n;
 };
 
 /* Marks those of the variables that have a value. Nobody writes them meanwhile: they are locked,
- * or no step runs that writes. A variable whose value is not shared has one mark at a time. */
-void variable_marks_place(const variable_vec *variables, struct variable_marks *marks);
+ * or no step runs that writes. A variable whose value is not shared has one snapshot at a time. */
+void variable_snapshots_place(const variable_vec *variables, struct variable_snapshots *snapshots);
 
 /* Copies what no writer has copied yet, from any one thread; a writer waits for the copy of one
  * variable at most. On return all values are there. ERR_OS without memory. */
-int variable_marks_collect(struct variable_marks *marks, struct error *err);
+int variable_snapshots_collect(struct variable_snapshots *snapshots, struct error *err);
 
 /* Takes away what is still marked and frees the values. */
-void variable_marks_release(struct variable_marks *marks);
+void variable_snapshots_release(struct variable_snapshots *snapshots);
 
 /* ---- the store: all variables of a process ---- */
 

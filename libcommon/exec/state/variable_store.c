@@ -232,22 +232,23 @@ struct resource *resource_next(struct variable_store *store, const struct resour
     return next;
 }
 
-/* ---- marks of resources ---- */
+/* ---- snapshots of resources ---- */
 
-void resource_marks_place(struct variable_store *store, struct resource_marks *marks)
+void resource_snapshots_place(struct variable_store *store, struct resource_snapshots *snapshots)
 {
-    *marks = (struct resource_marks){0};
+    *snapshots = (struct resource_snapshots){0};
     for (int first = 1; first >= 0; first--)
         for (struct resource *r = NULL; (r = resource_next(store, r));)
-            if (r->kind->mark && r->kind->marked_first == first)
-                vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
+            if (r->kind->snapshot && r->kind->marked_first == first)
+                vec_push(&snapshots->items,
+                         ((struct resource_snapshot){r, r->kind->snapshot(r->object)}));
 }
 
-void resource_marks_release(struct resource_marks *marks)
+void resource_snapshots_release(struct resource_snapshots *snapshots)
 {
-    for (size_t i = 0; i < marks->items.n; i++)
-        marks->items.items[i].resource->kind->free_mark(marks->items.items[i].state);
-    vec_release(&marks->items);
+    for (size_t i = 0; i < snapshots->items.n; i++)
+        snapshots->items.items[i].resource->kind->free_snapshot(snapshots->items.items[i].state);
+    vec_release(&snapshots->items);
 }
 
 /* ---- what is saved of them ---- */
@@ -269,14 +270,14 @@ static int put(struct resource_sink *sink, const char *part, const struct tensor
     return code;
 }
 
-int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
-                        struct error *err)
+int resource_snapshots_save(const struct resource_snapshots *snapshots,
+                            struct resource_writer *writer, struct error *err)
 {
     int code = 0;
-    for (size_t i = 0; !code && i < marks->items.n; i++) {
-        const struct resource_mark *mark = &marks->items.items[i];
-        struct named_sink to = {{put}, writer, mark->resource};
-        code = mark->resource->kind->save(mark->state, &to.sink, err);
+    for (size_t i = 0; !code && i < snapshots->items.n; i++) {
+        const struct resource_snapshot *snapshot = &snapshots->items.items[i];
+        struct named_sink to = {{put}, writer, snapshot->resource};
+        code = snapshot->resource->kind->save(snapshot->state, &to.sink, err);
     }
     return code;
 }

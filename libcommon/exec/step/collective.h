@@ -27,7 +27,7 @@ struct collective_key {
 
 struct collective_call {
     struct collective_key key;
-    const struct tensor *values; /* n, counted memory, which is shared */
+    const struct tensor *values; /* n, reference-counted memory, which is shared */
     const enum collective_kind *kinds;
     int n;
     /* A place in the group. FIRST is its value; of PART only its rows are parted; sums and rows are

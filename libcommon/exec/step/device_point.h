@@ -32,7 +32,7 @@ int device_point_join(const struct device_point *point, struct step_block *block
 void device_point_release(struct device_point *point);
 
 /* Values of a device on their way to the host's memory, for who cannot take them where they are.
- * The fault word of the kernels comes with them, so that nobody gets garbage. */
+ * The error flag of the kernels comes with them, so that nobody gets garbage. */
 
 /* Lives with its owner until `done` is called, once, by a thread of the device's: with the reason
  * if the device has failed, or ERR_DATA in the name of the node whose kernel has left a fault. */

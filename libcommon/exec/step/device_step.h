@@ -38,7 +38,7 @@ static inline struct step_block *device_step_block(const struct device_step *on_
 int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err);
 
 /* QUEUE_IN has just been given a copy by the step; and the compute queue waits for what it was
- * given so, but not for what others have staged there since. Any thread that runs the step. */
+ * given so, but not for what others have prefetched there since. Any thread that runs the step. */
 void device_step_copied(struct device_step *on_device);
 void device_step_await_copies(struct device_step *on_device);
 

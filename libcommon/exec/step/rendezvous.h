@@ -24,7 +24,7 @@ struct rendezvous_key {
 
 /* A value on its way. */
 struct rendezvous_value {
-    struct tensor tensor; /* counted memory */
+    struct tensor tensor; /* reference-counted memory */
     struct device_point at;
 };
 

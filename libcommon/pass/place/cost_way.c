@@ -321,10 +321,10 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
     slowest.per_byte *= fmax(1, back);
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
         double asks = crossing_pairs(workers, all, cluster, i);
-        double answers = crossing_pairs(all, workers, cluster, i);
+        double replies = crossing_pairs(all, workers, cluster, i);
         slowest.per_byte =
             fmax(slowest.per_byte,
-                 both_ways_ns(asks + back * answers, asks + answers, answers + back * asks,
+                 both_ways_ns(asks + back * replies, asks + replies, replies + back * asks,
                               cluster->hosts.items[i].bandwidth));
     }
     slowest = with_cores(slowest, workers, all, back, cluster);

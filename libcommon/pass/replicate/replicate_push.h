@@ -34,7 +34,7 @@ struct worker_own {
     VEC(struct due) dues;       /* with intervals one for each, */
     struct edge pushed_before;  /* how many pushes there were, */
     struct edge pushed;         /* and with this one; */
-    node_list held;             /* nodes that come after the answer to a push */
+    node_list held;             /* nodes that come after the reply to a push */
     VEC(struct own_state) states;
     VEC(struct local_copy) locals;
 };

@@ -284,7 +284,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
     rewrite_await_parts(&s->r, node, form.parts, n);
     if (node_rows(node) != ROWS_ASK)
         return 0;
-    /* The answer is yes if all slices say so. */
+    /* The reply is yes if all slices say so. */
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
     return s->err->code;

@@ -13,63 +13,64 @@
 #include "ops/ops.h"
 #include "resource/aggregator.h"
 
-/* ---- marks ---- */
+/* ---- snapshots ---- */
 
-static void place_marks(struct variable *variables[VARIABLES], struct variable_marks *marks)
+static void place_snapshots(struct variable *variables[VARIABLES],
+                            struct variable_snapshots *snapshots)
 {
     const variable_vec all = {variables, VARIABLES, VARIABLES};
-    variable_marks_place(&all, marks);
+    variable_snapshots_place(&all, snapshots);
 }
 
-static void *collect(void *marks)
+static void *collect(void *snapshots)
 {
     struct error *err = calloc(1, sizeof *err);
-    variable_marks_collect(marks, err);
+    variable_snapshots_collect(snapshots, err);
     return err;
 }
 
-static void marks_keep_what_is_written_over(void **state)
+static void snapshots_keep_what_is_written_over(void **state)
 {
     struct variable_store *store = variable_store_new();
     struct variable *variables[VARIABLES];
     (void)state;
     make_variables(store, variables);
     for (int64_t step = 1; step < 20; step++) {
-        struct variable_marks marks;
+        struct variable_snapshots snapshots;
         pthread_t thread;
         void *err;
         write_all(variables, step);
-        place_marks(variables, &marks);
-        assert_int_equal(marks.n, VARIABLES);
-        assert_int_equal(pthread_create(&thread, NULL, collect, &marks), 0);
+        place_snapshots(variables, &snapshots);
+        assert_int_equal(snapshots.n, VARIABLES);
+        assert_int_equal(pthread_create(&thread, NULL, collect, &snapshots), 0);
         write_all(variables, 1000 + step); /* while they are collected */
         write_all(variables, 2000 + step);
         pthread_join(thread, &err);
         assert_int_equal(((struct error *)err)->code, 0);
         free(err);
         for (int i = 0; i < VARIABLES; i++) {
-            check_value(&marks.items[i].value, step);
-            assert_int_equal(marks.items[i].updates, 3 * step - 2);
-            assert_null(variables[i]->mark);
+            check_value(&snapshots.items[i].value, step);
+            assert_int_equal(snapshots.items[i].updates, 3 * step - 2);
+            assert_null(variables[i]->snapshot);
         }
-        variable_marks_release(&marks);
+        variable_snapshots_release(&snapshots);
     }
     variable_store_free(store);
 }
 
-static void marks_that_nobody_collects_are_taken_away(void **state)
+static void snapshots_that_nobody_collects_are_taken_away(void **state)
 {
     struct variable_store *store = variable_store_new();
     struct variable *variables[VARIABLES];
-    struct variable_marks marks;
+    struct variable_snapshots snapshots;
     (void)state;
     make_variables(store, variables);
-    place_marks(variables, &marks); /* nothing has a value yet */
-    assert_int_equal(marks.n, 0);
-    variable_marks_release(&marks);
+    place_snapshots(variables, &snapshots); /* nothing has a value yet */
+    assert_int_equal(snapshots.n, 0);
+    variable_snapshots_release(&snapshots);
     write_all(variables, 1);
-    place_marks(variables, &marks);
-    variable_marks_release(&marks);
+    place_snapshots(variables, &snapshots);
+    variable_snapshots_release(&snapshots);
     write_all(variables, 2);
     variable_store_free(store);
 }
@@ -273,8 +274,8 @@ static void intervals_are_steps_or_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_keep_what_is_written_over),
-        cmocka_unit_test(marks_that_nobody_collects_are_taken_away),
+        cmocka_unit_test(snapshots_keep_what_is_written_over),
+        cmocka_unit_test(snapshots_that_nobody_collects_are_taken_away),
         cmocka_unit_test_setup_teardown(every_save_is_of_one_step, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_due_meanwhile_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(the_best_is_saved_when_it_comes, setup, teardown),

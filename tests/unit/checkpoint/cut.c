@@ -18,7 +18,7 @@
 struct waiter {
     struct clock_waiter waiter; /* first */
     struct clock_result result;
-    int answers;
+    int replies;
 };
 
 static void answered(struct clock_waiter *waiter, const struct clock_result *result,
@@ -27,7 +27,7 @@ static void answered(struct clock_waiter *waiter, const struct clock_result *res
     struct waiter *w = (struct waiter *)waiter;
     assert_null(failure);
     w->result = *result;
-    w->answers++;
+    w->replies++;
 }
 
 struct job {
@@ -101,7 +101,7 @@ static const void *stage(struct job *job, int worker, int64_t step, int64_t numb
 
 static void push(struct job *job, int worker, int64_t step)
 {
-    job->pushes[worker].answers = 0;
+    job->pushes[worker].replies = 0;
     clock_push(job->clock, &(struct push_id){worker, 1, step}, clock_version(job->clock),
                &job->pushes[worker].waiter);
 }
@@ -113,7 +113,7 @@ static void update(struct job *job, int64_t number)
     struct staged_push staged[2];
     struct error err = ERROR_INIT;
     clock_round(job->clock, &round.waiter);
-    assert_int_equal(round.answers, 1);
+    assert_int_equal(round.replies, 1);
     assert_int_equal(round.result.members.n, 2);
     assert_int_equal(aggregator_take(job->aggregator, round.result.members, round.result.dropped, 2,
                                      staged, &err),
@@ -146,7 +146,7 @@ static void restore(const struct cut *cut, struct job *job)
 {
     struct error err = ERROR_INIT;
     *job = (struct job){.store = variable_store_new()};
-    for (size_t i = cut->marks.n; i < cut->tensors.n; i++) {
+    for (size_t i = cut->snapshots.n; i < cut->tensors.n; i++) {
         const struct save_tensor *part = &cut->tensors.items[i];
         if (resource_restore(job->store, resource_kinds, part->container, part->name, &part->value,
                              &err))

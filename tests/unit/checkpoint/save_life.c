@@ -13,7 +13,7 @@ static const char *const expected[SAVE_EVENTS] = {
     [SAVE_LOCKED] = "BM OW BW BD BI", /* not before it has its values */
     [SAVE_ENDED] = "OD OD OD BD BI",
     [SAVE_DUE] = "UM UL UW UD OI", /* one is under way at a time */
-    [SAVE_CUT] = "WM OL OW OD OI", /* a variable has one mark */
+    [SAVE_CUT] = "WM OL OW OD OI", /* a variable has one snapshot */
     [SAVE_TURN] = "WM WL WW JI OI",
     [SAVE_AWAIT] = "JM JL JW JI OI",
 };

@@ -44,7 +44,7 @@ static const struct which {
     {X "p = Neg(g)\ny = MaxPoolGrad(x, p, g) " WINDOW("3"), NULL, "MaxPoolGrad", "Neg"},
     {X "p = MaxPool(x) " WINDOW("16") "y = MaxPoolGrad(x, p, g) " WINDOW("16"), NULL, "MaxPoolGrad",
      "MaxPool"},
-    /* a variable is read where it was; a control edge, a mark, an unknown shape */
+    /* a variable is read where it was; a control edge, a snapshot, an unknown shape */
     {"x = Variable() {dtype=float32, shape=[2,6,6,3]}\n"
      "g = Placeholder() {dtype=float32, shape=[2,3,3,3]}\n" POOL
      "y = MaxPoolGrad(x, p, g) " WINDOW("3"),

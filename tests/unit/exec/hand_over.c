@@ -158,7 +158,7 @@ static void garbage_is_garbage_there(void **state)
     }
 }
 
-/* Who waits for an answer to garbage is told, too: the host looks at it there. */
+/* Who waits for a reply to garbage is told, too: the host looks at it there. */
 static void nobody_waits_for_what_garbage_brings(void **state)
 {
     static const char asks[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
@@ -168,7 +168,7 @@ static void nobody_waits_for_what_garbage_brings(void **state)
                                "q = Div(n, d)\n"
                                "f = Cast(q) {SrcT=int32, DstT=float32}\n" SEND("s", "f")
                                    RECV("back", "t") "end = NoOp(^back, ^s)\n";
-    static const char answers[] =
+    static const char replies[] =
         RECV("r", "s") "start = Const() {dtype=int32, value=[0]}\n"
                        "one = Const() {dtype=int32, value=[1]}\n"
                        "first = Slice(r, start, one)\n"
@@ -181,7 +181,7 @@ static void nobody_waits_for_what_garbage_brings(void **state)
     for (long seed = 0; seed < SEEDS; seed++) {
         struct plan_pair p;
         char text[1024], *name;
-        snprintf(text, sizeof text, "%s", answers);
+        snprintf(text, sizeof text, "%s", replies);
         while ((name = strstr(text, "\"u\"")))
             name[1] = 't';
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), asks, "^end", text);

@@ -17,8 +17,8 @@
     name " = Recv() {tensor_type=float32, shape=[4], tensor_name=\"" send "\"" BETWEEN
 
 /* What the machine lacks. */
-enum { NOTHING, PEERS, ACCESS, N_ANSWERS };
-static const char *const answers[] = {"nothing", "peers", "access"};
+enum { NOTHING, PEERS, ACCESS, N_REPLIES };
+static const char *const replies[] = {"nothing", "peers", "access"};
 
 static struct device *open_device(int index)
 {
@@ -32,12 +32,12 @@ static struct device *open_device(int index)
 
 /* The setting is of the environment, for the time that the devices are there. */
 static void open_two(struct plan_pair *p, const char *const texts[2], const char *target,
-                     const char *setting, long value, int answer)
+                     const char *setting, long value, int reply)
 {
     char text[32];
     snprintf(text, sizeof text, "%ld", value);
     setenv(setting, text, 1);
-    setenv("TF_TEST_DEVICE_LACKS", answers[answer], 1);
+    setenv("TF_TEST_DEVICE_LACKS", replies[reply], 1);
     struct device *first = open_device(0);
     pair_open_on(p, first, open_device(1), texts, target);
     unsetenv(setting);
@@ -73,13 +73,13 @@ static void check_copies(const struct plan_pair *p, bool by_host)
 static void values_go_from_one_to_the_other(void **state)
 {
     (void)state;
-    for (long seed = 0; seed < SEEDS * N_ANSWERS; seed++) {
+    for (long seed = 0; seed < SEEDS * N_REPLIES; seed++) {
         struct plan_pair p;
-        int answer = (int)(seed % N_ANSWERS);
+        int reply = (int)(seed % N_REPLIES);
         bool captures = seed & 1;
         if (!captures)
             setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
-        open_two(&p, squares, "^end", "TF_TEST_DEVICE_SEED", seed, answer);
+        open_two(&p, squares, "^end", "TF_TEST_DEVICE_SEED", seed, reply);
         unsetenv("TF_TEST_DEVICE_CAPTURE");
         for (int64_t i = 1; i <= STEPS; i++) {
             float y[4];
@@ -89,7 +89,7 @@ static void values_go_from_one_to_the_other(void **state)
             assert_float_equal(y[3], -64, 0);
         }
         if (!captures)
-            check_copies(&p, answer == PEERS);
+            check_copies(&p, reply == PEERS);
         close_two(&p);
     }
 }
@@ -110,7 +110,7 @@ static void dead_values_are_dead(void **state)
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
         struct plan_pair p;
-        open_two(&p, texts, "^end", "TF_TEST_DEVICE_SEED", seed, (int)(seed % N_ANSWERS));
+        open_two(&p, texts, "^end", "TF_TEST_DEVICE_SEED", seed, (int)(seed % N_REPLIES));
         for (int64_t i = 1; i <= STEPS; i++) {
             float y[4];
             if (run_pair(&p, i, rendezvous_local_new(), y))
@@ -142,7 +142,7 @@ static void garbage_is_garbage_there(void **state)
     (void)state;
     for (long seed = 0; seed < 3 * SEEDS; seed++) {
         struct plan_pair p;
-        open_two(&p, texts, "^s", "TF_TEST_DEVICE_SEED", seed, (int)(seed % N_ANSWERS));
+        open_two(&p, texts, "^s", "TF_TEST_DEVICE_SEED", seed, (int)(seed % N_REPLIES));
         pair_initialize(&p);
         for (int64_t i = 1; i <= 7; i++) {
             float y[4];
@@ -162,7 +162,7 @@ static void a_device_that_fails_ends_both(void **state)
     for (long at = 1; at < 40; at++) {
         struct plan_pair p;
         int code = 0;
-        open_two(&p, squares, "^end", "TF_TEST_DEVICE_FAIL", at, (int)(at % N_ANSWERS));
+        open_two(&p, squares, "^end", "TF_TEST_DEVICE_FAIL", at, (int)(at % N_REPLIES));
         for (int64_t i = 1; !code && i < 40; i++) {
             float y[4];
             code = run_pair(&p, i, rendezvous_local_new(), y);

@@ -146,13 +146,13 @@ static bool is_over_before(const struct paths *paths, const struct bytes *a, con
 
 /* ---- random graphs ---- */
 
-struct task_answer {
+struct task_reply {
     uint64_t seed;
     int n, n_apart; /* that overlap; in two regions */
 };
 
 static void check_pair(const struct paths *paths, const struct bytes *a, const struct bytes *b,
-                       struct task_answer *found)
+                       struct task_reply *found)
 {
     const struct plan *plan = paths->plan;
     if (!overlap(a, b))
@@ -165,7 +165,7 @@ static void check_pair(const struct paths *paths, const struct bytes *a, const s
     found->n_apart += plan->items.items[a->item].region != plan->items.items[b->item].region;
 }
 
-static void check_plan(const struct plan *plan, struct task_answer *found)
+static void check_plan(const struct plan *plan, struct task_reply *found)
 {
     struct paths paths;
     bytes_vec all = VEC_INIT;
@@ -181,7 +181,7 @@ static void check_plan(const struct plan *plan, struct task_answer *found)
 }
 
 /* Every node is wanted. */
-static void check_parts(const struct cut_graph *cut, struct task_answer *found)
+static void check_parts(const struct cut_graph *cut, struct task_reply *found)
 {
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = cut_devices()[0],
@@ -205,7 +205,7 @@ static void check_parts(const struct cut_graph *cut, struct task_answer *found)
     mem_free(targets);
 }
 
-static void check_random(struct task_answer *found)
+static void check_random(struct task_reply *found)
 {
     uint64_t seed = found->seed;
     int n = NODES_LEAST + (int)(seed % (NODES_MOST - NODES_LEAST));
@@ -222,7 +222,7 @@ static void check_random(struct task_answer *found)
 static void what_shares_bytes_has_an_order(void **state)
 {
     struct seed_range seeds = seeds_of("OVERLAPS", 200);
-    struct task_answer found = {0};
+    struct task_reply found = {0};
     (void)state;
     for (int i = 0; i < seeds.n; i++) {
         found.seed = seeds.first + (uint64_t)i;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-struct routed_answer {
+struct routed_reply {
     struct collective_waiter waiter; /* first */
     struct tensor result;
     struct error err;
@@ -18,12 +18,12 @@ struct routed_answer {
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
-    struct routed_answer *answer = (struct routed_answer *)waiter;
-    answer->done = true;
+    struct routed_reply *reply = (struct routed_reply *)waiter;
+    reply->done = true;
     if (failure)
-        answer->err = *failure;
+        reply->err = *failure;
     else
-        tensor_share(&answer->result, &results->values[0]);
+        tensor_share(&reply->result, &results->values[0]);
 }
 
 static void fill(struct tensor *t, enum dtype type, const struct shape *shape, uint64_t *random)
@@ -38,7 +38,7 @@ static void fill(struct tensor *t, enum dtype type, const struct shape *shape, u
 }
 
 static void call_all(struct collective **members, const struct routes_case *c,
-                     struct routed_answer *answers)
+                     struct routed_reply *replies)
 {
     for (int k = 0; k < c->n; k++) {
         struct collective_call call = {.key = {"rows", 1, 0},
@@ -48,24 +48,24 @@ static void call_all(struct collective **members, const struct routes_case *c,
                                        .has_root = c->root >= 0,
                                        .root = c->root,
                                        .rows = c->wants ? &c->rows[k] : NULL};
-        answers[k] = (struct routed_answer){.waiter = {.done = answered}};
-        members[k]->reduce(members[k], &call, &answers[k].waiter);
+        replies[k] = (struct routed_reply){.waiter = {.done = answered}};
+        members[k]->reduce(members[k], &call, &replies[k].waiter);
     }
 }
 
-static void expect_all(const struct routes_case *c, struct routed_answer *answers, uint64_t seed)
+static void expect_all(const struct routes_case *c, struct routed_reply *replies, uint64_t seed)
 {
     for (int k = 0; k < c->n; k++) {
         struct tensor expected = TENSOR_INIT;
-        assert_true(answers[k].done);
-        if (answers[k].err.code)
-            fail_msg("ROUTES_SEED=%llu: %s", (unsigned long long)seed, answers[k].err.text);
+        assert_true(replies[k].done);
+        if (replies[k].err.code)
+            fail_msg("ROUTES_SEED=%llu: %s", (unsigned long long)seed, replies[k].err.text);
         routes_expect(c, k, &expected);
-        if (!tensor_equal(&expected, &answers[k].result))
+        if (!tensor_equal(&expected, &replies[k].result))
             fail_msg("ROUTES_SEED=%llu: member %d of %d, kind %d, root %d%s",
                      (unsigned long long)seed, k, c->n, c->kind, c->root, c->wants ? " wants" : "");
         tensor_release(&expected);
-        tensor_release(&answers[k].result);
+        tensor_release(&replies[k].result);
     }
 }
 
@@ -77,7 +77,7 @@ static void check(uint64_t seed)
     struct routes_case c = {.n = 1 + (int)(unit_random(&random) % 5), .root = -1};
     struct collective *members[ROUTES_MAX];
     struct tensor values[ROUTES_MAX];
-    struct routed_answer answers[ROUTES_MAX];
+    struct routed_reply replies[ROUTES_MAX];
     int64_t brings[ROUTES_MAX];
     if (unit_random(&random) % 2)
         c.root = (int)(unit_random(&random) % (uint64_t)c.n);
@@ -89,8 +89,8 @@ static void check(uint64_t seed)
         c.each[k] = &values[k];
     }
     collective_local_new(c.n, members);
-    call_all(members, &c, answers);
-    expect_all(&c, answers, seed);
+    call_all(members, &c, replies);
+    expect_all(&c, replies, seed);
     for (int k = 0; k < c.n; k++) {
         members[k]->free(members[k]);
         tensor_release(&values[k]);
@@ -112,7 +112,7 @@ static void expect_refusal(enum collective_kind kind, int root, const int64_t *r
     struct routes_case c = {.kind = kind, .n = 2, .root = root, .wants = wanted != NULL};
     struct collective *members[2];
     struct tensor values[2];
-    struct routed_answer answers[2];
+    struct routed_reply replies[2];
     for (int k = 0; k < 2; k++) {
         struct shape shape = shape_matrix(rows[k], 2);
         routes_alloc(&values[k], FLOAT32, &shape);
@@ -120,11 +120,11 @@ static void expect_refusal(enum collective_kind kind, int root, const int64_t *r
         c.rows[k] = wanted ? wanted[k] : 0;
     }
     collective_local_new(2, members);
-    call_all(members, &c, answers);
+    call_all(members, &c, replies);
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(answers[k].err.code, ERR_DATA);
-        if (!strstr(answers[k].err.text, why))
-            fail_msg("expected '%s' in: %s", why, answers[k].err.text);
+        assert_int_equal(replies[k].err.code, ERR_DATA);
+        if (!strstr(replies[k].err.text, why))
+            fail_msg("expected '%s' in: %s", why, replies[k].err.text);
         members[k]->free(members[k]);
         tensor_release(&values[k]);
     }

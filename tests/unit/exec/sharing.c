@@ -78,7 +78,7 @@ static void what_was_pushed_stays(void **state)
 }
 
 /* In a later step than that which pushed it and then wrote. */
-static void what_was_staged_stays(void **state)
+static void what_was_prefetched_stays(void **state)
 {
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
@@ -230,23 +230,23 @@ static void a_writer_reads_what_it_has_left(void **state)
 }
 
 /* Marking costs no copy, and writers do not change what was marked. */
-static void marks_share(void **state)
+static void snapshots_share(void **state)
 {
     struct fixture f;
     variable_vec variables = VEC_INIT;
-    struct variable_marks marks;
+    struct variable_snapshots snapshots;
     (void)state;
     fixture_open(&f, graph_text, false);
     fixture_do(&f, "^set");
     struct variable *v = variable_of(&f);
     vec_push(&variables, v);
-    variable_marks_place(&variables, &marks);
+    variable_snapshots_place(&variables, &snapshots);
     if (variable_is_shared(v))
-        assert_ptr_equal(marks.items[0].value.data, v->value.data);
+        assert_ptr_equal(snapshots.items[0].value.data, v->value.data);
     fixture_do(&f, "^add");
-    assert_int_equal(variable_marks_collect(&marks, &f.err), 0);
-    assert_float_equal(*(const float *)marks.items[0].value.data, 1, 0);
-    variable_marks_release(&marks);
+    assert_int_equal(variable_snapshots_collect(&snapshots, &f.err), 0);
+    assert_float_equal(*(const float *)snapshots.items[0].value.data, 1, 0);
+    variable_snapshots_release(&snapshots);
     vec_release(&variables);
     fixture_close(&f);
 }
@@ -255,12 +255,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_pushed_stays),
-        cmocka_unit_test(what_was_staged_stays),
+        cmocka_unit_test(what_was_prefetched_stays),
         cmocka_unit_test(what_was_sent_stays),
         cmocka_unit_test(what_was_reduced_stays),
         cmocka_unit_test(a_writer_moves_only_if_others_have_it),
         cmocka_unit_test(a_writer_reads_what_it_has_left),
-        cmocka_unit_test(marks_share),
+        cmocka_unit_test(snapshots_share),
     };
     return cmocka_run_group_tests_name("sharing", tests, NULL, NULL);
 }

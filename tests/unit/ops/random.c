@@ -11,12 +11,12 @@
 #include "ops/random/distribution.h"
 #include "ops/random/philox.h"
 
-static void known_answers(void **unused)
+static void known_replies(void **unused)
 {
     (void)unused;
     static const struct {
         uint32_t key[2], counter[4], out[4];
-    } answers[] = {
+    } replies[] = {
         {{0, 0}, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {{0xffffffff, 0xffffffff},
          {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
@@ -25,10 +25,10 @@ static void known_answers(void **unused)
          {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         uint32_t out[4];
-        philox(answers[i].key, answers[i].counter, out);
-        assert_memory_equal(out, answers[i].out, sizeof out);
+        philox(replies[i].key, replies[i].counter, out);
+        assert_memory_equal(out, replies[i].out, sizeof out);
     }
 }
 
@@ -205,7 +205,7 @@ static void extremes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),    cmocka_unit_test(worked_example),
+        cmocka_unit_test(known_replies),    cmocka_unit_test(worked_example),
         cmocka_unit_test(lanes_are_blocks), cmocka_unit_test(places_differ),
         cmocka_unit_test(own_functions),    cmocka_unit_test(distributions),
         cmocka_unit_test(extremes),

@@ -149,7 +149,7 @@ static void a_container_is_reset(void **unused)
 }
 
 /* A server that has lost somebody itself, and says so in the client's words or in its own. */
-static void answer_loss(void *context, const struct query *query)
+static void reply_loss(void *context, const struct query *query)
 {
     struct error err = ERROR_INIT;
     int64_t waited = 0;
@@ -158,7 +158,7 @@ static void answer_loss(void *context, const struct query *query)
     error_set(&err, ERR_UNAVAILABLE, "'waiting for me': lost");
     if (waited)
         error_waited(&err, "'w'");
-    answer_error(query->peer, query->id, &err);
+    reply_error(query->peer, query->id, &err);
 }
 
 static void pack_waited(void *context, msgpack_packer *packer)
@@ -169,7 +169,7 @@ static void pack_waited(void *context, msgpack_packer *packer)
 
 static void add_lossy_verb(void *argument)
 {
-    hub_verb(argument, "lose", answer_loss, NULL);
+    conns_verb(argument, "lose", reply_loss, NULL);
 }
 
 static void what_was_waited_for_is_said_once(void **unused)
@@ -181,7 +181,7 @@ static void what_was_waited_for_is_said_once(void **unused)
     struct task_request lose = {
         .verb = "lose", .n_fields = 1, .pack = pack_waited, .about = "'v'", .context = &waited};
     shards_start(0);
-    loop_post(hub_loop(servers[0].hub), add_lossy_verb, servers[0].hub);
+    loop_post(conns_loop(servers[0].conns), add_lossy_verb, servers[0].conns);
     unit_assert_error(ask("ps:0", &lose, &g, &err), err, ERR_UNAVAILABLE,
                       "ps:0: 'waiting for me': lost, waiting for 'v'");
     assert_int_equal(err.reason, ERROR_WAITED);
@@ -193,7 +193,7 @@ static void what_was_waited_for_is_said_once(void **unused)
     shards_end();
 }
 
-static void who_does_not_answer_is_named(void **unused)
+static void who_does_not_reply_is_named(void **unused)
 {
     (void)unused;
     struct gathered g = {0};
@@ -297,7 +297,7 @@ static void close_shard(void *context)
     struct test_server *server = context;
     struct error why = ERROR_INIT;
     error_set(&why, ERR_UNAVAILABLE, "it ends");
-    hub_refuse(server->hub, &why);
+    conns_refuse(server->conns, &why);
     shard_free(server->shard);
     server->shard = NULL;
 }
@@ -307,7 +307,7 @@ static void who_asks_a_shard_that_ends_is_told_so(void **unused)
     (void)unused;
     static const char *const verbs[] = {"stats", "status", "list", "stop"};
     shards_start(0);
-    loop_post(hub_loop(servers[0].hub), close_shard, &servers[0]);
+    loop_post(conns_loop(servers[0].conns), close_shard, &servers[0]);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         struct gathered g = {0};
         struct task_request request = {.verb = verbs[i]};
@@ -344,7 +344,7 @@ static void a_shard_that_ends_dials_nobody(void **unused)
     shards_start(0);
     sem_init(&go_on, 0, 0);
     struct shard *shard = servers[0].shard;
-    struct loop *loop = hub_loop(servers[0].hub);
+    struct loop *loop = conns_loop(servers[0].conns);
     loop_post(loop, wait_for_post, &go_on);
     assert_int_equal(pthread_create(&queue, NULL, find_others, &servers[0]), 0);
     usleep(100000); /* until it has asked the loop, most likely */
@@ -353,7 +353,7 @@ static void a_shard_that_ends_dials_nobody(void **unused)
     assert_null(found);
     sem_post(&go_on);
     usleep(100000); /* a dial takes less */
-    assert_null(hub_peer(servers[0].hub, "ps:1"));
+    assert_null(conns_peer(servers[0].conns, "ps:1"));
     shards_end();
     sem_destroy(&go_on);
 }
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test(a_value_goes_there_and_back),
         cmocka_unit_test(a_container_is_reset),
         cmocka_unit_test(what_was_waited_for_is_said_once),
-        cmocka_unit_test(who_does_not_answer_is_named),
+        cmocka_unit_test(who_does_not_reply_is_named),
         cmocka_unit_test(nonsense_is_answered_and_changes_nothing),
         cmocka_unit_test(who_asks_a_shard_that_ends_is_told_so),
         cmocka_unit_test(a_shard_that_ends_dials_nobody),

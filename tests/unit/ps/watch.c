@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the watcher says of checkpoints that a shard could not make: of an answer to `stats`, which
+ * What the watcher says of checkpoints that a shard could not make: of a reply to `stats`, which
  * a shard of the test gives.
  */
 #include "ps/watch_private.h"
@@ -15,17 +15,17 @@
 
 struct lab {
     char folder[32], lines[1024];
-    struct hub *shard;
+    struct conns *shard;
     struct watch watch;
     struct watched_task task;
     int64_t failed, step; /* what the shard answers; failed < 0: nothing of it */
     const char *why;
 };
 
-static void answer(void *context, const struct query *query)
+static void reply(void *context, const struct query *query)
 {
     const struct lab *lab = context;
-    msgpack_packer *packer = answer_begin(query->peer, query->id, lab->failed < 0 ? 0 : 3);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, lab->failed < 0 ? 0 : 3);
     assert_non_null(packer);
     if (lab->failed >= 0) {
         pack_key(packer, "saves_failed");
@@ -35,7 +35,7 @@ static void answer(void *context, const struct query *query)
         pack_key(packer, "failed_why");
         pack_text(packer, lab->why);
     }
-    answer_end(query->peer, NULL, 0);
+    reply_end(query->peer, NULL, 0);
 }
 
 static void take_line(void *context, const char *text)
@@ -45,23 +45,23 @@ static void take_line(void *context, const char *text)
     snprintf(lab->lines + n, sizeof lab->lines - n, "%s\n", text);
 }
 
-static struct hub *make_hub(const struct lab *lab, const char *task)
+static struct conns *make_conns(const struct lab *lab, const char *task)
 {
     struct error err = ERROR_INIT;
-    struct hub_options options = {
+    struct conns_options options = {
         .peers = {.task = task, .producer = "test", .folder = lab->folder, .lease = 60}};
-    struct hub *hub = hub_new(&options, &err);
-    if (!hub)
+    struct conns *conns = conns_new(&options, &err);
+    if (!conns)
         fail_msg("%s", err.text);
-    return hub;
+    return conns;
 }
 
 /* Both loops are of this thread. */
 static void pump(struct lab *lab, bool (*until)(void *context))
 {
     for (int i = 0; i < PATIENCE * 1000 && !until(lab); i++) {
-        loop_run_until(hub_loop(lab->shard), until, lab, 0);
-        loop_run_until(hub_loop(lab->watch.hub), until, lab, 0.001);
+        loop_run_until(conns_loop(lab->shard), until, lab, 0);
+        loop_run_until(conns_loop(lab->watch.conns), until, lab, 0.001);
     }
     assert_true(until(lab));
 }
@@ -83,27 +83,28 @@ static void open_lab(struct lab *lab)
     memset(lab, 0, sizeof *lab);
     snprintf(lab->folder, sizeof lab->folder, "/tmp/tf-watch-XXXXXX");
     assert_non_null(mkdtemp(lab->folder));
-    lab->shard = make_hub(lab, "ps:0");
-    hub_verb(lab->shard, "stats", answer, lab);
-    assert_int_equal(peers_listen(hub_peers(lab->shard), "unix:p", NULL, &err), 0);
-    lab->watch.hub = make_hub(lab, "");
+    lab->shard = make_conns(lab, "ps:0");
+    conns_verb(lab->shard, "stats", reply, lab);
+    assert_int_equal(peers_listen(conns_peers(lab->shard), "unix:p", NULL, &err), 0);
+    lab->watch.conns = make_conns(lab, "");
     lab->watch.options.line = take_line;
     lab->watch.options.context = lab;
     lab->task.watch = &lab->watch;
     lab->task.is_shard = true;
     snprintf(lab->task.name, sizeof lab->task.name, "ps:0");
-    assert_int_equal(peers_connect(hub_peers(lab->watch.hub), "ps:0", "unix:p", PATIENCE, &err), 0);
+    assert_int_equal(peers_connect(conns_peers(lab->watch.conns), "ps:0", "unix:p", PATIENCE, &err),
+                     0);
     pump(lab, is_linked);
 }
 
 static void close_lab(struct lab *lab)
 {
-    hub_free(lab->watch.hub);
-    hub_free(lab->shard);
+    conns_free(lab->watch.conns);
+    conns_free(lab->shard);
     assert_int_equal(rmdir(lab->folder), 0);
 }
 
-/* The lines that an answer makes it say. */
+/* The lines that a reply makes it say. */
 static void expect(struct lab *lab, int64_t failed, int64_t step, const char *why,
                    const char *lines)
 {

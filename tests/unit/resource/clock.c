@@ -21,20 +21,20 @@ static void synchronous_rounds_have_everyone(void **state)
     push(&b, (struct push_id){2, 12, 1}, 0, &w[2]);
     push(&b, (struct push_id){0, 10, 1}, 0, &w[0]);
     clock_round(b.clock, &round.waiter);
-    assert_int_equal(round.answers, 0); /* 1 is expected and has not come */
+    assert_int_equal(round.replies, 0); /* 1 is expected and has not come */
     join(&b, 1, 11);
     push(&b, (struct push_id){1, 11, 1}, 0, &w[1]);
-    assert_int_equal(round.answers, 1);
+    assert_int_equal(round.replies, 1);
     assert_int_equal(round.result.version, 1);
     assert_int_equal(round.result.members.n, 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(round.result.members.ids[i].worker, i); /* by rank, as they came or not */
-        assert_int_equal(w[i].answers, 0);
+        assert_int_equal(w[i].replies, 0);
     }
     assert_int_equal(clock_advance(b.clock, 2, &err), ERR_DATA);
     assert_int_equal(clock_advance(b.clock, 1, &err), 0);
     for (int i = 0; i < 3; i++)
-        assert_true(w[i].answers == 1 && w[i].result.counted && w[i].result.version == 1);
+        assert_true(w[i].replies == 1 && w[i].result.counted && w[i].result.version == 1);
     clock_leave(b.clock, &(struct push_id){1, 11, 0}); /* nobody waits for it any more */
     push(&b, (struct push_id){0, 10, 2}, 1, &w[0]);
     push(&b, (struct push_id){2, 12, 2}, 1, &w[2]);
@@ -55,12 +55,12 @@ static void late_pushes_are_counted_as_such(void **state)
     push(&b, (struct push_id){1, 1, 1}, 0, &w[1]);
     push(&b, (struct push_id){0, 1, 1}, 0, &w[0]); /* the third of two */
     assert_int_equal(apply_round(&b), 1121);
-    assert_true(w[0].answers == 1 && !w[0].result.counted && w[0].result.version == 1);
+    assert_true(w[0].replies == 1 && !w[0].result.counted && w[0].result.version == 1);
     assert_true(w[1].result.counted && w[2].result.counted);
     push(&b, (struct push_id){1, 1, 2}, 0, &w[1]); /* of a version that is gone */
-    assert_true(w[1].answers == 1 && !w[1].result.counted);
+    assert_true(w[1].replies == 1 && !w[1].result.counted);
     push(&b, (struct push_id){2, 1, 1}, 1, &w[2]); /* counted already */
-    assert_true(w[2].answers == 1 && w[2].result.counted);
+    assert_true(w[2].replies == 1 && w[2].result.counted);
     assert_int_equal(clock_workers(b.clock, seen, 3), 3);
     assert_true(seen[0].late == 1 && seen[0].counted == 0 && seen[0].behind == 1);
     assert_true(seen[1].late == 1 && seen[1].counted == 1 && seen[1].pushed == 2);
@@ -115,11 +115,11 @@ static void an_older_life_is_refused(void **state)
     join(&b, 0, 5);
     push(&b, (struct push_id){0, 5, 1}, 0, &w); /* whole, but its worker dies now */
     clock_join(b.clock, &(struct push_id){0, 6, 0}, &second.waiter);
-    assert_int_equal(w.answers, 1);
+    assert_int_equal(w.replies, 1);
     assert_string_equal(w.failure.text, "worker:0, incarnation 5: replaced by incarnation 6");
-    assert_int_equal(second.answers, 0); /* what was pushed is to be decided first */
+    assert_int_equal(second.replies, 0); /* what was pushed is to be decided first */
     assert_int_equal(apply_round(&b), 1);
-    assert_true(second.answers == 1 && second.result.seq == 1 && second.result.version == 1);
+    assert_true(second.replies == 1 && second.result.seq == 1 && second.result.version == 1);
     push(&b, (struct push_id){0, 5, 2}, 0, &w); /* it was only frozen */
     unit_assert_error(w.failure.code, w.failure, ERR_UNAVAILABLE,
                       "worker:0, incarnation 5: replaced by incarnation 6");
@@ -138,7 +138,7 @@ static void deadlines_name_who_is_missing(void **state)
     join(&b, 0, 1);
     w.waiter.timeout = 0.05;
     clock_push(b.clock, &(struct push_id){0, 1, 1}, 0, &w.waiter);
-    for (int i = 0; i < 1000 && !w.answers; i++)
+    for (int i = 0; i < 1000 && !w.replies; i++)
         nanosleep(&(struct timespec){0, 10000000}, NULL);
     unit_assert_error(w.failure.code, w.failure, ERR_RETRY,
                       "no answer in 0.1 s, waiting for worker:1 (has not come yet) in round 1");
@@ -155,7 +155,7 @@ static void a_failure_reaches_all(void **state)
     join(&b, 0, 1);
     push(&b, (struct push_id){0, 1, 1}, 0, &w);
     clock_round(b.clock, &round.waiter);
-    assert_int_equal(round.answers, 1);
+    assert_int_equal(round.replies, 1);
     error_set(&reason, ERR_UNAVAILABLE, "ps:1 is gone");
     clock_fail(b.clock, &reason);
     assert_string_equal(w.failure.text, "ps:1 is gone");

@@ -33,11 +33,11 @@ static int put(struct resource_writer *writer, const char *container, const char
 
 static void save_all(struct bench *b, struct store *store)
 {
-    struct resource_marks marks;
+    struct resource_snapshots snapshots;
     struct error err = ERROR_INIT;
-    resource_marks_place(b->store, &marks);
-    assert_int_equal(resource_marks_save(&marks, &store->writer, &err), 0);
-    resource_marks_release(&marks);
+    resource_snapshots_place(b->store, &snapshots);
+    assert_int_equal(resource_snapshots_save(&snapshots, &store->writer, &err), 0);
+    resource_snapshots_release(&snapshots);
 }
 
 static void stage(struct bench *b, struct push_id id, float value)
@@ -106,10 +106,10 @@ static void what_was_pushed_survives_a_restart(void **state)
     assert_true(again.result.seq == 1 && again.result.version == 1);
     again = new_waiter();
     clock_join(after.clock, &(struct push_id){1, 18, 0}, &again.waiter);
-    assert_int_equal(again.answers, 0); /* its push from before is to be decided */
+    assert_int_equal(again.replies, 0); /* its push from before is to be decided */
     push(&after, (struct push_id){0, 17, 2}, 1, &w[0]);
     assert_int_equal(apply_round(&after), 212);
-    assert_true(again.answers == 1 && again.result.seq == 2);
+    assert_true(again.replies == 1 && again.result.seq == 2);
     take_and_check(&after, id, 2.5F);
     unit_assert_error(resource_restore(after.store, resource_kinds, "default", "queue:q/x",
                                        &(struct tensor){0}, &err),
@@ -126,7 +126,7 @@ static void push_second_again(struct bench *b, uint64_t incarnation)
     clock_stop_at(b->clock, 0);
     push(b, (struct push_id){0, incarnation, 2}, 1, &w);
     assert_int_equal(apply_round(b), 2);
-    assert_true(w.answers == 1 && w.result.counted && w.result.version == 2);
+    assert_true(w.replies == 1 && w.result.counted && w.result.version == 2);
     assert_int_equal(clock_workers(b->clock, &seen, 1), 1);
     assert_true(seen.counted == 2 && seen.duplicate == 0);
 }
@@ -183,11 +183,11 @@ static int members_after_the_end(int workers)
     push(&after, (struct push_id){0, 17, 2}, 1, &w[0]);
     clock_round(after.clock, &round.waiter);
     if (workers == 2) {
-        assert_int_equal(round.answers, 0); /* 1 had left, and is expected back */
+        assert_int_equal(round.replies, 0); /* 1 had left, and is expected back */
         join(&after, 1, 18);
         push(&after, (struct push_id){1, 18, 2}, 1, &w[1]);
     }
-    assert_int_equal(round.answers, 1);
+    assert_int_equal(round.replies, 1);
     int members = round.result.members.n;
     assert_int_equal(clock_advance(after.clock, 2, &err), 0);
     bench_close(&after);

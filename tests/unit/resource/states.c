@@ -99,7 +99,7 @@ static void *train(void *argument)
 
 struct pause {
     struct clock_waiter waiter; /* first */
-    atomic_int answers;
+    atomic_int replies;
     bool failed;
     int64_t version;
 };
@@ -110,7 +110,7 @@ static void paused(struct clock_waiter *waiter, const struct clock_result *resul
     struct pause *pause = (struct pause *)waiter;
     pause->failed = failure;
     pause->version = failure ? 0 : result->version;
-    atomic_fetch_add(&pause->answers, 1);
+    atomic_fetch_add(&pause->replies, 1);
 }
 
 static struct worker_values *values_of(struct trial *t)
@@ -145,9 +145,9 @@ static void take_cut(struct trial *t, int64_t version)
     memset(cut, 0, sizeof *cut);
     cut->version = version;
     memcpy(cut->w, replicas_variable(&t->job, "w")->data, sizeof cut->w);
-    void *mark = clock_kind.mark(the_clock(t));
-    assert_int_equal(clock_kind.save(mark, &decided.sink, &err), 0);
-    clock_kind.free_mark(mark);
+    void *snapshot = clock_kind.snapshot(the_clock(t));
+    assert_int_equal(clock_kind.save(snapshot, &decided.sink, &err), 0);
+    clock_kind.free_snapshot(snapshot);
     for (int p = 0; p < W; p++) {
         struct tensor value;
         assert_int_equal(worker_value_take(values_of(t), p, 0, &value, &err), 0);
@@ -168,9 +168,9 @@ static void make_cut(struct trial *t, bool at_once)
     else
         clock_stop_at(clock, from);
     do {
-        pause.answers = 0;
+        pause.replies = 0;
         clock_pause(clock, from, &pause.waiter);
-        while (!pause.answers)
+        while (!pause.replies)
             nanosleep(&(struct timespec){0, 100000}, NULL);
     } while (pause.failed && atomic_load(&t->running));
     if (at_once)

@@ -7,9 +7,9 @@
 #include "lib/unit.h"
 #include "resource/clock.h"
 
-struct answer {
+struct reply {
     struct clock_waiter waiter; /* first */
-    int answers;
+    int replies;
     struct clock_result result;
     struct error failure;
 };
@@ -17,38 +17,38 @@ struct answer {
 static void answered(struct clock_waiter *waiter, const struct clock_result *result,
                      const struct error *failure)
 {
-    struct answer *answer = (struct answer *)waiter;
-    answer->answers++;
+    struct reply *reply = (struct reply *)waiter;
+    reply->replies++;
     if (failure)
-        answer->failure = *failure;
+        reply->failure = *failure;
     else
-        answer->result = *result;
+        reply->result = *result;
 }
 
-static struct answer join(struct clock *clock, uint64_t incarnation)
+static struct reply join(struct clock *clock, uint64_t incarnation)
 {
-    struct answer answer = {.waiter.done = answered};
-    clock_join(clock, &(struct push_id){0, incarnation, 0}, &answer.waiter);
-    return answer;
+    struct reply reply = {.waiter.done = answered};
+    clock_join(clock, &(struct push_id){0, incarnation, 0}, &reply.waiter);
+    return reply;
 }
 
 /* Pushes a step, which is applied. */
 static void push(struct clock *clock, uint64_t incarnation, int64_t seq)
 {
-    struct answer round = {.waiter.done = answered}, pushed = round;
+    struct reply round = {.waiter.done = answered}, pushed = round;
     struct error err = ERROR_INIT;
     int64_t version = clock_version(clock);
     clock_push(clock, &(struct push_id){0, incarnation, seq}, version, &pushed.waiter);
     clock_round(clock, &round.waiter);
     assert_int_equal(clock_advance(clock, round.result.version, &err), 0);
-    assert_true(pushed.answers == 1 && !pushed.result.asked);
+    assert_true(pushed.replies == 1 && !pushed.result.asked);
 }
 
 static void who_lost_its_state_takes_all_back(void **state)
 {
     struct variable_store *store = variable_store_new();
     struct clock *clock = resource_get(store, &clock_kind, "default", "train");
-    struct answer rest = {.waiter.done = answered}, round = rest;
+    struct reply rest = {.waiter.done = answered}, round = rest;
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(clock_configure(clock, "sync", 1, &err), 0);
@@ -57,30 +57,30 @@ static void who_lost_its_state_takes_all_back(void **state)
     assert_int_equal(join(clock, 2).result.seq, 0); /* it had done nothing */
     push(clock, 2, 1);
     clock_rest(clock, &(struct push_id){0, 2, 1}, &rest.waiter);
-    assert_int_equal(rest.answers, 1); /* nobody asks */
+    assert_int_equal(rest.replies, 1); /* nobody asks */
     assert_int_equal(join(clock, 3).result.seq, 1);
     assert_false(clock_has_failed(clock, &err));
     push(clock, 3, 2);
-    struct answer lost = join(clock, 4);
+    struct reply lost = join(clock, 4);
     unit_assert_error(lost.failure.code, lost.failure, ERR_UNAVAILABLE,
                       "worker:0 was started again without what it had kept since its step 1: all "
                       "have to go back to a checkpoint");
     assert_true(clock_has_failed(clock, &err));
     clock_round(clock, &round.waiter); /* also for whoever updates */
     assert_int_equal(round.failure.code, ERR_UNAVAILABLE);
-    rest = (struct answer){.waiter.done = answered};
+    rest = (struct reply){.waiter.done = answered};
     clock_rest(clock, &(struct push_id){0, 3, 2}, &rest.waiter);
     assert_int_equal(rest.failure.code, ERR_UNAVAILABLE); /* it was replaced */
     variable_store_free(store);
 }
 
-static struct answer rejoin(struct clock *clock, uint64_t incarnation, struct journal_head a,
-                            struct journal_head b)
+static struct reply rejoin(struct clock *clock, uint64_t incarnation, struct journal_head a,
+                           struct journal_head b)
 {
     const struct journal_head heads[] = {a, b};
-    struct answer answer = {.waiter.done = answered};
-    clock_rejoin(clock, &(struct push_id){0, incarnation, 0}, heads, 2, &answer.waiter);
-    return answer;
+    struct reply reply = {.waiter.done = answered};
+    clock_rejoin(clock, &(struct push_id){0, incarnation, 0}, heads, 2, &reply.waiter);
+    return reply;
 }
 
 /* Its last push has reached the clock, or has not; it is late, or counts. */
@@ -95,24 +95,24 @@ static void who_has_a_journal_goes_on(void **state)
     int64_t own = join(clock, 1).result.incarnation;
     push(clock, 1, 1);
     push(clock, 1, 2);
-    struct answer back =
+    struct reply back =
         rejoin(clock, 2, (struct journal_head){own, 3}, (struct journal_head){own, 2});
-    assert_true(back.answers == 1 && back.result.seq == 2 && back.result.own &&
+    assert_true(back.replies == 1 && back.result.seq == 2 && back.result.own &&
                 back.result.counted);
-    struct answer late = {.waiter.done = answered};
+    struct reply late = {.waiter.done = answered};
     clock_push(clock, &(struct push_id){0, 2, 3}, 1, &late.waiter); /* of an old version */
-    assert_true(late.answers == 1 && !late.result.counted);
+    assert_true(late.replies == 1 && !late.result.counted);
     back = rejoin(clock, 3, (struct journal_head){own, 3}, (struct journal_head){own, 2});
     assert_true(back.result.seq == 3 && back.result.own && !back.result.counted);
-    struct answer waits = {.waiter.done = answered}, round = waits;
+    struct reply waits = {.waiter.done = answered}, round = waits;
     clock_push(clock, &(struct push_id){0, 3, 4}, 2, &waits.waiter);
-    struct answer after = {.waiter.done = answered};
+    struct reply after = {.waiter.done = answered};
     const struct journal_head fourth = {own, 4};
     clock_rejoin(clock, &(struct push_id){0, 4, 0}, &fourth, 1, &after.waiter);
-    assert_true(!after.answers); /* until it is known what comes of it */
+    assert_true(!after.replies); /* until it is known what comes of it */
     clock_round(clock, &round.waiter);
     assert_int_equal(clock_advance(clock, round.result.version, &err), 0);
-    assert_true(after.answers == 1 && after.result.seq == 4 && after.result.own &&
+    assert_true(after.replies == 1 && after.result.seq == 4 && after.result.own &&
                 after.result.counted);
     assert_false(clock_has_failed(clock, &err));
     back = rejoin(clock, 5, (struct journal_head){own + 1, 4}, (struct journal_head){own, 3});
@@ -128,8 +128,8 @@ static void who_comes_back_rests_when_others_do(bool first_goes_on)
 {
     struct variable_store *store = variable_store_new();
     struct clock *clock = resource_get(store, &clock_kind, "default", "train");
-    struct answer joins[2] = {{.waiter.done = answered}, {.waiter.done = answered}};
-    struct answer pushes[2] = {joins[0], joins[0]}, again = joins[0], round = joins[0];
+    struct reply joins[2] = {{.waiter.done = answered}, {.waiter.done = answered}};
+    struct reply pushes[2] = {joins[0], joins[0]}, again = joins[0], round = joins[0];
     struct error err = ERROR_INIT;
     assert_int_equal(clock_configure(clock, "sync", 2, &err), 0);
     clock_keep_states(clock);
@@ -141,12 +141,12 @@ static void who_comes_back_rests_when_others_do(bool first_goes_on)
         clock_ask(clock);
     clock_round(clock, &round.waiter);
     assert_int_equal(clock_advance(clock, 1, &err), 0);
-    assert_true(pushes[0].answers == 1 && pushes[0].result.asked == !first_goes_on);
+    assert_true(pushes[0].replies == 1 && pushes[0].result.asked == !first_goes_on);
     if (first_goes_on)
         clock_ask(clock);
     const struct journal_head head = {joins[1].result.incarnation, 1};
     clock_rejoin(clock, &(struct push_id){1, 2, 0}, &head, 1, &again.waiter);
-    assert_true(again.answers == 1 && again.result.own);
+    assert_true(again.replies == 1 && again.result.own);
     assert_true(again.result.asked == !first_goes_on);
     variable_store_free(store);
 }
@@ -162,26 +162,26 @@ static void who_joins_while_others_rest_holds_nobody_back(void **state)
 {
     struct variable_store *store = variable_store_new();
     struct clock *clock = resource_get(store, &clock_kind, "default", "train");
-    struct answer first = {.waiter.done = answered}, late = first, rest = first, pause = first;
-    struct answer waits = first;
+    struct reply first = {.waiter.done = answered}, late = first, rest = first, pause = first;
+    struct reply waits = first;
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(clock_configure(clock, "sync", 0, &err), 0);
     clock_keep_states(clock);
     clock_join(clock, &(struct push_id){0, 1, 0}, &first.waiter);
-    assert_int_equal(first.answers, 1);
+    assert_int_equal(first.replies, 1);
     push(clock, 1, 1);
     clock_ask(clock);
     clock_join(clock, &(struct push_id){1, 2, 0}, &late.waiter);
     clock_pause(clock, 0, &pause.waiter);
     clock_push(clock, &(struct push_id){1, 2, 1}, 1, &waits.waiter); /* in a round with 0 */
-    assert_true(late.answers == 1 && !pause.answers);                /* 0 has not given its state */
+    assert_true(late.replies == 1 && !pause.replies);                /* 0 has not given its state */
     clock_rest(clock, &(struct push_id){0, 1, 1}, &rest.waiter);
-    assert_true(!waits.answers && !rest.answers && pause.answers == 1);
+    assert_true(!waits.replies && !rest.replies && pause.replies == 1);
     clock_end_ask(clock);
-    assert_true(!rest.answers);
+    assert_true(!rest.replies);
     clock_resume(clock);
-    assert_true(!waits.answers && rest.answers == 1);
+    assert_true(!waits.replies && rest.replies == 1);
     assert_int_equal(rest.result.version, 1);
     variable_store_free(store);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The control socket: who asks gets an answer, whatever others do; nobody holds up who is asked.
+ * The control socket: who asks gets a reply, whatever others do; nobody holds up who is asked.
  */
 #include "supervise/control.h"
 
@@ -28,7 +28,7 @@ struct lab {
     char asked[256]; /* what was, in turn */
 };
 
-static const char *answer(void *context, const char *request)
+static const char *reply(void *context, const char *request)
 {
     struct lab *lab = context;
     size_t n = strlen(lab->asked);
@@ -67,7 +67,7 @@ static void serve_for(struct lab *lab, double seconds)
 {
     for (double until = time_now() + seconds; time_now() < until;) {
         control_wait(&lab->control, -1, 0.01);
-        control_serve(&lab->control, answer, lab);
+        control_serve(&lab->control, reply, lab);
     }
 }
 
@@ -75,7 +75,7 @@ static void serve_for(struct lab *lab, double seconds)
 
 struct inquiry {
     const char *folder, *request;
-    struct str answer;
+    struct str reply;
     int code;
     atomic_bool done;
     pthread_t thread;
@@ -85,7 +85,7 @@ static void *ask(void *argument)
 {
     struct inquiry *asking = argument;
     asking->code = control_ask(asking->folder, asking->request,
-                               &(struct control_patience){.seconds = -1}, &asking->answer);
+                               &(struct control_patience){.seconds = -1}, &asking->reply);
     atomic_store(&asking->done, true);
     return NULL;
 }
@@ -102,8 +102,8 @@ static void end_asking(struct inquiry *asking, int code, const char *text)
 {
     pthread_join(asking->thread, NULL);
     assert_int_equal(asking->code, code);
-    assert_string_equal(str_text(&asking->answer), text);
-    str_release(&asking->answer);
+    assert_string_equal(str_text(&asking->reply), text);
+    str_release(&asking->reply);
 }
 
 static void expect(struct lab *lab, const char *request, int code, const char *text)
@@ -250,7 +250,7 @@ static void test_when_all_wait_for_the_end_others_wait_for_a_place(void **state)
             close(waiting[i]);
 }
 
-static void test_a_long_answer_waits_for_who_reads_it(void **state)
+static void test_a_long_reply_waits_for_who_reads_it(void **state)
 {
     struct lab lab;
     (void)state;
@@ -300,7 +300,7 @@ static void test_what_another_one_left_is_replaced_a_file_is_not(void **state)
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     assert_int_equal(control_open(&second, lab.folder, &err), ERR_IO);
     control_wait(&second, -1, 0);
-    control_serve(&second, answer, &lab);
+    control_serve(&second, reply, &lab);
     control_close(&second, "");
     control_remove(lab.folder);
     assert_int_equal(unlink(path), 0);
@@ -321,7 +321,7 @@ static void test_it_waits_for_another_descriptor_too(void **state)
     assert_true(time_now() >= began + 0.09);
     assert_int_equal(write(ends[1], "x", 1), 1);
     control_wait(&control, ends[0], PATIENCE);
-    control_serve(&control, answer, NULL);
+    control_serve(&control, reply, NULL);
     assert_true(time_now() < began + PATIENCE / 2);
     control_close(&control, "");
     close(ends[0]);
@@ -335,7 +335,7 @@ int main(void)
         cmocka_unit_test(test_who_waits_for_the_end_hears_of_it),
         cmocka_unit_test(test_nobody_holds_it_up),
         cmocka_unit_test(test_when_all_wait_for_the_end_others_wait_for_a_place),
-        cmocka_unit_test(test_a_long_answer_waits_for_who_reads_it),
+        cmocka_unit_test(test_a_long_reply_waits_for_who_reads_it),
         cmocka_unit_test(test_a_path_may_be_long),
         cmocka_unit_test(test_what_another_one_left_is_replaced_a_file_is_not),
         cmocka_unit_test(test_it_waits_for_another_descriptor_too),

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/unit.h"
-#include "supervise/guard.h"
+#include "supervise/reaper.h"
 
 #define LOOKS 1000
 

@@ -78,18 +78,18 @@ static void test_no_mean_of_integers(void **state)
     members_start(&all, 2);
     for (int64_t count = 3; count < 300000; count *= 300) {
         struct tensor values[MEMBERS_MAX][8];
-        struct answer answers[2];
+        struct reply replies[2];
         struct shape shape = shape_vector(count);
         for (int k = 0; k < 2; k++) {
             fill(&values[k][0], INT16, &shape, k);
             struct collective_call call = {{"n", count, 0}, values[k], &mean, 1, .yields = false};
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         for (int k = 0; k < 2; k++) {
-            answer_wait(&answers[k]);
-            assert_int_equal(answers[k].err.code, ERR_DATA);
-            assert_non_null(strstr(answers[k].err.text, "there is no mean of int16"));
-            answer_release(&answers[k]);
+            reply_wait(&replies[k]);
+            assert_int_equal(replies[k].err.code, ERR_DATA);
+            assert_non_null(strstr(replies[k].err.text, "there is no mean of int16"));
+            reply_release(&replies[k]);
         }
         release_all(&all, values, 1);
     }
@@ -160,7 +160,7 @@ static void test_values(void **state)
     (void)state;
     members_start(&all, 4);
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[4];
+    struct reply replies[4];
     const enum collective_kind kinds[4] = {COLLECTIVE_SUM, COLLECTIVE_SUM, COLLECTIVE_MEAN,
                                            COLLECTIVE_MEAN};
     static const double expected[4] = {10, 260, 2.5, 65};
@@ -174,14 +174,14 @@ static void test_values(void **state)
                     tensor_set_float64(&values[k][i], j, i % 2 == 0 ? k + 1 : k ? 1 : 256);
             }
             struct collective_call call = {{"n", count, 0}, values[k], kinds, 4, .yields = false};
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         for (int k = 0; k < 4; k++) {
-            answer_wait(&answers[k]);
+            reply_wait(&replies[k]);
             for (int i = 0; i < 4; i++)
                 for (int64_t j = 0; j < count; j++)
-                    assert_true(tensor_get_float64(&answers[k].results[i], j) == expected[i]);
-            answer_release(&answers[k]);
+                    assert_true(tensor_get_float64(&replies[k].results[i], j) == expected[i]);
+            reply_release(&replies[k]);
         }
         release_all(&all, values, 4);
     }
@@ -194,7 +194,7 @@ static void check_yielded(struct members *all, enum dtype type)
     static const enum collective_kind sum = COLLECTIVE_SUM;
     struct tensor values[MEMBERS_MAX][8], kept = TENSOR_INIT, before = TENSOR_INIT;
     const struct tensor *each[MEMBERS_MAX];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     struct tensor expected = TENSOR_INIT;
     struct error err = ERROR_INIT;
     struct shape shape = shape_matrix(300, 2001);
@@ -207,14 +207,14 @@ static void check_yielded(struct members *all, enum dtype type)
     must(tensor_copy(&before, &kept, &err), &err);
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = {{"g", 1, type}, values[k], &sum, 1, .yields = true};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int k = 0; k < all->n; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        assert_true(tensor_equal(&answers[k].results[0], &expected));
-        assert_int_equal(answers[k].results[0].data == values[k][0].data, k != all->n - 1);
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        assert_true(tensor_equal(&replies[k].results[0], &expected));
+        assert_int_equal(replies[k].results[0].data == values[k][0].data, k != all->n - 1);
+        reply_release(&replies[k]);
     }
     assert_true(tensor_equal(&kept, &before));
     tensor_release(&before);
@@ -270,7 +270,7 @@ static void test_other_kinds(void **state)
 static void test_several_in_flight(void **state)
 {
     enum { CALLS = 24, N = 3 };
-    static struct answer answers[N][CALLS];
+    static struct reply replies[N][CALLS];
     static struct tensor values[N][CALLS];
     static const enum collective_kind kind = COLLECTIVE_SUM;
     struct members all;
@@ -287,7 +287,7 @@ static void test_several_in_flight(void **state)
                                            .yields = false};
             call.key.iteration = (uint64_t)which % 3;
             fill(&values[k][which], FLOAT32, &shape, k + which);
-            member_call(&all, k, &call, &answers[k][which]);
+            member_call(&all, k, &call, &replies[k][which]);
         }
     for (int c = 0; c < CALLS; c++) {
         const struct tensor *each[N] = {&values[0][c], &values[1][c], &values[2][c]};
@@ -295,10 +295,10 @@ static void test_several_in_flight(void **state)
         struct error err = ERROR_INIT;
         must(collective_combine(kind, each, N, &expected, &err), &err);
         for (int k = 0; k < N; k++) {
-            answer_wait(&answers[k][c]);
-            must(answers[k][c].err.code, &answers[k][c].err);
-            assert_true(tensor_equal(&answers[k][c].results[0], &expected));
-            answer_release(&answers[k][c]);
+            reply_wait(&replies[k][c]);
+            must(replies[k][c].err.code, &replies[k][c].err);
+            assert_true(tensor_equal(&replies[k][c].results[0], &expected));
+            reply_release(&replies[k][c]);
         }
         tensor_release(&expected);
         for (int k = 0; k < N; k++)

@@ -30,7 +30,7 @@ static void *run_added(void *argument)
     struct on_card *card = argument;
     collective_links_add_on(card->end->collective, card->device, &card->place, &card->err);
     pthread_barrier_wait(&card->end->all->there);
-    loop_run(hub_loop(card->end->hub), &card->err);
+    loop_run(conns_loop(card->end->conns), &card->err);
     return NULL;
 }
 
@@ -51,7 +51,7 @@ static void begin(struct members *all, struct on_card *cards, int n)
     for (int k = 0; k < n; k++) { /* in the thread of the member's loop */
         cards[k].place = place;
         cards[k].place.rank = k;
-        loop_stop(hub_loop(cards[k].end->hub));
+        loop_stop(conns_loop(cards[k].end->conns));
         pthread_join(cards[k].end->thread, NULL);
         pthread_create(&cards[k].end->thread, NULL, run_added, &cards[k]);
     }
@@ -93,7 +93,7 @@ static struct brought bring(struct on_card *card, float number)
     return b;
 }
 
-static void call(struct on_card *card, const char *name, struct brought b, struct answer *answer)
+static void call(struct on_card *card, const char *name, struct brought b, struct reply *reply)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
     const struct collective_call what = {.key = {name, 1, 0},
@@ -104,21 +104,21 @@ static void call(struct on_card *card, const char *name, struct brought b, struc
                                          .at = b.at,
                                          .pool = card->pool,
                                          .host_pool = card->host_pool};
-    member_call(card->end->all, card->end->rank, &what, answer);
+    member_call(card->end->all, card->end->rank, &what, reply);
     tensor_release(&b.value);
 }
 
-static void wait_for(struct answer *answer)
+static void wait_for(struct reply *reply)
 {
     struct timespec until;
     int late = 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += SECONDS;
-    pthread_mutex_lock(&answer->lock);
-    while (!answer->done && !late)
-        late = pthread_cond_timedwait(&answer->changed, &answer->lock, &until);
-    bool done = answer->done;
-    pthread_mutex_unlock(&answer->lock);
+    pthread_mutex_lock(&reply->lock);
+    while (!reply->done && !late)
+        late = pthread_cond_timedwait(&reply->changed, &reply->lock, &until);
+    bool done = reply->done;
+    pthread_mutex_unlock(&reply->lock);
     assert_true(done);
 }
 
@@ -127,18 +127,18 @@ static void wait_for(struct answer *answer)
 static void check_sum(struct on_card *cards, int n, const char *name)
 {
     static const float brings[MEMBERS] = {1, 1e8f, -1e8f};
-    struct answer answers[MEMBERS];
+    struct reply replies[MEMBERS];
     struct error err = ERROR_INIT;
     for (int k = 0; k < n; k++)
-        call(&cards[k], name, bring(&cards[k], brings[k + MEMBERS - n]), &answers[k]);
+        call(&cards[k], name, bring(&cards[k], brings[k + MEMBERS - n]), &replies[k]);
     for (int k = 0; k < n; k++) {
         float sum = -1;
-        wait_for(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        must(device_read(cards[k].device, &sum, answers[k].results[0].data, sizeof sum, &err),
+        wait_for(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        must(device_read(cards[k].device, &sum, replies[k].results[0].data, sizeof sum, &err),
              &err);
         assert_true(sum == (n == MEMBERS ? 1 : 0));
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
     }
 }
 
@@ -152,21 +152,21 @@ static void what_fails_is_passed_over(void **state)
     (void)state;
     begin(&all, cards, MEMBERS);
     for (int dead = 0; dead < MEMBERS; dead++) {
-        struct answer answers[MEMBERS];
+        struct reply replies[MEMBERS];
         struct error err = ERROR_INIT;
         const struct collective_key key = {names[0][dead], 1, 0};
         struct collective *declines = all.ends[dead].collective;
         for (int k = 0; k < MEMBERS; k++)
             if (k != dead)
-                call(&cards[k], key.name, bring(&cards[k], 1), &answers[k]);
+                call(&cards[k], key.name, bring(&cards[k], 1), &replies[k]);
         must(declines->decline(declines, &key, &(struct collective_group){0}, &err), &err);
         for (int k = 0; k < MEMBERS; k++) {
             if (k == dead)
                 continue;
-            wait_for(&answers[k]);
-            assert_int_equal(answers[k].err.code, ERR_DATA);
-            assert_non_null(strstr(answers[k].err.text, "brings nothing: its input is dead"));
-            answer_release(&answers[k]);
+            wait_for(&replies[k]);
+            assert_int_equal(replies[k].err.code, ERR_DATA);
+            assert_non_null(strstr(replies[k].err.text, "brings nothing: its input is dead"));
+            reply_release(&replies[k]);
         }
         check_sum(cards, MEMBERS, names[1][dead]);
     }
@@ -179,7 +179,7 @@ static void a_cancel_gives_the_communicator_up(void **state)
 {
     struct members all;
     struct on_card cards[2];
-    struct answer cancelled, answers[2], waits;
+    struct reply cancelled, replies[2], waits;
     (void)state;
     begin(&all, cards, 2);
     check_sum(cards, 2, "before");
@@ -190,19 +190,19 @@ static void a_cancel_gives_the_communicator_up(void **state)
     assert_true(collective->cancel(collective, &cancelled.waiter));
     call(&cards[1], "cancelled", other, &waits);
     for (int k = 0; k < 2; k++)
-        call(&cards[k], "next", next[k], &answers[k]);
-    wait_for(&answers[0]);
-    assert_int_equal(answers[0].err.code, ERR_CANCELLED);
-    assert_non_null(strstr(answers[0].err.text, "a sum on devices was given up"));
+        call(&cards[k], "next", next[k], &replies[k]);
+    wait_for(&replies[0]);
+    assert_int_equal(replies[0].err.code, ERR_CANCELLED);
+    assert_non_null(strstr(replies[0].err.text, "a sum on devices was given up"));
     member_kill(&all.ends[0]);
     wait_for(&waits);
-    wait_for(&answers[1]);
+    wait_for(&replies[1]);
     assert_int_equal(waits.err.code, ERR_UNAVAILABLE);
-    assert_int_equal(answers[1].err.code, ERR_UNAVAILABLE);
-    answer_release(&cancelled);
-    answer_release(&waits);
+    assert_int_equal(replies[1].err.code, ERR_UNAVAILABLE);
+    reply_release(&cancelled);
+    reply_release(&waits);
     for (int k = 0; k < 2; k++)
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
     end(&all, cards, 2);
 }
 

@@ -14,7 +14,7 @@ static const enum collective_kind sum = COLLECTIVE_SUM;
 static bool fill_direct(struct members *all, int rank, struct tensor *t, const struct shape *shape)
 {
     size_t bytes = (size_t)shape_bytes(shape, FLOAT32);
-    struct buffer *buffer = outgoing_alloc(hub_outgoing(all->ends[rank].hub), FLOAT32, bytes);
+    struct buffer *buffer = outgoing_alloc(conns_outgoing(all->ends[rank].conns), FLOAT32, bytes);
     fill(t, FLOAT32, shape, rank);
     if (!buffer)
         return false;
@@ -109,15 +109,15 @@ static void test_without_room(void **state)
 /* ---- values that are given up ---- */
 
 static void call_all(struct members *all, int64_t step, struct tensor (*values)[8],
-                     struct answer *answers)
+                     struct reply *replies)
 {
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = {{"g", step, 0}, values[k], &sum, 1, .yields = true};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int k = 0; k < all->n; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
     }
 }
 
@@ -136,7 +136,7 @@ static struct tensor expected_of(const struct members *all, struct tensor (*valu
 static void test_in_place(void **state)
 {
     struct members all;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     struct tensor values[MEMBERS_MAX][8];
     struct shape shape = shape_vector(600001);
     (void)state;
@@ -145,14 +145,14 @@ static void test_in_place(void **state)
         assert_true(fill_direct(&all, k, &values[k][0], &shape));
     for (int64_t step = 0; step < 10; step++) {
         struct tensor expected = expected_of(&all, values);
-        call_all(&all, step, values, answers);
+        call_all(&all, step, values, replies);
         for (int k = 0; k < 3; k++) {
             if (!step) /* later ones may find that an earlier call still has it */
-                assert_ptr_equal(answers[k].results[0].data, values[k][0].data);
-            assert_true(tensor_equal(&answers[k].results[0], &expected));
+                assert_ptr_equal(replies[k].results[0].data, values[k][0].data);
+            assert_true(tensor_equal(&replies[k].results[0], &expected));
             tensor_release(&values[k][0]);
-            tensor_share(&values[k][0], &answers[k].results[0]);
-            answer_release(&answers[k]);
+            tensor_share(&values[k][0], &replies[k].results[0]);
+            reply_release(&replies[k]);
         }
         tensor_release(&expected);
     }
@@ -165,7 +165,7 @@ static void test_in_place(void **state)
 static void test_what_others_have(void **state)
 {
     struct members all;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     struct tensor values[MEMBERS_MAX][8], sent, before, expected;
     struct error err = ERROR_INIT;
     struct shape shape = shape_vector(500000);
@@ -173,17 +173,17 @@ static void test_what_others_have(void **state)
     members_start(&all, 2);
     assert_true(fill_direct(&all, 0, &values[0][0], &shape));
     struct segment_offer offer = segment_share(&values[0][0]);
-    struct segments *others = hub_segments(all.ends[1].hub);
+    struct segments *others = conns_segments(all.ends[1].conns);
     assert_int_equal(segments_map(others, &offer, FLOAT32, &shape, &sent), SEGMENT_TAKEN);
     must(tensor_copy(&before, &sent, &err), &err);
     values[1][0] = sent;
     expected = expected_of(&all, values);
-    call_all(&all, 1, values, answers);
+    call_all(&all, 1, values, replies);
     for (int k = 0; k < 2; k++) {
-        assert_true(tensor_equal(&answers[k].results[0], &expected));
-        assert_ptr_not_equal(answers[k].results[0].data, values[k][0].data);
+        assert_true(tensor_equal(&replies[k].results[0], &expected));
+        assert_ptr_not_equal(replies[k].results[0].data, values[k][0].data);
         assert_true(tensor_equal(&values[k][0], &before));
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
     }
     tensor_release(&before);
     tensor_release(&expected);
@@ -197,7 +197,7 @@ static void test_what_others_have(void **state)
 static void test_a_member_leaves(void **state)
 {
     struct members all;
-    struct answer answers[2];
+    struct reply replies[2];
     struct tensor values[MEMBERS_MAX][8];
     struct shape shape = shape_vector(600000);
     const size_t limits[3] = {12 << 20, 12 << 20, 12 << 20};
@@ -209,15 +209,15 @@ static void test_a_member_leaves(void **state)
         for (int k = 0; k < 2; k++)
             assert_true(fill_direct(&all, k, &values[k][0], &shape));
         struct tensor expected = expected_of(&all, values);
-        call_all(&all, step, values, answers);
+        call_all(&all, step, values, replies);
         for (int k = 0; k < 2; k++) {
-            assert_true(tensor_equal(&answers[k].results[0], &expected));
-            answer_release(&answers[k]);
+            assert_true(tensor_equal(&replies[k].results[0], &expected));
+            reply_release(&replies[k]);
         }
         tensor_release(&expected);
         release_all(&all, values, 1);
         for (int k = 0; k < 2 && step == 0; k++) /* it may have been offered what came before */
-            segments_trim(hub_segments(all.ends[k].hub), -1);
+            segments_trim(conns_segments(all.ends[k].conns), -1);
     }
     all.n = 3;
     members_stop(&all);
@@ -226,7 +226,7 @@ static void test_a_member_leaves(void **state)
 static void test_a_member_is_lost(void **state)
 {
     struct members all;
-    struct answer answers[2];
+    struct reply replies[2];
     struct tensor values[MEMBERS_MAX][8];
     struct shape shape = shape_vector(1000000);
     (void)state;
@@ -235,14 +235,14 @@ static void test_a_member_is_lost(void **state)
         assert_true(fill_direct(&all, k, &values[k][0], &shape));
     for (int k = 0; k < 2; k++) {
         struct collective_call call = {{"hidden/W", 9, 0}, values[k], &sum, 1, .yields = true};
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
     member_kill(&all.ends[2]);
     for (int k = 0; k < 2; k++) {
-        answer_wait(&answers[k]);
-        assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
-        assert_non_null(strstr(answers[k].err.text, "worker:2"));
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        assert_int_equal(replies[k].err.code, ERR_UNAVAILABLE);
+        assert_non_null(strstr(replies[k].err.text, "worker:2"));
+        reply_release(&replies[k]);
     }
     release_all(&all, values, 1);
     members_stop(&all);

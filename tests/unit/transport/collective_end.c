@@ -12,26 +12,26 @@ static void test_cancelled(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
     struct members all;
-    struct answer answer;
+    struct reply reply;
     struct tensor values[MEMBERS_MAX][8];
     (void)state;
     members_start(&all, 2);
     for (int k = 0; k < 2; k++)
         fill(&values[k][0], FLOAT32, &SHAPE_SCALAR, k);
     struct collective_call call = {{"g", 1, 0}, values[0], &kind, 1, .yields = false};
-    member_call(&all, 0, &call, &answer);
+    member_call(&all, 0, &call, &reply);
     struct collective *collective = all.ends[0].collective;
-    assert_true(collective->cancel(collective, &answer.waiter));
-    assert_false(collective->cancel(collective, &answer.waiter));
-    assert_false(answer.done);
-    answer_release(&answer);
+    assert_true(collective->cancel(collective, &reply.waiter));
+    assert_false(collective->cancel(collective, &reply.waiter));
+    assert_false(reply.done);
+    reply_release(&reply);
     struct collective_key key = {"g", 2, 0};
     check_call(&all, &key, values, &kind, 1);
     release_all(&all, values, 1);
     members_stop(&all);
 }
 
-struct local_answer {
+struct local_reply {
     struct collective_waiter waiter; /* first */
     double value;
 };
@@ -41,7 +41,7 @@ static void note_value(struct collective_waiter *waiter, const struct collective
 {
     assert_null(err);
     assert_int_equal(results->members, 2);
-    ((struct local_answer *)waiter)->value = tensor_get_float64(&results->values[0], 0);
+    ((struct local_reply *)waiter)->value = tensor_get_float64(&results->values[0], 0);
 }
 
 /* Among threads: nothing is left of a meeting that all have left, not even what it was for. */
@@ -49,7 +49,7 @@ static void test_cancelled_by_all(void **state)
 {
     static const enum collective_kind sum = COLLECTIVE_SUM, mean = COLLECTIVE_MEAN;
     struct collective *members[2];
-    struct local_answer answers[2] = {{.waiter.done = note_value}, {.waiter.done = note_value}};
+    struct local_reply replies[2] = {{.waiter.done = note_value}, {.waiter.done = note_value}};
     struct tensor values[2];
     (void)state;
     collective_local_new(2, members);
@@ -57,15 +57,15 @@ static void test_cancelled_by_all(void **state)
         fill(&values[k], FLOAT32, &SHAPE_SCALAR, k);
     double total = tensor_get_float64(&values[0], 0) + tensor_get_float64(&values[1], 0);
     struct collective_call call = {{"g", 1, 0}, &values[0], &mean, 1, .yields = false};
-    members[0]->reduce(members[0], &call, &answers[0].waiter);
-    assert_true(members[0]->cancel(members[0], &answers[0].waiter));
+    members[0]->reduce(members[0], &call, &replies[0].waiter);
+    assert_true(members[0]->cancel(members[0], &replies[0].waiter));
     for (int k = 0; k < 2; k++) {
         call = (struct collective_call){{"g", 1, 0}, &values[k], &sum, 1, .yields = false};
-        members[k]->reduce(members[k], &call, &answers[k].waiter);
+        members[k]->reduce(members[k], &call, &replies[k].waiter);
     }
     assert_true(total != 0);
     for (int k = 0; k < 2; k++) {
-        assert_true(answers[k].value == total);
+        assert_true(replies[k].value == total);
         tensor_release(&values[k]);
         members[k]->free(members[k]);
     }

@@ -36,7 +36,7 @@ static void fill_all(struct tensor (*values)[8], int64_t small)
 
 /* What each group gets is what its members' values combine to, by rank. */
 static void expect_group(const struct grouping *g, int at, struct tensor (*values)[8],
-                         struct answer *answers)
+                         struct reply *replies)
 {
     struct error err = ERROR_INIT;
     for (int i = 0; i < N_KINDS; i++) {
@@ -46,11 +46,11 @@ static void expect_group(const struct grouping *g, int at, struct tensor (*value
             each[k] = &values[g->ranks[at][k]][i];
         must(collective_combine(kinds[i], each, g->n_each, &expected, &err), &err);
         for (int k = 0; k < g->n_each; k++) {
-            struct answer *answer = &answers[g->ranks[at][k]];
-            answer_wait(answer);
-            must(answer->err.code, &answer->err);
-            assert_int_equal(answer->members, g->n_each);
-            assert_true(tensor_equal(&answer->results[i], &expected));
+            struct reply *reply = &replies[g->ranks[at][k]];
+            reply_wait(reply);
+            must(reply->err.code, &reply->err);
+            assert_int_equal(reply->members, g->n_each);
+            assert_true(tensor_equal(&reply->results[i], &expected));
         }
         tensor_release(&expected);
     }
@@ -67,7 +67,7 @@ static void test_each_group_by_itself(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     (void)state;
     members_start_some_shared(&all, N, 3);
     fill_all(values, 7);
@@ -75,12 +75,12 @@ static void test_each_group_by_itself(void **state)
         const struct grouping *g = &groupings[c];
         for (int k = 0; k < N; k++) {
             struct collective_call call = call_of(values[k], (int64_t)c, &g->group);
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         for (int at = 0; at < g->n_groups; at++)
-            expect_group(g, at, values, answers);
+            expect_group(g, at, values, replies);
         for (int k = 0; k < N; k++)
-            answer_release(&answers[k]);
+            reply_release(&replies[k]);
     }
     release_all(&all, values, N_KINDS);
     members_stop(&all);
@@ -91,16 +91,16 @@ static void test_a_group_waits_for_its_own(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     const struct grouping alone = {{2, 1}, 1, 1, {{0}}};
     (void)state;
     members_start(&all, N);
     fill_all(values, 7);
     all.ends[1].collective->leave(all.ends[1].collective);
     struct collective_call call = call_of(values[0], 1, &alone.group);
-    member_call(&all, 0, &call, &answers[0]);
-    expect_group(&alone, 0, values, answers);
-    answer_release(&answers[0]);
+    member_call(&all, 0, &call, &replies[0]);
+    expect_group(&alone, 0, values, replies);
+    reply_release(&replies[0]);
     release_all(&all, values, N_KINDS);
     members_stop(&all);
 }
@@ -118,7 +118,7 @@ static void test_who_brings_nothing_is_named(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     const struct collective_group threes = {3, 2};
     (void)state;
     members_start(&all, N);
@@ -128,24 +128,24 @@ static void test_who_brings_nothing_is_named(void **state)
             decline(&all, k, step, &threes);
         for (int k = 0; k < N; k += 2) {
             struct collective_call call = call_of(values[k], step, &threes);
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
-        expect_group(&groupings[1], 0, values, answers);
+        expect_group(&groupings[1], 0, values, replies);
         for (int k = 0; k < N; k += 2)
-            answer_release(&answers[k]);
+            reply_release(&replies[k]);
     }
     for (int k = 0; k < N; k += 2) {
         struct collective_call call = call_of(values[k], 9, &threes);
         if (k == 2)
             decline(&all, k, 9, &threes);
         else
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
     }
     for (int k = 0; k < N; k += 4) {
-        answer_wait(&answers[k]);
-        assert_int_equal(answers[k].err.code, ERR_DATA);
-        assert_string_equal(answers[k].err.text, "'g': worker:2 brings nothing: its input is dead");
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        assert_int_equal(replies[k].err.code, ERR_DATA);
+        assert_string_equal(replies[k].err.text, "'g': worker:2 brings nothing: its input is dead");
+        reply_release(&replies[k]);
     }
     release_all(&all, values, N_KINDS);
     members_stop(&all);
@@ -155,7 +155,7 @@ static void test_members_of_different_groups(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     (void)state;
     members_start(&all, N);
     fill_all(values, 7);
@@ -163,20 +163,20 @@ static void test_members_of_different_groups(void **state)
     const struct collective_group group[2] = {{2, 1}, {3, 1}};
     for (int k = 0; k < 3; k++) {
         struct collective_call call = call_of(values[k], 1, &group[k > 0]);
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
-    answer_wait(&answers[0]);
-    assert_int_equal(answers[0].err.code, ERR_DATA);
-    assert_true(strstr(answers[0].err.text, "'g': worker:2 is of another group than worker:0") ||
-                strstr(answers[0].err.text, "'g': worker:1 brings other values than worker:0"));
-    answer_wait(&answers[1]); /* 2 hears nothing of 0 but that it fails */
-    assert_int_equal(answers[1].err.code, ERR_DATA);
-    assert_non_null(strstr(answers[1].err.text, "'g': worker:0 brings other values than"));
+    reply_wait(&replies[0]);
+    assert_int_equal(replies[0].err.code, ERR_DATA);
+    assert_true(strstr(replies[0].err.text, "'g': worker:2 is of another group than worker:0") ||
+                strstr(replies[0].err.text, "'g': worker:1 brings other values than worker:0"));
+    reply_wait(&replies[1]); /* 2 hears nothing of 0 but that it fails */
+    assert_int_equal(replies[1].err.code, ERR_DATA);
+    assert_non_null(strstr(replies[1].err.text, "'g': worker:0 brings other values than"));
     member_kill(&all.ends[0]); /* whom 2 then waits for no more */
-    answer_wait(&answers[2]);
-    assert_int_not_equal(answers[2].err.code, 0);
+    reply_wait(&replies[2]);
+    assert_int_not_equal(replies[2].err.code, 0);
     for (int k = 0; k < 3; k++)
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
     release_all(&all, values, N_KINDS);
     members_stop(&all);
 }
@@ -187,7 +187,7 @@ static void test_groups_of_a_process(void **state)
 {
     struct collective *members[N];
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     (void)state;
     collective_local_new(N, members);
     fill_all(values, 7);
@@ -195,13 +195,13 @@ static void test_groups_of_a_process(void **state)
         const struct grouping *g = &groupings[c];
         for (int k = N - 1; k >= 0; k--) {
             struct collective_call call = call_of(values[k], (int64_t)c, &g->group);
-            answer_open(&answers[k], N_KINDS);
-            members[k]->reduce(members[k], &call, &answers[k].waiter);
+            reply_open(&replies[k], N_KINDS);
+            members[k]->reduce(members[k], &call, &replies[k].waiter);
         }
         for (int at = 0; at < g->n_groups; at++)
-            expect_group(g, at, values, answers);
+            expect_group(g, at, values, replies);
         for (int k = 0; k < N; k++)
-            answer_release(&answers[k]);
+            reply_release(&replies[k]);
     }
     for (int k = 0; k < N; k++) {
         members[k]->free(members[k]);
@@ -214,7 +214,7 @@ static void test_nothing_in_a_process(void **state)
 {
     struct collective *members[N];
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answer;
+    struct reply reply;
     struct error err = ERROR_INIT;
     const struct collective_key key = {"g", 1, 0};
     const struct collective_group pairs = {2, 1};
@@ -224,12 +224,12 @@ static void test_nothing_in_a_process(void **state)
     for (int k = 3; k < N; k++)
         must(members[k]->decline(members[k], &key, &pairs, &err), &err);
     struct collective_call call = call_of(values[2], 1, &pairs);
-    answer_open(&answer, N_KINDS);
-    members[2]->reduce(members[2], &call, &answer.waiter);
-    answer_wait(&answer);
-    assert_int_equal(answer.err.code, ERR_DATA);
-    assert_string_equal(answer.err.text, "'g': member 3 brings nothing: its input is dead");
-    answer_release(&answer);
+    reply_open(&reply, N_KINDS);
+    members[2]->reduce(members[2], &call, &reply.waiter);
+    reply_wait(&reply);
+    assert_int_equal(reply.err.code, ERR_DATA);
+    assert_string_equal(reply.err.text, "'g': member 3 brings nothing: its input is dead");
+    reply_release(&reply);
     for (int k = 0; k < N; k++) {
         members[k]->free(members[k]);
         for (int i = 0; i < N_KINDS; i++)

@@ -22,19 +22,19 @@ static int take_nothing(void *context, struct peer *peer, const struct record *r
 /* Member 1 of 2 answers nothing by itself. */
 struct hostile_pair {
     struct members all;
-    struct hub_reducer deaf;
+    struct conns_reducer deaf;
     struct tensor value;
-    struct answer answer;
+    struct reply reply;
     enum collective_kind kind;
     enum schedule_kind schedule;
 };
 
 static void pair_start(struct hostile_pair *p, enum collective_kind kind)
 {
-    p->deaf = (struct hub_reducer){take_nothing, NULL, NULL};
+    p->deaf = (struct conns_reducer){take_nothing, NULL, NULL};
     p->kind = kind;
     members_start_some_shared(&p->all, 2, 0);
-    hub_reduce(p->all.ends[1].hub, &p->deaf);
+    conns_reduce(p->all.ends[1].conns, &p->deaf);
 }
 
 static void pair_call(struct hostile_pair *p, int64_t rows)
@@ -46,7 +46,7 @@ static void pair_call(struct hostile_pair *p, int64_t rows)
                                    .kinds = &p->kind,
                                    .n = 1,
                                    .schedule = {p->schedule, NULL}};
-    member_call(&p->all, 0, &call, &p->answer);
+    member_call(&p->all, 0, &call, &p->reply);
 }
 
 static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t rows)
@@ -57,11 +57,11 @@ static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t
 
 static void pair_expect(struct hostile_pair *p, int code, const char *why)
 {
-    answer_wait(&p->answer);
-    if (p->answer.err.code != code || !strstr(p->answer.err.text, why) ||
-        strchr(p->answer.err.text, '\n'))
-        fail_msg("expected '%s' in %d: %s", why, p->answer.err.code, p->answer.err.text);
-    answer_release(&p->answer);
+    reply_wait(&p->reply);
+    if (p->reply.err.code != code || !strstr(p->reply.err.text, why) ||
+        strchr(p->reply.err.text, '\n'))
+        fail_msg("expected '%s' in %d: %s", why, p->reply.err.code, p->reply.err.text);
+    reply_release(&p->reply);
     tensor_release(&p->value);
     members_stop(&p->all);
 }
@@ -301,12 +301,12 @@ static void what_comes_before_the_call_is_refused(void **state)
         struct hostile_pair p = {.schedule = SCHEDULE_RING};
         struct peer *peer;
         pair_start(&p, COLLECTIVE_SUM);
-        while (!(peer = hub_peer(p.all.ends[0].hub, p.all.tasks[1]))) /* the link is there */
+        while (!(peer = conns_peer(p.all.ends[0].conns, p.all.tasks[1]))) /* the link is there */
             usleep(1000);
         peer_release(peer);
         forge(&p, &bring);
         forge(&p, &cases[i].record);
-        while ((peer = hub_peer(p.all.ends[0].hub, p.all.tasks[1]))) { /* the link ends */
+        while ((peer = conns_peer(p.all.ends[0].conns, p.all.tasks[1]))) { /* the link ends */
             peer_release(peer);
             usleep(1000);
         }
@@ -325,7 +325,7 @@ static void nobody_runs_ahead(void **state)
     uint64_t sent = 0;
     (void)state;
     pair_open(&p, COLLECTIVE_ROWS, ROWS);
-    struct link *link = peers_find(hub_peers(p.all.ends[0].hub), p.all.tasks[1]);
+    struct link *link = peers_find(conns_peers(p.all.ends[0].conns), p.all.tasks[1]);
     forge(&p, &bring);
     forge(&p, &ready);
     for (int i = 0; i < 200 && sent < MOST / 2; i++) {
@@ -367,7 +367,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
             {.task = "worker:0"}, {.task = "worker:1"}, {.task = "worker:2"}};
         fill(&own, UINT8, &shape, 0);
         group.ends = ends;
-        group.memory = recycle_new(0);
+        group.memory = buffer_pool_new(0);
         pthread_mutex_init(&group.lock, NULL);
         struct collective_call call = {.has_root = has_root, .root = 2};
         struct collective_round round = {.name = name,
@@ -386,7 +386,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         rows_free(&round);
         tensor_release(&result);
         tensor_release(&own);
-        recycle_free(group.memory);
+        buffer_pool_free(group.memory);
         pthread_mutex_destroy(&group.lock);
     }
 }

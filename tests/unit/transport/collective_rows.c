@@ -60,26 +60,26 @@ static struct collective_call call_of(const struct round_case *c, int member, in
                                     .rows = value->wants ? c->rows[member] : NULL};
 }
 
-static void expect_round(struct round_case *c, const int *ranks, struct answer *answers,
+static void expect_round(struct round_case *c, const int *ranks, struct reply *replies,
                          uint64_t seed)
 {
     for (int k = 0; k < c->values[0].n; k++) {
-        struct answer *answer = &answers[ranks[k]];
-        answer_wait(answer);
-        if (answer->err.code)
-            fail_msg("ROUTES_SEED=%llu: %s", (unsigned long long)seed, answer->err.text);
+        struct reply *reply = &replies[ranks[k]];
+        reply_wait(reply);
+        if (reply->err.code)
+            fail_msg("ROUTES_SEED=%llu: %s", (unsigned long long)seed, reply->err.text);
         for (int i = 0; i < c->n_values; i++) {
             struct tensor expected = TENSOR_INIT;
             routes_expect(&c->values[i], k, &expected);
-            if (!tensor_equal(&answer->results[i], &expected))
+            if (!tensor_equal(&reply->results[i], &expected))
                 fail_msg("ROUTES_SEED=%llu: member %d of %d, value %d, kind %d, root %d%s: %s, %s",
                          (unsigned long long)seed, k, c->values[i].n, i, c->kinds[i],
                          c->values[i].root, c->values[i].wants ? " wants" : "",
                          shape_text_typed(expected.type, &expected.shape),
-                         shape_text_typed(answer->results[i].type, &answer->results[i].shape));
+                         shape_text_typed(reply->results[i].type, &reply->results[i].shape));
             tensor_release(&expected);
         }
-        answer_release(answer);
+        reply_release(reply);
     }
 }
 
@@ -94,13 +94,13 @@ static void check_round(struct members *all, uint64_t seed, uint64_t *random, in
 {
     static const int ranks[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct round_case c;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     make_round(&c, all->n, random);
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = call_of(&c, k, step);
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
-    expect_round(&c, ranks, answers, seed);
+    expect_round(&c, ranks, replies, seed);
     release_round(&c);
 }
 
@@ -126,7 +126,7 @@ static void rows_of_a_member_that_leaves_go_to_others(void **state)
     for (uint64_t seed = 1; seed <= 12; seed++) {
         static const int ranks[3] = {0, 2, 3};
         struct members all;
-        struct answer answers[MEMBERS_MAX];
+        struct reply replies[MEMBERS_MAX];
         struct round_case c;
         uint64_t random = seed;
         members_start_some_shared(&all, 4, seed % 2 ? 4 : 0);
@@ -137,9 +137,9 @@ static void rows_of_a_member_that_leaves_go_to_others(void **state)
                 call.root = ranks[call.root];
             if (k == (int)(seed % 3))
                 all.ends[1].collective->leave(all.ends[1].collective);
-            member_call(&all, ranks[k], &call, &answers[ranks[k]]);
+            member_call(&all, ranks[k], &call, &replies[ranks[k]]);
         }
-        expect_round(&c, ranks, answers, seed);
+        expect_round(&c, ranks, replies, seed);
         release_round(&c);
         members_stop(&all);
     }
@@ -150,7 +150,7 @@ static void rows_of_a_member_that_leaves_go_to_others(void **state)
 enum { LOST_BYTES = 12 << 20 };
 
 static void begin_large(struct members *all, enum collective_kind kind, struct tensor *values,
-                        struct answer *answers)
+                        struct reply *replies)
 {
     static enum collective_kind kinds[1];
     kinds[0] = kind;
@@ -161,47 +161,47 @@ static void begin_large(struct members *all, enum collective_kind kind, struct t
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = {
             .key = {"large", 1, 0}, .values = &values[k], .kinds = kinds, .n = 1};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
 }
 
 /* It has the result, which is then right, or knows who is lost. */
-static void expect_either(struct answer *answer, const struct routes_case *c, int member)
+static void expect_either(struct reply *reply, const struct routes_case *c, int member)
 {
     struct tensor expected = TENSOR_INIT;
-    answer_wait(answer);
-    if (answer->err.code) {
-        assert_int_equal(answer->err.code, ERR_UNAVAILABLE);
-        if (!strstr(answer->err.text, "worker:2") || !strstr(answer->err.text, "'large'"))
-            fail_msg("%s", answer->err.text);
+    reply_wait(reply);
+    if (reply->err.code) {
+        assert_int_equal(reply->err.code, ERR_UNAVAILABLE);
+        if (!strstr(reply->err.text, "worker:2") || !strstr(reply->err.text, "'large'"))
+            fail_msg("%s", reply->err.text);
     } else {
         routes_expect(c, member, &expected);
-        assert_true(tensor_equal(&answer->results[0], &expected));
+        assert_true(tensor_equal(&reply->results[0], &expected));
         tensor_release(&expected);
     }
-    answer_release(answer);
+    reply_release(reply);
 }
 
 static void check_loss(enum collective_kind kind, unsigned delay, bool cancels)
 {
     struct members all;
     struct tensor values[3];
-    struct answer answers[3];
+    struct reply replies[3];
     struct routes_case c = {.kind = kind, .n = 3, .root = -1};
     members_start_some_shared(&all, 3, delay % 3 ? 3 : 0);
-    begin_large(&all, kind, values, answers);
+    begin_large(&all, kind, values, replies);
     usleep(delay);
     struct collective *lost = all.ends[2].collective;
     if (cancels)
-        cancels = lost->cancel(lost, &answers[2].waiter); /* false: it was answered */
+        cancels = lost->cancel(lost, &replies[2].waiter); /* false: it was answered */
     member_kill(&all.ends[2]);
     for (int k = 0; k < 3; k++)
         c.each[k] = &values[k];
     for (int k = 0; k < 2; k++)
-        expect_either(&answers[k], &c, k);
+        expect_either(&replies[k], &c, k);
     if (cancels)
-        assert_false(answers[2].done);
-    answer_release(&answers[2]);
+        assert_false(replies[2].done);
+    reply_release(&replies[2]);
     for (int k = 0; k < 3; k++)
         tensor_release(&values[k]);
     members_stop(&all);
@@ -261,7 +261,7 @@ static const struct traffic traffics[] = {
 static void check_traffic(struct members *all, const struct traffic *t, int64_t step)
 {
     struct tensor values[3];
-    struct answer answers[3];
+    struct reply replies[3];
     uint64_t before[3];
     for (int k = 0; k < 3; k++) {
         struct shape shape = shape_matrix(t->rows[k], 1000);
@@ -276,12 +276,12 @@ static void check_traffic(struct members *all, const struct traffic *t, int64_t 
                                        .has_root = t->has_root,
                                        .root = 1,
                                        .rows = t->wants ? &t->wanted[k] : NULL};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 3; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        reply_release(&replies[k]);
         tensor_release(&values[k]);
     }
     for (int k = 0; k < 3; k++) {
@@ -306,7 +306,7 @@ static void nothing_is_sent_in_vain(void **state)
 static void expect_refusal(struct members *all, const struct traffic *t, const char *why)
 {
     struct tensor values[3];
-    struct answer answers[3];
+    struct reply replies[3];
     static int64_t step = 100;
     step++;
     for (int k = 0; k < 3; k++) {
@@ -319,14 +319,14 @@ static void expect_refusal(struct members *all, const struct traffic *t, const c
                                        .has_root = t->has_root,
                                        .root = 3,
                                        .rows = t->wants ? &t->wanted[k] : NULL};
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 3; k++) {
-        answer_wait(&answers[k]);
-        assert_int_equal(answers[k].err.code, ERR_DATA);
-        if (!strstr(answers[k].err.text, why) || !strstr(answers[k].err.text, "'refused': "))
-            fail_msg("%s: %s", t->what, answers[k].err.text);
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        assert_int_equal(replies[k].err.code, ERR_DATA);
+        if (!strstr(replies[k].err.text, why) || !strstr(replies[k].err.text, "'refused': "))
+            fail_msg("%s: %s", t->what, replies[k].err.text);
+        reply_release(&replies[k]);
         tensor_release(&values[k]);
     }
 }
@@ -356,7 +356,7 @@ static void a_root_gives_strings(void **state)
     static const char *const texts[3] = {"none", "one", "two"};
     struct members all;
     struct tensor values[3];
-    struct answer answers[3];
+    struct reply replies[3];
     struct error err = ERROR_INIT;
     (void)state;
     members_start(&all, 3);
@@ -368,13 +368,13 @@ static void a_root_gives_strings(void **state)
                                        .has_root = true,
                                        .root = 1};
         must(tensor_from_strings(&values[k], &SHAPE_SCALAR, &texts[k], NULL, &err), &err);
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 3; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        assert_true(tensor_equal(&answers[k].results[0], &values[1]));
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        assert_true(tensor_equal(&replies[k].results[0], &values[1]));
+        reply_release(&replies[k]);
     }
     for (int k = 0; k < 3; k++)
         tensor_release(&values[k]);

@@ -41,7 +41,7 @@ static struct collective_call call_of(struct tensor *values, int64_t step, enum 
 }
 
 /* Of the large sum of float32, of the members of some ranks, of n. */
-static void expect_formula(const struct answer *answer, struct tensor (*values)[8],
+static void expect_formula(const struct reply *reply, struct tensor (*values)[8],
                            enum schedule_kind kind, const int *ranks, int n_there, int n)
 {
     float of_element[MEMBERS_MAX];
@@ -58,27 +58,27 @@ static void expect_formula(const struct answer *answer, struct tensor (*values)[
         for (int k = 0; k < n_there; k++)
             of_element[k] = ((float *)values[ranks[k]][0].data)[i];
         float expected = sum_expected(&c, part % sum_pieces(&c));
-        if (memcmp(&expected, (float *)answer->results[0].data + i, sizeof expected) != 0)
+        if (memcmp(&expected, (float *)reply->results[0].data + i, sizeof expected) != 0)
             fail_msg("%s of %d, element %lld", schedule_name(kind), n_there, (long long)i);
     }
 }
 
 /* What members within a process get. */
-static void call_in_process(struct answer *answer, struct tensor (*values)[8], int n,
+static void call_in_process(struct reply *reply, struct tensor (*values)[8], int n,
                             enum schedule_kind kind)
 {
     struct collective *members[MEMBERS_MAX];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     collective_local_new(n, members);
     for (int k = 0; k < n; k++) {
         struct collective_call call = call_of(values[k], 1, kind);
-        answer_open(k ? &answers[k] : answer, N_VALUES);
-        members[k]->reduce(members[k], &call, k ? &answers[k].waiter : &answer->waiter);
+        reply_open(k ? &replies[k] : reply, N_VALUES);
+        members[k]->reduce(members[k], &call, k ? &replies[k].waiter : &reply->waiter);
     }
     for (int k = 1; k < n; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        reply_release(&replies[k]);
     }
     for (int k = 0; k < n; k++)
         members[k]->free(members[k]);
@@ -88,23 +88,23 @@ static void check_step(struct members *all, enum schedule_kind kind, int64_t ste
 {
     static const int ranks[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX], local;
+    struct reply replies[MEMBERS_MAX], local;
     fill_all(values, all->n, large);
     call_in_process(&local, values, all->n, kind);
     for (int k = 0; k < all->n; k++) {
         struct collective_call call = call_of(values[k], step, kind);
-        member_call(all, k, &call, &answers[k]);
+        member_call(all, k, &call, &replies[k]);
     }
     for (int k = 0; k < all->n; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
         for (int i = 0; i < N_VALUES; i++)
-            if (!tensor_equal(&answers[k].results[i], &local.results[i]))
+            if (!tensor_equal(&replies[k].results[i], &local.results[i]))
                 fail_msg("%s of %d: value %d of member %d", schedule_name(kind), all->n, i, k);
-        answer_release(&answers[k]);
+        reply_release(&replies[k]);
     }
     expect_formula(&local, values, kind, ranks, all->n, all->n);
-    answer_release(&local);
+    reply_release(&local);
     release_all(all, values, N_VALUES);
 }
 
@@ -178,7 +178,7 @@ static void links_carry_what_the_formulas_say(void **state)
         fill(&values[k][0], FLOAT32, &shape, k);
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
         enum schedule_kind which = (enum schedule_kind)kind;
-        struct answer answers[MEMBERS_MAX];
+        struct reply replies[MEMBERS_MAX];
         uint64_t before[MEMBERS_MAX][MEMBERS_MAX], after[MEMBERS_MAX][MEMBERS_MAX];
         count_sent(&all, before);
         for (int k = 0; k < N; k++) {
@@ -187,12 +187,12 @@ static void links_carry_what_the_formulas_say(void **state)
                                            .kinds = &sum,
                                            .n = 1,
                                            .schedule = {which, hosts}};
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         for (int k = 0; k < N; k++) {
-            answer_wait(&answers[k]);
-            must(answers[k].err.code, &answers[k].err);
-            answer_release(&answers[k]);
+            reply_wait(&replies[k]);
+            must(replies[k].err.code, &replies[k].err);
+            reply_release(&replies[k]);
         }
         count_sent(&all, after);
         for (int from = 0; from < N; from++)
@@ -218,24 +218,24 @@ static void values_may_be_taken(void **state)
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
         for (int64_t step = 0; step < 4; step++) {
             struct tensor values[MEMBERS_MAX][8], own[MEMBERS_MAX][8];
-            struct answer answers[MEMBERS_MAX];
+            struct reply replies[MEMBERS_MAX];
             fill_all(values, 5, 500000);
             fill_all(own, 5, 500000);
             for (int k = 0; k < 5; k++) {
                 struct collective_call call =
                     call_of(own[k], kind * 4 + step, (enum schedule_kind)kind);
                 call.yields = true;
-                member_call(&all, k, &call, &answers[k]);
+                member_call(&all, k, &call, &replies[k]);
                 for (int i = 0; i < N_VALUES; i++)
                     tensor_release(&own[k][i]);
             }
             for (int k = 0; k < 5; k++) {
-                answer_wait(&answers[k]);
-                must(answers[k].err.code, &answers[k].err);
+                reply_wait(&replies[k]);
+                must(replies[k].err.code, &replies[k].err);
             }
             for (int k = 0; k < 5; k++) {
-                expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks, 5, 5);
-                answer_release(&answers[k]);
+                expect_formula(&replies[k], values, (enum schedule_kind)kind, ranks, 5, 5);
+                reply_release(&replies[k]);
             }
             release_all(&all, values, N_VALUES);
         }
@@ -250,18 +250,18 @@ static void groups_have_schedules(void **state)
     members_start_some_shared(&all, 6, 3);
     for (int kind = SCHEDULE_CHAIN; kind <= SCHEDULE_HALVING; kind++) {
         struct tensor values[MEMBERS_MAX][8];
-        struct answer answers[MEMBERS_MAX];
+        struct reply replies[MEMBERS_MAX];
         fill_all(values, 6, 100000);
         for (int k = 0; k < 6; k++) {
             struct collective_call call = call_of(values[k], kind, (enum schedule_kind)kind);
             call.group = (struct collective_group){3, 2};
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         for (int k = 0; k < 6; k++) {
-            answer_wait(&answers[k]);
-            must(answers[k].err.code, &answers[k].err);
-            expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks[k % 2], 3, 3);
-            answer_release(&answers[k]);
+            reply_wait(&replies[k]);
+            must(replies[k].err.code, &replies[k].err);
+            expect_formula(&replies[k], values, (enum schedule_kind)kind, ranks[k % 2], 3, 3);
+            reply_release(&replies[k]);
         }
         release_all(&all, values, N_VALUES);
     }
@@ -276,20 +276,20 @@ static void a_member_leaves(void **state)
     (void)state;
     for (int kind = SCHEDULE_CHAIN; kind <= SCHEDULE_TWO_LEVEL; kind++) {
         struct tensor values[MEMBERS_MAX][8];
-        struct answer answers[MEMBERS_MAX];
+        struct reply replies[MEMBERS_MAX];
         members_start_some_shared(&all, 5, 3);
         fill_all(values, 5, 200000);
         for (int k = 0; k < 4; k++) {
             struct collective_call call = call_of(values[ranks[k]], 1, (enum schedule_kind)kind);
             if (k == 2)
                 all.ends[2].collective->leave(all.ends[2].collective);
-            member_call(&all, ranks[k], &call, &answers[k]);
+            member_call(&all, ranks[k], &call, &replies[k]);
         }
         for (int k = 0; k < 4; k++) {
-            answer_wait(&answers[k]);
-            must(answers[k].err.code, &answers[k].err);
-            expect_formula(&answers[k], values, (enum schedule_kind)kind, ranks, 4, 5);
-            answer_release(&answers[k]);
+            reply_wait(&replies[k]);
+            must(replies[k].err.code, &replies[k].err);
+            expect_formula(&replies[k], values, (enum schedule_kind)kind, ranks, 4, 5);
+            reply_release(&replies[k]);
         }
         release_all(&all, values, N_VALUES);
         members_stop(&all);
@@ -304,25 +304,25 @@ static void a_member_is_lost(void **state)
         for (int moment = 0; moment < 3; moment++) {
             struct members all;
             struct tensor values[MEMBERS_MAX][8];
-            struct answer answers[MEMBERS_MAX];
+            struct reply replies[MEMBERS_MAX];
             members_start_some_shared(&all, 4, moment);
             fill_all(values, 4, 3000000);
             for (int k = 0; k < 4; k++) {
                 struct collective_call call = call_of(values[k], 1, (enum schedule_kind)kind);
-                member_call(&all, k, &call, &answers[k]);
+                member_call(&all, k, &call, &replies[k]);
             }
             usleep(3000 * (unsigned)moment);
             member_kill(&all.ends[1]);
             for (int k = 0; k < 4; k++) {
                 if (k == 1)
                     continue;
-                answer_wait(&answers[k]);
-                if (answers[k].err.code) {
-                    assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
-                    assert_non_null(strstr(answers[k].err.text, "worker:"));
-                    assert_non_null(strstr(answers[k].err.text, "'g'"));
+                reply_wait(&replies[k]);
+                if (replies[k].err.code) {
+                    assert_int_equal(replies[k].err.code, ERR_UNAVAILABLE);
+                    assert_non_null(strstr(replies[k].err.text, "worker:"));
+                    assert_non_null(strstr(replies[k].err.text, "'g'"));
                 }
-                answer_release(&answers[k]);
+                reply_release(&replies[k]);
             }
             release_all(&all, values, N_VALUES);
             members_stop(&all);
@@ -334,18 +334,18 @@ static void a_call_is_cancelled(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     (void)state;
     members_start(&all, 3);
     fill_all(values, 3, 2000000);
     for (int k = 0; k < 2; k++) {
         struct collective_call call = call_of(values[k], 1, SCHEDULE_RING);
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 2; k++) {
         struct collective *collective = all.ends[k].collective;
-        assert_true(collective->cancel(collective, &answers[k].waiter));
-        answer_release(&answers[k]);
+        assert_true(collective->cancel(collective, &replies[k].waiter));
+        reply_release(&replies[k]);
     }
     release_all(&all, values, N_VALUES);
     members_stop(&all);
@@ -355,19 +355,19 @@ static void members_of_different_schedules_are_told(void **state)
 {
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     (void)state;
     members_start(&all, 2);
     fill_all(values, 2, 50000);
     for (int k = 0; k < 2; k++) {
         struct collective_call call = call_of(values[k], 1, k ? SCHEDULE_RING : SCHEDULE_CHAIN);
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 2; k++) {
-        answer_wait(&answers[k]);
-        assert_int_equal(answers[k].err.code, ERR_DATA);
-        assert_non_null(strstr(answers[k].err.text, "brings other values than"));
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        assert_int_equal(replies[k].err.code, ERR_DATA);
+        assert_non_null(strstr(replies[k].err.text, "brings other values than"));
+        reply_release(&replies[k]);
     }
     release_all(&all, values, N_VALUES);
     members_stop(&all);

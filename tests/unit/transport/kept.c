@@ -124,7 +124,7 @@ static void *reduce_and_write(void *argument)
     struct error err = ERROR_INIT;
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = device(),
-                                               .outgoing = hub_outgoing(r->end->hub),
+                                               .outgoing = conns_outgoing(r->end->conns),
                                                .cut = r->dynamic ? CUT_REGIONS : CUT_WHOLE,
                                                .threads = 1}};
     struct session *session = session_new(r->graph, &options);

@@ -274,7 +274,7 @@ static void test_peer_freezes(void **state)
     notice_both(SIGSTOP, SHORT_LEASE * 1.05, "silent for 0.6 s");
 }
 
-/* A process that does not run its loop for several leases is alive: its keeper says so. */
+/* A process that does not run its loop for several leases is alive: its heartbeat says so. */
 static void test_busy_is_not_dead(void **state)
 {
     (void)state;
@@ -469,30 +469,30 @@ static void test_loop(void **state)
 }
 
 /* Polling that finds nothing is tried ever more rarely, and again at once when it has paid. */
-static void test_spin(void **state)
+static void test_busy_poll(void **state)
 {
     (void)state;
-    struct loop_spin spin = {0};
+    struct loop_busy_poll busy_poll = {0};
     int tried = 0;
-    spin_init(&spin);
-    spin_release(&spin);
-    spin.loadavg = -1;
-    spin.limit = 50e-6;
+    busy_poll_init(&busy_poll);
+    busy_poll_release(&busy_poll);
+    busy_poll.loadavg = -1;
+    busy_poll.limit = 50e-6;
     for (int i = 0; i < 1000; i++) {
-        if (spin_is_worth(&spin, i)) {
+        if (busy_poll_is_worth(&busy_poll, i)) {
             tried++;
-            spin_ended(&spin, false);
+            busy_poll_ended(&busy_poll, false);
         }
     }
     assert_true(tried > 10 && tried < 30);
-    while (!spin_is_worth(&spin, 1001))
+    while (!busy_poll_is_worth(&busy_poll, 1001))
         ;
     for (int i = 0; i < 100; i++) {
-        spin_ended(&spin, true);
-        assert_true(spin_is_worth(&spin, 1002));
+        busy_poll_ended(&busy_poll, true);
+        assert_true(busy_poll_is_worth(&busy_poll, 1002));
     }
-    spin.limit = 0;
-    assert_false(spin_is_worth(&spin, 1003));
+    busy_poll.limit = 0;
+    assert_false(busy_poll_is_worth(&busy_poll, 1003));
 }
 
 /* What a stop ends is the run at hand. */
@@ -517,7 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_spin),
+        cmocka_unit_test(test_busy_poll),
         cmocka_unit_test(test_many_small),
         cmocka_unit_test(test_threads_send),
         cmocka_unit_test(test_orderly_end),

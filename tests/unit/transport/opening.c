@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What happens to who asked for a session or an update while its graph is read: each request gets
- * one answer, and a driver that is gone leaves nothing behind.
+ * one reply, and a driver that is gone leaves nothing behind.
  */
 #include "lib/cluster.h"
 
@@ -12,8 +12,8 @@
 #define PATIENCE 30.0 /* seconds */
 #define NODES 20000   /* they take some 25 ms to read */
 
-struct asking_hub {
-    struct hub *hub;
+struct asking_conns {
+    struct conns *conns;
     struct peer *shard;
 };
 
@@ -26,24 +26,25 @@ struct asked_once {
 
 static bool is_linked(void *context)
 {
-    struct asking_hub *asking = context;
-    asking->shard = hub_peer(asking->hub, "ps:0");
+    struct asking_conns *asking = context;
+    asking->shard = conns_peer(asking->conns, "ps:0");
     return asking->shard != NULL;
 }
 
-static struct asking_hub dial(const struct test_cluster *c, const char *task)
+static struct asking_conns dial(const struct test_cluster *c, const char *task)
 {
     struct error err = ERROR_INIT;
-    struct asking_hub asking = {.hub = test_hub(c, task, 0)};
-    assert_int_equal(peers_connect(hub_peers(asking.hub), "ps:0", "unix:p0", PATIENCE, &err), 0);
-    assert_true(loop_run_until(hub_loop(asking.hub), is_linked, &asking, PATIENCE));
+    struct asking_conns asking = {.conns = test_conns(c, task, 0)};
+    assert_int_equal(peers_connect(conns_peers(asking.conns), "ps:0", "unix:p0", PATIENCE, &err),
+                     0);
+    assert_true(loop_run_until(conns_loop(asking.conns), is_linked, &asking, PATIENCE));
     return asking;
 }
 
-static void hang_up(struct asking_hub *asking)
+static void hang_up(struct asking_conns *asking)
 {
     peer_release(asking->shard);
-    hub_free(asking->hub);
+    conns_free(asking->conns);
 }
 
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
@@ -56,19 +57,19 @@ static void replied(struct call *call, const struct record *reply, const struct 
         record_get_int(&reply->header, "sessions", &asked->sessions);
 }
 
-static void ask(struct asking_hub *asking, struct asked_once *asked, const char *verb, int n_fields,
-                const struct named_tensor *bytes)
+static void ask(struct asking_conns *asking, struct asked_once *asked, const char *verb,
+                int n_fields, const struct named_tensor *bytes)
 {
     struct error err = ERROR_INIT;
     *asked = (struct asked_once){.call = {.replied = replied}};
     msgpack_packer *packer =
-        hub_call_begin(asking->hub, asking->shard, verb, n_fields, &asked->call, &err);
+        conns_call_begin(asking->conns, asking->shard, verb, n_fields, &asked->call, &err);
     assert_non_null(packer);
     if (n_fields) {
         pack_key(packer, "session");
         msgpack_pack_uint64(packer, 7);
     }
-    assert_int_equal(hub_call(asking->hub, &asked->call, bytes, bytes != NULL, &err), 0);
+    assert_int_equal(conns_call(asking->conns, &asked->call, bytes, bytes != NULL, &err), 0);
 }
 
 static bool is_answered(void *context)
@@ -76,20 +77,20 @@ static bool is_answered(void *context)
     return ((struct asked_once *)context)->n_replies > 0;
 }
 
-static void wait_for(struct asking_hub *asking, struct asked_once *asked)
+static void wait_for(struct asking_conns *asking, struct asked_once *asked)
 {
-    assert_true(loop_run_until(hub_loop(asking->hub), is_answered, asked, PATIENCE));
+    assert_true(loop_run_until(conns_loop(asking->conns), is_answered, asked, PATIENCE));
     assert_int_equal(asked->n_replies, 1);
 }
 
-static void expect(struct asking_hub *asking, struct asked_once *asked, const char *why)
+static void expect(struct asking_conns *asking, struct asked_once *asked, const char *why)
 {
     wait_for(asking, asked);
     if (!*why ? asked->why.code : !strstr(asked->why.text, why))
         fail_msg("expected '%s' in: %s", why, asked->why.text);
 }
 
-static int64_t sessions(struct asking_hub *asking)
+static int64_t sessions(struct asking_conns *asking)
 {
     struct asked_once info;
     ask(asking, &info, "info", 0, NULL);
@@ -102,7 +103,7 @@ struct lab {
     struct graph *graph;
     struct stream_writer *writer;
     struct named_tensor bytes;
-    struct asking_hub asking;
+    struct asking_conns asking;
 };
 
 static void lab_open(struct lab *lab)
@@ -127,11 +128,11 @@ static void a_driver_that_is_gone_leaves_no_session_behind(void **state)
     struct lab lab;
     struct asked_once opening;
     lab_open(&lab);
-    struct asking_hub driver = dial(&lab.cluster, "worker:2");
+    struct asking_conns driver = dial(&lab.cluster, "worker:2");
     ask(&driver, &opening, "open", 1, &lab.bytes);
     double end = time_now() + PATIENCE;
     while (!sessions(&lab.asking) && time_now() < end)
-        loop_run_until(hub_loop(driver.hub), is_answered, &opening, 0.001);
+        loop_run_until(conns_loop(driver.conns), is_answered, &opening, 0.001);
     assert_int_equal(sessions(&lab.asking), 1);
     hang_up(&driver);
     assert_int_equal(opening.n_replies, 1);

@@ -7,19 +7,19 @@
 
 #include "exec/device/queue.h"
 #include "lib/on_device.h"
-#include "transport/link/recycle.h"
+#include "transport/link/buffer_pool.h"
 
 #define N ((int64_t)1 << 20)
 
 static const struct shape large = {1, {N}}, small = {1, {4}};
 
-static struct tensor received(struct recycle *recycle, const struct shape *shape)
+static struct tensor received(struct buffer_pool *buffer_pool, const struct shape *shape)
 {
     const struct tensor like = {.type = FLOAT32, .shape = *shape};
     struct error err = ERROR_INIT;
     struct tensor t;
-    assert_int_equal(recycle_alloc(recycle, &t, &like, (size_t)shape_bytes(shape, FLOAT32), &err),
-                     0);
+    assert_int_equal(
+        buffer_pool_alloc(buffer_pool, &t, &like, (size_t)shape_bytes(shape, FLOAT32), &err), 0);
     return t;
 }
 
@@ -41,18 +41,18 @@ static void finish(struct device *device)
 static void received_memory_is_pinned_as_long_as_it_is_kept(void **state)
 {
     struct device *device = device_open_with(NULL, 0);
-    struct recycle *recycle = recycle_new((size_t)1 << 30);
+    struct buffer_pool *buffer_pool = buffer_pool_new((size_t)1 << 30);
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct tensor a = received(recycle, &large), b = received(recycle, &small);
+        struct tensor a = received(buffer_pool, &large), b = received(buffer_pool, &small);
         expect_counts(device, 1, 0); /* what is little comes from the allocator */
         tensor_release(&a);
         tensor_release(&b);
     }
-    recycle_trim(recycle, 0);
+    buffer_pool_trim(buffer_pool, 0);
     expect_counts(device, 1, 1);
-    struct tensor again = received(recycle, &large);
-    recycle_free(recycle);
+    struct tensor again = received(buffer_pool, &large);
+    buffer_pool_free(buffer_pool);
     expect_counts(device, 2, 1);
     tensor_release(&again);
     expect_counts(device, 2, 2);
@@ -61,20 +61,20 @@ static void received_memory_is_pinned_as_long_as_it_is_kept(void **state)
 
 static void devices_come_and_go_meanwhile(void **state)
 {
-    struct recycle *recycle = recycle_new((size_t)1 << 30);
-    struct tensor before = received(recycle, &large);
+    struct buffer_pool *buffer_pool = buffer_pool_new((size_t)1 << 30);
+    struct tensor before = received(buffer_pool, &large);
     struct device *device = device_open_with(NULL, 0), *other = device_open_with(NULL, 0);
     (void)state;
     expect_counts(device, 1, 0);
     finish(other); /* unpins what is there */
-    struct tensor then = received(recycle, &large);
+    struct tensor then = received(buffer_pool, &large);
     expect_counts(device, 2, 0);
     tensor_release(&before);
-    recycle_trim(recycle, -1);
+    buffer_pool_trim(buffer_pool, -1);
     expect_counts(device, 2, 1);
     finish(device);
     tensor_release(&then);
-    recycle_free(recycle);
+    buffer_pool_free(buffer_pool);
 }
 
 /* ---- what the device notices ---- */

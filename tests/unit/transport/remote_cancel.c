@@ -105,7 +105,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     pthread_t runs, cancels;
     (void)state;
     const struct graph *graph = cut_parse(&cut, &whole, text);
-    struct loop *loop = hub_loop(cluster.hub);
+    struct loop *loop = conns_loop(cluster.conns);
     assert_int_equal(pthread_create(&runs, NULL, run_loop, loop), 0);
     struct canceller canceller = {.session = test_session_of(&cluster, graph, false)};
     struct edge fetch = {graph_find(graph, "y")->id, 0};
@@ -146,7 +146,7 @@ static bool is_unlocked(void *context)
 /* Whether a step is over is asked so: it may fail the step, which takes the lock. */
 static void who_pumps_asks_without_the_lock(void **state)
 {
-    struct asked_of a = {.session = {.options = {.hub = cluster.hub, .pumps = true}}};
+    struct asked_of a = {.session = {.options = {.conns = cluster.conns, .pumps = true}}};
     (void)state;
     pthread_mutex_init(&a.session.lock, NULL);
     driver_wait(&a.session, is_unlocked, &a);

@@ -70,7 +70,7 @@ static void give_large_values_back(const size_t limits[2], bool shares)
     run(session, &init, 1, &ignored);
     for (int i = 0; i < STEPS; i++)
         run(session, &call, 2 + i, values[i]);
-    peers_each(hub_peers(own.hub), count_shared, &shared);
+    peers_each(conns_peers(own.conns), count_shared, &shared);
     assert_int_equal(shared, shares ? 2 * STEPS * LARGE * sizeof(float) : 0);
     for (int i = 0; i < STEPS; i++) {
         all_are(&values[i][0], (float)(1 << i));
@@ -144,7 +144,7 @@ static void what_is_urgent_overtakes(void **state)
         for (int k = 0; k < IN_A_HURRY; k++)
             assert_true(((const float *)all.data)[k] == 1);
         tensor_release(&all);
-        peers_each(hub_peers(own.hub), count_nested, &nested);
+        peers_each(conns_peers(own.conns), count_nested, &nested);
     }
     assert_true(nested > 0);
     driver_session_close(session);

@@ -34,8 +34,8 @@ static float last(const struct tensor *t)
     return ((const float *)t->data)[N - 1];
 }
 
-static enum segment_answer map(struct segments *segments, const struct segment_offer *offer,
-                               struct tensor *t)
+static enum segment_reply map(struct segments *segments, const struct segment_offer *offer,
+                              struct tensor *t)
 {
     return segments_map(segments, offer, FLOAT32, &shape, t);
 }

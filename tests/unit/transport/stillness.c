@@ -48,7 +48,7 @@ struct lab {
 static double step_of(struct lab *lab, const char *target, const char *fetch)
 {
     struct error err = ERROR_INIT;
-    struct loop *loop = hub_loop(lab->cluster.shards[0].hub);
+    struct loop *loop = conns_loop(lab->cluster.shards[0].conns);
     struct session_call call = {0};
     struct edge edge;
     int id;
@@ -122,7 +122,7 @@ static void where_values_are_sent(void **state)
 /* The longest round of the shard's loop while a session is opened and closed. */
 static double open_session(struct test_cluster *cluster, const struct graph *graph)
 {
-    struct loop *loop = hub_loop(cluster->shards[0].hub);
+    struct loop *loop = conns_loop(cluster->shards[0].conns);
     atomic_store(&loop->longest, 0);
     driver_session_close(test_session(cluster, graph));
     return loop_longest_stillness(loop);
@@ -140,7 +140,7 @@ static double ask_for_update(struct test_cluster *cluster, struct driver_session
                              struct graph *graph, int number)
 {
     struct error err = ERROR_INIT;
-    struct loop *loop = hub_loop(cluster->shards[0].hub);
+    struct loop *loop = conns_loop(cluster->shards[0].conns);
     struct named_tensor tensor;
     char name[16];
     snprintf(name, sizeof name, "update%d", number);

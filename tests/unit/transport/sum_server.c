@@ -45,18 +45,18 @@ static void make_round(struct served_round *c, int n, uint64_t *random)
 }
 
 static void begin(struct members *all, struct served_round *c, int rank, int64_t step,
-                  struct answer *answer)
+                  struct reply *reply)
 {
     struct collective_call call = {.key = {"served", step, 0},
                                    .values = c->each[rank],
                                    .kinds = c->kinds,
                                    .n = c->n_values,
                                    .by_servers = true};
-    member_call(all, rank, &call, answer);
+    member_call(all, rank, &call, reply);
 }
 
 /* What comes of the values of these members, for each of them. */
-static void expect(struct served_round *c, const int *ranks, int n, struct answer *answers)
+static void expect(struct served_round *c, const int *ranks, int n, struct reply *replies)
 {
     for (int i = 0; i < c->n_values; i++) {
         struct error err = ERROR_INIT;
@@ -66,18 +66,18 @@ static void expect(struct served_round *c, const int *ranks, int n, struct answe
             each[k] = &c->each[ranks[k]][i];
         must(collective_combine(c->kinds[i], each, n, &expected, &err), &err);
         for (int k = 0; k < n; k++) {
-            struct answer *answer = &answers[ranks[k]];
-            answer_wait(answer);
-            must(answer->err.code, &answer->err);
-            assert_int_equal(answer->members, n);
-            if (!tensor_equal(&answer->results[i], &expected))
+            struct reply *reply = &replies[ranks[k]];
+            reply_wait(reply);
+            must(reply->err.code, &reply->err);
+            assert_int_equal(reply->members, n);
+            if (!tensor_equal(&reply->results[i], &expected))
                 fail_msg("member %d of %d, value %d, kind %d of %s", ranks[k], n, i, c->kinds[i],
                          shape_text_typed(expected.type, &expected.shape));
         }
         tensor_release(&expected);
     }
     for (int k = 0; k < n; k++)
-        answer_release(&answers[ranks[k]]);
+        reply_release(&replies[ranks[k]]);
 }
 
 static const int everybody[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -85,11 +85,11 @@ static const int everybody[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
 static void check_round(struct members *all, uint64_t *random, int64_t step)
 {
     struct served_round c;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     make_round(&c, all->n, random);
     for (int k = 0; k < all->n; k++)
-        begin(all, &c, k, step, &answers[k]);
-    expect(&c, everybody, all->n, answers);
+        begin(all, &c, k, step, &replies[k]);
+    expect(&c, everybody, all->n, replies);
     release_all(all, c.each, c.n_values);
 }
 
@@ -118,7 +118,7 @@ static void groups_do_not_mix(void **state)
     struct shape shape = shape_vector(200000);
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
-    struct answer answers[4];
+    struct reply replies[4];
     (void)state;
     members_start_served(&all, counts, 0, NULL);
     for (int k = 0; k < 4; k++) {
@@ -129,17 +129,17 @@ static void groups_do_not_mix(void **state)
                                        .n = 1,
                                        .by_servers = true,
                                        .group = {2, 1}};
-        member_call(&all, k, &call, &answers[k]);
+        member_call(&all, k, &call, &replies[k]);
     }
     for (int k = 0; k < 4; k++) {
         struct error err = ERROR_INIT;
         struct tensor expected = TENSOR_INIT;
         const struct tensor *each[2] = {&values[k / 2 * 2][0], &values[k / 2 * 2 + 1][0]};
         must(collective_combine(kind, each, 2, &expected, &err), &err);
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        assert_true(tensor_equal(&answers[k].results[0], &expected));
-        answer_release(&answers[k]);
+        reply_wait(&replies[k]);
+        must(replies[k].err.code, &replies[k].err);
+        assert_true(tensor_equal(&replies[k].results[0], &expected));
+        reply_release(&replies[k]);
         tensor_release(&expected);
     }
     release_all(&all, values, 1);
@@ -152,7 +152,7 @@ static void others_go_on_without_who_has_left(void **state)
     for (uint64_t seed = 1; seed <= 6; seed++) {
         static const int ranks[3] = {0, 2, 3}, counts[2] = {4, 2};
         struct served_round c;
-        struct answer answers[MEMBERS_MAX];
+        struct reply replies[MEMBERS_MAX];
         struct members all;
         uint64_t random = seed;
         members_start_served(&all, counts, 0, NULL);
@@ -161,9 +161,9 @@ static void others_go_on_without_who_has_left(void **state)
         for (int k = 0; k < 3; k++) {
             if (k == (int)(seed % 3))
                 all.ends[1].collective->leave(all.ends[1].collective);
-            begin(&all, &c, ranks[k], 2, &answers[ranks[k]]);
+            begin(&all, &c, ranks[k], 2, &replies[ranks[k]]);
         }
-        expect(&c, ranks, 3, answers);
+        expect(&c, ranks, 3, replies);
         release_all(&all, c.each, c.n_values);
         members_stop(&all);
     }
@@ -182,18 +182,18 @@ static void make_large(struct served_round *c, enum collective_kind kind, int n)
 }
 
 /* It has the result, which is then right, or knows who is lost. */
-static void expect_either(struct answer *answer, const struct tensor *expected, const char *lost)
+static void expect_either(struct reply *reply, const struct tensor *expected, const char *lost)
 {
-    answer_wait(answer);
-    if (answer->err.code) {
-        assert_int_equal(answer->err.code, ERR_UNAVAILABLE);
-        if (!strstr(answer->err.text, lost) || !strstr(answer->err.text, "'served'") ||
-            strchr(answer->err.text, '\n'))
-            fail_msg("expected the loss of %s: %s", lost, answer->err.text);
+    reply_wait(reply);
+    if (reply->err.code) {
+        assert_int_equal(reply->err.code, ERR_UNAVAILABLE);
+        if (!strstr(reply->err.text, lost) || !strstr(reply->err.text, "'served'") ||
+            strchr(reply->err.text, '\n'))
+            fail_msg("expected the loss of %s: %s", lost, reply->err.text);
     } else {
-        assert_true(tensor_equal(&answer->results[0], expected));
+        assert_true(tensor_equal(&reply->results[0], expected));
     }
-    answer_release(answer);
+    reply_release(reply);
 }
 
 /* Members that died come back, all of them, to the servers that are there. */
@@ -210,11 +210,11 @@ static void members_come_back(struct members *all)
     pthread_barrier_init(&all->there, NULL, (unsigned)all->n + 1);
     for (int k = 0; k < all->n; k++) {
         struct member_end *end = &all->ends[k];
-        struct hub_options options = {
+        struct conns_options options = {
             .peers = {.task = all->tasks[k], .folder = all->folder, .incarnation = 8, .lease = 5}};
         member_kill(end);
-        end->hub = hub_new(&options, &err);
-        assert_non_null(end->hub);
+        end->conns = conns_new(&options, &err);
+        assert_non_null(end->conns);
         end->met = (struct error)ERROR_INIT;
         member_begin(end, &group);
     }
@@ -228,7 +228,7 @@ static void check_loss(enum collective_kind kind, int lost, unsigned delay)
     static const int counts[2] = {3, 2};
     struct members all;
     struct served_round c;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     struct tensor expected = TENSOR_INIT;
     struct error err = ERROR_INIT;
     const struct tensor *each[3];
@@ -238,21 +238,21 @@ static void check_loss(enum collective_kind kind, int lost, unsigned delay)
     must(collective_combine(kind, each, 3, &expected, &err), &err);
     members_start_served(&all, counts, delay % 3 ? 5 : 0, NULL);
     for (int k = 0; k < 3; k++)
-        begin(&all, &c, k, 1, &answers[k]);
+        begin(&all, &c, k, 1, &replies[k]);
     usleep(delay);
     member_kill(&all.ends[lost]);
     for (int k = 0; k < 3; k++) {
         if (k != lost)
-            expect_either(&answers[k], &expected, all.tasks[lost]);
+            expect_either(&replies[k], &expected, all.tasks[lost]);
         else
-            answer_release(&answers[k]);
+            reply_release(&replies[k]);
     }
     if (lost < 3) { /* with the same key: nothing of before counts */
         uint64_t random = delay;
         members_come_back(&all);
         for (int k = 0; k < 3; k++)
-            begin(&all, &c, k, 1, &answers[k]);
-        expect(&c, everybody, 3, answers);
+            begin(&all, &c, k, 1, &replies[k]);
+        expect(&c, everybody, 3, replies);
         check_round(&all, &random, 2);
     }
     release_all(&all, c.each, 1);
@@ -281,7 +281,7 @@ static void servers_know_who_has_met(void **state)
         members_start_served(&all, counts, i % 4, NULL);
         for (int server = 3; server < 5; server++) {
             for (int k = 0; k < 3; k++) {
-                struct link *link = peers_find(hub_peers(all.ends[server].hub), all.tasks[k]);
+                struct link *link = peers_find(conns_peers(all.ends[server].conns), all.tasks[k]);
                 assert_non_null(link);
                 link_release(link);
             }
@@ -315,12 +315,12 @@ static void check_bytes(enum collective_kind kind, int n)
     const uint64_t value = LOST_COUNT * sizeof(float);
     struct members all;
     struct served_round c;
-    struct answer answers[MEMBERS_MAX];
+    struct reply replies[MEMBERS_MAX];
     make_large(&c, kind, n);
     members_start_served(&all, counts, 0, NULL);
     for (int k = 0; k < n; k++)
-        begin(&all, &c, k, 1, &answers[k]);
-    expect(&c, everybody, n, answers);
+        begin(&all, &c, k, 1, &replies[k]);
+    expect(&c, everybody, n, replies);
     bool relayed = kind == COLLECTIVE_ROWS && n > 2, served = kind == COLLECTIVE_SUM || relayed;
     for (int k = 0; k < n; k++) {
         expect_bytes("members", bytes_to(&all, k, 0, n), served ? 0 : value);

@@ -36,7 +36,7 @@ static void pack_members(msgpack_packer *packer, const struct forged *f)
 static void forge(struct members *all, int from, const struct forged *f)
 {
     struct error ignored = ERROR_INIT;
-    struct peer *peer = hub_peer(all->ends[from].hub, "ps:0");
+    struct peer *peer = conns_peer(all->ends[from].conns, "ps:0");
     struct shape shape = f->rank == 1 ? shape_vector(f->elements) : shape_matrix(1, f->elements);
     struct named_tensor tensors[2];
     assert_non_null(peer);
@@ -125,7 +125,7 @@ static void records_are_checked(void **state)
         forge(&all, 0, &good);
         usleep(20000); /* it is there first */
         forge(&all, 1, &cases[i].record);
-        while ((peer = hub_peer(all.ends[1].hub, "ps:0"))) { /* the link ends */
+        while ((peer = conns_peer(all.ends[1].conns, "ps:0"))) { /* the link ends */
             peer_release(peer);
             usleep(1000);
         }
@@ -146,7 +146,7 @@ static void a_part_comes_once(void **state)
     members_start_served(&all, counts, 0, NULL);
     forge(&all, 0, &good);
     forge(&all, 0, &good);
-    while ((peer = hub_peer(all.ends[0].hub, "ps:0"))) {
+    while ((peer = conns_peer(all.ends[0].conns, "ps:0"))) {
         peer_release(peer);
         usleep(1000);
     }
@@ -166,14 +166,14 @@ struct false_sum {
 };
 
 /* In place of the server's: answers a part with what cannot be. */
-static const struct false_sum *to_answer;
+static const struct false_sum *to_reply;
 
-static int answer_falsely(void *context, struct peer *peer, const struct record *record,
-                          struct error *err)
+static int reply_falsely(void *context, struct peer *peer, const struct record *record,
+                         struct error *err)
 {
-    struct shape shape = shape_vector(to_answer->elements);
+    struct shape shape = shape_vector(to_reply->elements);
     struct named_tensor named = {"", TENSOR_INIT};
-    const struct false_sum *f = to_answer;
+    const struct false_sum *f = to_reply;
     (void)context, (void)record;
     msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 5 + f->has_memory, err);
     if (!packer)
@@ -214,13 +214,13 @@ static void what_a_server_sends_is_checked(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        static const struct hub_reducer liar = {answer_falsely, NULL, NULL};
+        static const struct conns_reducer liar = {reply_falsely, NULL, NULL};
         struct members all;
         struct tensor values[MEMBERS_MAX][8];
-        struct answer answers[MEMBERS_MAX];
-        to_answer = &cases[i];
+        struct reply replies[MEMBERS_MAX];
+        to_reply = &cases[i];
         members_start_served(&all, counts, 0, NULL);
-        hub_reduce(all.ends[2].hub, &liar);
+        conns_reduce(all.ends[2].conns, &liar);
         for (int k = 0; k < 2; k++) {
             fill(&values[k][0], FLOAT32, &shape, k);
             struct collective_call call = {.key = {"served", 1, 0},
@@ -228,17 +228,17 @@ static void what_a_server_sends_is_checked(void **state)
                                            .kinds = &kind,
                                            .n = 1,
                                            .by_servers = true};
-            member_call(&all, k, &call, &answers[k]);
+            member_call(&all, k, &call, &replies[k]);
         }
         bool told = false;
         for (int k = 0; k < 2; k++) {
-            answer_wait(&answers[k]);
-            assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
-            bool finds = strstr(answers[k].err.text, cases[i].why) != NULL;
-            if (!finds && !strstr(answers[k].err.text, "ps:0"))
-                fail_msg("case %zu: %s", i, answers[k].err.text);
+            reply_wait(&replies[k]);
+            assert_int_equal(replies[k].err.code, ERR_UNAVAILABLE);
+            bool finds = strstr(replies[k].err.text, cases[i].why) != NULL;
+            if (!finds && !strstr(replies[k].err.text, "ps:0"))
+                fail_msg("case %zu: %s", i, replies[k].err.text);
             told |= finds;
-            answer_release(&answers[k]);
+            reply_release(&replies[k]);
         }
         if (!told)
             fail_msg("case %zu: nobody says '%s'", i, cases[i].why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/link/recycle.h"
+#include "transport/link/buffer_pool.h"
 
 #include <pthread.h>
 
@@ -17,8 +17,8 @@ struct recycled_block {
     struct recycled_block *next;
 };
 
-struct recycle {
-    struct mem_keeper keeper; /* first */
+struct buffer_pool {
+    struct mem_reclaimer reclaimer; /* first */
     pthread_mutex_t lock;
     struct recycled_block *kept; /* the newest first */
     size_t bytes, limit;
@@ -26,17 +26,17 @@ struct recycle {
 };
 
 /* Cuts the list at the first block that exceeds a limit; later blocks are older still. */
-static struct recycled_block *cut(struct recycle *recycle, size_t limit, double oldest)
+static struct recycled_block *cut(struct buffer_pool *buffer_pool, size_t limit, double oldest)
 {
     size_t bytes = 0;
-    struct recycled_block **at = &recycle->kept;
+    struct recycled_block **at = &buffer_pool->kept;
     while (*at && (*at)->freed >= oldest && bytes + (*at)->capacity <= limit) {
         bytes += (*at)->capacity;
         at = &(*at)->next;
     }
     struct recycled_block *rest = *at;
     *at = NULL;
-    recycle->bytes = bytes;
+    buffer_pool->bytes = bytes;
     return rest;
 }
 
@@ -51,89 +51,89 @@ static void free_blocks(struct recycled_block *block)
     }
 }
 
-static void free_recycled(struct mem_keeper *keeper)
+static void free_recycled(struct mem_reclaimer *reclaimer)
 {
-    recycle_trim((struct recycle *)keeper, 0);
+    buffer_pool_trim((struct buffer_pool *)reclaimer, 0);
 }
 
-struct recycle *recycle_new(size_t limit)
+struct buffer_pool *buffer_pool_new(size_t limit)
 {
-    struct recycle *recycle = mem_alloc(sizeof *recycle);
-    pthread_mutex_init(&recycle->lock, NULL);
-    recycle->limit = limit;
-    recycle->holders = 1;
-    recycle->keeper.give_back = free_recycled;
-    mem_keeper_add(&recycle->keeper);
-    return recycle;
+    struct buffer_pool *buffer_pool = mem_alloc(sizeof *buffer_pool);
+    pthread_mutex_init(&buffer_pool->lock, NULL);
+    buffer_pool->limit = limit;
+    buffer_pool->holders = 1;
+    buffer_pool->reclaimer.give_back = free_recycled;
+    mem_reclaimer_add(&buffer_pool->reclaimer);
+    return buffer_pool;
 }
 
 /* Drops a holder, and releases the lock. */
-static void drop(struct recycle *recycle)
+static void drop(struct buffer_pool *buffer_pool)
 {
-    bool last = !--recycle->holders;
-    pthread_mutex_unlock(&recycle->lock);
+    bool last = !--buffer_pool->holders;
+    pthread_mutex_unlock(&buffer_pool->lock);
     if (!last)
         return;
-    free_blocks(recycle->kept);
-    pthread_mutex_destroy(&recycle->lock);
-    mem_free(recycle);
+    free_blocks(buffer_pool->kept);
+    pthread_mutex_destroy(&buffer_pool->lock);
+    mem_free(buffer_pool);
 }
 
-void recycle_free(struct recycle *recycle)
+void buffer_pool_free(struct buffer_pool *buffer_pool)
 {
-    if (!recycle)
+    if (!buffer_pool)
         return;
-    mem_keeper_remove(&recycle->keeper);
-    pthread_mutex_lock(&recycle->lock);
-    free_blocks(cut(recycle, 0, 0));
-    recycle->limit = 0;
-    drop(recycle);
+    mem_reclaimer_remove(&buffer_pool->reclaimer);
+    pthread_mutex_lock(&buffer_pool->lock);
+    free_blocks(cut(buffer_pool, 0, 0));
+    buffer_pool->limit = 0;
+    drop(buffer_pool);
 }
 
 static void return_block(struct buffer *buffer)
 {
     struct recycled_block *block = (struct recycled_block *)buffer; /* its first member */
-    struct recycle *recycle = buffer->owner;
-    pthread_mutex_lock(&recycle->lock);
+    struct buffer_pool *buffer_pool = buffer->owner;
+    pthread_mutex_lock(&buffer_pool->lock);
     block->freed = time_now();
-    block->next = recycle->kept;
-    recycle->kept = block;
-    recycle->bytes += block->capacity;
+    block->next = buffer_pool->kept;
+    buffer_pool->kept = block;
+    buffer_pool->bytes += block->capacity;
     struct recycled_block *rest = NULL;
-    if (recycle->bytes > recycle->limit)
-        rest = cut(recycle, recycle->limit, 0);
-    drop(recycle);
+    if (buffer_pool->bytes > buffer_pool->limit)
+        rest = cut(buffer_pool, buffer_pool->limit, 0);
+    drop(buffer_pool);
     free_blocks(rest);
 }
 
 /* Finds a block that is not much larger than requested. */
-static struct recycled_block *take_block(struct recycle *recycle, size_t bytes)
+static struct recycled_block *take_block(struct buffer_pool *buffer_pool, size_t bytes)
 {
-    for (struct recycled_block **at = &recycle->kept; *at; at = &(*at)->next) {
+    for (struct recycled_block **at = &buffer_pool->kept; *at; at = &(*at)->next) {
         struct recycled_block *block = *at;
         if (block->capacity >= bytes && block->capacity - bytes <= bytes / 4) {
             *at = block->next;
-            recycle->bytes -= block->capacity;
+            buffer_pool->bytes -= block->capacity;
             return block;
         }
     }
     return NULL;
 }
 
-int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor *like,
-                  size_t bytes, struct error *err)
+int buffer_pool_alloc(struct buffer_pool *buffer_pool, struct tensor *t, const struct tensor *like,
+                      size_t bytes, struct error *err)
 {
     if (bytes < LEAST_BYTES)
         return tensor_alloc(t, like->type, &like->shape, err);
-    pthread_mutex_lock(&recycle->lock);
-    struct recycled_block *block = take_block(recycle, bytes);
-    recycle->holders++;
-    pthread_mutex_unlock(&recycle->lock);
+    pthread_mutex_lock(&buffer_pool->lock);
+    struct recycled_block *block = take_block(buffer_pool, bytes);
+    buffer_pool->holders++;
+    pthread_mutex_unlock(&buffer_pool->lock);
     if (!block) {
         void *data = mem_try(bytes);
         if (!data) {
-            pthread_mutex_lock(&recycle->lock);
-            drop(recycle);
+            pthread_mutex_lock(&buffer_pool->lock);
+            drop(buffer_pool);
             return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)%s",
                              shape_text_typed(like->type, &like->shape), bytes, mem_limit_text());
         }
@@ -145,15 +145,15 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     atomic_init(&block->buffer.holders, 1);
     block->buffer.bytes = bytes;
     block->buffer.free = return_block;
-    block->buffer.owner = recycle;
+    block->buffer.owner = buffer_pool;
     *t = (struct tensor){like->type, like->shape, block->buffer.data, &block->buffer, NULL};
     return 0;
 }
 
-void recycle_trim(struct recycle *recycle, double seconds)
+void buffer_pool_trim(struct buffer_pool *buffer_pool, double seconds)
 {
-    pthread_mutex_lock(&recycle->lock);
-    struct recycled_block *rest = cut(recycle, recycle->limit, time_now() - seconds);
-    pthread_mutex_unlock(&recycle->lock);
+    pthread_mutex_lock(&buffer_pool->lock);
+    struct recycled_block *rest = cut(buffer_pool, buffer_pool->limit, time_now() - seconds);
+    pthread_mutex_unlock(&buffer_pool->lock);
     free_blocks(rest);
 }

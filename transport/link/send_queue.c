@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/link/outbox.h"
+#include "transport/link/send_queue.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #define GATHER_BYTES ((size_t)128 << 10) /* of small records per packet */
 #define SPARE_BYTES ((size_t)256 << 10)  /* larger packets are not reused */
 
-void outbox_init(struct outbox *out, bool sums, size_t bin_bytes)
+void send_queue_init(struct send_queue *out, bool sums, size_t bin_bytes)
 {
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&out->lock, NULL);
     out->sums = sums;
     out->encoder.bin_bytes = bin_bytes;
-    atomic_init(&out->priority, OUTBOX_NOTHING);
+    atomic_init(&out->priority, SEND_QUEUE_NOTHING);
 }
 
 static void free_packets(struct packet *packet)
@@ -33,7 +33,7 @@ static void free_packets(struct packet *packet)
     }
 }
 
-void outbox_release(struct outbox *out)
+void send_queue_release(struct send_queue *out)
 {
     for (size_t i = 0; i < out->waiting.n; i++)
         free_packets(out->waiting.items[i]);
@@ -55,13 +55,13 @@ static bool goes_before(const struct packet *a, const struct packet *b)
     return a->priority != b->priority ? a->priority < b->priority : a->number < b->number;
 }
 
-static void note_priority(struct outbox *out)
+static void note_priority(struct send_queue *out)
 {
-    int64_t priority = out->waiting.n ? out->waiting.items[0]->priority : OUTBOX_NOTHING;
+    int64_t priority = out->waiting.n ? out->waiting.items[0]->priority : SEND_QUEUE_NOTHING;
     atomic_store_explicit(&out->priority, priority, memory_order_relaxed);
 }
 
-static void add_waiting(struct outbox *out, struct packet *packet)
+static void add_waiting(struct send_queue *out, struct packet *packet)
 {
     packet->number = out->n_packets++;
     vec_push(&out->waiting, packet);
@@ -73,7 +73,7 @@ static void add_waiting(struct outbox *out, struct packet *packet)
     note_priority(out);
 }
 
-static struct packet *take_waiting(struct outbox *out)
+static struct packet *take_waiting(struct send_queue *out)
 {
     struct packet **heap = out->waiting.items, *first = heap[0], *last = vec_pop(&out->waiting);
     size_t n = out->waiting.n, i = 0;
@@ -95,7 +95,7 @@ static struct packet *take_waiting(struct outbox *out)
 /* ---- adding records ---- */
 
 /* Returns the packet for a small record: an earlier one of equal priority goes first. */
-static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
+static struct packet *gathering(struct send_queue *out, int32_t priority, size_t bytes)
 {
     struct packet *packet = out->gathering;
     if (packet && packet->priority == priority && packet->bytes.n + bytes <= GATHER_BYTES)
@@ -112,8 +112,8 @@ static struct packet *gathering(struct outbox *out, int32_t priority, size_t byt
     return packet;
 }
 
-int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
-               int n_tensors, struct error *err)
+int send_queue_put(struct send_queue *out, int32_t priority, const struct named_tensor *tensors,
+                   int n_tensors, struct error *err)
 {
     uint64_t bytes = encoder_body_bytes(tensors, n_tensors, out->encoder.bin_bytes);
     const struct str *header = &out->encoder.header;
@@ -154,7 +154,7 @@ int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *
 /* ---- the stack ---- */
 
 /* Begins the next packet. Call it with the lock held. */
-static void begin_next(struct outbox *out)
+static void begin_next(struct send_queue *out)
 {
     while (out->written) {
         struct packet *packet = out->written;
@@ -171,7 +171,7 @@ static void begin_next(struct outbox *out)
     out->depth++;
 }
 
-bool outbox_take(struct outbox *out)
+bool send_queue_take(struct send_queue *out)
 {
     begin_next(out);
     return out->current;
@@ -179,18 +179,18 @@ bool outbox_take(struct outbox *out)
 
 /* Returns whether the next waiting packet comes now. The last place on the stack is for the most
  * urgent records. */
-static bool is_turn(const struct outbox *out)
+static bool is_turn(const struct send_queue *out)
 {
     const struct packet *packet = out->current;
     int64_t priority = atomic_load_explicit(&out->priority, memory_order_relaxed);
     if (!packet)
-        return priority != OUTBOX_NOTHING;
+        return priority != SEND_QUEUE_NOTHING;
     return priority < packet->priority && packet->started && !packet->is_whole &&
            encoder_at_bin(&packet->bodies) && out->depth <= LIMIT_NESTED - (priority != LINK_FIRST);
 }
 
 /* Gets the next piece of the current packet; false: none is left. */
-static bool next_piece(struct outbox *out, struct packet *packet, size_t limit,
+static bool next_piece(struct send_queue *out, struct packet *packet, size_t limit,
                        struct encoder_piece *piece)
 {
     if (!packet->started) {
@@ -204,7 +204,7 @@ static bool next_piece(struct outbox *out, struct packet *packet, size_t limit,
 }
 
 /* Empty packets of ordinary size are kept for reuse. */
-static void packet_written(struct outbox *out, struct packet *packet)
+static void packet_written(struct send_queue *out, struct packet *packet)
 {
     if (packet->n_tensors || packet->bytes.capacity > SPARE_BYTES) {
         packet->next = NULL;
@@ -216,12 +216,12 @@ static void packet_written(struct outbox *out, struct packet *packet)
     out->written = packet;
 }
 
-static void fill(struct outbox *out, size_t limit)
+static void fill(struct send_queue *out, size_t limit)
 {
     size_t bytes = 0;
     out->first = out->n = 0;
-    while (out->n < OUTBOX_WINDOW && bytes < limit) {
-        struct outbox_piece *slot = &out->window[out->n];
+    while (out->n < SEND_QUEUE_WINDOW && bytes < limit) {
+        struct send_queue_piece *slot = &out->window[out->n];
         if (is_turn(out)) {
             pthread_mutex_lock(&out->lock);
             begin_next(out);
@@ -248,7 +248,7 @@ static void fill(struct outbox *out, size_t limit)
     }
 }
 
-int outbox_offer(struct outbox *out, size_t limit, struct iovec *vectors)
+int send_queue_offer(struct send_queue *out, size_t limit, struct iovec *vectors)
 {
     if (out->first == out->n)
         fill(out, limit);
@@ -262,11 +262,11 @@ int outbox_offer(struct outbox *out, size_t limit, struct iovec *vectors)
     return out->n - out->first;
 }
 
-void outbox_advance(struct outbox *out, size_t n)
+void send_queue_advance(struct send_queue *out, size_t n)
 {
     out->offset += n;
     while (out->first < out->n && out->offset >= out->window[out->first].piece.n) {
-        struct outbox_piece *piece = &out->window[out->first++];
+        struct send_queue_piece *piece = &out->window[out->first++];
         out->offset -= piece->piece.n;
         if (piece->last_of)
             packet_written(out, piece->last_of);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers to requests that the hub has taken.
+ * Answers to requests that the connection manager has taken.
  */
-#include "transport/value/hub.h"
+#include "transport/value/conns.h"
 
 #define LARGE_BYTES ((size_t)64 << 10)
 
@@ -17,7 +17,7 @@ static msgpack_packer *begin_reply(struct peer *peer, uint64_t id, int code, int
     return packer;
 }
 
-msgpack_packer *answer_begin(struct peer *peer, uint64_t id, int n_fields)
+msgpack_packer *reply_begin(struct peer *peer, uint64_t id, int n_fields)
 {
     return begin_reply(peer, id, 0, n_fields);
 }
@@ -33,13 +33,13 @@ static int end_reply(struct peer *peer, const struct named_tensor *tensors, int 
     return peer_end_value(peer, bytes > LARGE_BYTES ? 0 : LINK_FIRST, tensors, n, err);
 }
 
-void answer_end(struct peer *peer, const struct named_tensor *tensors, int n)
+void reply_end(struct peer *peer, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
-    end_reply(peer, tensors, n, &err); /* who is gone needs no answer */
+    end_reply(peer, tensors, n, &err); /* who is gone needs no reply */
 }
 
-void answer_error(struct peer *peer, uint64_t id, const struct error *err)
+void reply_error(struct peer *peer, uint64_t id, const struct error *err)
 {
     const char *reason = error_reason_name(err->reason);
     msgpack_packer *packer = begin_reply(peer, id, err->code, reason ? 2 : 1);
@@ -48,18 +48,18 @@ void answer_error(struct peer *peer, uint64_t id, const struct error *err)
     pack_key_text(packer, "error", err->text);
     if (reason)
         pack_key_text(packer, "reason", reason);
-    answer_end(peer, NULL, 0);
+    reply_end(peer, NULL, 0);
 }
 
-void answer_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n)
+void reply_tensors(struct peer *peer, uint64_t id, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
     if (begin_reply(peer, id, 0, 0) && end_reply(peer, tensors, n, &err))
-        answer_error(peer, id, &err);
+        reply_error(peer, id, &err);
 }
 
-void answer_done(struct peer *peer, uint64_t id)
+void reply_done(struct peer *peer, uint64_t id)
 {
     if (begin_reply(peer, id, 0, 0))
-        answer_end(peer, NULL, 0);
+        reply_end(peer, NULL, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feeds that are staged (exec/step/staged.h) while the step before runs: what is written, what
- * fails and in which order are as without that, which a driver that reads nothing ahead shows.
+ * Feeds that are prefetched (exec/step/prefetched.h) while the step before runs: what is written,
+ * what fails and in which order are as without that, which a driver that reads nothing ahead shows.
  */
 #include "lib/on_device.h"
 
@@ -86,7 +86,7 @@ static void make_feeds(struct str *bytes, bool varies, enum damage damage)
 /* ---- a run ---- */
 
 struct how {
-    bool is_staged, dynamic, varies;
+    bool is_prefetched, dynamic, varies;
     enum damage damage;
     const char *setting; /* of the device; NULL: none */
     long value;
@@ -122,7 +122,7 @@ static void open_driver(struct driver *driver, struct fixture *f, const struct h
     driver->session = f->session;
     driver->option = "--fetch";
     driver->what = "y";
-    driver->steps_fed = how->is_staged ? -1 : 0;
+    driver->steps_fed = how->is_prefetched ? -1 : 0;
     if (request_fetch(&driver->request, "y", &f->err) || driver_ready(driver, &f->err))
         fail_msg("%s", f->err.text);
 }
@@ -155,24 +155,24 @@ static void run(const struct how *how, struct outcome *outcome)
 }
 
 /* Staged and not; the outcome of the former stays. */
-static void expect_the_same(const struct how *how, struct outcome *staged)
+static void expect_the_same(const struct how *how, struct outcome *prefetched)
 {
     struct how with = *how, without = *how;
     struct outcome plain;
-    with.is_staged = true;
-    run(&with, staged);
+    with.is_prefetched = true;
+    run(&with, prefetched);
     run(&without, &plain);
-    assert_int_equal(staged->code, plain.code);
-    assert_string_equal(staged->text, plain.text);
-    assert_int_equal(staged->steps, plain.steps);
-    assert_int_equal(staged->output.n, plain.output.n);
-    assert_memory_equal(staged->output.data, plain.output.data, plain.output.n);
+    assert_int_equal(prefetched->code, plain.code);
+    assert_string_equal(prefetched->text, plain.text);
+    assert_int_equal(prefetched->steps, plain.steps);
+    assert_int_equal(prefetched->output.n, plain.output.n);
+    assert_memory_equal(prefetched->output.data, plain.output.data, plain.output.n);
     outcome_release(&plain);
 }
 
 /* ---- what is there ---- */
 
-static void bits_are_those_of_feeds_that_are_not_staged(void **state)
+static void bits_are_those_of_feeds_that_are_not_prefetched(void **state)
 {
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++)
@@ -192,14 +192,14 @@ static void bits_are_those_of_feeds_that_are_not_staged(void **state)
 /* From the second step on; steps that were captured take them, too. */
 static void feeds_are_copied_within_the_device(void **state)
 {
-    struct outcome staged, plain;
+    struct outcome prefetched, plain;
     (void)state;
-    run(&(struct how){.is_staged = true}, &staged);
-    run(&(struct how){.is_staged = false}, &plain);
-    assert_int_equal(staged.counts.copies, plain.counts.copies + 2 * (STEPS - 1));
-    assert_int_equal(staged.counts.launches, plain.counts.launches);
-    assert_int_equal(staged.counts.copies_in, plain.counts.copies_in);
-    outcome_release(&staged);
+    run(&(struct how){.is_prefetched = true}, &prefetched);
+    run(&(struct how){.is_prefetched = false}, &plain);
+    assert_int_equal(prefetched.counts.copies, plain.counts.copies + 2 * (STEPS - 1));
+    assert_int_equal(prefetched.counts.launches, plain.counts.launches);
+    assert_int_equal(prefetched.counts.copies_in, plain.counts.copies_in);
+    outcome_release(&prefetched);
     outcome_release(&plain);
 }
 
@@ -221,11 +221,11 @@ static long copies_in(struct device *device)
 }
 
 /* A step of which the driver is told only when those copies were enqueued that are the next one's:
- * nothing here would end if they came later. The second step's are not staged before the first has
- * ended, as that has told what is wanted, and the last has none behind it. */
-static int run_until_the_next_is_staged(void *context, const struct session_call *call,
-                                        struct step *step, struct tensor *fetches,
-                                        struct error *err)
+ * nothing here would end if they came later. The second step's are not prefetched before the first
+ * has ended, as that has told what is wanted, and the last has none behind it. */
+static int run_until_the_next_is_prefetched(void *context, const struct session_call *call,
+                                            struct step *step, struct tensor *fetches,
+                                            struct error *err)
 {
     struct watch *watch = context;
     long before = copies_in(watch->device);
@@ -248,10 +248,10 @@ static void the_next_feeds_are_enqueued_before_a_step_is_over(void **state)
     (void)state;
     fixture_open_on(&f, training, device, false);
     make_feeds(&bytes, false, NONE);
-    open_driver(&driver, &f, &(struct how){.is_staged = true});
+    open_driver(&driver, &f, &(struct how){.is_prefetched = true});
     driver.steps_fed = STEPS; /* the end of the stream is not looked for */
     fixture_do(&f, "^init");
-    driver.run = run_until_the_next_is_staged;
+    driver.run = run_until_the_next_is_prefetched;
     driver.run_context = &watch;
     driver.feed_reader = stream_reader_new_memory(bytes.data, bytes.n, "feeds");
     for (int i = 0; i < STEPS; i++) {
@@ -286,7 +286,7 @@ static void a_device_that_fails_ends_the_run(void **state)
     (void)state;
     for (long at = 1; at < 60; at++) {
         struct outcome outcome;
-        run(&(struct how){.is_staged = true, .setting = "TF_TEST_DEVICE_FAIL", .value = at},
+        run(&(struct how){.is_prefetched = true, .setting = "TF_TEST_DEVICE_FAIL", .value = at},
             &outcome);
         assert_int_equal(outcome.code, ERR_OS);
         assert_non_null(strstr(outcome.text, "the TEST device has failed, as it was asked to"));
@@ -316,7 +316,7 @@ static void it_needs_no_more_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_those_of_feeds_that_are_not_staged),
+        cmocka_unit_test(bits_are_those_of_feeds_that_are_not_prefetched),
         cmocka_unit_test(feeds_are_copied_within_the_device),
         cmocka_unit_test(the_next_feeds_are_enqueued_before_a_step_is_over),
         cmocka_unit_test(what_is_wrong_is_told_when_its_step_comes),

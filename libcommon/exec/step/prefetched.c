@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/step/staged.h"
+#include "exec/step/prefetched.h"
 
 #include <string.h>
 
@@ -21,16 +21,16 @@ struct stage {
     pthread_cond_t changed;
     struct want wants[WANTS_MAX];
     int n_wants;
-    struct staged_batch *current; /* of the step that runs; NULL: none does */
-    struct staged_batch *batches;
-    struct mem_keeper keeper;
-    bool is_short; /* memory was wanted elsewhere: nothing is staged any more */
+    struct prefetched_batch *current; /* of the step that runs; NULL: none does */
+    struct prefetched_batch *batches;
+    struct mem_reclaimer reclaimer;
+    bool is_short; /* memory was wanted elsewhere: nothing is prefetched any more */
     bool is_stopped;
 };
 
 /* A want's memory, and what is in it. The lock guards it, but while it is copied to. */
-struct staged_slot {
-    struct staged_feed feed;
+struct prefetched_slot {
+    struct prefetched_feed feed;
     struct device *device; /* NULL: there is no memory */
     struct buffer *host;   /* pinned */
     size_t bytes;          /* that both have */
@@ -40,18 +40,18 @@ struct staged_slot {
     bool is_taken;         /* which has enqueued all that uses it */
 };
 
-struct staged_batch {
+struct prefetched_batch {
     struct stage *stage;
-    struct staged_batch *next;
-    struct staged_slot slots[WANTS_MAX];
-    struct staged_feeds feeds; /* of the step that runs */
+    struct prefetched_batch *next;
+    struct prefetched_slot slots[WANTS_MAX];
+    struct prefetched_feeds feeds; /* of the step that runs */
     int n_asked;
 };
 
 /* ---- memory of a slot ---- */
 
 /* When its copy is over, which it is unless a step did not take it. */
-static void await_copy(struct staged_slot *slot)
+static void await_copy(struct prefetched_slot *slot)
 {
     struct device *device = slot->device;
     struct device_event *ready = slot->feed.ready;
@@ -67,7 +67,7 @@ static void await_copy(struct staged_slot *slot)
 }
 
 /* The compute queue's own use of it does not matter: what goes back is that queue's. */
-static void let_go(struct staged_slot *slot)
+static void let_go(struct prefetched_slot *slot)
 {
     await_copy(slot);
     if (slot->feed.memory) {
@@ -76,29 +76,30 @@ static void let_go(struct staged_slot *slot)
     }
     if (slot->host)
         slot->host->free(slot->host);
-    *slot = (struct staged_slot){0};
+    *slot = (struct prefetched_slot){0};
 }
 
 /* ---- the stage ---- */
 
-static void let_go_of_all(struct staged_batch *staged)
+static void let_go_of_all(struct prefetched_batch *prefetched)
 {
     for (int i = 0; i < WANTS_MAX; i++)
-        if (staged->slots[i].device)
-            let_go(&staged->slots[i]);
+        if (prefetched->slots[i].device)
+            let_go(&prefetched->slots[i]);
 }
 
-static void release_staged(struct mem_keeper *keeper)
+static void release_prefetched(struct mem_reclaimer *reclaimer)
 {
-    struct stage *stage = CONTAINER_OF(keeper, struct stage, keeper);
+    struct stage *stage = CONTAINER_OF(reclaimer, struct stage, reclaimer);
     pthread_mutex_lock(&stage->lock);
     stage->is_short = true;
-    for (struct staged_batch *staged = stage->batches; staged; staged = staged->next)
+    for (struct prefetched_batch *prefetched = stage->batches; prefetched;
+         prefetched = prefetched->next)
         for (int i = 0; i < WANTS_MAX; i++) {
-            struct staged_slot *slot = &staged->slots[i];
+            struct prefetched_slot *slot = &prefetched->slots[i];
             while (slot->is_copied_to) /* by who allocates nothing meanwhile */
                 pthread_cond_wait(&stage->changed, &stage->lock);
-            bool is_used = staged == stage->current && slot->is_asked && !slot->is_taken;
+            bool is_used = prefetched == stage->current && slot->is_asked && !slot->is_taken;
             if (slot->device && !is_used)
                 let_go(slot);
         }
@@ -111,8 +112,8 @@ struct stage *stage_new(bool is_traced)
     stage->is_traced = is_traced;
     pthread_mutex_init(&stage->lock, NULL);
     pthread_cond_init(&stage->changed, NULL);
-    stage->keeper.give_back = release_staged;
-    mem_keeper_add(&stage->keeper);
+    stage->reclaimer.give_back = release_prefetched;
+    mem_reclaimer_add(&stage->reclaimer);
     return stage;
 }
 
@@ -120,7 +121,7 @@ void stage_free(struct stage *stage)
 {
     if (!stage)
         return;
-    mem_keeper_remove(&stage->keeper);
+    mem_reclaimer_remove(&stage->reclaimer);
     pthread_mutex_destroy(&stage->lock);
     pthread_cond_destroy(&stage->changed);
     mem_free(stage);
@@ -144,34 +145,34 @@ void stage_stop(struct stage *stage)
     pthread_mutex_unlock(&stage->lock);
 }
 
-struct staged_batch *staged_new(struct stage *stage)
+struct prefetched_batch *prefetched_new(struct stage *stage)
 {
-    struct staged_batch *staged = mem_alloc(sizeof *staged);
-    staged->stage = stage;
+    struct prefetched_batch *prefetched = mem_alloc(sizeof *prefetched);
+    prefetched->stage = stage;
     pthread_mutex_lock(&stage->lock);
-    staged->next = stage->batches;
-    stage->batches = staged;
+    prefetched->next = stage->batches;
+    stage->batches = prefetched;
     pthread_mutex_unlock(&stage->lock);
-    return staged;
+    return prefetched;
 }
 
-void staged_free(struct staged_batch *staged)
+void prefetched_free(struct prefetched_batch *prefetched)
 {
-    if (!staged)
+    if (!prefetched)
         return;
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     pthread_mutex_lock(&stage->lock);
-    struct staged_batch **at = &stage->batches;
-    while (*at != staged)
+    struct prefetched_batch **at = &stage->batches;
+    while (*at != prefetched)
         at = &(*at)->next;
-    *at = staged->next;
+    *at = prefetched->next;
     pthread_mutex_unlock(&stage->lock);
-    let_go_of_all(staged);
-    mem_free(staged);
+    let_go_of_all(prefetched);
+    mem_free(prefetched);
 }
 
 /* The value of a feed; NULL: it is none of these, or empty. */
-static const struct tensor *find_feed(const struct staged_feeds *feeds, struct edge edge)
+static const struct tensor *find_feed(const struct prefetched_feeds *feeds, struct edge edge)
 {
     for (int i = 0; i < feeds->n; i++)
         if (feeds->edges[i].node == edge.node && feeds->edges[i].slot == edge.slot)
@@ -181,14 +182,14 @@ static const struct tensor *find_feed(const struct staged_feeds *feeds, struct e
 
 /* ---- memory of a batch ---- */
 
-void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feeds)
+void prefetched_reserve(struct prefetched_batch *prefetched, const struct prefetched_feeds *feeds)
 {
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     for (int i = 0; stage_is_wanted(stage) && i < stage->n_wants; i++) {
         const struct tensor *value = find_feed(feeds, stage->wants[i].edge);
         struct device *device = stage->wants[i].device;
-        struct staged_slot slot = {.device = device, .bytes = value ? tensor_bytes(value) : 0};
-        if (slot.bytes <= staged->slots[i].bytes)
+        struct prefetched_slot slot = {.device = device, .bytes = value ? tensor_bytes(value) : 0};
+        if (slot.bytes <= prefetched->slots[i].bytes)
             continue;
         /* The device's own function: others need not give back what they keep for a batch that can
          * do without. */
@@ -198,8 +199,8 @@ void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feed
             queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
         pthread_mutex_lock(&stage->lock);
         if (slot.host && !stage->is_short) {
-            struct staged_slot before = staged->slots[i];
-            staged->slots[i] = slot;
+            struct prefetched_slot before = prefetched->slots[i];
+            prefetched->slots[i] = slot;
             slot = before;
         }
         pthread_mutex_unlock(&stage->lock);
@@ -211,7 +212,7 @@ void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feed
 /* ---- filling ---- */
 
 /* The step tells what a device has failed at. */
-static void fill(struct stage *stage, struct staged_slot *slot, const struct tensor *value)
+static void fill(struct stage *stage, struct prefetched_slot *slot, const struct tensor *value)
 {
     struct device *device = slot->device;
     struct error ignored = ERROR_INIT;
@@ -238,9 +239,9 @@ static void fill(struct stage *stage, struct staged_slot *slot, const struct ten
     pthread_mutex_unlock(&stage->lock);
 }
 
-void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
+void prefetched_fill(struct prefetched_batch *prefetched, const struct prefetched_feeds *feeds)
 {
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     struct want wants[WANTS_MAX];
     pthread_mutex_lock(&stage->lock);
     while (!stage->is_stopped && stage->current && stage->current->n_asked != stage->n_wants)
@@ -249,32 +250,32 @@ void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
     memcpy(wants, stage->wants, (size_t)n * sizeof *wants);
     pthread_mutex_unlock(&stage->lock);
     for (int i = 0; i < n; i++)
-        fill(stage, &staged->slots[i], find_feed(feeds, wants[i].edge));
+        fill(stage, &prefetched->slots[i], find_feed(feeds, wants[i].edge));
 }
 
 /* ---- a step ---- */
 
-void staged_begin(struct staged_batch *staged, const struct staged_feeds *feeds)
+void prefetched_begin(struct prefetched_batch *prefetched, const struct prefetched_feeds *feeds)
 {
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     pthread_mutex_lock(&stage->lock);
-    staged->feeds = *feeds;
-    staged->n_asked = 0;
+    prefetched->feeds = *feeds;
+    prefetched->n_asked = 0;
     for (int i = 0; i < stage->n_wants; i++)
-        staged->slots[i].is_asked = staged->slots[i].is_taken = false;
-    stage->current = staged;
+        prefetched->slots[i].is_asked = prefetched->slots[i].is_taken = false;
+    stage->current = prefetched;
     pthread_mutex_unlock(&stage->lock);
 }
 
 /* Other feeds may be at the same addresses next. */
-void staged_end(struct staged_batch *staged)
+void prefetched_end(struct prefetched_batch *prefetched)
 {
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     pthread_mutex_lock(&stage->lock);
     for (int i = 0; i < stage->n_wants; i++)
-        staged->slots[i].data = NULL;
+        prefetched->slots[i].data = NULL;
     if (stage->is_short)
-        let_go_of_all(staged);
+        let_go_of_all(prefetched);
     stage->current = NULL;
     pthread_cond_broadcast(&stage->changed);
     pthread_mutex_unlock(&stage->lock);
@@ -295,37 +296,37 @@ static int add_want(struct stage *stage, struct edge edge, struct device *device
     return i;
 }
 
-struct staged_feed *staged_find(struct staged_batch *staged, const struct tensor *feed,
-                                struct device *device)
+struct prefetched_feed *prefetched_find(struct prefetched_batch *prefetched,
+                                        const struct tensor *feed, struct device *device)
 {
     int at = 0;
-    if (!staged || !tensor_bytes(feed))
+    if (!prefetched || !tensor_bytes(feed))
         return NULL;
-    const struct staged_feeds *feeds = &staged->feeds;
+    const struct prefetched_feeds *feeds = &prefetched->feeds;
     while (at < feeds->n && (feeds->values[at].data != feed->data ||
                              tensor_bytes(&feeds->values[at]) != tensor_bytes(feed)))
         at++;
     if (at == feeds->n)
         return NULL;
-    struct stage *stage = staged->stage;
+    struct stage *stage = prefetched->stage;
     pthread_mutex_lock(&stage->lock);
     int i = add_want(stage, feeds->edges[at], device);
-    struct staged_slot *slot = i < 0 ? NULL : &staged->slots[i];
+    struct prefetched_slot *slot = i < 0 ? NULL : &prefetched->slots[i];
     bool is_there = slot && slot->data == feed->data;
     if (slot && !slot->is_asked) {
         slot->is_asked = true;
-        staged->n_asked++;
+        prefetched->n_asked++;
         pthread_cond_broadcast(&stage->changed);
     }
     pthread_mutex_unlock(&stage->lock);
     return is_there ? &slot->feed : NULL;
 }
 
-void staged_taken(struct staged_batch *staged, struct staged_feed *feed)
+void prefetched_taken(struct prefetched_batch *prefetched, struct prefetched_feed *feed)
 {
-    struct staged_slot *slot = CONTAINER_OF(feed, struct staged_slot, feed);
-    pthread_mutex_lock(&staged->stage->lock);
+    struct prefetched_slot *slot = CONTAINER_OF(feed, struct prefetched_slot, feed);
+    pthread_mutex_lock(&prefetched->stage->lock);
     slot->data = NULL; /* it is taken once */
     slot->is_taken = true;
-    pthread_mutex_unlock(&staged->stage->lock);
+    pthread_mutex_unlock(&prefetched->stage->lock);
 }

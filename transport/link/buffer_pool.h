@@ -3,24 +3,24 @@
  * A buffer pool for received tensors: fresh pages would double the time of a large transfer.
  * Thread-safe, as tensors are released anywhere.
  */
-#ifndef TF_TRANSPORT_RECYCLE_H
-#define TF_TRANSPORT_RECYCLE_H
+#ifndef TF_TRANSPORT_BUFFER_POOL_H
+#define TF_TRANSPORT_BUFFER_POOL_H
 
 #include "tensor/tensor.h"
 
-struct recycle;
+struct buffer_pool;
 
 /* Keeps at most `limit` unused bytes. */
-struct recycle *recycle_new(size_t limit);
+struct buffer_pool *buffer_pool_new(size_t limit);
 
 /* Tensors that are still held stay valid; the last one frees the pool. */
-void recycle_free(struct recycle *recycle);
+void buffer_pool_free(struct buffer_pool *buffer_pool);
 
 /* Allocates a tensor of like's type and shape, with `bytes` bytes, not zeroed. ERR_OS. */
-int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor *like,
-                  size_t bytes, struct error *err);
+int buffer_pool_alloc(struct buffer_pool *buffer_pool, struct tensor *t, const struct tensor *like,
+                      size_t bytes, struct error *err);
 
 /* Frees blocks that were not used for `seconds`. */
-void recycle_trim(struct recycle *recycle, double seconds);
+void buffer_pool_trim(struct buffer_pool *buffer_pool, double seconds);
 
 #endif

@@ -6,8 +6,8 @@
  *
  * Processes of an owner are recognised by a variable in their environment, TF_SUPERVISED=PID.N.
  */
-#ifndef TF_SUPERVISE_GUARD_H
-#define TF_SUPERVISE_GUARD_H
+#ifndef TF_SUPERVISE_REAPER_H
+#define TF_SUPERVISE_REAPER_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define MARK_NAME "TF_SUPERVISED"
 
-struct guard_options {
+struct reaper_options {
     pid_t owner;
     const char *folder; /* NULL: none; created if missing */
     bool temporary; /* `folder` ends in XXXXXX, as for mkdtemp; created, and removed at the end */
@@ -26,40 +26,40 @@ struct guard_options {
 };
 
 /* Call first: blocks all signals, and chooses the folder's name. ERR_USAGE, ERR_OS. */
-int guard_prepare(struct guard_options *guard, struct error *err);
+int reaper_prepare(struct reaper_options *reaper, struct error *err);
 
 /* Creates the folder and locks it. ERR_RETRY naming the holder; ERR_IO. It is no error if the owner
  * has ended meanwhile: there is only more to clean up. */
-int guard_open(struct guard_options *guard, struct error *err);
+int reaper_open(struct reaper_options *reaper, struct error *err);
 
-/* guard_open in a new process, which continues here as the guard (*pid: 0). In the caller *pid is
+/* reaper_open in a new process, which continues here as the reaper (*pid: 0). In the caller *pid is
  * its process ID; on failure, the error has its exit status and no text, as it has reported why.
  * Both know a temporary folder, so that one of them always removes it. */
-int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err);
+int reaper_detach(struct reaper_options *reaper, pid_t *pid, struct error *err);
 
 /* Waits until the owner has ended, or sends SIGUSR1 at its orderly end; then cleans up. Closes all
  * other descriptors. Ignores other signals. */
-void guard_run(const struct guard_options *guard);
+void reaper_run(const struct reaper_options *reaper);
 
 /* ---- for the owner, and for processes that look for it ---- */
 
-/* Starts `program` --guard as a guard. Returns its pidfd once it has the lock; -1: an error with
+/* Starts `program` --reaper as a reaper. Returns its pidfd once it has the lock; -1: an error with
  * its exit status and no text, as it has reported why. */
-int guard_start(const struct guard_options *guard, const char *program, struct error *err);
+int reaper_start(const struct reaper_options *reaper, const char *program, struct error *err);
 
-/* Releases the guard at the end, and returns when it has cleaned up. -1: there is none. Returns
- * false if it was stalled, and so was killed; another guard must clean up. */
-bool guard_release(int pidfd);
+/* Releases the reaper at the end, and returns when it has cleaned up. -1: there is none. Returns
+ * false if it was stalled, and so was killed; another reaper must clean up. */
+bool reaper_release(int pidfd);
 
 /* Returns the exit status of a child, which is killed if it has not ended in time. */
-int guard_await(pid_t child, double seconds);
+int reaper_await(pid_t child, double seconds);
 
 /* Returns whether a process has ended; pidfd -1 counts as ended. */
-bool guard_has_ended(int pidfd);
+bool reaper_has_ended(int pidfd);
 
 /* Returns the pidfd of a folder's owner, and its process ID; -1: none. Waits up to two seconds for
- * a killed guard to be replaced. */
-int guard_owner(const char *folder, pid_t *owner);
+ * a killed reaper to be replaced. */
+int reaper_owner(const char *folder, pid_t *owner);
 
 /* Sends a signal to all processes whose mark begins with `prefix`, except those for which `spares`
  * (may be NULL) is true. Returns their number. */

@@ -9,8 +9,8 @@
  * So records under way form a stack: the top one is being written, and each is more urgent than
  * those below it, which continue when it is done.
  */
-#ifndef TF_TRANSPORT_OUTBOX_H
-#define TF_TRANSPORT_OUTBOX_H
+#ifndef TF_TRANSPORT_SEND_QUEUE_H
+#define TF_TRANSPORT_SEND_QUEUE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,9 +20,9 @@
 #include "transport/link/link.h"
 #include "wire/encoder.h"
 
-#define OUTBOX_WINDOW 16 /* pieces passed to the system at once */
+#define SEND_QUEUE_WINDOW 16 /* pieces passed to the system at once */
 
-#define OUTBOX_NOTHING INT64_MAX /* priority if nothing waits: after all others */
+#define SEND_QUEUE_NOTHING INT64_MAX /* priority if nothing waits: after all others */
 
 struct packet {
     struct str bytes; /* whole small records, or the header of a large one */
@@ -38,29 +38,29 @@ struct packet {
     struct packet *next; /* the packet below it, or the next spare one */
 };
 
-struct outbox_piece {
+struct send_queue_piece {
     struct encoder_piece piece;
     struct packet *last_of; /* the packet that ends with this piece */
 };
 
 /* Tells whether a thread is the writer. */
-enum outbox_state {
-    OUTBOX_IDLE,    /* no writer, nothing waits */
-    OUTBOX_WRITING, /* a thread is writing */
-    OUTBOX_FULL,    /* the system has no room; the loop is told when it has */
+enum send_queue_state {
+    SEND_QUEUE_IDLE,    /* no writer, nothing waits */
+    SEND_QUEUE_WRITING, /* a thread is writing */
+    SEND_QUEUE_FULL,    /* the system has no room; the loop is told when it has */
 };
 
-struct outbox {
+struct send_queue {
     pthread_mutex_t lock;
     struct encoder encoder;         /* for the record being begun; the lock is held meanwhile */
     VEC(struct packet *) waiting;   /* added but not yet with the writer: a heap, next one on top */
-    atomic_int_least64_t priority;  /* of the next one; OUTBOX_NOTHING: none waits */
+    atomic_int_least64_t priority;  /* of the next one; SEND_QUEUE_NOTHING: none waits */
     struct packet *gathering;       /* the last added one, if small records may join it */
     struct packet *spare;           /* empty ones for reuse */
     struct encoder_bodies flat;     /* for small records */
     uint64_t put;                   /* bytes added */
     uint64_t n_packets, overtaking; /* packets added; those begun between bins of others */
-    enum outbox_state state;
+    enum send_queue_state state;
     bool again; /* room was announced while a thread was writing */
     bool sums;
 
@@ -68,27 +68,27 @@ struct outbox {
     struct packet *current; /* top of the stack */
     int depth;              /* of the stack */
     struct packet *written; /* written, but not among the spare ones yet */
-    struct outbox_piece window[OUTBOX_WINDOW];
+    struct send_queue_piece window[SEND_QUEUE_WINDOW];
     int first, n;  /* in the window */
     size_t offset; /* bytes of the first piece written */
 };
 
 /* `bin_bytes` limits bins: the bytes that may delay a more urgent record. */
-void outbox_init(struct outbox *out, bool sums, size_t bin_bytes);
-void outbox_release(struct outbox *out);
+void send_queue_init(struct send_queue *out, bool sums, size_t bin_bytes);
+void send_queue_release(struct send_queue *out);
 
 /* Adds the record whose header is complete in out->encoder. The lock is held. ERR_OS. */
-int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
-               int n_tensors, struct error *err);
+int send_queue_put(struct send_queue *out, int32_t priority, const struct named_tensor *tensors,
+                   int n_tensors, struct error *err);
 
 /* Gives the writer, who has nothing left, the next packet; false: none. The lock is held. */
-bool outbox_take(struct outbox *out);
+bool send_queue_take(struct send_queue *out);
 
-/* For the writer: returns the number of vectors, up to OUTBOX_WINDOW, for the next bytes, at most
- * `limit`, which later records do not change; 0: all is written. The lock is not held. */
-int outbox_offer(struct outbox *out, size_t limit, struct iovec *vectors);
+/* For the writer: returns the number of vectors, up to SEND_QUEUE_WINDOW, for the next bytes, at
+ * most `limit`, which later records do not change; 0: all is written. The lock is not held. */
+int send_queue_offer(struct send_queue *out, size_t limit, struct iovec *vectors);
 
 /* For the writer: n bytes of the offered vectors were written. */
-void outbox_advance(struct outbox *out, size_t n);
+void send_queue_advance(struct send_queue *out, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guard as seen by its owner, and by processes that look for it.
+ * The reaper as seen by its owner, and by processes that look for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "base/str.h"
-#include "supervise/guard.h"
 #include "supervise/pidfd.h"
+#include "supervise/reaper.h"
 
 #define RELEASE_MILLISECONDS 15000 /* for its final clean-up */
-#define SUCCESSOR_SECONDS 2        /* in which a killed guard is replaced */
+#define SUCCESSOR_SECONDS 2        /* in which a killed reaper is replaced */
 
-bool guard_has_ended(int pidfd)
+bool reaper_has_ended(int pidfd)
 {
     struct pollfd wait = {.fd = pidfd, .events = POLLIN};
     return pidfd < 0 || poll(&wait, 1, 0) > 0;
@@ -28,20 +28,20 @@ bool guard_has_ended(int pidfd)
 
 /* ---- the owner ---- */
 
-/* Starts the guard and returns a descriptor of its stdout; -1: it cannot be started. */
-static int run_guard(const struct guard_options *guard, const char *program, pid_t *pid)
+/* Starts the reaper and returns a descriptor of its stdout; -1: it cannot be started. */
+static int run_reaper(const struct reaper_options *reaper, const char *program, pid_t *pid)
 {
     char owner[32];
-    const char *words[10] = {program, "--guard", owner, "--detach"};
+    const char *words[10] = {program, "--reaper", owner, "--detach"};
     int n = 4, ends[2];
-    snprintf(owner, sizeof owner, "%ld", (long)guard->owner);
-    if (guard->folder) {
+    snprintf(owner, sizeof owner, "%ld", (long)reaper->owner);
+    if (reaper->folder) {
         words[n++] = "--job";
-        words[n++] = guard->folder;
+        words[n++] = reaper->folder;
     }
-    if (guard->cleanup) {
+    if (reaper->cleanup) {
         words[n++] = "--cleanup";
-        words[n++] = guard->cleanup;
+        words[n++] = reaper->cleanup;
     }
     if (pipe2(ends, O_CLOEXEC))
         return -1;
@@ -54,28 +54,28 @@ static int run_guard(const struct guard_options *guard, const char *program, pid
     return -1;
 }
 
-/* A detached guard is the child of a process that ends once the guard has the lock. */
-int guard_start(const struct guard_options *guard, const char *program, struct error *err)
+/* A detached reaper is the child of a process that ends once the reaper has the lock. */
+int reaper_start(const struct reaper_options *reaper, const char *program, struct error *err)
 {
     pid_t child;
     char text[32] = "";
-    int status, said = run_guard(guard, program, &child);
+    int status, said = run_reaper(reaper, program, &child);
     if (said < 0) {
-        error_set_errno(err, ERR_OS, "a guard");
+        error_set_errno(err, ERR_OS, "a reaper");
         return -1;
     }
     struct pollfd wait = {.fd = said, .events = POLLIN};
     bool has_said = poll(&wait, 1, RELEASE_MILLISECONDS) > 0;
     ssize_t n = has_said ? read(said, text, sizeof text - 1) : 0;
     close(said);
-    status = guard_await(child, has_said ? RELEASE_MILLISECONDS / 1e3 : 0);
+    status = reaper_await(child, has_said ? RELEASE_MILLISECONDS / 1e3 : 0);
     if (n > 0)
         return pidfd_of((pid_t)atol(text));
     err->code = WIFEXITED(status) ? WEXITSTATUS(status) : ERR_OS;
     return -1;
 }
 
-bool guard_release(int pidfd)
+bool reaper_release(int pidfd)
 {
     struct pollfd wait = {.fd = pidfd, .events = POLLIN};
     if (pidfd < 0 || pidfd_kill(pidfd, SIGUSR1) || poll(&wait, 1, RELEASE_MILLISECONDS) > 0)
@@ -85,7 +85,7 @@ bool guard_release(int pidfd)
     return false;
 }
 
-int guard_await(pid_t child, double seconds)
+int reaper_await(pid_t child, double seconds)
 {
     int status = 0, pidfd = pidfd_of(child);
     struct pollfd wait = {.fd = pidfd, .events = POLLIN};
@@ -115,14 +115,14 @@ static bool is_held(const char *folder, pid_t *owner)
 }
 
 /* The process ID is the owner's if the process still has the folder after its pidfd was opened. */
-int guard_owner(const char *folder, pid_t *owner)
+int reaper_owner(const char *folder, pid_t *owner)
 {
     const struct timespec look_again = {.tv_nsec = 50000000};
     for (int i = 0; i < SUCCESSOR_SECONDS * 20; i++) {
         pid_t first;
         is_held(folder, &first);
         int fd = first ? pidfd_of(first) : -1;
-        if (guard_has_ended(fd))
+        if (reaper_has_ended(fd))
             i = SUCCESSOR_SECONDS * 20;
         else if (is_held(folder, owner) && *owner == first)
             return fd;

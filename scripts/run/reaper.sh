@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# Before tf-run executes tf-supervise: starts the guard, which locks the job's directory and tidies
+# Before tf-run executes tf-supervise: starts the reaper, which locks the job's directory and tidies
 # up after this process, whatever it then runs; and handles signals until then.
 
 hold_job() {
@@ -23,12 +23,12 @@ hold_job() {
         cleanup='exec rm -rf -- "$1"'
         set -- --job "${TMPDIR:-/tmp}/tf-run.XXXXXX" --temporary
     fi
-    held=$(tf-supervise --guard $$ --detach "$@" 2>&1) || {
+    held=$(tf-supervise --reaper $$ --detach "$@" 2>&1) || {
         code=$? held=${held#*: }
-        die "$code" "${held:-the guard of the job was killed}"
+        die "$code" "${held:-the reaper of the job was killed}"
     }
-    guard=${held%% *} job=${held#* }
-    TF_SUPERVISED=$$.run # marks our processes for the guard
+    reaper=${held%% *} job=${held#* }
+    TF_SUPERVISED=$$.run # marks our processes for the reaper
     export TF_SUPERVISED
 }
 
@@ -37,15 +37,15 @@ leave() {
     trap 'exit "$1"' INT TERM HUP
     trap '' USR2
     unset TF_SUPERVISED
-    [ -z "$guard" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new" "$job/said"
-    [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null
+    [ -z "$reaper" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new" "$job/said"
+    [ -z "$reaper" ] || kill -USR1 "$reaper" 2>/dev/null
     looks=0
-    while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do
+    while [ -n "$reaper" ] && [ -e "/proc/$reaper/fd/0" ]; do
         sleep 0.05
         looks=$((looks + 1))
         [ "$looks" -gt 600 ] || continue # 30 s
-        printf 'tf-run: its guard (pid %s) does not end: killed; %s stays\n' "$guard" "$job" >&2
-        kill -KILL "$guard"
+        printf 'tf-run: its reaper (pid %s) does not end: killed; %s stays\n' "$reaper" "$job" >&2
+        kill -KILL "$reaper"
         break
     done
     exit "$1"

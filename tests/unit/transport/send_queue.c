@@ -9,13 +9,13 @@
 
 #include "base/memory.h"
 #include "lib/unit.h"
-#include "transport/link/outbox.h"
+#include "transport/link/send_queue.h"
 #include "wire/decoder.h"
 
 #define TENSORS 4
 
 struct scene {
-    struct outbox out;
+    struct send_queue out;
     struct named_tensor tensors[TENSORS];
     struct str put, written;
     uint64_t seed;
@@ -26,7 +26,7 @@ static void open_scene(struct scene *s, uint64_t seed)
     static const int64_t counts[TENSORS] = {0, 7, 5000, 300000}; /* copied, and shared */
     struct error err = ERROR_INIT;
     *s = (struct scene){.seed = seed};
-    outbox_init(&s->out, seed % 2, (size_t)1 << (14 + seed % 8));
+    send_queue_init(&s->out, seed % 2, (size_t)1 << (14 + seed % 8));
     for (int i = 0; i < TENSORS; i++) {
         struct shape shape = shape_vector(counts[i]);
         s->tensors[i].name = "x";
@@ -38,7 +38,7 @@ static void open_scene(struct scene *s, uint64_t seed)
 
 static void close_scene(struct scene *s)
 {
-    outbox_release(&s->out);
+    send_queue_release(&s->out);
     for (int i = 0; i < TENSORS; i++)
         tensor_release(&s->tensors[i].tensor);
     str_release(&s->put);
@@ -67,15 +67,15 @@ static void put(struct scene *s)
     encoder_begin(&s->out.encoder, RECORD_VALUE, 0);
     assert_int_equal(encoder_finish(&s->out.encoder, tensors, n, &err), 0);
     expect(s, tensors, n);
-    assert_int_equal(outbox_put(&s->out, 0, tensors, n, &err), 0);
+    assert_int_equal(send_queue_put(&s->out, 0, tensors, n, &err), 0);
     pthread_mutex_unlock(&s->out.lock);
 }
 
 /* One call of the system, which takes some of what it is offered. False: nothing is left. */
 static bool write_some(struct scene *s, size_t limit)
 {
-    struct iovec vectors[OUTBOX_WINDOW];
-    int n = outbox_offer(&s->out, limit, vectors);
+    struct iovec vectors[SEND_QUEUE_WINDOW];
+    int n = send_queue_offer(&s->out, limit, vectors);
     size_t offered = 0, taken = 0;
     for (int i = 0; i < n; i++)
         offered += vectors[i].iov_len;
@@ -87,14 +87,14 @@ static bool write_some(struct scene *s, size_t limit)
         str_append_bytes(&s->written, vectors[i].iov_base, part);
         taken += part;
     }
-    outbox_advance(&s->out, taken);
+    send_queue_advance(&s->out, taken);
     return true;
 }
 
 static bool take(struct scene *s)
 {
     pthread_mutex_lock(&s->out.lock);
-    bool any = outbox_take(&s->out);
+    bool any = send_queue_take(&s->out);
     pthread_mutex_unlock(&s->out.lock);
     return any;
 }
@@ -149,7 +149,7 @@ static void what_is_left_is_given_up_once(void **unused)
 #define BIN ((size_t)256 << 10)
 #define WINDOW ((size_t)1 << 20)
 
-static void put_as(struct outbox *out, enum record_kind kind, int64_t id, int32_t priority,
+static void put_as(struct send_queue *out, enum record_kind kind, int64_t id, int32_t priority,
                    const struct named_tensor *tensor)
 {
     struct error err = ERROR_INIT;
@@ -158,7 +158,7 @@ static void put_as(struct outbox *out, enum record_kind kind, int64_t id, int32_
     pack_key(packer, "id");
     msgpack_pack_int64(packer, id);
     assert_int_equal(encoder_finish(&out->encoder, tensor, tensor != NULL, &err), 0);
-    assert_int_equal(outbox_put(out, priority, tensor, tensor != NULL, &err), 0);
+    assert_int_equal(send_queue_put(out, priority, tensor, tensor != NULL, &err), 0);
     pthread_mutex_unlock(&out->lock);
 }
 
@@ -229,20 +229,20 @@ static void read_bytes(struct reading *r, const char *bytes, size_t n)
 }
 
 /* One call of the system, which takes all that it is offered. False: nothing is left. */
-static bool write_some_of(struct outbox *out, struct reading *r, size_t limit)
+static bool write_some_of(struct send_queue *out, struct reading *r, size_t limit)
 {
-    struct iovec vectors[OUTBOX_WINDOW];
+    struct iovec vectors[SEND_QUEUE_WINDOW];
     size_t total = 0;
-    int n = outbox_offer(out, limit, vectors);
+    int n = send_queue_offer(out, limit, vectors);
     for (int i = 0; i < n; i++) {
         read_bytes(r, vectors[i].iov_base, vectors[i].iov_len);
         total += vectors[i].iov_len;
     }
-    outbox_advance(out, total);
+    send_queue_advance(out, total);
     return n;
 }
 
-static void write_rest(struct outbox *out, struct reading *r)
+static void write_rest(struct send_queue *out, struct reading *r)
 {
     while (write_some_of(out, r, WINDOW))
         ;
@@ -263,10 +263,10 @@ static void make_value(struct named_tensor *named, int64_t n)
 static void what_is_urgent_overtakes_within_a_bin(void **unused)
 {
     (void)unused;
-    struct outbox out;
+    struct send_queue out;
     struct named_tensor huge, small;
     struct reading *r = reading_new(true);
-    outbox_init(&out, true, BIN);
+    send_queue_init(&out, true, BIN);
     make_value(&huge, HUGE_COUNT);
     make_value(&small, 16 << 10);
     put_as(&out, RECORD_VALUE, 1, 9, &huge);
@@ -282,7 +282,7 @@ static void what_is_urgent_overtakes_within_a_bin(void **unused)
     assert_memory_equal(r->ids, order, sizeof order);
     assert_true(r->ends[1] - before < BIN + 70000);
     assert_int_equal(out.overtaking, 2);
-    outbox_release(&out);
+    send_queue_release(&out);
     reading_free(r);
     tensor_release(&huge.tensor);
     tensor_release(&small.tensor);
@@ -292,10 +292,10 @@ static void what_is_urgent_overtakes_within_a_bin(void **unused)
 static void no_more_come_within_each_other_than_are_read(void **unused)
 {
     (void)unused;
-    struct outbox out;
+    struct send_queue out;
     struct named_tensor value;
     struct reading *r = reading_new(false);
-    outbox_init(&out, false, 16 << 10);
+    send_queue_init(&out, false, 16 << 10);
     make_value(&value, 256 << 10);
     for (int i = 0; i < 2 * LIMIT_NESTED; i++) {
         put_as(&out, i % 100 ? RECORD_VALUE : RECORD_REDUCE, i, -i, &value);
@@ -306,7 +306,7 @@ static void no_more_come_within_each_other_than_are_read(void **unused)
     write_rest(&out, r);
     assert_true(r->deepest > LIMIT_NESTED / 2);
     assert_int_equal(r->n, 3 * LIMIT_NESTED);
-    outbox_release(&out);
+    send_queue_release(&out);
     reading_free(r);
     tensor_release(&value.tensor);
 }

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/value/conns.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/value/segment.h"
+
+#define WINDOW_BYTES (256ull << 20)
+#define TRIM_SECONDS 5.0 /* for which segments that nobody uses are kept */
+
+struct conns_verb {
+    const char *name;
+    verb_function *function;
+    void *context;
+};
+
+struct conns {
+    struct conns_options options;
+    struct loop *loop;
+    struct peers *peers;
+    struct exchanges *exchanges;
+    struct segments *segments;
+    struct loop_timer *timer; /* of the segments */
+    VEC(struct conns_verb) verbs;
+    struct error refused; /* why requests are; code 0: they are not */
+    struct conns_watcher *watchers;
+    const struct conns_reducer *reducer;
+    atomic_uint_fast64_t last_call;
+    _Atomic uint64_t origin;
+
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct peer *) open;
+    struct call *calls;
+};
+
+_Atomic uint64_t *conns_origin(struct conns *conns)
+{
+    return &conns->origin;
+}
+
+/* ---- calls ---- */
+
+msgpack_packer *conns_call_begin(struct conns *conns, struct peer *peer, const char *verb,
+                                 int n_fields, struct call *call, struct error *err)
+{
+    call->id = atomic_fetch_add_explicit(&conns->last_call, 1, memory_order_relaxed) + 1;
+    call->peer = peer;
+    msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, err);
+    if (!packer)
+        return NULL;
+    pack_key_uint(packer, "id", call->id);
+    pack_key_text(packer, "verb", verb);
+    return packer;
+}
+
+/* Takes the call with that id, or, with none, the first to the peer, off the list. */
+static struct call *take_call(struct conns *conns, const struct peer *peer, const uint64_t *id)
+{
+    pthread_mutex_lock(&conns->lock);
+    struct call **at = &conns->calls;
+    while (*at && !((*at)->peer == peer && (!id || (*at)->id == *id)))
+        at = &(*at)->next;
+    struct call *call = *at;
+    if (call)
+        *at = call->next;
+    pthread_mutex_unlock(&conns->lock);
+    return call;
+}
+
+int conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n,
+               struct error *err)
+{
+    struct peer *peer = call->peer;
+    uint64_t id = call->id;
+    pthread_mutex_lock(&conns->lock);
+    call->next = conns->calls;
+    conns->calls = call;
+    pthread_mutex_unlock(&conns->lock);
+    int code = peer_end(peer, tensors, n, err);
+    /* A link that ended meanwhile may have told the caller already. */
+    return code && take_call(conns, peer, &id) ? code : 0;
+}
+
+/* ---- records ---- */
+
+void conns_verb(struct conns *conns, const char *name, verb_function *function, void *context)
+{
+    vec_push(&conns->verbs, ((struct conns_verb){name, function, context}));
+}
+
+void conns_refuse(struct conns *conns, const struct error *why)
+{
+    conns->refused = *why;
+}
+
+void conns_reduce(struct conns *conns, const struct conns_reducer *reducer)
+{
+    conns->reducer = reducer;
+}
+
+static int take_record(struct conns *conns, struct peer *peer, struct record *record,
+                       struct error *err)
+{
+    switch (record->kind) {
+    case RECORD_REQUEST: {
+        struct query query = {.conns = conns, .peer = peer, .record = record};
+        const char *name = record_text(&record->header, "verb");
+        if (!name || !record_get_uint(&record->header, "id", &query.id))
+            return error_set(err, ERR_PROTOCOL, "a request without id or verb");
+        const struct conns_verb *verb = NULL;
+        for (size_t i = 0; i < conns->verbs.n && !verb; i++)
+            if (!strcmp(conns->verbs.items[i].name, name))
+                verb = &conns->verbs.items[i];
+        if (conns->refused.code) {
+            reply_error(peer, query.id, &conns->refused);
+        } else if (verb) {
+            verb->function(verb->context, &query);
+        } else {
+            struct error unknown = ERROR_INIT;
+            error_set(&unknown, ERR_PROTOCOL, "does not know the request '%.64s'", name);
+            reply_error(peer, query.id, &unknown);
+        }
+        return 0;
+    }
+    case RECORD_REPLY: {
+        struct error failure = ERROR_INIT;
+        const char *text = record_text(&record->header, "error");
+        uint64_t id;
+        int64_t code;
+        if (!record_get_uint(&record->header, "id", &id) ||
+            !record_get_int(&record->header, "code", &code) || code < 0 || code > 255)
+            return error_set(err, ERR_PROTOCOL, "a reply without id or code");
+        struct call *call = take_call(conns, peer, &id);
+        if (!call)
+            return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
+        if (code) {
+            error_set(&failure, (int)code, "%s: %s", peer_task(peer),
+                      text ? text : "failed and said not why");
+            failure.reason = error_reason_parse(record_text(&record->header, "reason"));
+        }
+        call->replied(call, code ? NULL : record, code ? &failure : NULL);
+        return 0;
+    }
+    case RECORD_VALUE:
+        return exchanges_value(conns->exchanges, peer, record, err);
+    case RECORD_SHARE:
+        return record_field(&record->header, "answer")
+                   ? flow_answered(peer, record, err)
+                   : exchanges_value(conns->exchanges, peer, record, err);
+    case RECORD_ANNOUNCE:
+        return exchanges_announce(conns->exchanges, peer, record, err);
+    case RECORD_GRANT:
+        return flow_granted(peer, record, err);
+    case RECORD_REDUCE:
+        if (conns->reducer)
+            return conns->reducer->take(conns->reducer->context, peer, record, err);
+        break;
+    default:
+        break;
+    }
+    return error_set(err, ERR_PROTOCOL, "a %s record has no place here",
+                     record_kind_name(record->kind));
+}
+
+/* ---- links ---- */
+
+static void link_opened(void *context, struct link *link)
+{
+    struct conns *conns = context;
+    struct peer *peer = peer_new(link, conns->options.window, conns->segments);
+    link_set_user(link, peer);
+    pthread_mutex_lock(&conns->lock);
+    vec_push(&conns->open, peer);
+    pthread_mutex_unlock(&conns->lock);
+    for (struct conns_watcher *w = conns->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->opened)
+            w->opened(w, peer);
+    }
+}
+
+static void link_record(void *context, struct link *link, struct record *record)
+{
+    struct error err = ERROR_INIT;
+    struct peer *peer = link_user(link);
+    if (peer && take_record(context, peer, record, &err))
+        link_close(link, &err);
+}
+
+static bool place(void *context, struct link *link, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
+{
+    const struct conns_reducer *reducer = ((struct conns *)context)->reducer;
+    struct peer *peer = link_user(link);
+    return reducer && reducer->place && peer && record->kind == RECORD_REDUCE &&
+           reducer->place(reducer->context, peer, record, like, t);
+}
+
+static void link_closed(void *context, struct link *link, const struct error *why)
+{
+    struct conns *conns = context;
+    struct peer *peer = link_user(link);
+    struct error reason = *why;
+    if (!peer)
+        return;
+    if (!reason.code)
+        error_set(&reason, ERR_UNAVAILABLE, "%s: it has ended", peer_text(peer));
+    link_set_user(link, NULL);
+    pthread_mutex_lock(&conns->lock);
+    for (size_t i = 0; i < conns->open.n; i++) {
+        if (conns->open.items[i] == peer) {
+            conns->open.items[i] = vec_pop(&conns->open);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&conns->lock);
+    peer_close(peer, &reason);
+    exchanges_lost(conns->exchanges, peer, &reason);
+    struct call *call;
+    while ((call = take_call(conns, peer, NULL)))
+        call->replied(call, NULL, &reason);
+    for (struct conns_watcher *w = conns->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->lost)
+            w->lost(w, peer, &reason);
+    }
+    peer_release(peer);
+}
+
+static void dial_failed(void *context, const char *task, const struct error *why)
+{
+    struct conns *conns = context;
+    for (struct conns_watcher *w = conns->watchers, *next; w; w = next) {
+        next = w->next;
+        if (w->failed)
+            w->failed(w, task, why);
+    }
+}
+
+static void dial_waits(void *context, const char *task, const char *text)
+{
+    const struct conns *conns = context;
+    if (conns->options.waiting)
+        conns->options.waiting(conns->options.context, task, text);
+}
+
+static void print_notice(void *context, const char *text)
+{
+    const struct conns *conns = context;
+    if (conns->options.tell)
+        conns->options.tell(conns->options.context, text);
+}
+
+void conns_trim(struct conns *conns)
+{
+    segments_trim(conns->segments, 0);
+    peers_trim(conns->peers, 0);
+}
+
+static void trim(void *conns)
+{
+    segments_trim(((struct conns *)conns)->segments, TRIM_SECONDS);
+    loop_timer_set(((struct conns *)conns)->timer, TRIM_SECONDS);
+}
+
+/* ---- the connection manager ---- */
+
+struct conns *conns_new(const struct conns_options *options, struct error *err)
+{
+    struct conns *conns = mem_alloc(sizeof *conns);
+    struct peers_handler handler = {.link = {conns, link_opened, link_record, link_closed, place},
+                                    .failed = dial_failed,
+                                    .waiting = dial_waits,
+                                    .tell = print_notice};
+    conns->options = *options;
+    if (!conns->options.window)
+        conns->options.window = WINDOW_BYTES;
+    pthread_mutex_init(&conns->lock, NULL);
+    conns->exchanges = exchanges_new();
+    conns->segments = segments_new(conns->options.segment_bytes);
+    conns->loop = loop_new(err);
+    conns->timer = conns->loop ? loop_timer_new(conns->loop, trim, conns) : NULL;
+    conns->peers = conns->loop ? peers_new(conns->loop, &options->peers, &handler, err) : NULL;
+    if (conns->peers) {
+        loop_timer_set(conns->timer, TRIM_SECONDS);
+        return conns;
+    }
+    conns_free(conns);
+    return NULL;
+}
+
+void conns_free(struct conns *conns)
+{
+    if (!conns)
+        return;
+    if (conns->peers)
+        peers_free(conns->peers);
+    if (conns->loop) {
+        loop_timer_free(conns->timer);
+        loop_free(conns->loop);
+    }
+    exchanges_free(conns->exchanges);
+    segments_free(conns->segments);
+    vec_release(&conns->verbs);
+    vec_release(&conns->open);
+    pthread_mutex_destroy(&conns->lock);
+    mem_free(conns);
+}
+
+struct loop *conns_loop(struct conns *conns)
+{
+    return conns->loop;
+}
+
+struct peers *conns_peers(struct conns *conns)
+{
+    return conns->peers;
+}
+
+struct exchanges *conns_exchanges(struct conns *conns)
+{
+    return conns->exchanges;
+}
+
+struct segments *conns_segments(struct conns *conns)
+{
+    return conns->segments;
+}
+
+struct outgoing_memory *conns_outgoing(struct conns *conns)
+{
+    return segments_outgoing(conns->segments);
+}
+
+struct peer *conns_peer(struct conns *conns, const char *task)
+{
+    struct peer *found = NULL;
+    pthread_mutex_lock(&conns->lock);
+    for (size_t i = 0; i < conns->open.n && !found; i++)
+        if (!strcmp(peer_task(conns->open.items[i]), task))
+            found = peer_retain(conns->open.items[i]);
+    pthread_mutex_unlock(&conns->lock);
+    return found;
+}
+
+void conns_each_peer(struct conns *conns,
+                     void (*call)(void *context, const char *task, const struct link_stats *stats),
+                     void *context)
+{
+    struct link_stats stats;
+    pthread_mutex_lock(&conns->lock);
+    for (size_t i = 0; i < conns->open.n; i++)
+        if (peer_stats(conns->open.items[i], &stats))
+            call(context, peer_task(conns->open.items[i]), &stats);
+    pthread_mutex_unlock(&conns->lock);
+}
+
+void conns_watch(struct conns *conns, struct conns_watcher *watcher)
+{
+    watcher->next = conns->watchers;
+    conns->watchers = watcher;
+}
+
+void conns_unwatch(struct conns *conns, struct conns_watcher *watcher)
+{
+    struct conns_watcher **at = &conns->watchers;
+    while (*at && *at != watcher)
+        at = &(*at)->next;
+    if (*at)
+        *at = watcher->next;
+}

@@ -7,14 +7,14 @@
 
 /* ---- which places ---- */
 
-static int64_t first_place(const struct cut *cut, int d, int64_t i)
+static int64_t first_place(const struct partition *cut, int d, int64_t i)
 {
     int64_t extra = cut->size[d] % cut->n[d];
     return cut->is_floor ? i * cut->size[d] / cut->n[d]
                          : cut->size[d] / cut->n[d] * i + (i < extra ? i : extra);
 }
 
-struct area cut_area(const struct cut *cut, int k)
+struct area cut_area(const struct partition *cut, int k)
 {
     const int at[2] = {k / cut->n[1], k % cut->n[1]};
     struct area area;
@@ -25,7 +25,7 @@ struct area cut_area(const struct cut *cut, int k)
     return area;
 }
 
-struct shape cut_shape(const struct cut *cut, const struct shape *whole, int k)
+struct shape cut_shape(const struct partition *cut, const struct shape *whole, int k)
 {
     struct shape shape = *whole;
     struct area area = cut_area(cut, k);
@@ -35,7 +35,7 @@ struct shape cut_shape(const struct cut *cut, const struct shape *whole, int k)
     return shape;
 }
 
-bool cut_equal(const struct cut *a, const struct cut *b)
+bool cut_equal(const struct partition *a, const struct partition *b)
 {
     return a->is_cut == b->is_cut && !memcmp(a->axis, b->axis, sizeof a->axis) &&
            !memcmp(a->size, b->size, sizeof a->size);
@@ -71,7 +71,8 @@ bool area_equal(struct area a, struct area b)
 
 /* ---- nodes ---- */
 
-struct edge cut_slice(struct build *b, struct edge whole, const struct cut *cut, struct area area)
+struct edge cut_slice(struct build *b, struct edge whole, const struct partition *cut,
+                      struct area area)
 {
     int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
     int rank = build_shape(b, whole)->rank;
@@ -97,7 +98,7 @@ struct edge cut_concat(struct build *b, int axis, const struct edge *parts, int 
     return build_op(b, "Concat", inputs, n + 1, NULL, 0);
 }
 
-struct edge cut_join(struct build *b, const struct cut *cut, const struct edge *parts)
+struct edge cut_join(struct build *b, const struct partition *cut, const struct edge *parts)
 {
     int n_rows = 0, columns = cut->n[1];
     struct edge *rows = arena_array(&b->graph->arena, (size_t)(cut->n[0] + columns), sizeof *rows);
@@ -130,8 +131,8 @@ bool cut_is_possible(const struct node *node)
            shape_is_known(&node->outputs[0].shape);
 }
 
-struct edge cut_variable(struct rewrite *r, const struct node *node, const struct cut *cut, int k,
-                         const char *name, const char *device)
+struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
+                         int k, const char *name, const char *device)
 {
     const struct shape *whole = &node->outputs[0].shape;
     const struct shape shape = cut_shape(cut, whole, k);

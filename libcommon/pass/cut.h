@@ -12,7 +12,7 @@
 
 /* Of n[0] * n[1] parts, part k is number k / n[1] along the first axis, k % n[1] along the other.
  * What is whole along one of the two still has as many parts. */
-struct cut {
+struct partition {
     bool is_cut;
     bool is_floor; /* of 6 in 4: 1 2 1 2, else 2 2 1 1 */
     int axis[2];   /* -1: it is whole along this one */
@@ -25,9 +25,9 @@ struct area {
     int64_t from[2], to[2];
 };
 
-struct area cut_area(const struct cut *cut, int k);
-struct shape cut_shape(const struct cut *cut, const struct shape *whole, int k);
-bool cut_equal(const struct cut *a, const struct cut *b);
+struct area cut_area(const struct partition *cut, int k);
+struct shape cut_shape(const struct partition *cut, const struct shape *whole, int k);
+bool cut_equal(const struct partition *a, const struct partition *b);
 
 struct area area_meet(struct area a, struct area b);
 struct area area_within(struct area a, struct area of); /* places of `of` counted from its first */
@@ -36,9 +36,10 @@ bool area_equal(struct area a, struct area b);
 
 /* Nodes of a builder: the area along those axes that there are; parts one after the other; of parts
  * by number, EDGE_NONE for what is not wanted, what they are together. */
-struct edge cut_slice(struct build *b, struct edge whole, const struct cut *cut, struct area area);
+struct edge cut_slice(struct build *b, struct edge whole, const struct partition *cut,
+                      struct area area);
 struct edge cut_concat(struct build *b, int axis, const struct edge *parts, int n);
-struct edge cut_join(struct build *b, const struct cut *cut, const struct edge *parts);
+struct edge cut_join(struct build *b, const struct partition *cut, const struct edge *parts);
 /* Whether all n say yes. */
 struct edge cut_ask(struct build *b, const struct edge *parts, int n);
 
@@ -47,7 +48,7 @@ struct edge cut_ask(struct build *b, const struct edge *parts, int n);
 bool cut_is_possible(const struct node *node);
 
 /* Part k of a variable, under that name: with attributes that say what it is a part of. */
-struct edge cut_variable(struct rewrite *r, const struct node *node, const struct cut *cut, int k,
-                         const char *name, const char *device);
+struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
+                         int k, const char *name, const char *device);
 
 #endif

@@ -220,7 +220,7 @@ static int take_offer(struct process_group *group, int rank, const struct record
     return 0;
 }
 
-static int take_reply(struct process_group *group, int rank, bool has_it, struct error *err)
+static int note_reply(struct process_group *group, int rank, bool has_it, struct error *err)
 {
     struct group_end *end = &group->ends[rank];
     if (!end->asked)
@@ -244,7 +244,7 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
     if (what == REDUCE_REPLY)
-        return take_reply(group, taken->rank, number != 0, err);
+        return note_reply(group, taken->rank, number != 0, err);
     if (what == REDUCE_LAST) {
         end_take(group, taken->rank, (int64_t)number);
         return 0;

@@ -39,7 +39,7 @@ struct driver_session {
     int own; /* task; -1: nothing runs here */
     struct graph *own_graph;
     struct session *local;
-    struct exchange *exchange;
+    struct value_exchange *exchange;
     VEC(struct remote_task) tasks;
     VEC(struct program *) programs;
     struct str key; /* of the request that is looked for */

@@ -57,7 +57,7 @@ struct served_session {
     struct peer *owner; /* the driver's, held */
     struct graph *graph;
     struct session *session;
-    struct exchange *exchange;
+    struct value_exchange *exchange;
     VEC(struct handle *) handles;
     struct served_session *next;
 

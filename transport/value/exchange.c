@@ -30,7 +30,7 @@ uint64_t exchanges_dropped(const struct exchanges *all)
     return atomic_load(&all->dropped);
 }
 
-void exchange_release(struct exchange *exchange)
+void exchange_release(struct value_exchange *exchange)
 {
     if (!exchange || atomic_fetch_sub(&exchange->holders, 1) > 1)
         return;
@@ -48,18 +48,18 @@ void exchange_release(struct exchange *exchange)
     mem_free(exchange);
 }
 
-static struct exchange **bucket(struct exchanges *all, uint64_t session)
+static struct value_exchange **bucket(struct exchanges *all, uint64_t session)
 {
-    struct exchange **at = &all->buckets[session % EXCHANGE_BUCKETS];
+    struct value_exchange **at = &all->buckets[session % EXCHANGE_BUCKETS];
     while (*at && (*at)->session != session)
         at = &(*at)->next;
     return at;
 }
 
-struct exchange *exchange_find(struct exchanges *all, uint64_t session)
+struct value_exchange *exchange_find(struct exchanges *all, uint64_t session)
 {
     pthread_mutex_lock(&all->lock);
-    struct exchange *exchange = *bucket(all, session);
+    struct value_exchange *exchange = *bucket(all, session);
     if (exchange)
         atomic_fetch_add(&exchange->holders, 1);
     pthread_mutex_unlock(&all->lock);
@@ -68,7 +68,7 @@ struct exchange *exchange_find(struct exchanges *all, uint64_t session)
 
 /* ---- opening ---- */
 
-static size_t add_route(struct exchange *exchange, const char *device)
+static size_t add_route(struct value_exchange *exchange, const char *device)
 {
     struct error ignored = ERROR_INIT;
     char task[TASK_TEXT_BYTES] = "";
@@ -85,7 +85,7 @@ static size_t add_route(struct exchange *exchange, const char *device)
     return i;
 }
 
-static void expect(struct exchange *exchange, const struct node *recv, const char *key,
+static void expect(struct value_exchange *exchange, const struct node *recv, const char *key,
                    const struct node_output *output)
 {
     const char *name = arena_strdup(&exchange->arena, key);
@@ -95,10 +95,10 @@ static void expect(struct exchange *exchange, const struct node *recv, const cha
     vec_push(&exchange->expected, e);
 }
 
-struct exchange *exchange_open(struct exchanges *all, uint64_t session, const char *task,
-                               const struct graph *graph)
+struct value_exchange *exchange_open(struct exchanges *all, uint64_t session, const char *task,
+                                     const struct graph *graph)
 {
-    struct exchange *exchange = mem_alloc(sizeof *exchange);
+    struct value_exchange *exchange = mem_alloc(sizeof *exchange);
     exchange->all = all;
     exchange->session = session;
     atomic_init(&exchange->holders, 1);
@@ -118,7 +118,7 @@ struct exchange *exchange_open(struct exchanges *all, uint64_t session, const ch
             expect(exchange, node, group, &bytes);
     }
     pthread_mutex_lock(&all->lock);
-    struct exchange **at = bucket(all, session);
+    struct value_exchange **at = bucket(all, session);
     bool is_new = !*at;
     if (is_new)
         *at = exchange;
@@ -128,7 +128,7 @@ struct exchange *exchange_open(struct exchanges *all, uint64_t session, const ch
     return is_new ? exchange : NULL;
 }
 
-void exchange_route(struct exchange *exchange, const char *task, struct peer *peer)
+void exchange_route(struct value_exchange *exchange, const char *task, struct peer *peer)
 {
     pthread_mutex_lock(&exchange->lock);
     for (size_t i = 0; i < exchange->routes.n; i++) {
@@ -141,7 +141,7 @@ void exchange_route(struct exchange *exchange, const char *task, struct peer *pe
     pthread_mutex_unlock(&exchange->lock);
 }
 
-int exchange_lacks(struct exchange *exchange, const char **task)
+int exchange_lacks(struct value_exchange *exchange, const char **task)
 {
     int n = 0;
     pthread_mutex_lock(&exchange->lock);
@@ -154,7 +154,7 @@ int exchange_lacks(struct exchange *exchange, const char **task)
     return n;
 }
 
-bool exchange_is_without(struct exchange *exchange, const char *task)
+bool exchange_is_without(struct value_exchange *exchange, const char *task)
 {
     bool without = false;
     pthread_mutex_lock(&exchange->lock);
@@ -165,7 +165,7 @@ bool exchange_is_without(struct exchange *exchange, const char *task)
     return without && strcmp(task, exchange->task) != 0;
 }
 
-void exchange_forget(struct exchange *exchange, uint64_t step)
+void exchange_forget(struct value_exchange *exchange, uint64_t step)
 {
     VEC(struct peer *) peers = VEC_INIT;
     pthread_mutex_lock(&exchange->lock);
@@ -180,12 +180,12 @@ void exchange_forget(struct exchange *exchange, uint64_t step)
     vec_release(&peers);
 }
 
-void exchange_close(struct exchange *exchange)
+void exchange_close(struct value_exchange *exchange)
 {
     if (!exchange)
         return;
     pthread_mutex_lock(&exchange->all->lock);
-    struct exchange **at = bucket(exchange->all, exchange->session);
+    struct value_exchange **at = bucket(exchange->all, exchange->session);
     *at = exchange->next;
     pthread_mutex_unlock(&exchange->all->lock);
     exchange_forget(exchange, 0);
@@ -194,7 +194,7 @@ void exchange_close(struct exchange *exchange)
 
 /* ---- steps ---- */
 
-int exchange_find_route(struct exchange *exchange, const char *device, struct peer **peer,
+int exchange_find_route(struct value_exchange *exchange, const char *device, struct peer **peer,
                         struct error *err)
 {
     int64_t index;
@@ -214,7 +214,7 @@ int exchange_find_route(struct exchange *exchange, const char *device, struct pe
     return code;
 }
 
-struct remote **exchange_step(struct exchange *exchange, uint64_t step)
+struct remote **exchange_step(struct value_exchange *exchange, uint64_t step)
 {
     for (size_t i = 0; i < exchange->steps.n; i++)
         if (exchange->steps.items[i]->step == step)
@@ -224,7 +224,7 @@ struct remote **exchange_step(struct exchange *exchange, uint64_t step)
 
 void exchange_end_step(struct remote *remote)
 {
-    struct exchange *exchange = remote->exchange;
+    struct value_exchange *exchange = remote->exchange;
     pthread_mutex_lock(&exchange->lock);
     struct remote **at = exchange_step(exchange, remote->step);
     *at = vec_pop(&exchange->steps);
@@ -234,14 +234,14 @@ void exchange_end_step(struct remote *remote)
     remote_release(remote);
 }
 
-struct remote *exchange_make_step(struct exchange *exchange, uint64_t step)
+struct remote *exchange_make_step(struct value_exchange *exchange, uint64_t step)
 {
     vec_push(&exchange->steps,
              remote_new(exchange, step, exchange->expected.n + exchange->routes.n));
     return exchange->steps.items[exchange->steps.n - 1];
 }
 
-int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
+int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
                    struct error *err)
 {
     int code = 0;

@@ -17,30 +17,30 @@
 #define EXCHANGE_EARLY_MAX 64
 
 struct exchanges; /* of a process */
-struct exchange;
+struct value_exchange;
 
 struct exchanges *exchanges_new(void);
 void exchanges_free(struct exchanges *exchanges); /* all exchanges are closed before */
 
 /* For the task's graph: only what one of its Recvs names is accepted.
  * NULL: there is a session of that id. */
-struct exchange *exchange_open(struct exchanges *exchanges, uint64_t session, const char *task,
-                               const struct graph *graph);
+struct value_exchange *exchange_open(struct exchanges *exchanges, uint64_t session,
+                                     const char *task, const struct graph *graph);
 /* Values for a task go to this peer, which it holds. */
-void exchange_route(struct exchange *exchange, const char *task, struct peer *peer);
+void exchange_route(struct value_exchange *exchange, const char *task, struct peer *peer);
 /* Returns how many tasks the graph talks to have no route yet; *task is the first. */
-int exchange_lacks(struct exchange *exchange, const char **task);
-bool exchange_is_without(struct exchange *exchange, const char *task);
+int exchange_lacks(struct value_exchange *exchange, const char **task);
+bool exchange_is_without(struct value_exchange *exchange, const char *task);
 /* Closes the exchange when no step of it runs any more. */
-void exchange_close(struct exchange *exchange);
+void exchange_close(struct value_exchange *exchange);
 
 /* The rendezvous of a step, freed through its interface when the step is over. ERR_PROTOCOL when
  * the id is not larger than those before. */
-int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
+int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
                    struct error *err);
 
 /* A step (0: all) has failed: what it has announced and nobody was granted is dropped. */
-void exchange_forget(struct exchange *exchange, uint64_t step);
+void exchange_forget(struct value_exchange *exchange, uint64_t step);
 
 /* The records of a peer: `value` or `share`, and `announce`. ERR_PROTOCOL: it broke the rules, and
  * its link should end. */

@@ -7,7 +7,7 @@
 #include "transport/value/exchange_private.h"
 
 /* With the lock: the step that a record is for; NULL: it is over, or there is no room for it. */
-static struct remote *step_for(struct exchange *exchange, uint64_t step)
+static struct remote *step_for(struct value_exchange *exchange, uint64_t step)
 {
     struct remote **at = exchange_step(exchange, step);
     if (at)
@@ -17,7 +17,7 @@ static struct remote *step_for(struct exchange *exchange, uint64_t step)
 }
 
 /* Finds the receiver of a value or an announcement, held. NULL with code 0: nobody any more. */
-static int find_target(struct exchange *exchange, const struct value_id *id,
+static int find_target(struct value_exchange *exchange, const struct value_id *id,
                        struct arrival *arrival, struct remote **remote, struct error *err)
 {
     int64_t index;
@@ -51,7 +51,7 @@ typedef int arrive_function(struct remote *, const struct arrival *, struct erro
 static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
                   arrive_function *function, struct error *err)
 {
-    struct exchange *exchange = exchange_find(all, id->session);
+    struct value_exchange *exchange = exchange_find(all, id->session);
     struct remote *remote = NULL;
     arrival->iteration = id->iteration;
     int code = exchange ? find_target(exchange, id, arrival, &remote, err) : 0;
@@ -108,7 +108,7 @@ int exchanges_announce(struct exchanges *all, struct peer *peer, const struct re
 
 /* ---- a peer is lost ---- */
 
-static bool routes_to(const struct exchange *exchange, const struct peer *peer)
+static bool routes_to(const struct value_exchange *exchange, const struct peer *peer)
 {
     for (size_t i = 0; i < exchange->routes.n; i++)
         if (exchange->routes.items[i].peer == peer)
@@ -121,7 +121,8 @@ void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error
     VEC(struct remote *) steps = VEC_INIT; /* of exchanges that have a route to the peer, held */
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < EXCHANGE_BUCKETS; i++)
-        for (struct exchange *exchange = all->buckets[i]; exchange; exchange = exchange->next) {
+        for (struct value_exchange *exchange = all->buckets[i]; exchange;
+             exchange = exchange->next) {
             pthread_mutex_lock(&exchange->lock);
             for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++)
                 vec_push(&steps, remote_retain(exchange->steps.items[k]));

@@ -35,7 +35,7 @@ struct expected_value {
 /* Two holders use it: the step, by rendezvous->free, and the exchange. */
 struct remote {
     struct rendezvous interface; /* first */
-    struct exchange *exchange;
+    struct value_exchange *exchange;
     uint64_t step;
     atomic_int holders;
     size_t n_buckets;
@@ -44,7 +44,7 @@ struct remote {
     _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
 };
 
-struct exchange {
+struct value_exchange {
     struct exchanges *all;
     uint64_t session;
     atomic_int holders;
@@ -52,7 +52,7 @@ struct exchange {
     struct arena arena;        /* of the texts */
     struct map names, devices; /* of `expected`, of `routes` */
     VEC(struct expected_value) expected;
-    struct exchange *next;
+    struct value_exchange *next;
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct route) routes;
@@ -62,27 +62,27 @@ struct exchange {
 
 struct exchanges {
     pthread_mutex_t lock; /* guards the buckets */
-    struct exchange *buckets[EXCHANGE_BUCKETS];
+    struct value_exchange *buckets[EXCHANGE_BUCKETS];
     atomic_uint_fast64_t dropped;
 };
 
 /* Held for the caller; NULL: there is none. */
-struct exchange *exchange_find(struct exchanges *exchanges, uint64_t session);
-void exchange_release(struct exchange *exchange);
+struct value_exchange *exchange_find(struct exchanges *exchanges, uint64_t session);
+void exchange_release(struct value_exchange *exchange);
 
 /* The peer of a device, held for the caller; NULL: the device is of this task. */
-int exchange_find_route(struct exchange *exchange, const char *device, struct peer **peer,
+int exchange_find_route(struct value_exchange *exchange, const char *device, struct peer **peer,
                         struct error *err);
 /* With the lock: where the step is, NULL: it is not there; a new one. */
-struct remote **exchange_step(struct exchange *exchange, uint64_t step);
-struct remote *exchange_make_step(struct exchange *exchange, uint64_t step);
+struct remote **exchange_step(struct value_exchange *exchange, uint64_t step);
+struct remote *exchange_make_step(struct value_exchange *exchange, uint64_t step);
 /* Its rendezvous is free. */
 void exchange_end_step(struct remote *remote);
 
 /* ---- the rendezvous of a step ---- */
 
 /* Keys that come are kept as they are given: they must stay as long. */
-struct remote *remote_new(struct exchange *exchange, uint64_t step, size_t n_keys);
+struct remote *remote_new(struct value_exchange *exchange, uint64_t step, size_t n_keys);
 struct remote *remote_retain(struct remote *remote);
 void remote_release(struct remote *remote);
 

@@ -10,13 +10,13 @@
 #include "transport/value/segment.h"
 
 /* A value that the receiver has not granted yet, or of which it has not said whether it has it. */
-struct kept_value {
+struct pending_value {
     struct value_id id;  /* the key is a copy */
     struct tensor value; /* zeroed: dead */
     bool granted;
     uint64_t number; /* of the segment that it is shared in */
 };
-typedef VEC(struct kept_value) kept_values;
+typedef VEC(struct pending_value) pending_values;
 
 struct peer {
     atomic_int holders;
@@ -28,13 +28,13 @@ struct peer {
     struct error why;             /* it is gone */
     uint64_t credit;              /* bytes that may be sent without a grant */
     uint64_t owed;                /* of these the peer may be told that they are free again */
-    kept_values announced;
+    pending_values announced;
     /* Large values for a peer of this host are put into memory that it maps, and the link carries
      * only where they lie. The peer answers whether it has the value; until then it is kept here,
      * and sent as bytes if it does not. */
     struct segments *segments; /* of this process; NULL: none */
     atomic_bool shares;        /* the peer has what was shared, as far as is known */
-    kept_values shared;
+    pending_values shared;
 };
 
 struct peer *peer_new(struct link *link, uint64_t window, struct segments *segments)
@@ -60,23 +60,23 @@ struct peer *peer_retain(struct peer *peer)
     return peer;
 }
 
-static void keep(kept_values *all, const struct value_id *id, const struct tensor *value,
+static void keep(pending_values *all, const struct value_id *id, const struct tensor *value,
                  bool granted, uint64_t number)
 {
-    struct kept_value kept = {.id = *id, .granted = granted, .number = number};
+    struct pending_value kept = {.id = *id, .granted = granted, .number = number};
     kept.id.key = mem_strdup(id->key);
     if (value)
         tensor_share(&kept.value, value);
     vec_push(all, kept);
 }
 
-static void kept_release(struct kept_value *kept)
+static void kept_release(struct pending_value *kept)
 {
     mem_free((char *)(uintptr_t)kept->id.key);
     tensor_release(&kept->value);
 }
 
-static void kept_release_all(kept_values *all)
+static void kept_release_all(pending_values *all)
 {
     vec_each(kept, all)
         kept_release(kept);
@@ -257,7 +257,7 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
     pthread_mutex_lock(&peer->lock);
     size_t kept = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct kept_value *a = &peer->announced.items[i];
+        struct pending_value *a = &peer->announced.items[i];
         if (a->id.session == session && (!step || a->id.step == step))
             kept_release(a);
         else
@@ -305,7 +305,7 @@ static int send_announced(struct peer *peer, const struct value_id *id, struct e
 {
     int code = 0;
     for (size_t i = 0; i < peer->announced.n; i++) {
-        struct kept_value a = peer->announced.items[i];
+        struct pending_value a = peer->announced.items[i];
         if (a.id.session != id->session || a.id.step != id->step ||
             a.id.iteration != id->iteration || strcmp(a.id.key, id->key) != 0)
             continue;
@@ -371,7 +371,7 @@ int flow_take_shared(struct peer *peer, const struct record *record, struct tens
 /* Answers come in the order of what was shared. */
 int flow_answered(struct peer *peer, const struct record *record, struct error *err)
 {
-    struct kept_value shared = {.number = 0};
+    struct pending_value shared = {.number = 0};
     uint64_t number, reply = 0;
     int code = 0;
     bool good = record_get_uint(&record->header, "number", &number) &&

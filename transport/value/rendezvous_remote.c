@@ -284,7 +284,7 @@ static void remote_free(struct rendezvous *rendezvous)
     remote_release((struct remote *)rendezvous);
 }
 
-struct remote *remote_new(struct exchange *exchange, uint64_t step, size_t n_keys)
+struct remote *remote_new(struct value_exchange *exchange, uint64_t step, size_t n_keys)
 {
     struct remote *remote = mem_alloc(sizeof *remote);
     remote->interface = (struct rendezvous){.send = remote_send,

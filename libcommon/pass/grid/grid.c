@@ -148,11 +148,11 @@ static struct edge shape_vector_of(struct build *b, enum dtype type, const struc
 }
 
 static struct edge sizes_of(struct grid *g, const struct node *node, int cell, struct area area,
-                            int y, int x, struct edge like)
+                            const int axis[2], struct edge like)
 {
     struct shape shape = node->outputs[0].shape;
-    shape.dims[y] = area.to[0] - area.from[0];
-    shape.dims[x] = area.to[1] - area.from[1];
+    shape.dims[axis[0]] = area.to[0] - area.from[0];
+    shape.dims[axis[1]] = area.to[1] - area.from[1];
     return shape_vector_of(grid_builder(g, node, cell), INT32, &shape, like);
 }
 
@@ -160,7 +160,7 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
                                    const struct grid_windows *w)
 {
     enum op_lie lie = node->op->def->tiles.inputs[i];
-    const struct cut *in = &w->lying[LIES_IN], *out = &w->lying[LIES_OUT];
+    const struct partition *in = &w->lying[LIES_IN], *out = &w->lying[LIES_OUT];
     struct edge like = EDGE_NONE;
     switch (lie) {
     case LIES_IN:
@@ -173,9 +173,9 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
         for (int k = 0; k < node->n_inputs && !edge_exists(like); k++)
             if (node->op->def->tiles.inputs[k] == LIES_OUT)
                 like = grid_take(g, node->inputs[k], out, cut_area(out, cell), cell);
-        return sizes_of(g, node, cell, grid_region(w, cell).area, in->axis[0], in->axis[1], like);
+        return sizes_of(g, node, cell, grid_region(w, cell).area, in->axis, like);
     case LIES_FILTER_SIZES:
-        return sizes_of(g, node, cell, cut_area(out, cell), 0, 1, like);
+        return sizes_of(g, node, cell, cut_area(out, cell), (int[]){0, 1}, like);
     case LIES_WHOLE:
         break;
     }
@@ -229,7 +229,7 @@ static int visit_alike(struct grid *g, const struct node *node)
 static int visit_reduction(struct grid *g, const struct node *node)
 {
     struct edge *parts = new_edges(g, g->n);
-    const struct cut *in = &g->cut[node->inputs[0].node];
+    const struct partition *in = &g->cut[node->inputs[0].node];
     bool is_cut = g->cut[node->id].is_cut;
     for (int k = 0; k < g->n; k++) {
         struct edge inputs[] = {g->parts[node->inputs[0].node][k],

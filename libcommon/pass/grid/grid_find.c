@@ -19,20 +19,20 @@ static int64_t at_least(int64_t value, int64_t least)
 /* How what has that shape is cut along those axes; false: their sizes are unknown, or some tile
  * would be empty. */
 static bool cut_along(const struct grid *g, const struct shape *shape, int y, int x,
-                      struct cut *cut)
+                      struct partition *cut)
 {
     const struct grid_options *o = g->options;
     if (shape->rank <= y || shape->rank <= x)
         return false;
-    *cut =
-        (struct cut){true, true, {y, x}, {o->rows, o->columns}, {shape->dims[y], shape->dims[x]}};
+    *cut = (struct partition){
+        true, true, {y, x}, {o->rows, o->columns}, {shape->dims[y], shape->dims[x]}};
     return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
 }
 
 struct grid_region grid_region(const struct grid_windows *w, int cell)
 {
     const struct op_window_axis *axes[] = {&w->window.y, &w->window.x};
-    const struct cut *image = &w->lying[LIES_IN];
+    const struct partition *image = &w->lying[LIES_IN];
     struct area out = cut_area(&w->lying[LIES_OUT], cell);
     struct grid_region region;
     for (int d = 0; d < 2; d++) {
@@ -77,7 +77,7 @@ bool grid_windows(const struct grid *g, const struct node *node, struct grid_win
 /* ---- variables ---- */
 
 /* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
-static bool want(struct grid *g, struct edge edge, const struct cut *cut)
+static bool want(struct grid *g, struct edge edge, const struct partition *cut)
 {
     const struct node *node = graph_node(g->from, edge.node);
     while (node_has(node, OP_PASSES) && node->n_inputs == 1)
@@ -96,7 +96,8 @@ static bool want(struct grid *g, struct edge edge, const struct cut *cut)
 /* ---- element by element ---- */
 
 /* The axes of input i that are aligned with those of the output; -1: it has none, or one cell. */
-static struct cut aligned(const struct grid *g, const struct node *node, int i, struct cut cut)
+static struct partition aligned(const struct grid *g, const struct node *node, int i,
+                                struct partition cut)
 {
     const struct shape *shape = grid_shape(g, node->inputs[i]);
     for (int d = 0; d < 2; d++) {
@@ -108,15 +109,15 @@ static struct cut aligned(const struct grid *g, const struct node *node, int i, 
     return cut;
 }
 
-static bool find_alike(struct grid *g, const struct node *node, struct cut *cut)
+static bool find_alike(struct grid *g, const struct node *node, struct partition *cut)
 {
     const struct shape *out = node->n_outputs == 1 ? &node->outputs[0].shape : NULL;
     if (!out || node_rows(node) != ROWS_ALIKE || node_has(node, OP_STATEFUL) ||
         node->outputs[0].is_ref || out->rank < 0)
         return false;
-    *cut = (struct cut){0};
+    *cut = (struct partition){0};
     for (int i = 0; i < node->n_inputs && !cut->is_cut; i++) {
-        struct cut c = grid_cut_of(g, node->inputs[i]);
+        struct partition c = grid_cut_of(g, node->inputs[i]);
         for (int d = 0; d < 2 && c.is_cut; d++) {
             c.axis[d] += out->rank - grid_shape(g, node->inputs[i])->rank;
             c.is_cut = out->dims[c.axis[d]] == c.size[d];
@@ -135,24 +136,24 @@ static bool find_alike(struct grid *g, const struct node *node, struct cut *cut)
 
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
 {
-    struct cut cut = aligned(g, node, i, g->cut[node->id]);
+    struct partition cut = aligned(g, node, i, g->cut[node->id]);
     return grid_take(g, node->inputs[i], &cut, cut_area(&g->cut[node->id], cell), cell);
 }
 
 /* ---- the other roles ---- */
 
 /* Both axes or none: of one, what is left would be in stripes. */
-static bool find_reduction(struct grid *g, const struct node *node, struct cut *cut)
+static bool find_reduction(struct grid *g, const struct node *node, struct partition *cut)
 {
     enum op_reduction kind = node->op->def->reduction;
     unsigned axes;
-    *cut = node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct cut){0};
+    *cut = node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct partition){0};
     if (!kind || !cut->is_cut ||
         !graph_constant_axes(g->from, node->inputs[1], grid_shape(g, node->inputs[0])->rank, &axes))
         return false;
     bool y = axes & 1U << cut->axis[0], x = axes & 1U << cut->axis[1];
     if (y || x) {
-        *cut = (struct cut){0};
+        *cut = (struct partition){0};
         return y && x &&
                (kind == REDUCTION_SUM ||
                 (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
@@ -177,7 +178,8 @@ static bool is_shape(const struct grid *g, const struct node *node)
     return in->rank > 0 && shape_equal(&value, in);
 }
 
-static bool find_tiles(struct grid *g, const struct node *node, struct cut *cut, bool *changed)
+static bool find_tiles(struct grid *g, const struct node *node, struct partition *cut,
+                       bool *changed)
 {
     struct grid_windows windows;
     const struct op_tiles *tiles = &node->op->def->tiles;
@@ -197,7 +199,7 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 {
     enum op_rows rows = node_rows(node);
     bool can = rows == ROWS_UPDATE || rows == ROWS_ASK;
-    struct cut cut = {0};
+    struct partition cut = {0};
     for (int i = 0; i < node->n_inputs && !cut.is_cut; i++)
         if (node_takes_ref(node, i))
             cut = g->cut[node->inputs[i].node];
@@ -218,7 +220,7 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
     if (!can)
         return false;
     g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
-    g->cut[node->id] = rows == ROWS_ASK ? (struct cut){0} : cut;
+    g->cut[node->id] = rows == ROWS_ASK ? (struct partition){0} : cut;
     return true;
 }
 
@@ -227,7 +229,7 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 static bool cut_node(struct grid *g, const struct node *node)
 {
     bool changed = false;
-    struct cut cut = {0};
+    struct partition cut = {0};
     if (g->r.frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
         find_writer(g, node, &changed))
         return changed;
@@ -237,11 +239,11 @@ static bool cut_node(struct grid *g, const struct node *node)
                           : is_shape(g, node)                 ? GRID_SHAPE
                                                               : GRID_ONCE;
     if (role == GRID_ONCE || role == GRID_SHAPE)
-        cut = (struct cut){0};
+        cut = (struct partition){0};
     g->role[node->id] = (char)role;
     g->cut[node->id] = cut;
     for (int i = 0; role == GRID_ALIKE && i < node->n_inputs; i++) {
-        struct cut in = aligned(g, node, i, cut);
+        struct partition in = aligned(g, node, i, cut);
         if (in.is_cut && !grid_cut_of(g, node->inputs[i]).is_cut)
             changed |= want(g, node->inputs[i], &in);
     }

@@ -73,11 +73,11 @@ static struct edge assemble(struct grid *g, const struct grid_part *part)
     return cut_join(grid_builder(g, node, part->cell), &part->cut, pieces);
 }
 
-struct edge grid_take(struct grid *g, struct edge edge, const struct cut *cut, struct area area,
-                      int cell)
+struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
+                      struct area area, int cell)
 {
     struct grid_part part = {.of = edge, .cell = cell, .cut = *cut, .area = area};
-    struct cut is = grid_cut_of(g, edge);
+    struct partition is = grid_cut_of(g, edge);
     if (!cut->is_cut)
         return grid_local(g, edge, cell);
     part.edge = known_part(g, &part);
@@ -107,7 +107,7 @@ struct edge grid_take(struct grid *g, struct edge edge, const struct cut *cut, s
 
 /* Zeros of the size of an area, with the other axes of a value that is cut so: a cell of it, all
  * around which there is padding: nothing of a value is kept but its type and its other axes. */
-static struct edge make_zeros(struct build *b, struct edge like, const struct cut *cut,
+static struct edge make_zeros(struct build *b, struct edge like, const struct partition *cut,
                               struct area area)
 {
     int32_t pads[2 * SHAPE_RANK_MAX] = {0};
@@ -147,7 +147,8 @@ static void add_borders(struct scatter *s, struct area area)
 }
 
 /* The sum of what windows give a block; where none sees it there are zeros like those given. */
-static struct edge make_block(const struct scatter *s, const struct cut *cut, struct area block)
+static struct edge make_block(const struct scatter *s, const struct partition *cut,
+                              struct area block)
 {
     struct grid *g = s->g;
     struct edge *terms = arena_array(&g->r.arena, (size_t)g->n, sizeof *terms), like = EDGE_NONE;
@@ -165,7 +166,7 @@ static struct edge make_block(const struct scatter *s, const struct cut *cut, st
     return n ? terms[0] : make_zeros(b, like, cut, block);
 }
 
-static struct edge make_tile(const struct scatter *s, const struct cut *cut)
+static struct edge make_tile(const struct scatter *s, const struct partition *cut)
 {
     struct grid *g = s->g;
     int n[2] = {s->n_borders[0] - 1, s->n_borders[1] - 1};
@@ -180,7 +181,7 @@ static struct edge make_tile(const struct scatter *s, const struct cut *cut)
     return cut_concat(grid_builder(g, s->node, s->to), cut->axis[0], rows, n[0]);
 }
 
-void grid_scatter(struct grid *g, const struct node *node, const struct cut *cut,
+void grid_scatter(struct grid *g, const struct node *node, const struct partition *cut,
                   const struct area *areas, const struct edge *parts)
 {
     size_t n = (size_t)g->n;

@@ -23,7 +23,7 @@ enum grid_role {
 struct grid_part {
     struct edge of, edge;
     int cell;
-    struct cut cut;
+    struct partition cut;
     struct area area;
 };
 
@@ -36,7 +36,7 @@ struct grid {
     const char *prefix;          /* of the names of what is new: prefix_CELL/NAME */
     char *role;                  /* by node: enum grid_role */
     char *stays_whole;           /* by node: a variable that some node needs whole */
-    struct cut *cut;             /* by node: of its output, in the parts... */
+    struct partition *cut;       /* by node: of its output, in the parts... */
     struct edge **parts;         /* ... that are here, by cell */
     const char ***names;         /* by variable that is cut, and cell */
     VEC(struct grid_part) known; /* regions and slices that were made */
@@ -50,9 +50,9 @@ static inline const struct shape *grid_shape(const struct grid *g, struct edge e
 }
 
 /* The cut of a value of the source; is_cut is false if it is whole. */
-static inline struct cut grid_cut_of(const struct grid *g, struct edge edge)
+static inline struct partition grid_cut_of(const struct grid *g, struct edge edge)
 {
-    return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct cut){0};
+    return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct partition){0};
 }
 
 /* grid_find.c: roles and cuts. */
@@ -62,7 +62,7 @@ void grid_find(struct grid *g);
  * is cut; false if that is not to be known, or some tile would have nothing. */
 struct grid_windows {
     struct op_window window;
-    struct cut lying[LIES_FILTERS + 1];
+    struct partition lying[LIES_FILTERS + 1];
 };
 bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *windows);
 /* The region that a cell's windows look at, and how much of them is before and after the image. */
@@ -77,11 +77,11 @@ struct grid_region grid_region(const struct grid_windows *windows, int cell);
  * what is to be cut so, beside the cell. */
 struct edge grid_whole(struct grid *g, struct edge edge);
 struct edge grid_local(struct grid *g, struct edge edge, int cell);
-struct edge grid_take(struct grid *g, struct edge edge, const struct cut *cut, struct area area,
-                      int cell);
+struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
+                      struct area area, int cell);
 /* What the cells have of each other's tiles is added in their order, and becomes
  * the node's tiles: parts[k] has areas[k]. */
-void grid_scatter(struct grid *g, const struct node *node, const struct cut *cut,
+void grid_scatter(struct grid *g, const struct node *node, const struct partition *cut,
                   const struct area *areas, const struct edge *parts);
 
 /* grid.c: nodes of the result, below a node's name: of a cell, or, -1, of what is there once. */

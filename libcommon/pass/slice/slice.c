@@ -104,7 +104,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
  * beside a slice, but with whom wants it. */
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     const struct node *node = graph_node(s->from, form->edge.node);
     struct slice_site site = {node, node, -1, form->parts[0]};
     struct build *b = slice_builder(s, &site);
@@ -173,8 +173,8 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     }
     b->colocate = NULL;
     b->n_controls = 0;
-    const char *op = vector ? "Identity" : "Reshape";
-    struct edge whole = build_op(b, op, inputs, vector ? 1 : 2, NULL, 0);
+    struct edge whole = vector ? build_op(b, "Identity", inputs, 1, NULL, 0)
+                               : build_op(b, "Reshape", inputs, 2, NULL, 0);
     if (b->failed || graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err))
         return EDGE_NONE;
     rewrite_stand_in(&s->r, node, whole.node);
@@ -247,7 +247,7 @@ struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
 static int visit_variable(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
-    struct cut cut = slice_cut_at(s, form.slicing);
+    struct partition cut = slice_cut_at(s, form.slicing);
     for (int k = 0; k < cut.n[0]; k++)
         form.parts[k] = cut_variable(&s->r, node, &cut, k, s->names[node->id][k], NULL);
     if (!slice_note(s, &form))

@@ -315,7 +315,7 @@ static void decide(struct slicing_finder *f, struct sliced_table *table)
     table->slicing = n < 2 ? -1 : (int)f->s->slicings.n;
     if (n >= 2)
         vec_push_in(&f->s->r.arena, &f->s->slicings,
-                    ((struct cut){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
+                    ((struct partition){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
 }
 
 /* Finds readers of the whole variable, directly or not, that could not have a slice. */

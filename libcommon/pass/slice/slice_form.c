@@ -128,7 +128,7 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     bool counts = op_find_attr(node->op, "offset") >= 0;
     int64_t row = shape_count_of(shape, 1, shape->rank);
     int64_t first = counts ? node_int(node, "offset") : 0;
@@ -154,7 +154,7 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     size_t row = tensor_bytes(whole) / (size_t)cut.size[0];
     for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
         struct shape shape = cut_shape(&cut, &whole->shape, k);
@@ -171,7 +171,7 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     int table;
     bool fits = slice_fits(cut, shape) &&
                 (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));
@@ -224,7 +224,7 @@ const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge
 /* ---- rows that are known by their numbers, parted by the slice that each number is in ---- */
 
 /* In which slice a row is: the first rows % n slices have one row more. */
-static struct edge find_slice(struct build *b, struct cut cut, struct edge row)
+static struct edge find_slice(struct build *b, struct partition cut, struct edge row)
 {
     int64_t size = cut.size[0] / cut.n[0], extra = cut.size[0] % cut.n[0];
     struct edge number;
@@ -265,7 +265,7 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 
 static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
@@ -338,7 +338,7 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct cut cut = slice_cut_at(s, form->slicing);
+    struct partition cut = slice_cut_at(s, form->slicing);
     bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
     int slicing;

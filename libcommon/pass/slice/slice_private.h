@@ -52,9 +52,9 @@ struct slicer {
     const struct placement *placement;
     int64_t balance_above;
     struct rewrite r;
-    VEC(struct cut) slicings; /* the cuts that the tables of a group share, along one axis */
-    int *slicing;             /* by node with a role: index into slicings */
-    char *role;               /* by node: enum slice_role */
+    VEC(struct partition) slicings; /* the cuts that the tables of a group share, along one axis */
+    int *slicing;                   /* by node with a role: index into slicings */
+    char *role;                     /* by node: enum slice_role */
     const struct node **origin;
     char *on_demand;     /* by node: only what is made in slices needs it */
     unsigned *updates;   /* by node: 1: it has to do with what was taken, as that runs on shards */
@@ -67,24 +67,24 @@ struct slicer {
     struct error *err;
 };
 
-static inline struct cut slice_cut_at(const struct slicer *s, int slicing)
+static inline struct partition slice_cut_at(const struct slicer *s, int slicing)
 {
     return s->slicings.items[slicing];
 }
 
 /* The first place of slice k, and how many it has, along the axis; rows, they are called. */
-static inline int64_t slice_first(struct cut cut, int k)
+static inline int64_t slice_first(struct partition cut, int k)
 {
     return cut_area(&cut, k).from[0];
 }
 
-static inline int64_t slice_rows(struct cut cut, int k)
+static inline int64_t slice_rows(struct partition cut, int k)
 {
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
 /* Returns whether a value has the places that are cut. */
-static inline bool slice_fits(struct cut cut, const struct shape *shape)
+static inline bool slice_fits(struct partition cut, const struct shape *shape)
 {
     return shape->rank > cut.axis[0] && shape->dims[cut.axis[0]] == cut.size[0];
 }

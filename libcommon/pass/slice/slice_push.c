@@ -68,7 +68,7 @@ int slice_visit_push(struct slicer *s, const struct node *node)
 int slice_visit_take(struct slicer *s, const struct node *node)
 {
     size_t n = (size_t)node->n_outputs;
-    struct cut cut = slice_cut_at(s, s->slicing[node->id]);
+    struct partition cut = slice_cut_at(s, s->slicing[node->id]);
     struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
     struct edge *all = arena_array(&s->r.arena, (size_t)cut.n[0], sizeof *all);
     for (int i = 0; i < node->n_outputs; i++) {

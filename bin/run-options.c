@@ -163,10 +163,7 @@ static const struct option_table table = {
         "exit status is 0, or "
         "that of the first task that failed for good, as of tf-exec(1).",
     .examples =
-        "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32\n"
-        "tf-run -c lab.cluster --key-file lab.key --mode async --resume --save ckpt/ m.tfg -- "
-        "./feed\n"
-        "tf-run stop --job run",
+        "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32",
     .rows = rows,
     .verbs = verbs,
     .needs = needs,

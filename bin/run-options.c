@@ -163,7 +163,10 @@ static const struct option_table table = {
         "exit status is 0, or "
         "that of the first task that failed for good, as of tf-exec(1).",
     .examples =
-        "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32",
+        "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32\n"
+        "tf-run -c lab.cluster --key-file lab.key --mode async --resume --save ckpt/ m.tfg -- "
+        "./feed\n"
+        "tf-run stop --job run",
     .rows = rows,
     .verbs = verbs,
     .needs = needs,

@@ -128,6 +128,7 @@ static const struct option_table table = {
         "tf-exec -g m.tfg --run train --feed train.rec --fetch loss --save m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --run eval --feed test.rec --restore m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --fetch logits --feed x=x.npy | tf-show --npy - logits > y.npy\n"
+        "tf-exec -g m.tfg --run train --feed train.rec --dump-plan | tf-show\n"
         "tf-exec -g parts.tfg -c my.cluster --task worker:0 --run train --feed train.rec\n"
         "tf-exec serve -c my.cluster --task worker:1",
     .rows = rows,

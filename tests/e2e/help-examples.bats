@@ -272,7 +272,7 @@ LUA
 
 @test "tf-top" {
     job_runs
-    types tf-top 3 'tf-top --job run( --interval|$)'
+    types tf-top 4 'tf-top --job run( --interval| --listen|$)'
     grep -q '^tf_job_running.* 1$' run.prom
     run -124 timeout 3 bash -c "$(examples tf-top | head -n 1)"
     [[ $output == *worker:1* ]]

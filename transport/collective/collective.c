@@ -250,6 +250,7 @@ void collective_links_trim(struct collective *collective)
     for (int i = 0; i < GROUP_BLOCKS; i++) /* who still reads one has it */
         tensor_release(&group->blocks[i]);
     pthread_mutex_unlock(&group->lock);
+    segments_trim(conns_segments(group->conns), 0);
     buffer_pool_trim(group->memory, 0);
 }
 

@@ -64,9 +64,8 @@ has_begun() { # PID: all that a step makes has been there
     [ "$(kib_of "$1")" -gt 20000 ]
 }
 
-weigh() { # PID: KiB at the most, in ten looks during steps; idle memory goes back after ten seconds
+weigh() { # PID: KiB at the most, in ten looks during steps
     local most=0 now
-    sleep 12
     for _ in {1..10}; do
         sleep 0.2
         now=$(kib_of "$1")

@@ -8,6 +8,7 @@
 #include "transport/value/segment_private.h"
 
 #define LARGE_BYTES ((size_t)8 << 20)
+#define CHUNKS_SHARE 32 /* of the limit: so much chunks may take */
 
 static size_t segment_bytes(const struct segments *segments)
 {
@@ -75,13 +76,15 @@ static int find_slot(const struct segment *segment)
 
 typedef VEC(struct segment_span) segment_span_vec;
 
-/* Large tensors lie apart from small ones, which would part what is left of large ones. With the
- * lock: the segment, held, in which they have a slot; NULL: there is no room. */
+/* Large tensors, others, and chunks of a collective lie in spaces of their own: a smaller one would
+ * part the memory that a larger one left. With the lock: the segment, held, in which the span
+ * has a slot; NULL: there is no room. */
 static struct segment *reserve(struct segments *segments, struct segment_span *span, int *slot,
                                segment_span_vec *gaps)
 {
+    size_t all = segment_whole_pages(segments->limit);
     if (!segments->own) {
-        struct segment *made = segment_make(2 * segment_whole_pages(segments->limit));
+        struct segment *made = segment_make(2 * all + segment_whole_pages(all / CHUNKS_SHARE));
         if (made && segments_add(segments, made))
             segments->own = made;
         if (made)
@@ -90,11 +93,15 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
     struct segment *segment = segments->own;
     if (!segment)
         return NULL;
-    size_t space = segment->bytes / 2, from = span->bytes >= LARGE_BYTES ? 0 : space, fresh;
+    size_t most = segment->bytes / 2, fresh;
+    size_t space = most < all ? most : all;
+    const size_t spaces[] = {0, space, 2 * space, segment->bytes};
+    bool is_chunk = span->bytes < SEGMENT_LEAST_BYTES && 2 * space < segment->bytes;
+    const size_t *from = &spaces[(span->bytes < LARGE_BYTES) + is_chunk];
     segment_collect(segment);
     *slot = find_slot(segment);
     if (*slot < 0 ||
-        !extents_find(&segment->extents, from, from + space, span->bytes, &span->offset, &fresh) ||
+        !extents_find(&segment->extents, from[0], from[1], span->bytes, &span->offset, &fresh) ||
         !segments_make_room(segments, fresh, *span))
         return NULL;
     /* The part of the span that has no memory yet. */

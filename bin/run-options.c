@@ -325,7 +325,12 @@ int main(int argc, char **argv)
 {
     /* A policy's line comes from its row; the other modes have none. */
     struct str text = STR_INIT;
-    str_append(&text, "how workers work together (sync):");
+    str_append(&text,
+               "how workers work together (sync); with words, MODE,WORD,..., see tf-replicate "
+               "--man:");
+    for (size_t i = 0; i < sizeof mode_words / sizeof *mode_words; i++)
+        if (*mode_words[i])
+            str_printf(&text, "%s %s", text.data[text.n - 1] == ':' ? "" : ",", mode_words[i]);
     for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
         str_printf(&text, "\n  %-23s  %s", (*kind)->usage, (*kind)->doc);
     str_printf(&text, "\n  %-23s  %s", "sync,update=worker",
@@ -333,10 +338,6 @@ int main(int argc, char **argv)
     str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
                "async, with a fetch every N steps and a push every M", "allreduce",
                "the workers sum among themselves, without shards");
-    str_printf(&text, "\n  %-23s  %s", "MODE,WORD,...", "words, see tf-replicate --man:");
-    for (size_t i = 0; i < sizeof mode_words / sizeof *mode_words; i++)
-        if (*mode_words[i])
-            str_printf(&text, "%s %s", text.data[text.n - 1] == ':' ? "" : ",", mode_words[i]);
     BUG_ON(text.n >= sizeof mode_help);
     memcpy(mode_help, text.data, text.n + 1);
     str_release(&text);

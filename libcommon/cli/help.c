@@ -93,18 +93,19 @@ static void print_head(const struct option_table *table, FILE *out)
     }
     fprintf(out, "%susage: %s [OPTION]...%s%s\n\n", table->examples ? "\n" : "", table->tool,
             *operands ? " " : "", operands);
-    if (table->verbs) {
+    if (table->verbs) { /* the first line and the usage say what is done without one */
         int width = 0;
         char text[128];
         for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
             verb_synopsis(verb, text, sizeof text);
-            int n = (int)strlen(text);
+            int n = *verb->name ? (int)strlen(text) : 0;
             if (n > width && n <= HELP_COLUMN_MOST)
                 width = n;
         }
         for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
             verb_synopsis(verb, text, sizeof text);
-            print_columns(text, verb->help, width, out);
+            if (*verb->name)
+                print_columns(text, verb->help, width, out);
         }
         fputc('\n', out);
     }

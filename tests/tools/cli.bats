@@ -72,7 +72,7 @@ fails_with() { # STATUS TOOL ARGUMENT...
 
 help_is_right() {
     run --separate-stderr "$1" --help
-    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "$1: "* && ${#lines[@]} -le 62 &&
+    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "$1: "* && ${#lines[@]} -le 60 &&
         $output == *"usage: $1 "* ]] && [[ $("$1" -h) == "$output" ]]
 }
 

@@ -69,8 +69,8 @@ static void print_table(const struct table_description *d, FILE *out)
         columns_add(&cells, "%s", column_type_name(column->type));
         columns_add(&cells, "%" PRId64, column->missing);
         columns_add(&cells, "%zu%s", column->distinct.n, column->has_more ? "+" : "");
-        add_end(&cells, column, column->first, column->min);
-        add_end(&cells, column, column->last, column->max);
+        add_end(&cells, column, str_text(&column->first), column->min);
+        add_end(&cells, column, str_text(&column->last), column->max);
         add_number(&cells, column->mean);
         str_clear(&text);
         for (size_t k = 0; k < column->distinct.n && k < COMMONEST; k++) {
@@ -117,8 +117,8 @@ static void print_json(const struct table_description *d, const char *file, cons
                                str_text(&name), "type", column_type_name(column->type), "missing",
                                (json_int_t)column->missing, "distinct",
                                (json_int_t)column->distinct.n, "has_more", column->has_more, "min",
-                               end_json(column, column->first, column->min), "max",
-                               end_json(column, column->last, column->max), "mean",
+                               end_json(column, str_text(&column->first), column->min), "max",
+                               end_json(column, str_text(&column->last), column->max), "mean",
                                number_json(column->mean), "commonest", commonest));
         str_release(&text);
         str_release(&name);

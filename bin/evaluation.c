@@ -77,7 +77,7 @@ static const char *not_here(const struct driver *driver)
         const struct node *node = graph_node(driver->graph, (int)i);
         if (!request_uses(&driver->request, (int)i))
             continue;
-        if (node->op->def->flags & OP_ASYNC && !node_is(node, "Recv"))
+        if (node_has(node, OP_ASYNC) && !node_is(node, "Recv"))
             return "all workers would have to run it";
         if (evaluation_options.split && node_attr(node, PER_WORKER))
             return "--eval-split: each worker has variables of its own in it";

@@ -25,6 +25,8 @@ void description_release(struct table_description *description)
     for (size_t i = 0; i < description->columns.n; i++) {
         vec_release(&description->columns.items[i].distinct);
         map_release(&description->columns.items[i].places);
+        str_release(&description->columns.items[i].first);
+        str_release(&description->columns.items[i].last);
     }
     vec_release(&description->columns);
     arena_release(&description->arena);
@@ -90,12 +92,14 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
             column->kinds[COLUMN_BOOL] += kind == CELL_BOOL;
             if (date_parse(text, n, &seconds)) {
                 column->kinds[COLUMN_DATE]++;
-                if (!column->first || seconds < column->first_at) {
-                    column->first = arena_strndup(&d->arena, text, n);
+                if (!column->first.n || seconds < column->first_at) {
+                    str_clear(&column->first);
+                    str_append_bytes(&column->first, text, n);
                     column->first_at = seconds;
                 }
-                if (!column->last || seconds > column->last_at) {
-                    column->last = arena_strndup(&d->arena, text, n);
+                if (!column->last.n || seconds > column->last_at) {
+                    str_clear(&column->last);
+                    str_append_bytes(&column->last, text, n);
                     column->last_at = seconds;
                 }
             }

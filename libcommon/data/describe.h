@@ -6,6 +6,7 @@
 #ifndef TF_DATA_DESCRIBE_H
 #define TF_DATA_DESCRIBE_H
 
+#include "base/str.h"
 #include "data/csv_columns.h"
 
 #define DESCRIBE_DISTINCT_MAX 100000 /* limit of distinct values per column */
@@ -29,7 +30,7 @@ struct column_summary {
     enum column_type type;
     int64_t missing;
     double min, max, mean;            /* of numbers; NaN where there are none */
-    const char *first, *last;         /* of dates, as they stand there; NULL: there are none */
+    struct str first, last;           /* of dates, as they stand there; empty: there are none */
     double first_at, last_at;         /* in seconds */
     VEC(struct value_count) distinct; /* the commonest first, once all is read; no more than ... */
     bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were others */

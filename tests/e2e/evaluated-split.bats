@@ -151,4 +151,6 @@ END
     [[ $stderr = *"worker:"*": result is "*" at ["* ]]
     run --separate-stderr -74 tf-run --workers 2 --trace d.lua/x hot.tfg -- cat valid.rec
     [[ $stderr = 'tf-run: --trace d.lua/x: cannot be made' ]]
+    run --separate-stderr -74 tf-run --workers 2 --trace none/x hot.tfg -- cat valid.rec
+    [[ $stderr = 'tf-run: --trace none/x: cannot be made' && ! -e none ]]
 }

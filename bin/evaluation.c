@@ -460,7 +460,7 @@ int evaluation_end(struct evaluation *e, bool saves, struct error *err)
     if (!evaluation_options.entry || declines || e->scored == e->training->step)
         return 0;
     int code = evaluate(e, true, err);
-    return code || tool_signal() || !saves ? code : saving_step(e->saving, err);
+    return code || tool_signal() || !saves ? code : saving_step(e->saving, true, err);
 }
 
 void evaluation_decline(struct evaluation *e)

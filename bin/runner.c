@@ -72,10 +72,27 @@ bool runner_saves_together(const struct runner *r)
     return r->kind->saves_together && r->kind->saves_together(r);
 }
 
+int runner_stepped(struct runner *r, struct error *err)
+{
+    return r->kind->stepped ? r->kind->stepped(r, false, err) : 0;
+}
+
+bool runner_is_settled(const struct runner *r)
+{
+    return !r->kind->is_settled || r->kind->is_settled(r);
+}
+
+int runner_settle(struct runner *r, struct error *err)
+{
+    if (!runner_has_run(r) || runner_is_settled(r))
+        return 0;
+    return r->kind->stepped(r, true, err) ? err->code : runner_step(r, err);
+}
+
 int runner_step(struct runner *r, struct error *err)
 {
-    if (r->kind->stepped && r->kind->stepped(r, err))
-        return err->code;
+    if (!runner_is_settled(r))
+        return runner_saves(r) ? saving_step(r->options.saving, false, err) : 0;
     if (runner_saves_together(r)) {
         bool due, again = true;
         while (again) {
@@ -86,10 +103,10 @@ int runner_step(struct runner *r, struct error *err)
         }
         if (!due)
             return 0;
-        int code = saving_step(r->options.saving, err);
+        int code = saving_step(r->options.saving, true, err);
         return code ? code : r->kind->saved(r, err);
     }
-    return runner_saves(r) ? saving_step(r->options.saving, err) : 0;
+    return runner_saves(r) ? saving_step(r->options.saving, true, err) : 0;
 }
 
 bool runner_was_stopped(struct runner *r)
@@ -143,6 +160,11 @@ static int leave(struct runner *r, int code, struct error *err)
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
+    struct error unsettled = ERROR_INIT;
+    if (has_values && runner_settle(r, &unsettled)) {
+        *err = unsettled;
+        return leave(r, err->code, err);
+    }
     if (has_values && runner_saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return leave(r, err->code, err);
     if (r->kind->goes_together && r->kind->goes_together(r))

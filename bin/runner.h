@@ -59,8 +59,11 @@ struct runner_kind {
     bool (*goes_together)(const struct runner *runner);
     int (*gather_rows)(struct runner *runner, const struct collective_key *key,
                        const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
-    /* Called after a step, before it is saved, to do what others wait for. NULL: nothing. */
-    int (*stepped)(struct runner *runner, struct error *err);
+    /* Called after a step, before it is measured and saved, to do what others wait for; and once
+     * more when it turns out to be the last. NULL: nothing. */
+    int (*stepped)(struct runner *runner, bool is_last, struct error *err);
+    /* Returns whether the variables of this step may be measured and saved. NULL: yes. */
+    bool (*is_settled)(const struct runner *runner);
     /* Called after a step; returns whether to end, because of a signal or of another worker. */
     bool (*is_over)(struct runner *runner);
     /* Returns whether the processes save together: then each calls `gather` after a step, and
@@ -93,8 +96,14 @@ int runner_open(struct runner *runner, struct error *err);
 /* Starts it, and opens the store that it saves to. */
 int runner_start(struct runner *runner, struct error *err);
 
-/* Called after a successful step: saves to the store if a checkpoint is due. */
+/* Called after a successful step: does what others wait for. */
+int runner_stepped(struct runner *runner, struct error *err);
+/* Returns whether the variables are those of this step for all: else only steps go on. */
+bool runner_is_settled(const struct runner *runner);
+/* Called then: saves to the store if a checkpoint is due. */
 int runner_step(struct runner *runner, struct error *err);
+/* Called after the last step: settles it, as runner_step does where it was. */
+int runner_settle(struct runner *runner, struct error *err);
 
 /* Return whether this process saves; whether others take part in each save. */
 bool runner_saves(const struct runner *runner);

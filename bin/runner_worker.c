@@ -40,9 +40,16 @@ static bool ends_wait(void *context)
     return worker_ends_wait(worker_of(r), r->options.driver);
 }
 
-static int stepped(struct runner *r, struct error *err)
+static int stepped(struct runner *r, bool is_last, struct error *err)
 {
-    return worker_rest(worker_of(r), r->options.driver, false, err);
+    struct worker *worker = worker_of(r);
+    int code = worker_average(worker, r->options.driver, is_last, err);
+    return code || is_last ? code : worker_rest(worker, r->options.driver, false, err);
+}
+
+static bool is_settled(const struct runner *r)
+{
+    return worker_is_settled(worker_of(r), r->options.driver->step);
 }
 
 static int waits_for_feeds(void *context, struct error *err)
@@ -204,6 +211,7 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .goes_together = goes_together,
                                             .gather_rows = gather_rows,
                                             .stepped = stepped,
+                                            .is_settled = is_settled,
                                             .is_over = job_is_over,
                                             .saves_together = shares_state,
                                             .gather = gather_state,

@@ -289,7 +289,9 @@ static int run_steps(struct graph_execution *job, struct error *err)
         if (!code)
             exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
-        if (!code && evaluation_is_here(&job->evaluation))
+        if (!code)
+            code = runner_stepped(runner, err);
+        if (!code && runner_is_settled(runner) && evaluation_is_here(&job->evaluation))
             code = evaluation_step(&job->evaluation, &runner->ends, err);
         if (!code)
             code = runner_step(runner, err);
@@ -308,6 +310,8 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
+    if (!code && !dump_plan)
+        code = runner_settle(runner, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_end(&job->evaluation, !runner_saves_together(runner), err);
     if (!code && !more && driver->step < job->limit)

@@ -256,13 +256,13 @@ static bool measures_before(const struct autosave *a)
     return does;
 }
 
-void autosave_step(struct autosave *a, int64_t step)
+void autosave_step(struct autosave *a, int64_t step, bool is_settled)
 {
     const struct measurement *metric = metric_of(a);
-    bool due = is_due(a, step);
+    bool due = is_settled && is_due(a, step);
     reap(a, due);
     measure(a, step);
-    if (metric && !metric->is_before && autosave_is_better(a, metric->value)) {
+    if (is_settled && metric && !metric->is_before && autosave_is_better(a, metric->value)) {
         a->best = metric->value;
         count_left_out(a, step);
         queue_best(a, take_cut(a, step));
@@ -277,7 +277,7 @@ void autosave_step(struct autosave *a, int64_t step)
             a->unmeasured = measures_before(a) ? step : -1;
         }
     }
-    if (metric && metric->is_before)
+    if (is_settled && metric && metric->is_before)
         a->candidate = take_cut(a, step);
     look_for_spares(a, step);
 }

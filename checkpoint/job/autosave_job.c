@@ -21,7 +21,8 @@ struct autosave_job *autosave_job_new(const struct autosave_options *options, in
     variable_vec all = VEC_INIT;
     *job = (struct autosave_job){.options = options, .step = step, .late = {.step = -1}};
     for (struct variable *v = NULL; (v = variable_store_next(store, v));)
-        vec_push(&all, v);
+        if (!v->is_local)
+            vec_push(&all, v);
     cut_take(store, &all, &job->cut);
     vec_release(&all);
     return job;

@@ -299,13 +299,13 @@ int saving_is_due(struct saving *s, bool *due, struct error *err)
     return err->code;
 }
 
-int saving_step(struct saving *s, struct error *err)
+int saving_step(struct saving *s, bool is_settled, struct error *err)
 {
     *err = s->no_scalar;
     if (err->code || saving_open(s, err) || !s->autosave)
         return err->code;
     saving_take_place(s);
-    autosave_step(s->autosave, s->driver->step);
+    autosave_step(s->autosave, s->driver->step, is_settled);
     return autosave_check(s->autosave, err);
 }
 

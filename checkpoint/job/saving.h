@@ -77,8 +77,9 @@ int saving_pass_over(struct saving *saving, int64_t step, struct error *err);
 int saving_open(struct saving *saving, struct error *err);
 /* Tells, after a step, whether saving_step will save. */
 int saving_is_due(struct saving *saving, bool *due, struct error *err);
-/* Called after each step: starts a background save to the store if one is due. */
-int saving_step(struct saving *saving, struct error *err);
+/* Called after each step: starts a background save to the store if one is due, unless the
+ * variables are not settled, so that this step is not to be saved. */
+int saving_step(struct saving *saving, bool is_settled, struct error *err);
 /* Ends: waits for the save under way, and saves `step` unless it was saved; reports which
  * background saves were left out or failed. */
 int saving_finish(struct saving *saving, int64_t step, struct error *err);

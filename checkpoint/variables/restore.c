@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/variables/slices.h"
-#include "graph/worker_attr.h"
+#include "graph/holders.h"
 #include "resource/kinds.h"
 
 /* Returns the pair that applies to a variable; -1: none does. */
@@ -95,7 +95,7 @@ static int load_variables(const struct variable_loader *loading, saved_variables
             checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
         else
             checkpoint_has_variable(loading->checkpoint, &like, err);
-        if (err->code == ERR_NOINPUT && (loading->may_lack || node_attr(one.node, PER_WORKER))) {
+        if (err->code == ERR_NOINPUT && (loading->may_lack || !holders_must_save(one.node))) {
             error_clear(err);
         } else if (err->code == ERR_NOINPUT) {
             err->code = ERR_DATA;

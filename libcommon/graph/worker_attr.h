@@ -29,6 +29,11 @@
 #define WORKER_PUSHES "clock/pushes"
 #define WORKER_PUSHES_EVERY WORKER_PUSHES "/every"
 
+/* Entries of workers that step by themselves, and take the mean of what all have every so many
+ * steps, the int64 constant that the first fetches; the second is run when a worker begins. */
+#define WORKER_AVERAGE "average"
+#define WORKER_ANCHOR "anchor"
+
 /* bool, of a collective op: it fails if a worker has left. */
 #define ALL_WORKERS "_all_workers"
 

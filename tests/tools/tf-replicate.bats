@@ -205,7 +205,7 @@ LUA
     refused_with 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
     why="takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE, after=N, delay=1,"
-    why+=" pieces=SIZE, schedule=NAME, dense=a, b or c and update=pass, not 'factors=1'"
+    why+=" average=N, pieces=SIZE, schedule=NAME, dense=a, b or c and update=pass, not 'factors=1'"
     refused_with 64 "tf-replicate: --mode allreduce $why" \
         "tf-replicate --mode allreduce,factors=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"

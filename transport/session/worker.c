@@ -278,7 +278,7 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
     int code = 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         struct saved_variable saved = {.node = graph_node(graph, (int)i)};
-        if (!node_is(saved.node, "Variable"))
+        if (!node_is(saved.node, "Variable") || node_attr(saved.node, WORKER_LOCAL))
             continue;
         code = worker_take(worker, &saved, err);
         if (!code && saved.value.type != DTYPE_INVALID)
@@ -299,7 +299,7 @@ static bool is_own(void *context, const struct node *node)
 {
     const struct worker *worker = context;
     return worker_task_of(worker, node) < 0 &&
-           (driver_session_tasks(worker->session) > 0 || worker_has_own(worker, node));
+           (driver_session_tasks(worker->session) > 0 || !holders_must_save(node));
 }
 
 static int take_part(void *context, const struct variable_record *part, struct error *err)
@@ -344,6 +344,30 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     if (rests && FAILPOINT("worker.rest"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.rest");
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
+}
+
+/* The step of the average that counts this one. */
+int64_t worker_average_step(const struct worker *worker, int64_t step)
+{
+    int64_t every = worker->average_every;
+    return every ? (step + every - 1) / every * every : step;
+}
+
+bool worker_is_settled(const struct worker *worker, int64_t step)
+{
+    return !worker->average_every || step <= worker->averaged;
+}
+
+int worker_average(struct worker *worker, struct driver *driver, bool is_last, struct error *err)
+{
+    int64_t due = worker_average_step(worker, driver->step);
+    struct tensor every = TENSOR_INIT;
+    if (worker_is_settled(worker, driver->step) || (due != driver->step && !is_last))
+        return 0;
+    int code = driver_run_entry(driver, WORKER_AVERAGE, due, &every, 1, err);
+    tensor_release(&every);
+    worker->averaged = due;
+    return code;
 }
 
 int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, struct error *err)

@@ -38,12 +38,14 @@ struct worker {
     struct member member;
     struct device_set devices;
     struct driver_session *session;
-    struct collective *collective;   /* of the job's workers; NULL: there is nothing they share */
-    VEC(const struct node *) own;    /* variables of which each worker has its own */
-    VEC(const struct node *) parts;  /* and those of which each has a part */
-    const struct node *version;      /* that it computes from; NULL: there is no clock */
-    const struct node *asked;        /* whether it is to rest; NULL: it never is */
-    int64_t n_left;                  /* how many of them have left before the last step */
+    struct collective *collective;  /* of the job's workers; NULL: there is nothing they share */
+    VEC(const struct node *) own;   /* variables of which each worker has its own */
+    VEC(const struct node *) parts; /* and those of which each has a part */
+    const struct node *version;     /* that it computes from; NULL: there is no clock */
+    const struct node *asked;       /* whether it is to rest; NULL: it never is */
+    int64_t average_every; /* steps from one average of all to the next; 0: there is none */
+    int64_t averaged;      /* the step of the last average, or the one that it began at */
+    int64_t n_left;        /* how many of them have left before the last step */
     struct worker_departure parting; /* in WORKER_PARTS */
     saved_variables before;          /* what it had of its own before the step without another */
 };
@@ -88,6 +90,14 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
  * entry rest, which gives it to them and waits until it is in a checkpoint. `is_idle`: there may be
  * no next step for long; it gives it in any case, so that they need not wait for that. */
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
+
+/* After a step: where workers step by themselves, and this one is due or the worker's last, all
+ * take the mean of what they have (the entry average). The last one meets the others at the step
+ * that is due next. */
+int worker_average(struct worker *worker, struct driver *driver, bool is_last, struct error *err);
+/* Returns whether the variables are as all have them, not this worker's alone until the next
+ * average: only then may they be saved. */
+bool worker_is_settled(const struct worker *worker, int64_t step);
 
 /* At the end, whatever its state: runs the entry leave, if it has joined. Where others go on, gives
  * them what it has that counts for all. */

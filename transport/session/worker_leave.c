@@ -254,7 +254,7 @@ static int end_parting(struct worker *worker, const struct worker_departure *par
 
 int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
-    worker->parting = (struct worker_departure){.step = step + 1};
+    worker->parting = (struct worker_departure){.step = worker_average_step(worker, step + 1)};
     collective_links_announce_leave(worker->collective);
     int64_t says = WORKER_SAYS_LEAVE | (saves ? WORKER_SAYS_SAVE : 0);
     int code = begin_parting(worker, says, &worker->parting, err);

@@ -18,6 +18,9 @@ int worker_take_value(struct worker *worker, struct saved_variable *saved, struc
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err);
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err);
 
+/* The step by which workers meet after that one: it, or the one of its average. */
+int64_t worker_average_step(const struct worker *worker, int64_t step);
+
 /* ---- worker_collective.c: nothing where the graph has nothing that meets, or one worker ---- */
 
 /* Listens, and meets the other workers. Before the session is opened. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/time.h"
+#include "graph/worker_attr.h"
 #include "transport/session/worker_private.h"
 
 /* Reads the one truth value that the entry ready fetches. */
@@ -112,6 +113,9 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
         code = worker_ask_for_updates(worker, err);
     if (!code)
         code = join(driver, counted, err);
+    if (!code && graph_entry(driver->graph, WORKER_ANCHOR))
+        code = driver_run_entry(driver, WORKER_ANCHOR, 0, NULL, 0, err);
+    worker->averaged = *counted;
     if (!code)
         worker_react(&worker->state, WORKER_STARTED);
     worker_tell_journal(worker);

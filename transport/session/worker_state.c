@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "exec/step/collective.h"
+#include "graph/infer.h"
 #include "graph/worker_attr.h"
 #include "resource/worker_state.h"
 #include "transport/session/worker_private.h"
@@ -40,6 +41,9 @@ void worker_find_state(struct worker *worker)
             worker->asked = node;
     }
     worker->version = graph_find(graph, WORKER_VERSION);
+    const struct entry *average = graph_entry(graph, WORKER_AVERAGE);
+    const struct tensor *every = average ? graph_constant(graph, average->edges[0]) : NULL;
+    worker->average_every = every ? tensor_get_int64(every, 0) : 0;
     worker_watch_leaving(worker);
 }
 
@@ -136,6 +140,7 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err)
 {
+    step = worker_average_step(worker, step);
     struct worker_departure all = {.step = step};
     int code = meet(worker, step, saves, NULL, &all, err);
     if (!code)
@@ -148,6 +153,7 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *a
 
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
+    step = worker_average_step(worker, step);
     struct worker_departure all = {.step = step};
     bool met = true;
     int code = meet(worker, step, true, &met, &all, err);

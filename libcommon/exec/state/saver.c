@@ -9,6 +9,7 @@
 #include "exec/state/saved_parts.h"
 #include "graph/holders.h"
 #include "graph/slice_attr.h"
+#include "graph/worker_attr.h"
 
 /* An offset is a row of the whole, or one number for each axis. */
 static struct variable_slice slice_of_node(const struct node *node)
@@ -41,6 +42,7 @@ struct variable variable_of_node(const struct node *node, struct device *device)
                              .type = node->outputs[0].type,
                              .shape = node->outputs[0].shape,
                              .slice = slice,
+                             .is_local = node_attr(node, WORKER_LOCAL) != NULL,
                              .device = device};
 }
 

@@ -37,6 +37,7 @@ struct variable {
     int id; /* 0, 1, ... in the order of creation; locks that are kept together are taken so */
     enum dtype type;
     struct shape shape;  /* static; dimensions unknown here are fixed by the first assignment */
+    bool is_local;       /* its process sets it whenever it begins: checkpoints leave it out */
     struct tensor value; /* data NULL before the first assignment */
     bool initialized;
     uint64_t updates; /* writes so far */

@@ -96,6 +96,7 @@ static int add(struct variable_store *store, const struct variable *like, struct
     v->name = mem_strdup(like->name);
     v->type = like->type;
     v->shape = like->shape;
+    v->is_local = like->is_local;
     v->device = like->device;
     v->store = store;
     pthread_mutex_init(&v->mutex, NULL);

@@ -24,6 +24,13 @@
  * broadcasting; Xie et al., Lighter-Communication Distributed Machine Learning via Sufficient
  * Factor Broadcasting, UAI 2016).
  *
+ * Workers may as well update by their own gradients for some steps, and then take the mean of what
+ * all have (model averaging; Moritz et al., SparkNet, ICLR 2016). That is apart from the steps:
+ *
+ *     entry average   run every so many steps, the number that it fetches: what updates write
+ *                     becomes the mean over all workers
+ *     entry anchor    a worker begins: what it has now is what averages in code start from
+ *
  * In-graph replication has no workers: one graph with some towers, each of which computes with a
  * part of the rows that are fed, on a device of its own. What came of them is put together, and
  * what follows is there once. A graph so made trains, alone, as the one that it was made of.
@@ -104,6 +111,8 @@ struct replicate_options {
                           * REPLICATE_WHOLE: none are */
     int delay;           /* updates are by what so many steps before have computed: 0 or 1 */
     int after;           /* so many updates gradients are coded */
+    int average; /* workers update by their own gradients, and take the mean of what all have
+                  * every so many steps; 0: updates are by what all have computed */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -128,6 +137,7 @@ struct replicate_options {
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
  * "downpour,push.conv*=8", "allreduce", "allreduce,factors=auto", "allreduce,bits=1",
  * "allreduce,schedule=ring", "allreduce,pieces=8M", "allreduce,dense=a", b, c;
+ * "allreduce,average=8";
  * "sync,factors=auto"; "sync,update=worker", also with what else all-reduce takes; "auto",
  * "auto,bits=1". ERR_USAGE with what there is. The text is borrowed. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);

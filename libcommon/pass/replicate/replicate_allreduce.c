@@ -56,8 +56,9 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         return r->err->code;
     for (size_t i = 0; i < n; i++)
         *full.values.items[i].got = build_slot(made, (int)i);
-    /* Gradients of the step before were checked then. */
-    for (size_t i = 0; i < r->from->nodes.n && !full.is_initial && !full.is_late; i++)
+    /* Gradients of the step before were checked then, and averages are apart from steps. */
+    bool is_of_step = !full.is_initial && !full.is_late && !r->options->average;
+    for (size_t i = 0; i < r->from->nodes.n && is_of_step; i++)
         if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
             replicate_wait(r, made, r->copy[i]);
     if (!full.is_initial && !full.is_whole)
@@ -110,7 +111,7 @@ void replicate_settle(struct replicator *r, struct exchange *x)
 /* When all have what was kept. */
 static void end_delay(struct replicator *r, const struct exchange *x)
 {
-    if (!edge_exists(x->kept))
+    if (!x->is_delayed)
         return;
     struct edge keeps = replicate_assign(r, &r->ends, x->kept, replicate_edge(r, x->edge),
                                          "%s/keep", x->node->name);
@@ -125,7 +126,7 @@ static void flush(struct replicator *r, struct buckets *b)
     replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &b->whole);
     if (b->coded.n)
         replicate_exchange_codes(r, b);
-    replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &b->plain);
+    replicate_reduce(r, replicate_bucket_name(r), &b->plain);
     vec_each(x, &b->late)
         replicate_settle(r, *x);
     b->late.n = 0;
@@ -169,6 +170,7 @@ static void reduce_gradients(struct replicator *r)
     if (r->options->delay)
         begin_delay(r);
     replicate_begin_warm_up(r);
+    replicate_begin_averages(r);
     vec_each(x, &r->planned) {
         if ((*x)->technique)
             send_around(r, &b, *x);
@@ -181,6 +183,7 @@ static void reduce_gradients(struct replicator *r)
     vec_each(x, &r->planned)
         end_delay(r, *x);
     replicate_end_warm_up(r);
+    replicate_end_averages(r);
 }
 
 /* ---- initial values ---- */

@@ -223,7 +223,7 @@ int replicate_exchange_codes(struct replicator *r, struct buckets *b)
     if (!edge_exists(r->rank))
         r->rank = replicate_op(r, "CollectiveRank", EDGE_NONE, EDGE_NONE, ALLREDUCE_SCOPE "rank");
     replicate_put(r, bucket, NULL, (struct bucket_value){r->rank, "rows", &members});
-    replicate_reduce(r, ALLREDUCE_SCOPE "gradients", bucket);
+    replicate_reduce(r, replicate_bucket_name(r), bucket);
     bucket->priority = priority;
     /* Means that are shared out: each worker's part of them, in code, for all. */
     vec_each(x, &b->coded) {

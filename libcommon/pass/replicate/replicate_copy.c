@@ -159,8 +159,8 @@ static void sum(struct replicator *r, struct exchange *numbers, struct exchange 
         replicate_op(r, "Unique", replicate_edge(r, numbers->edge), EDGE_NONE, "%s/distinct", name);
     struct edge size = replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
     const struct edge inputs[] = {replicate_edge(r, values->edge), build_slot(distinct, 1), size};
-    numbers->distinct = distinct;
-    values->distinct = replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
+    numbers->brought = distinct;
+    values->brought = replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
 }
 
 int replicate_sum_rows(struct replicator *r)
@@ -178,5 +178,5 @@ int replicate_sum_rows(struct replicator *r)
 
 struct edge replicate_crossing(struct replicator *r, const struct exchange *x)
 {
-    return edge_exists(x->distinct) ? x->distinct : replicate_edge(r, x->edge);
+    return edge_exists(x->brought) ? x->brought : replicate_edge(r, x->edge);
 }

@@ -119,6 +119,8 @@ static bool can_keep(const struct replicator *r, struct edge factor)
 /* A factor has a row for each of the batch, so that those of all workers go one after the other. */
 static const char *refuse(const struct replicator *r, struct exchange *x)
 {
+    if (r->options->average)
+        return "it is a variable";
     if (x->steps != r->steps)
         return "it is pushed at an interval of its own";
     if (!x->is_gradient)

@@ -117,7 +117,7 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
                                    .reduction =
                                        replicate_reduction(node, node->outputs[edge.slot].type),
                                    .kept = EDGE_NONE,
-                                   .distinct = EDGE_NONE,
+                                   .brought = EDGE_NONE,
                                    .got = EDGE_NONE};
     if (replicate_exchange(r, edge))
         return;

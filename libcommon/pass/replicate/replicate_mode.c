@@ -211,6 +211,16 @@ static int check_reduced(const struct replicate_options *options, struct error *
                          "--mode %s: schedule=%s is for whole gradients: codes are not added on "
                          "the way",
                          name, schedule);
+    const char *of_gradients = !options->average                  ? NULL
+                               : options->delay                   ? "delay=1"
+                               : options->factors != FACTORS_NONE ? "factors"
+                               : options->dense                   ? "dense"
+                               : options->piece_bytes             ? "pieces"
+                                                                  : NULL;
+    if (of_gradients)
+        return error_set(err, ERR_USAGE,
+                         "--mode %s: average=%d exchanges variables, where %s is about gradients",
+                         name, options->average, of_gradients);
     if (options->delay > 1)
         return error_set(err, ERR_USAGE, "--mode %s has no delay but of one step", name);
     if (options->delay && options->factors != FACTORS_NONE)

@@ -58,13 +58,14 @@ static void choose(struct replicator *r, struct exchange *x)
         x->why_not[i] = "each worker has a part of it";
     if (shape_of_parts(x))
         return;
-    double read_ns = price_read(r, x);
+    double read_ns = price_read(r, x), steps = r->options->average ? x->steps : 1;
     for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++) {
         struct replicate_way *way = &x->ways[i];
         x->why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
         if (x->why_not[i])
             continue;
         *way = techniques[i]->price(r, x);
+        *way = (struct replicate_way){way->bytes / steps, way->ns / steps};
         /* Values that are pushed while others still read take no time of their own. */
         way->ns -= cost_beside_reads(r->ways->pushers_beside, r->ways->sent.per_byte * way->bytes,
                                      read_ns);
@@ -79,7 +80,7 @@ static void choose(struct replicator *r, struct exchange *x)
     x->technique = techniques[x->crossing];
     if (x->crossing == CROSSES_WHOLE && !replicate_pushes(r))
         x->piece_rows = replicate_piece_rows(r, x);
-    r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency + read_ns;
+    r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency / steps + read_ns;
 }
 
 /* Latencies of a step besides what crosses, which count once, however many gradients cross:
@@ -95,8 +96,10 @@ static void choose_all(struct replicator *r)
         choose(r, *x);
         has_parts |= (*x)->crossing == CROSSES_NOT;
     }
-    r->exchange_ns += r->ways->sent.latency *
-                      (r->options->mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES);
+    r->exchange_ns +=
+        r->ways->sent.latency *
+        (r->options->mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES) /
+        (r->options->average ? r->options->average : 1);
     if (r->mode)
         replicate_explain(r->options, "%s:", r->mode);
     replicate_explain(r->options, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s", "VARIABLE", "SHAPE",
@@ -196,7 +199,9 @@ int replicate_plan(struct replicator *r)
     if (replicate_find(r) || (!pushes && replicate_choose_schedule(r)))
         return r->err->code;
     replicate_find_ways(r);
-    if (!pushes)
+    if (options->average && replicate_plan_averages(r))
+        return r->err->code;
+    if (!pushes && !options->average)
         plan_by_time(r);
     vec_each(push, &r->pushes) {
         for (size_t k = 0; pushes && k < push->exchanges.n; k++)

@@ -37,6 +37,12 @@ struct technique {
 };
 extern const struct technique replicate_factors, replicate_code;
 
+/* replicate_average.c: in place of gradients, the variables that updates write, of which all take
+ * the mean every so many steps; before they are exchanged, and when they are, nothing without. */
+int replicate_plan_averages(struct replicator *r);
+void replicate_begin_averages(struct replicator *r);
+int replicate_end_averages(struct replicator *r);
+
 /* replicate_plan.c: finds all that is exchanged, and how each is to cross. */
 int replicate_plan(struct replicator *r);
 

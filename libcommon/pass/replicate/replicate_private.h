@@ -71,10 +71,10 @@ struct exchange {
     struct coded_gradient *coded; /* NULL: not in code, or not yet */
     int64_t piece_rows;           /* 0: it is not exchanged some rows at a time */
     VEC(struct gradient_piece) pieces; /* in the order of rows */
-    struct edge kept;                  /* the variable that keeps the step before's */
-    struct edge distinct; /* of rows, or their numbers, with none twice, of the result */
-    int first;            /* of a push: which of its values is the first of it */
-    struct edge got;      /* of the result: what updates take */
+    struct edge kept; /* the variable that keeps the step before's, or that of the last average */
+    struct edge brought; /* of the result: what is made of the worker's, as rows with none twice */
+    int first;           /* of a push: which of its values is the first of it */
+    struct edge got;     /* of the result: what updates take */
 };
 typedef VEC(struct exchange *) exchange_list;
 

@@ -37,6 +37,10 @@ struct buckets {
 void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
                    struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
+static inline const char *replicate_bucket_name(const struct replicator *r)
+{
+    return r->options->average ? ALLREDUCE_SCOPE "averages" : ALLREDUCE_SCOPE "gradients";
+}
 /* A technique's way to reduce: the gradient as it is. */
 void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x);
 /* What the worker exchanges: its own value, or that of the step before; what came of the latter is

@@ -102,7 +102,7 @@ static void run_steps(struct autosave *a, struct variable *variables[VARIABLES],
     for (int64_t step = first; step <= last; step++) {
         write_all(variables, step);
         autosave_set_scalar(a, "loss", 1.0 / (double)step, false);
-        autosave_step(a, step);
+        autosave_step(a, step, true);
     }
 }
 
@@ -143,7 +143,7 @@ static void every_save_is_of_one_step(void **state)
 static void pass_steps(struct autosave *a, int64_t first, int64_t last)
 {
     for (int64_t step = first; step <= last; step++)
-        autosave_step(a, step);
+        autosave_step(a, step, true);
 }
 
 /* One save is under way at a time. */
@@ -201,7 +201,7 @@ static void the_best_is_saved_when_it_comes(void **state)
         for (int64_t step = 1; step <= 6; step++) {
             write_all(v, step);
             autosave_set_scalar(a, "loss", losses[step - 1], false);
-            autosave_step(a, step);
+            autosave_step(a, step, true);
             while (autosave_is_saving(a))
                 usleep(1000);
         }

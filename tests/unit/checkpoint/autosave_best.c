@@ -58,7 +58,7 @@ static void the_best_waits_until_it_is_written(void **state)
         for (int64_t step = 1; step <= 300; step++) {
             write_all(v, step);
             autosave_set_scalar(a, "loss", loss_of(before ? step - 1 : step), before);
-            autosave_step(a, step);
+            autosave_step(a, step, true);
         }
         assert_int_equal(autosave_finish(a, 300, &err), 0);
         autosave_close(a);
@@ -100,7 +100,7 @@ static void scalars_are_of_the_variables_that_are_saved(void **state)
         write_all(v, step);
         autosave_set_scalar(a, "loss", loss_of(step - 1), true);
         autosave_set_scalar(a, "accuracy", (double)step, false);
-        autosave_step(a, step);
+        autosave_step(a, step, true);
         while (autosave_is_saving(a))
             usleep(1000);
     }

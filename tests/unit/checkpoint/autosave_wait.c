@@ -27,11 +27,11 @@ static void a_best_that_cannot_be_taken_is_told(void **state)
         variables);
     autosave_begin(a);
     write_all(v, 1);
-    autosave_step(a, 1); /* its thread stands still */
+    autosave_step(a, 1, true); /* its thread stands still */
     write_all(v, 2);
     autosave_set_scalar(a, "loss", 5, false);
     double began = time_now();
-    autosave_step(a, 2);
+    autosave_step(a, 2, true);
     assert_true(time_now() - began < 1);
     assert_int_equal(said, 1);
     autosave_count(a, &counts);

@@ -254,10 +254,11 @@ bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, 
     for (size_t i = 0, n = graph->nodes.n; i < n; i++) {
         const struct node *node = graph_node(graph, order[how.up ? n - 1 - i : i]);
         for (int k = 0; k < node->n_inputs + (how.controls ? node->n_controls : 0); k++) {
-            int needed = node_dependency(node, k).node;
-            int from = how.up ? node->id : needed, to = how.up ? needed : node->id;
-            if (needed < 0 || !(facts[from] & (how.roots | how.fact)) ||
-                facts[to] & (how.fact | how.unless) || (how.only && !(facts[to] & how.only)))
+            struct edge edge = node_dependency(node, k);
+            int from = how.up ? node->id : edge.node, to = how.up ? edge.node : node->id;
+            if (!edge_exists(edge) || !(facts[from] & (how.roots | how.fact)) ||
+                facts[to] & (how.fact | how.unless) || (how.only && !(facts[to] & how.only)) ||
+                (how.follows && !how.follows(graph, edge)))
                 continue;
             facts[to] |= how.fact;
             news = true;

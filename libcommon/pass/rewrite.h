@@ -98,6 +98,7 @@ struct spread {
     unsigned only;   /* not 0: and only those with one of these */
     bool controls;   /* and who waits for one, too */
     bool up;         /* who is needed by such a node gets it instead */
+    bool (*follows)(const struct graph *graph, struct edge edge); /* NULL: along all edges */
 };
 /* Spreads facts in one visit of all nodes, in that order. Returns whether some node got one: where
  * loops lead back others may follow in the next visit. */

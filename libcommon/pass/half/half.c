@@ -25,19 +25,20 @@ enum half_fact {
     HALF_FACT_TRAINS = 1 << 5,  /* an entry other than init and ready needs it */
     HALF_FACT_INITIAL = 1 << 6, /* init needs it */
     HALF_FACT_UPDATE = 1 << 7,  /* computed from gradients that were handed over */
+    HALF_FACT_LOSS = 1 << 8,    /* where the gradient of a loss begins */
+    HALF_FACT_KIND = 1 << 9,    /* times two for each enum op_half before its own */
 };
 
 struct halver {
     struct rewrite r;
     const struct half_options *options;
     struct error *err;
-    unsigned char *kind; /* by node: enum op_half */
-    unsigned *facts;     /* by node */
-    int *next;           /* by node: next one with the same type; a ring */
-    int *unit;           /* by node: its ring */
-    int *first_user;     /* by node: offset in `users`; n + 1 of them */
-    int *users;          /* nodes with a float32 input from it */
-    VEC(int) todo;
+    unsigned char *kind;        /* by node: enum op_half */
+    unsigned *facts;            /* by node */
+    int *next;                  /* by node: next one with the same type; a ring */
+    int *unit;                  /* by node: its ring */
+    int *first_user;            /* by node: offset in `users`; n + 1 of them */
+    int *users;                 /* nodes with a float32 input from it */
     struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
 };
 
@@ -283,89 +284,31 @@ static int classify(struct halver *h)
  * block nodes inferred from them; clear or inferred nodes between painted ones are painted; and so
  * are clear nodes beside them, where that saves casts or costs none. */
 
-typedef bool (*enters)(const struct halver *h, int node);
-
-static void add_fact(struct halver *h, int node, unsigned fact)
+static unsigned kind_fact(enum op_half kind)
 {
-    int i = node;
-    do {
-        if (!has(h, i, fact)) {
-            h->facts[i] |= fact;
-            vec_push_in(&h->r.arena, &h->todo, i);
-        }
-        i = h->next[i];
-    } while (i != node);
+    return HALF_FACT_KIND << kind;
 }
 
-static void spread_down(struct halver *h, unsigned fact, enters enter)
+/* Gives the others of a node's ring a fact that it has; returns whether one did not have it. */
+static bool share_facts(struct halver *h, int node, unsigned fact)
 {
-    while (h->todo.n) {
-        int node = vec_pop(&h->todo);
-        for (int i = h->first_user[node]; i < h->first_user[node + 1]; i++)
-            if (!has(h, h->users[i], fact) && enter(h, h->users[i]))
-                add_fact(h, h->users[i], fact);
+    bool news = false;
+    for (int i = h->next[node]; i != node; i = h->next[i]) {
+        news |= !has(h, i, fact);
+        h->facts[i] |= fact;
     }
+    return news;
 }
 
-static void spread_up(struct halver *h, unsigned fact, enters enter)
+/* Spreads a fact along float32 values, and around rings. */
+static void spread(struct halver *h, struct spread how)
 {
-    while (h->todo.n) {
-        const struct node *node = graph_node(h->r.from, vec_pop(&h->todo));
-        for (int i = 0; i < node->n_inputs; i++)
-            if (is_float(h->r.from, node->inputs[i]) && !has(h, node->inputs[i].node, fact) &&
-                enter(h, node->inputs[i].node))
-                add_fact(h, node->inputs[i].node, fact);
+    how.follows = is_float;
+    for (bool news = true; news;) {
+        news = spread_facts(h->r.from, h->r.order, h->facts, how);
+        for (size_t i = 0; i < h->r.from->nodes.n; i++)
+            news |= has(h, (int)i, how.fact) && share_facts(h, (int)i, how.fact);
     }
-}
-
-/* Starts with the nodes that a fact spreads from. */
-static void start(struct halver *h, enters is_root)
-{
-    for (size_t i = 0; i < h->r.from->nodes.n; i++)
-        if (is_root(h, (int)i))
-            vec_push_in(&h->r.arena, &h->todo, (int)i);
-}
-
-/* ---- denied nodes ---- */
-
-static bool is_clear(const struct halver *h, int node)
-{
-    return h->kind[node] == HALF_CLEAR;
-}
-
-static bool judges(const struct halver *h, int node)
-{
-    return h->kind[node] == HALF_DENIED || h->kind[node] == HALF_INFERRED;
-}
-
-/* The loss's gradient is float32 like the loss, up to the first product. */
-static bool is_denied(const struct halver *h, int node)
-{
-    return h->kind[node] == HALF_DENIED || node_attr(graph_node(h->r.from, node), "_loss");
-}
-
-static bool is_refused(const struct halver *h, int node)
-{
-    return h->kind[node] == HALF_INFERRED || (is_clear(h, node) && has(h, node, HALF_FACT_ABOVE));
-}
-
-/* ---- nodes between painted ones ---- */
-
-static bool is_allowed(const struct halver *h, int node)
-{
-    return h->kind[node] == HALF_ALLOWED;
-}
-
-static bool may_follow(const struct halver *h, int node)
-{
-    enum op_half kind = h->kind[node];
-    return (kind == HALF_INFERRED || kind == HALF_CLEAR || kind == HALF_AROUND) &&
-           !has(h, node, HALF_FACT_REFUSED);
-}
-
-static bool is_behind(const struct halver *h, int node)
-{
-    return has(h, node, HALF_FACT_BEHIND);
 }
 
 /* ---- clear nodes beside painted ones ---- */
@@ -415,36 +358,37 @@ static bool joins(const struct halver *h, int node)
 
 static bool paint_one(struct halver *h, int node)
 {
-    if (!is_clear(h, node) || is_painted(h, node) || has(h, node, HALF_FACT_REFUSED) ||
+    if (h->kind[node] != HALF_CLEAR || has(h, node, HALF_FACT_PAINTED | HALF_FACT_REFUSED) ||
         !joins(h, node))
         return false;
-    int i = node;
-    do {
-        h->facts[i] |= HALF_FACT_PAINTED;
-        i = h->next[i];
-    } while (i != node);
+    h->facts[node] |= HALF_FACT_PAINTED;
+    share_facts(h, node, HALF_FACT_PAINTED);
     return true;
 }
 
 static int paint(struct halver *h)
 {
+    const unsigned allowed = kind_fact(HALF_ALLOWED), inferred = kind_fact(HALF_INFERRED);
+    const unsigned clear = kind_fact(HALF_CLEAR), around = kind_fact(HALF_AROUND);
+    const unsigned denied = kind_fact(HALF_DENIED);
+    size_t n = h->r.from->nodes.n;
     if (classify(h))
         return h->err->code;
-    start(h, judges);
-    spread_up(h, HALF_FACT_ABOVE, is_clear);
-    start(h, is_denied);
-    spread_down(h, HALF_FACT_REFUSED, is_refused);
-    start(h, is_allowed);
-    spread_down(h, HALF_FACT_BEHIND, may_follow);
-    start(h, is_allowed);
-    spread_up(h, HALF_FACT_BETWEEN, is_behind);
-    for (size_t i = 0; i < h->r.from->nodes.n; i++)
-        if (is_allowed(h, (int)i) ||
-            (has(h, (int)i, HALF_FACT_BETWEEN) && h->kind[i] != HALF_AROUND))
+    /* The loss's gradient is float32 like the loss, up to the first product. */
+    for (size_t i = 0; i < n; i++)
+        h->facts[i] |= kind_fact(h->kind[i]) |
+                       (node_attr(graph_node(h->r.from, (int)i), "_loss") ? HALF_FACT_LOSS : 0);
+    spread(h, (struct spread){denied | inferred, HALF_FACT_ABOVE, .only = clear, .up = true});
+    spread(h, (struct spread){denied | HALF_FACT_LOSS, HALF_FACT_REFUSED,
+                              .only = inferred | HALF_FACT_ABOVE});
+    spread(h, (struct spread){allowed, HALF_FACT_BEHIND, .only = inferred | clear | around,
+                              .unless = HALF_FACT_REFUSED});
+    spread(h, (struct spread){allowed, HALF_FACT_BETWEEN, .only = HALF_FACT_BEHIND, .up = true});
+    for (size_t i = 0; i < n; i++)
+        if (has(h, (int)i, allowed) ||
+            (has(h, (int)i, HALF_FACT_BETWEEN) && !has(h, (int)i, around)))
             h->facts[i] |= HALF_FACT_PAINTED;
-    size_t n = h->r.from->nodes.n;
-    bool more = true;
-    while (more) {
+    for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < n; i++)
             more |= paint_one(h, h->r.order[i]);

@@ -92,6 +92,13 @@ struct build grad_build(struct grad_engine *e, const char *suffix, const struct 
  * or whose loop they count. */
 struct build grad_build_beside(struct grad_engine *e, const char *suffix, const struct node *node);
 
+/* Sets the control input of nodes built next; none for -1. `control` must stay valid meanwhile. */
+static inline void grad_set_control(struct build *b, const int *control)
+{
+    b->controls = control;
+    b->n_controls = *control >= 0;
+}
+
 /* Takes the nodes from id `mark` on into a space. */
 int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
 

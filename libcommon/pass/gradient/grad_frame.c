@@ -4,7 +4,6 @@
  * within it. A unit is processed after all its consumers, when all contributions to its outputs are
  * there.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "pass/gradient/grad_engine.h"
@@ -53,48 +52,30 @@ struct cycle {
     struct edge merge, body, exit;
 };
 
-static struct edge open_merge(struct build *b, struct edge entered)
+/* Opens one that begins with `start`; the second input is not there until close_cycle. */
+static struct cycle open_cycle(struct grad_engine *e, struct build *b, const char *frame_name,
+                               int frame, struct edge start)
 {
-    if (b->failed)
-        return EDGE_NONE;
-    struct edge inputs[] = {entered, EDGE_NONE};
-    char base[1024];
-    snprintf(base, sizeof base, "%s/Merge", b->scope);
-    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &b->colocate}};
-    struct node_spec spec = {.op = "Merge",
-                             .name = graph_unique_name(b->graph, base),
-                             .inputs = inputs,
-                             .n_inputs = 2,
-                             .attrs = &group,
-                             .n_attrs = b->colocate != NULL,
-                             .device = b->device,
-                             .file = b->file,
-                             .line = b->line};
-    struct node *node = graph_add(b->graph, &spec, b->err);
-    b->failed = !node;
-    return node ? (struct edge){node->id, 0} : EDGE_NONE;
+    int parallel = e->frames->frames.items[frame].parallel_iterations;
+    struct edge entered = grad_add_enter(b, start, frame_name, parallel, false);
+    return (struct cycle){.merge = build_binary(b, "Merge", entered, entered)};
 }
 
-/* Adds an op after the node `control`; -1: without control. */
-static struct edge op_after(struct build *b, int control, const char *op, const struct edge *inputs,
-                            int n)
+/* Adds an op without inputs, or a number, after the node `control`; -1: without control. */
+static struct edge trigger_after(struct build *b, int control)
 {
-    b->controls = &control;
-    b->n_controls = control >= 0;
-    struct edge made = build_op(b, op, inputs, n, NULL, 0);
+    grad_set_control(b, &control);
+    struct edge made = build_op(b, "ControlTrigger", NULL, 0, NULL, 0);
     b->n_controls = 0;
     return made;
 }
 
 static struct edge const_after(struct build *b, int control, int value)
 {
-    b->controls = &control;
-    b->n_controls = control >= 0;
-    int32_t element = value;
-    struct tensor t = tensor_borrow(INT32, &SHAPE_SCALAR, &element);
-    struct edge edge = build_const(b, &t);
+    grad_set_control(b, &control);
+    struct edge made = build_scalar(b, INT32, value);
     b->n_controls = 0;
-    return edge;
+    return made;
 }
 
 static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
@@ -107,32 +88,38 @@ static void make_cycle(struct build *b, struct cycle *c, struct edge predicate)
 /* Adds merge <- NextIteration(next), after `sync` (-1: without). */
 static void close_cycle(struct build *b, const struct cycle *c, struct edge next, int sync)
 {
-    struct edge edge = op_after(b, sync, "NextIteration", &next, 1);
-    if (b->failed)
-        return;
-    struct node *node = graph_node(b->graph, c->merge.node);
-    b->failed = graph_set_input(b->graph, node, 1, edge, b->err) != 0;
+    grad_set_control(b, &sync);
+    struct edge edge = build_unary(b, "NextIteration", next);
+    b->n_controls = 0;
+    if (!b->failed)
+        b->failed =
+            graph_set_input(b->graph, graph_node(b->graph, c->merge.node), 1, edge, b->err) != 0;
 }
 
 /* ---- counters ---- */
+
+/* Closes a counter, whose `step` is "Add" or "Sub" of one. Sets the node that runs once in each
+ * iteration, and the one before the count of the next. */
+static void close_counter(struct build *b, const struct cycle *c, const char *step, int *pivot,
+                          int *sync)
+{
+    if (b->failed)
+        return;
+    struct edge next = build_binary(b, step, c->body, const_after(b, c->body.node, 1));
+    *pivot = c->body.node;
+    *sync = trigger_after(b, next.node).node;
+    close_cycle(b, c, next, *sync);
+}
 
 /* Counts the iterations of the forward loop; returns the count, in the frame around it. */
 static struct edge count_forward(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
     const struct graph_frame frame = e->frames->frames.items[space->frame];
-    struct cycle c;
     struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
     grad_note_beside(e, space->frame);
-    struct edge entered = grad_add_enter(b, start, frame.name, frame.parallel_iterations, false);
-    c.merge = open_merge(b, entered);
+    struct cycle c = open_cycle(e, b, frame.name, space->frame, start);
     make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
-    if (b->failed)
-        return EDGE_NONE;
-    struct edge one = const_after(b, c.body.node, 1);
-    struct edge next = build_binary(b, "Add", c.body, one);
-    space->forward_pivot = c.body.node;
-    space->forward_sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
-    close_cycle(b, &c, next, space->forward_sync);
+    close_counter(b, &c, "Add", &space->forward_pivot, &space->forward_sync);
     grad_note(e, NULL, space->frame);
     if (!b->failed) /* the Exit's output belongs to the frame around the loop */
         e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
@@ -142,22 +129,11 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
 static void count_backward(struct grad_engine *e, struct build *b, struct grad_space *space,
                            struct edge count)
 {
-    const struct graph_frame frame = e->frames->frames.items[space->frame];
-    struct cycle c;
-    struct edge entered =
-        grad_add_enter(b, count, space->frame_name, frame.parallel_iterations, false);
-    c.merge = open_merge(b, entered);
+    struct cycle c = open_cycle(e, b, space->frame_name, space->frame, count);
     struct edge zero = const_after(b, c.merge.node, 0);
-    struct edge more = build_binary(b, "Greater", c.merge, zero);
-    space->loop_cond = build_unary(b, "LoopCond", more);
+    space->loop_cond = build_unary(b, "LoopCond", build_binary(b, "Greater", c.merge, zero));
     make_cycle(b, &c, space->loop_cond);
-    if (b->failed)
-        return;
-    struct edge one = const_after(b, c.body.node, 1);
-    struct edge next = build_binary(b, "Sub", c.body, one);
-    space->pivot = c.body.node;
-    space->sync = op_after(b, next.node, "ControlTrigger", NULL, 0).node;
-    close_cycle(b, &c, next, space->sync);
+    close_counter(b, &c, "Sub", &space->pivot, &space->sync);
     grad_note(e, space, -1);
 }
 
@@ -209,9 +185,7 @@ static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space
 static struct cycle open_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
                                   struct edge start)
 {
-    struct cycle c;
-    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
-    c.merge = open_merge(b, grad_add_enter(b, start, space->frame_name, parallel, false));
+    struct cycle c = open_cycle(e, b, space->frame_name, space->frame, start);
     make_cycle(b, &c, space->loop_cond);
     grad_note(e, space, -1);
     if (!b->failed) /* the Exit's output belongs to the parent */

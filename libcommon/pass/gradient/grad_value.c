@@ -39,15 +39,6 @@ void grad_note_beside(struct grad_engine *e, int loop)
     note(e, grad_made_beside(e, loop));
 }
 
-/* ---- building under a control input ---- */
-
-/* Sets the control input of nodes built next; none for -1. `control` must stay valid meanwhile. */
-static void set_control(struct build *b, const int *control)
-{
-    b->controls = control;
-    b->n_controls = *control >= 0;
-}
-
 struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, int parallel,
                            bool is_constant)
 {
@@ -102,14 +93,14 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     /* Make a new stack in the frame around the loop. */
     struct attr stack_attrs[] = {{"elem_type", attr_type(build_type(&b, value))}};
     int anchor = grad_anchor(e, space->frame);
-    set_control(&b, &anchor);
+    grad_set_control(&b, &anchor);
     struct edge handle = build_op(&b, "Stack", NULL, 0, stack_attrs, 1);
     b.n_controls = 0;
     grad_note_beside(e, space->frame);
 
     const struct graph_frame *frame = &e->frames->frames.items[space->frame];
     struct edge inside = grad_add_enter(&b, handle, frame->name, frame->parallel_iterations, true);
-    set_control(&b, &space->forward_pivot);
+    grad_set_control(&b, &space->forward_pivot);
     struct edge push = build_binary(&b, "StackPush", inside, value);
     b.n_controls = 0;
     grad_note(e, NULL, space->frame);
@@ -125,7 +116,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
         return EDGE_NONE;
     struct attr attrs[] = {{"elem_type", attr_type(build_type(&b, value))},
                            {"shape", attr_shape(build_shape(&b, value))}};
-    set_control(&b, &space->pivot);
+    grad_set_control(&b, &space->pivot);
     struct edge popped = build_op(&b, "StackPop", &handle, 1, attrs, 2);
     grad_note(e, space, -1);
     if (!b.failed)
@@ -156,7 +147,7 @@ static struct edge find_value(struct grad_engine *e, struct grad_space *space, s
     const struct node *node = graph_node(e->graph, edge.node);
     if (inside && node_is(node, "Const")) {
         struct build b = grad_build(e, node->name, NULL);
-        set_control(&b, &space->pivot);
+        grad_set_control(&b, &space->pivot);
         struct edge copy = build_op(&b, "Const", NULL, 0, node->attrs, node->n_attrs);
         grad_note(e, space, -1);
         return copy;

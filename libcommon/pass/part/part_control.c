@@ -198,72 +198,64 @@ static const struct node *condition_of(const struct cutter *c, int frame)
     return graph_node(c->from, c->frames->frames.items[frame].loop_cond);
 }
 
-static int find_condition(struct cutter *c, int frame, int part)
+/* Adds a node of the i-th control loop; -1 once something has failed. */
+static int add_to_loop(struct cutter *c, int i, struct node_spec spec)
 {
-    const struct node *condition = condition_of(c, frame);
-    struct part_loop *loop = part_loop(c, frame, part);
+    return c->err->code ? -1 : part_add(c, i % c->n, condition_of(c, i / c->n), &spec);
+}
+
+static void find_condition(struct cutter *c, int i)
+{
+    const struct node *condition = condition_of(c, i / c->n);
+    struct part_loop *loop = &c->loops[i];
     loop->condition = (struct edge){c->copy[condition->id], 0};
-    if (c->part[condition->id] == part)
-        return 0;
+    if (c->part[condition->id] == i % c->n)
+        return;
     loop->condition = EDGE_NONE; /* while the original condition is requested */
-    struct edge value = part_edge(c, (struct edge){condition->id, 0}, part, condition);
-    struct node_spec spec = {.op = "LoopCond", .inputs = &value, .n_inputs = 1};
-    if (edge_exists(value))
-        loop->condition = (struct edge){part_add(c, part, condition, &spec), 0};
-    return c->err->code;
+    struct edge value = part_edge(c, (struct edge){condition->id, 0}, i % c->n, condition);
+    int id =
+        add_to_loop(c, i, (struct node_spec){.op = "LoopCond", .inputs = &value, .n_inputs = 1});
+    loop->condition = (struct edge){id, 0};
 }
 
 int part_make_loops(struct cutter *c)
 {
     int n = (int)c->frames->frames.n * c->n;
+    struct tensor zero = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &(float){0});
+    const struct attr anything[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&zero)}};
     for (int i = 0; i < n; i++) {
-        if (!c->loops[i].here)
+        struct part_loop *loop = &c->loops[i];
+        if (!loop->here)
             continue;
-        int frame = i / c->n;
-        int part = i % c->n;
-        const struct graph_frame *f = &c->frames->frames.items[frame];
-        struct part_loop *loop = part_loop(c, frame, part);
-        struct tensor zero = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &(float){0});
-        struct attr anything[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&zero)}};
-        struct node_spec start = {.op = "Const", .attrs = anything, .n_attrs = 2};
         /* An outermost control loop may be entered by any value. */
-        struct edge data = {f->parent == FRAME_ROOT
-                                ? part_add(c, part, condition_of(c, frame), &start)
-                                : part_loop(c, f->parent, part)->merge,
+        const struct graph_frame *f = &c->frames->frames.items[i / c->n];
+        struct node_spec start = {.op = "Const", .attrs = anything, .n_attrs = 2};
+        struct edge data = {f->parent == FRAME_ROOT ? add_to_loop(c, i, start)
+                                                    : part_loop(c, f->parent, i % c->n)->merge,
                             0};
-        struct attr attrs[] = {{"frame_name", attr_string(f->name)},
-                               {"parallel_iterations", attr_int(f->parallel_iterations)}};
-        struct node_spec enter = {
-            .op = "Enter", .inputs = &data, .n_inputs = 1, .attrs = attrs, .n_attrs = 2};
-        if (data.node < 0)
-            return c->err->code;
-        loop->enter = part_add(c, part, condition_of(c, frame), &enter);
-        struct edge inputs[] = {{loop->enter, 0}, EDGE_NONE};
-        struct node_spec merge = {.op = "Merge", .inputs = inputs, .n_inputs = 2};
-        if (loop->enter >= 0)
-            loop->merge = part_add(c, part, condition_of(c, frame), &merge);
-        if (c->err->code)
-            return c->err->code;
+        const struct attr attrs[] = {{"frame_name", attr_string(f->name)},
+                                     {"parallel_iterations", attr_int(f->parallel_iterations)}};
+        loop->enter = add_to_loop(
+            c, i,
+            (struct node_spec){
+                .op = "Enter", .inputs = &data, .n_inputs = 1, .attrs = attrs, .n_attrs = 2});
+        const struct edge inputs[] = {{loop->enter, 0}, EDGE_NONE};
+        loop->merge =
+            add_to_loop(c, i, (struct node_spec){.op = "Merge", .inputs = inputs, .n_inputs = 2});
     }
-    for (int i = 0; i < n; i++) {
-        if (!c->loops[i].here)
+    for (int i = 0; i < n && !c->err->code; i++) {
+        struct part_loop *loop = &c->loops[i];
+        if (!loop->here)
             continue;
-        int frame = i / c->n;
-        int part = i % c->n;
-        struct part_loop *loop = part_loop(c, frame, part);
-        if (find_condition(c, frame, part))
-            return c->err->code;
-        struct edge steered[] = {{loop->merge, 0}, loop->condition};
+        find_condition(c, i);
+        const struct edge steered[] = {{loop->merge, 0}, loop->condition};
         struct node_spec spec = {.op = "Switch", .inputs = steered, .n_inputs = 2};
-        int steering = part_add(c, part, condition_of(c, frame), &spec);
-        struct edge taken = {steering, 1};
-        struct node_spec next = {.op = "NextIteration", .inputs = &taken, .n_inputs = 1};
-        int id = steering < 0 ? -1 : part_add(c, part, condition_of(c, frame), &next);
-        if (id < 0)
-            return c->err->code;
-        struct graph *graph = part_at(c, part);
-        if (graph_set_input(graph, graph_node(graph, loop->merge), 1, (struct edge){id, 0}, c->err))
-            return c->err->code;
+        struct edge taken = {add_to_loop(c, i, spec), 1};
+        spec = (struct node_spec){.op = "NextIteration", .inputs = &taken, .n_inputs = 1};
+        struct edge next = {add_to_loop(c, i, spec), 0};
+        struct graph *graph = part_at(c, i % c->n);
+        if (!c->err->code)
+            graph_set_input(graph, graph_node(graph, loop->merge), 1, next, c->err);
     }
-    return 0;
+    return c->err->code;
 }

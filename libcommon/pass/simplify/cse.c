@@ -22,23 +22,16 @@ static bool may_swap(const struct node *node)
     return node_has(node, OP_COMMUTATIVE) && node->n_inputs == 2;
 }
 
-static void sort_inputs(const struct node *node, struct edge *inputs)
+/* The same for operands that are swapped. */
+static uint64_t hash_node(const struct node *node)
 {
-    if (!may_swap(node))
-        return;
-    bool swap = inputs[0].node > inputs[1].node ||
-                (inputs[0].node == inputs[1].node && inputs[0].slot > inputs[1].slot);
-    if (swap) {
-        struct edge first = inputs[0];
-        inputs[0] = inputs[1];
-        inputs[1] = first;
-    }
-}
-
-static uint64_t hash_node(const struct node *node, const struct edge *inputs)
-{
+    size_t n = (size_t)node->n_inputs * sizeof *node->inputs;
     uint64_t hash = hash_bytes(&node->op, sizeof node->op, 1);
-    hash = hash_bytes(inputs, (size_t)node->n_inputs * sizeof *inputs, hash);
+    if (may_swap(node))
+        hash += hash_bytes(&node->inputs[0], sizeof *node->inputs, hash) +
+                hash_bytes(&node->inputs[1], sizeof *node->inputs, hash);
+    else
+        hash = hash_bytes(node->inputs, n, hash);
     hash = hash_bytes(node->controls, (size_t)node->n_controls * sizeof *node->controls, hash);
     for (int i = 0; i < node->n_attrs; i++)
         hash = attr_hash(&node->attrs[i].value, hash);
@@ -52,14 +45,9 @@ static bool same_bytes(const void *a, const void *b, size_t n)
 
 static bool same_inputs(const struct node *a, const struct node *b)
 {
-    struct edge left[2], right[2];
-    if (!may_swap(a))
-        return same_bytes(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs);
-    memcpy(left, a->inputs, sizeof left);
-    memcpy(right, b->inputs, sizeof right);
-    sort_inputs(a, left);
-    sort_inputs(b, right);
-    return !memcmp(left, right, sizeof left);
+    return same_bytes(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs) ||
+           (may_swap(a) && edge_equal(a->inputs[0], b->inputs[1]) &&
+            edge_equal(a->inputs[1], b->inputs[0]));
 }
 
 /* Compares two nodes of `to`. */
@@ -82,14 +70,7 @@ static bool is_same(const struct node *a, const struct node *b)
 static const struct node *find_same(const struct cse_table *t, const struct node *view,
                                     size_t *place, uint64_t *hash)
 {
-    struct edge inputs[2] = {EDGE_NONE, EDGE_NONE};
-    if (may_swap(view)) {
-        memcpy(inputs, view->inputs, sizeof inputs);
-        sort_inputs(view, inputs);
-        *hash = hash_node(view, inputs);
-    } else {
-        *hash = hash_node(view, view->inputs);
-    }
+    *hash = hash_node(view);
     size_t i = *hash & t->mask;
     for (; t->slots[i] >= 0; i = (i + 1) & t->mask) {
         const struct node *known = graph_node(t->r->to, t->slots[i]);

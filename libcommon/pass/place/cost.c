@@ -13,17 +13,27 @@
 #include "base/words.h"
 #include "graph/frames.h"
 
+/* Returns the type as devices spell it; NULL: it is none. */
+static const char *type_of(struct costs *costs, const char *word, struct error *err)
+{
+    struct device_name name;
+    const char *full = arena_printf(&costs->arena, "/device:%s", word);
+    if (!strpbrk(word, "/:") && !device_name_parse(&name, full, err) && *name.type)
+        return arena_strdup(&costs->arena, name.type);
+    error_set(err, ERR_DATA, "'%s' is not a type of device, as CPU is", word);
+    return NULL;
+}
+
 static int take_device(struct costs *costs, struct words *words, struct error *err)
 {
     struct device_facts facts = {0};
-    struct device_name name;
     int64_t before;
     if (words->n < 3)
         return error_set(err, ERR_DATA, "%d words: device TYPE KEY=VALUE...", words->n);
-    const char *full = arena_printf(&costs->arena, "/device:%s", words->word[1]);
-    if (strpbrk(words->word[1], "/:") || device_name_parse(&name, full, err) || !*name.type)
-        return error_set(err, ERR_DATA, "'%s' is not a type of device, as CPU is", words->word[1]);
-    if (map_get(&costs->types, name.type, &before))
+    const char *type = type_of(costs, words->word[1], err);
+    if (!type)
+        return err->code;
+    if (map_get(&costs->types, type, &before))
         return error_set(err, ERR_DATA, "device %s is there twice", words->word[1]);
     for (int i = 2; i < words->n; i++) {
         char *value = words_value(words->word[i]);
@@ -34,22 +44,9 @@ static int take_device(struct costs *costs, struct words *words, struct error *e
         if (device_facts_set(&facts, words->word[i], value, err))
             return err->code = ERR_DATA;
     }
-    map_put(&costs->types, arena_strdup(&costs->arena, name.type), (int64_t)costs->facts.n);
+    map_put(&costs->types, type, (int64_t)costs->facts.n);
     vec_push(&costs->facts, facts);
     return 0;
-}
-
-/* Returns "NAME", or "NAME TYPE" with the type as devices spell it. */
-static const char *key_of(struct costs *costs, const struct words *words, struct error *err)
-{
-    struct device_name name;
-    if (words->n == 3)
-        return arena_strdup(&costs->arena, words->word[1]);
-    const char *full = arena_printf(&costs->arena, "/device:%s", words->word[3]);
-    if (!strpbrk(words->word[3], "/:") && !device_name_parse(&name, full, err) && *name.type)
-        return arena_printf(&costs->arena, "%s %s", words->word[1], name.type);
-    error_set(err, ERR_DATA, "'%s' is not a type of device, as CPU is", words->word[3]);
-    return NULL;
 }
 
 static int read_cost_words(void *context, struct words *words, struct error *err)
@@ -68,9 +65,12 @@ static int read_cost_words(void *context, struct words *words, struct error *err
                          words->n, words->word[0]);
     if (!str_to_float64(words->word[2], &ns) || !(ns >= 0) || !isfinite(ns))
         return error_set(err, ERR_DATA, "'%s' is not a time in nanoseconds", words->word[2]);
-    const char *key = key_of(costs, words, err);
-    if (!key)
+    const char *key = arena_strdup(&costs->arena, words->word[1]);
+    const char *type = words->n == 4 ? type_of(costs, words->word[3], err) : "";
+    if (!type)
         return err->code;
+    if (*type)
+        key = arena_printf(&costs->arena, "%s %s", key, type);
     if (map_get(map, key, &before))
         return error_set(err, ERR_DATA, "%s %s is there twice", words->word[0], key);
     map_put(map, key, (int64_t)costs->ns.n);
@@ -98,37 +98,27 @@ void costs_release(struct costs *costs)
     arena_release(&costs->arena);
 }
 
-static bool find(const struct map *map, const char *name, const char *type, int64_t *index)
+/* Finds the time of a name on that type of device; NULL: one without a type. */
+static bool find(const struct costs *costs, const struct map *map, const char *name,
+                 const char *type, double *ns)
 {
     struct str key = STR_INIT;
-    str_printf(&key, "%s %s", name, type);
-    bool found = map_get(map, str_text(&key), index);
-    str_release(&key);
-    return found;
-}
-
-/* The same for the node itself, on exactly that type, or without a type if such times count. */
-static bool find_own(const struct costs *costs, const struct node *node, const char *type,
-                     bool has_untyped, double *ns)
-{
     int64_t index;
-    if (!costs || (!find(&costs->nodes, node->name, type, &index) &&
-                   (!has_untyped || !map_get(&costs->nodes, node->name, &index))))
-        return false;
-    *ns = costs->ns.items[index];
-    return true;
+    str_printf(&key, "%s%s%s", name, type ? " " : "", type ? type : "");
+    bool found = map_get(map, str_text(&key), &index);
+    str_release(&key);
+    if (found)
+        *ns = costs->ns.items[index];
+    return found;
 }
 
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns)
 {
     const char *op = node->op->def->name;
-    int64_t index;
-    if (!costs ||
-        (!find(&costs->nodes, node->name, type, &index) && !find(&costs->ops, op, type, &index) &&
-         !map_get(&costs->nodes, node->name, &index) && !map_get(&costs->ops, op, &index)))
-        return false;
-    *ns = costs->ns.items[index];
-    return true;
+    return costs && (find(costs, &costs->nodes, node->name, type, ns) ||
+                     find(costs, &costs->ops, op, type, ns) ||
+                     find(costs, &costs->nodes, node->name, NULL, ns) ||
+                     find(costs, &costs->ops, op, NULL, ns));
 }
 
 struct device_facts cost_facts(const struct device_name *device, const struct cluster *cluster,
@@ -195,7 +185,10 @@ static double find_scale(const struct cost_sample *sample, const char *type,
     for (size_t i = 0; i < sample->graph->nodes.n; i++) {
         const struct cost_query query = {graph_node(sample->graph, (int)i), sample->graph,
                                          sample->assume};
-        if (!find_own(sample->measured, query.node, type, sample->has_untyped, &ns))
+        const struct costs *costs = sample->measured;
+        if (!costs ||
+            !(find(costs, &costs->nodes, query.node->name, type, &ns) ||
+              (sample->has_untyped && find(costs, &costs->nodes, query.node->name, NULL, &ns))))
             continue;
         measured += ns;
         estimated += sample->weights[i] * cost_estimate_ns(&query, rates);

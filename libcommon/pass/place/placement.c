@@ -43,19 +43,26 @@ int placement_add(struct placement *placement, const char *device, struct error 
 
 /* ---- groups ---- */
 
-/* Returns whether the k-th task of each group has such a device. */
-static bool all_groups_have(const struct placement *placement, const struct device_name *device,
-                            int size)
+/* Adds the i-th device as that which the k-th task of each group has, if each has one: with its
+ * speed and memory. */
+static int add_group(struct placement *placement, size_t i, int size, struct error *err)
 {
-    int n = 0;
-    struct device_name other = *device;
-    for (size_t i = 0; i < placement->devices.n; i++) {
-        const struct device_name *name = &placement->devices.items[i].name;
-        other.task = name->task;
-        n +=
-            name->task >= 0 && name->task % size == device->task && device_name_equal(name, &other);
+    struct place_device group = placement->devices.items[i];
+    int n = 0, n_groups = cluster_count(placement->cluster, group.name.job) / size;
+    int member = group.name.task;
+    if (member < 0 || member >= size)
+        return 0;
+    vec_each(device, &placement->devices) {
+        group.name.task = device->name.task;
+        n += device->name.task >= 0 && device->name.task % size == member &&
+             device_name_equal(&device->name, &group.name);
     }
-    return n == cluster_count(placement->cluster, device->job) / size;
+    if (n != n_groups)
+        return 0;
+    group.host = (int)i;
+    group.tasks = n_groups;
+    group.name.task = device_group_task(size, member);
+    return add(placement, &group, err);
 }
 
 int placement_add_groups(struct placement *placement, const struct graph *graph, struct error *err)
@@ -74,18 +81,10 @@ int placement_add_groups(struct placement *placement, const struct graph *graph,
                 return error_set(err, ERR_CONFIG,
                                  "the replicas are groups of %d tasks, but the cluster has %d %ss",
                                  size, tasks, name.job);
-            for (size_t j = 0; j < n; j++) {
-                struct place_device group = placement->devices.items[j];
-                if (group.name.task < 0 || group.name.task >= size ||
-                    strcmp(group.name.job, name.job) != 0 ||
-                    !all_groups_have(placement, &group.name, size))
-                    continue;
-                group.host = (int)j;
-                group.tasks = tasks / size;
-                group.name.task = device_group_task(size, group.name.task);
-                if (add(placement, &group, err))
+            for (size_t j = 0; j < n; j++)
+                if (!strcmp(placement->devices.items[j].name.job, name.job) &&
+                    add_group(placement, j, size, err))
                     return err->code;
-            }
         }
         if (*known.job && (strcmp(known.job, name.job) != 0 ||
                            device_group_size(known.task) != device_group_size(name.task)))
@@ -115,26 +114,9 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
         }
     }
     placement->cluster = cluster;
-    /* A device that stands for one in each task has the first task's speed and memory. */
-    size_t n = placement->devices.n;
-    for (size_t i = 0; i < n; i++) {
-        struct place_device every = placement->devices.items[i];
-        if (every.name.task != 0)
-            continue;
-        /* Each task of the job must have such a device. */
-        struct device_name wanted = every.name;
-        int count = 0;
-        wanted.task = DEVICE_EVERY;
-        for (size_t j = 0; j < cluster->devices.n; j++)
-            count += device_name_specialises(&cluster->devices.items[j], &wanted);
-        if (count != cluster_count(cluster, every.name.job))
-            continue;
-        every.host = (int)i;
-        every.tasks = cluster_count(cluster, every.name.job);
-        every.name.task = DEVICE_EVERY;
-        if (add(placement, &every, err))
+    for (size_t i = 0, n = placement->devices.n; i < n; i++)
+        if (add_group(placement, i, 1, err))
             return err->code;
-    }
     return 0;
 }
 

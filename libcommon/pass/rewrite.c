@@ -59,18 +59,16 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
     r->from = from;
     r->options = options;
     r->err = err;
-    size_t n = from->nodes.n, n_outputs = 0;
+    size_t n = from->nodes.n;
     r->order = arena_array(&r->arena, n, sizeof *r->order);
     r->flags = arena_alloc(&r->arena, n + 1);
     r->first = arena_array(&r->arena, n, sizeof *r->first);
     r->after = arena_array(&r->arena, n, sizeof *r->after);
     for (size_t i = 0; i < n; i++) {
-        r->first[i] = (int)n_outputs;
-        n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
+        r->first[i] = (int)r->n_outputs;
+        r->n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
     }
-    r->edges = arena_array(&r->arena, n_outputs, sizeof *r->edges);
-    for (size_t i = 0; i < n_outputs; i++)
-        r->edges[i] = EDGE_NONE;
+    r->edges = rewrite_edges(r);
     if (graph_order(from, r->order, err) || flag_all(r, err)) {
         arena_release(&r->arena);
         return err->code;
@@ -78,6 +76,14 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
     r->to = graph_new(from->registry);
     r->rules = (struct copy_rules){.from = from, .to = r->to};
     return 0;
+}
+
+struct edge *rewrite_edges(struct rewrite *r)
+{
+    struct edge *edges = arena_array(&r->arena, r->n_outputs, sizeof *edges);
+    for (size_t i = 0; i < r->n_outputs; i++)
+        edges[i] = EDGE_NONE;
+    return edges;
 }
 
 int rewrite_find_frames(struct rewrite *r)

@@ -43,6 +43,7 @@ struct rewrite {
     int *order;            /* of from's nodes */
     unsigned char *flags;  /* by from's node: enum rewrite_flag */
     int *first;            /* by from's node: place of its output 0 in `edges` */
+    size_t n_outputs;      /* of from's nodes */
     struct edge *edges;    /* by from's outputs: what stands for it in `to`; EDGE_NONE: not yet */
     int **after;           /* by from's node: -1-terminated nodes of `to` to wait for instead */
     bool has_control_flow;
@@ -63,6 +64,9 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
 
 /* The same of a pass that adds nodes with new shapes: checks the graph, too. */
 int rewrite_finish(struct rewrite *r, int code, struct graph **to);
+
+/* Edges by output of the source, as r->edges: EDGE_NONE at first. */
+struct edge *rewrite_edges(struct rewrite *r);
 
 /* The edge that stands for an edge of the source. */
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge);

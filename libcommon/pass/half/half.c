@@ -64,11 +64,6 @@ static bool is_float(const struct graph *graph, struct edge edge)
  * What its op declares about 16 bits, unless the node itself must stay as it is; and which nodes
  * must share one type: those of a loop variable, and those of a stack. */
 
-static bool is_any_type(const struct op_arg *arg)
-{
-    return arg->type_attr >= 0 && !arg->is_ref;
-}
-
 /* ---- numbers outside the range of 16 bits ---- */
 
 /* Returns whether 16 bits may not hold a value: as infinite, a single number as 0, or a count. */
@@ -108,18 +103,14 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         found |= node->outputs[i].type == FLOAT32;
     if (kind == HALF_DENIED || kind == HALF_AROUND)
         return found ? kind : HALF_KEPT;
-    for (int i = 0; i < node->n_inputs; i++) {
-        const struct edge in = node->inputs[i];
-        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
-        int k = i;
-        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
-        if (source->is_ref || (source->type == FLOAT32 && !is_any_type(arg)))
-            return HALF_KEPT;
-    }
-    for (int i = 0; i < node->n_outputs; i++) {
-        int k = i;
-        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
-        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_any_type(arg)))
+    for (int i = 0; i < node->n_inputs + node->n_outputs; i++) {
+        bool is_in = i < node->n_inputs;
+        int k = is_in ? i : i - node->n_inputs;
+        const struct op_arg *args = is_in ? node->op->inputs : node->op->outputs;
+        const struct edge edge = is_in ? node->inputs[k] : (struct edge){node->id, k};
+        const struct node_output *value = &graph_node(h->r.from, edge.node)->outputs[edge.slot];
+        const struct op_arg *arg = &args[node_argument(node, args, &k)];
+        if (value->is_ref || (value->type == FLOAT32 && (arg->type_attr < 0 || arg->is_ref)))
             return HALF_KEPT;
     }
     /* Some type attribute must be float32, and each such attribute must allow 16 bits. */
@@ -509,13 +500,8 @@ int half_graph(const struct graph *from, const struct half_options *options, str
         return err->code;
     int code = paint(&h);
     if (!code) {
-        size_t count = 0;
-        for (size_t i = 0; i < from->nodes.n; i++)
-            count += (size_t)graph_node(from, (int)i)->n_outputs;
-        h.narrow = arena_array(&h.r.arena, count, sizeof *h.narrow);
-        h.wide = arena_array(&h.r.arena, count, sizeof *h.wide);
-        for (size_t i = 0; i < count; i++)
-            h.narrow[i] = h.wide[i] = EDGE_NONE;
+        h.narrow = rewrite_edges(&h.r);
+        h.wide = rewrite_edges(&h.r);
         graph_each_ordered(node, from, h.r.order) {
             struct node view = rewrite_view(&h.r, node), named = *node;
             /* A value from a back edge has the type of its ring. */

@@ -158,11 +158,9 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
               int *n_changes, struct error *err)
 {
     struct folder f = {.from = from};
-    size_t n_outputs = 0;
     if (rewrite_open(&f.r, from, options, err))
         return err->code;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
+    const size_t n_outputs = f.r.n_outputs;
     f.constant = arena_alloc(&f.r.arena, from->nodes.n + 1);
     f.values = arena_array(&f.r.arena, n_outputs, sizeof *f.values);
     graph_each_ordered(node, f.from, f.r.order) {

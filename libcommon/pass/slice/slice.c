@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/slice/slice.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/group.h"
+#include "graph/prefix.h"
 #include "pass/part/part.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice_private.h"
@@ -61,7 +61,7 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
 {
     const struct attr_value *groups = node_attr(site->with, "_class");
     s->b = (struct build){.graph = s->r.to,
-                          .scope = arena_printf(&s->r.arena, "%s/%s", site->node->name, s->scope),
+                          .scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, site->node->name),
                           .device = site->with->device,
                           .file = site->node->file,
                           .line = site->node->line,
@@ -338,23 +338,6 @@ static int visit(struct slicer *s, const struct node *node)
     return copy_whole(s, node);
 }
 
-/* Below the names of the source's nodes, where none of them is. */
-static const char *free_scope(struct slicer *s)
-{
-    for (int i = 0;; i++) {
-        const char *scope = arena_printf(&s->r.arena, i ? "slices_%d" : "slices", i);
-        const char *within = arena_printf(&s->r.arena, "/%s/", scope);
-        size_t k = 0;
-        while (k < s->from->nodes.n && !strstr(graph_node(s->from, (int)k)->name, within))
-            k++;
-        size_t a = 0;
-        while (a < s->from->aliases.n && !strstr(s->from->aliases.items[a].name, within))
-            a++;
-        if (k == s->from->nodes.n && a == s->from->aliases.n)
-            return scope;
-    }
-}
-
 static int build(struct slicer *s, struct graph **to)
 {
     s->r.rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
@@ -365,7 +348,7 @@ static int build(struct slicer *s, struct graph **to)
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
     if (!code && n) {
         slice_find_updates(s);
-        s->scope = free_scope(s);
+        s->prefix = graph_free_prefix(&s->r.arena, s->from, "slices");
         graph_each(node, s->from) {
             int n_slices = s->role[node->id] == SLICE_VARIABLE ? slice_n_slices(s, node) : 0;
             if (n_slices)

@@ -61,7 +61,7 @@ struct slicer {
     int *take;           /* by push: its take */
     const char ***names; /* by table and slice */
     struct form **forms; /* by node */
-    const char *scope;   /* of new nodes, below the name of what they are for */
+    const char *prefix;  /* of the names of new nodes: prefix/NAME, of what they are for */
     int depth;           /* of values asked for by values */
     struct build b;
     struct error *err;

@@ -214,14 +214,19 @@ static int visit_tiles(struct grid *g, const struct node *node)
 
 /* ---- the others ---- */
 
+static struct edge copy_in_cell(struct grid *g, const struct node *node, int cell)
+{
+    struct edge *inputs = new_edges(g, node->n_inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = grid_operand(g, node, i, cell);
+    return grid_copy(g, node, cell, inputs, NULL, 0);
+}
+
 static int visit_alike(struct grid *g, const struct node *node)
 {
-    struct edge *parts = new_edges(g, g->n), *inputs = new_edges(g, node->n_inputs);
-    for (int k = 0; k < g->n; k++) {
-        for (int i = 0; i < node->n_inputs; i++)
-            inputs[i] = grid_operand(g, node, i, k);
-        parts[k] = grid_copy(g, node, k, inputs, NULL, 0);
-    }
+    struct edge *parts = new_edges(g, g->n);
+    for (int k = 0; k < g->n; k++)
+        parts[k] = copy_in_cell(g, node, k);
     return stand_in(g, node, parts);
 }
 
@@ -232,9 +237,7 @@ static int visit_reduction(struct grid *g, const struct node *node)
     const struct partition *in = &g->cut[node->inputs[0].node];
     bool is_cut = g->cut[node->id].is_cut;
     for (int k = 0; k < g->n; k++) {
-        struct edge inputs[] = {g->parts[node->inputs[0].node][k],
-                                grid_local(g, node->inputs[1], k)};
-        parts[k] = grid_copy(g, node, k, inputs, NULL, 0);
+        parts[k] = copy_in_cell(g, node, k);
         if (is_cut || node->op->def->reduction != REDUCTION_MEAN)
             continue;
         struct area area = cut_area(in, k);
@@ -271,7 +274,7 @@ static int visit_ask(struct grid *g, const struct node *node)
 {
     struct edge *parts = new_edges(g, g->n);
     for (int k = 0; k < g->n; k++)
-        parts[k] = grid_copy(g, node, k, &g->parts[node->inputs[0].node][k], NULL, 0);
+        parts[k] = copy_in_cell(g, node, k);
     struct build *b = grid_builder(g, node, -1);
     b->device = g->devices[0];
     return is_now(g, node, cut_ask(b, parts, g->n), "asks each part");

@@ -136,8 +136,11 @@ static bool find_alike(struct grid *g, const struct node *node, struct partition
 
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
 {
-    struct partition cut = aligned(g, node, i, g->cut[node->id]);
-    return grid_take(g, node->inputs[i], &cut, cut_area(&g->cut[node->id], cell), cell);
+    bool is_alike = g->role[node->id] == GRID_ALIKE || g->role[node->id] == GRID_UPDATE;
+    const struct partition is = is_alike ? g->cut[node->id] : grid_cut_of(g, node->inputs[i]);
+    const struct partition cut = is_alike ? aligned(g, node, i, is) : is;
+    return cut.is_cut ? grid_take(g, node->inputs[i], &cut, cut_area(&is, cell), cell)
+                      : grid_local(g, node->inputs[i], cell);
 }
 
 /* ---- the other roles ---- */

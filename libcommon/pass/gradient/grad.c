@@ -277,7 +277,7 @@ int gradients_add(struct graph *graph, const struct edge *ys, const struct edge 
     if (e.frames)
         for (size_t i = 0; i < e.frames->frames.n; i++)
             if (e.spaces && e.spaces[i])
-                map_release(&e.spaces[i]->values);
+                edge_map_release(&e.spaces[i]->values);
     frames_free(e.frames);
     map_release(&e.loop_names);
     arena_release(&e.arena);

@@ -10,6 +10,7 @@
 #ifndef TF_PASS_GRAD_ENGINE_H
 #define TF_PASS_GRAD_ENGINE_H
 
+#include "graph/edge_map.h"
 #include "graph/frames.h"
 #include "pass/gradient/grad.h"
 
@@ -36,7 +37,8 @@ struct grad_space {
     int forward_sync;          /* ControlTrigger before the count of the next iteration */
     int pivot, sync;           /* the same of the backward loop */
     struct edge loop_cond;     /* of the backward loop */
-    struct map values;         /* by text of other edges: the space's values for them */
+    struct edge_map values;    /* of other edges: the space's values for them, in `made` */
+    VEC(struct edge) made;
 };
 
 /* The place of a node that was made here. */

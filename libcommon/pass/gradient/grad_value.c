@@ -10,8 +10,6 @@
  * value. Within a conditional in the loop, a value is pushed only if it is alive, and popped under
  * the recorded predicates.
  */
-#include <stdio.h>
-
 #include "pass/gradient/grad_engine.h"
 
 static void note(struct grad_engine *e, struct grad_origin made)
@@ -84,12 +82,11 @@ static struct edge guard(struct grad_engine *e, struct build *b, struct grad_spa
     return build_slot(both, c.branch);
 }
 
-static struct edge pop(struct grad_engine *e, struct grad_space *space, struct edge value)
+static struct edge pop(struct grad_engine *e, struct grad_space *space, struct edge value,
+                       int condition)
 {
     const struct node *node = graph_node(e->graph, value.node);
     struct build b = grad_build_beside(e, node->name, node);
-    int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
-                                              : e->made.items[value.node - e->n_forward].condition;
     /* Make a new stack in the frame around the loop. */
     struct attr stack_attrs[] = {{"elem_type", attr_type(build_type(&b, value))}};
     int anchor = grad_anchor(e, space->frame);
@@ -126,25 +123,20 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
 
 /* ---- values ---- */
 
-/* Returns the space of a backward node made before; sets `forward` if of the forward graph. */
-static struct grad_space *space_of_node(const struct grad_engine *e, int id, bool *forward,
-                                        int *frame)
+/* Returns where an edge's node is; of the forward graph, in which frame its outputs are. */
+static struct grad_origin origin_of(const struct grad_engine *e, struct edge edge)
 {
-    if (id < e->n_forward) {
-        *forward = true;
-        *frame = frames_output(e->frames, graph_node(e->graph, id));
-        return NULL;
-    }
-    const struct grad_origin *made = &e->made.items[id - e->n_forward];
-    *forward = made->forward_frame >= 0;
-    *frame = made->forward_frame;
-    return made->space;
+    if (edge.node >= e->n_forward)
+        return e->made.items[edge.node - e->n_forward];
+    return (struct grad_origin){NULL, frames_output(e->frames, graph_node(e->graph, edge.node)),
+                                frames_edge_condition(e->frames, e->graph, edge)};
 }
 
 static struct edge find_value(struct grad_engine *e, struct grad_space *space, struct edge edge,
-                              bool inside)
+                              struct grad_origin origin)
 {
     const struct node *node = graph_node(e->graph, edge.node);
+    bool inside = origin.forward_frame >= 0 && origin.forward_frame == space->frame;
     if (inside && node_is(node, "Const")) {
         struct build b = grad_build(e, node->name, NULL);
         grad_set_control(&b, &space->pivot);
@@ -155,27 +147,28 @@ static struct edge find_value(struct grad_engine *e, struct grad_space *space, s
     if (inside && node_is(node, "Enter") && node_bool(node, "is_constant"))
         edge = node->inputs[0];
     else if (inside)
-        return pop(e, space, edge);
+        return pop(e, space, edge, origin.condition);
     edge = grad_value(e, space->parent, edge);
     return edge_exists(edge) ? grad_enter(e, space, edge) : EDGE_NONE;
 }
 
 struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge)
 {
-    bool forward;
-    int frame;
-    if (!space || !edge_exists(edge) || space_of_node(e, edge.node, &forward, &frame) == space)
+    if (!space || !edge_exists(edge))
         return edge;
-    char key[32];
-    int64_t known;
-    snprintf(key, sizeof key, "%d:%d", edge.node, edge.slot);
-    if (map_get(&space->values, key, &known))
-        return (struct edge){(int)(known >> 20), (int)(known & 0xfffff)};
-    struct edge value = find_value(e, space, edge, forward && frame == space->frame);
-    if (edge_exists(value))
-        map_put(&space->values, arena_strdup(&e->arena, key),
-                ((int64_t)value.node << 20) | value.slot);
-    return value;
+    const struct grad_origin origin = origin_of(e, edge);
+    if (origin.space == space)
+        return edge;
+    int known = edge_map_get(&space->values, edge);
+    if (known < 0) {
+        struct edge value = find_value(e, space, edge, origin);
+        if (!edge_exists(value))
+            return EDGE_NONE;
+        known = (int)space->made.n;
+        vec_push_in(&e->arena, &space->made, value);
+        edge_map_add(&space->values, edge, known);
+    }
+    return space->made.items[known];
 }
 
 int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "graph/build.h"
-#include "graph/walk.h"
 #include "pass/half/half.h"
 #include "pass/part/part.h"
 #include "pass/rewrite.h"
@@ -180,14 +179,11 @@ static int extend_entries(struct half_scaler *s, struct graph *to)
 /* Marks the nodes with `root`, and everything that they need, with the fact. */
 static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
 {
-    const struct graph *from = s->r.from;
-    struct graph_walk walk = graph_walk_new(&s->r.arena, from);
-    for (size_t i = 0; i < from->nodes.n; i++)
-        if (s->facts[i] & root)
-            graph_walk_to(&walk, (int)i);
-    const bool *needed = graph_walk_end(&walk, from);
-    for (size_t i = 0; i < from->nodes.n; i++)
-        s->facts[i] |= needed[i] ? fact : 0;
+    const struct spread up = {.fact = fact, .controls = true, .up = true};
+    for (size_t i = 0; i < s->r.from->nodes.n; i++)
+        s->facts[i] |= s->facts[i] & root ? fact : 0;
+    while (spread_facts(s->r.from, s->r.order, s->facts, up)) /* again, where a loop leads back */
+        ;
 }
 
 /* ---- the loss and the gradients ---- */

@@ -18,6 +18,13 @@ const struct node *group_leader(const struct graph *graph, const char *group)
     return name ? graph_find(graph, name) : NULL;
 }
 
+const struct node *group_first_leader(const struct graph *graph, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    bool listed = groups && groups->kind == ATTR_LIST_STRING && groups->n;
+    return listed ? group_leader(graph, groups->strings[0]) : NULL;
+}
+
 struct attr group_attr(struct arena *arena, const char *leader)
 {
     const char *group = arena_printf(arena, PREFIX "%s", leader);

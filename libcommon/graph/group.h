@@ -14,6 +14,9 @@ const char *group_leader_name(const char *group);
 /* Returns the node that leads the group; NULL: another form of text, or there is no such node. */
 const struct node *group_leader(const struct graph *graph, const char *group);
 
+/* The same of the first group that a node lists. */
+const struct node *group_first_leader(const struct graph *graph, const struct node *node);
+
 /* Returns a `_class` attribute that names this leader alone; its texts are in the arena. */
 struct attr group_attr(struct arena *arena, const char *leader);
 

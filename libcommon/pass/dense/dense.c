@@ -365,10 +365,8 @@ static int find_layers(struct dense_cutter *c)
     }
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
     graph_each(node, c->from) {
-        const struct attr_value *groups = node_attr(node, "_class");
         if (node_is(node, "Variable"))
-            cut_like(c, node,
-                     groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL);
+            cut_like(c, node, group_first_leader(c->from, node));
         for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
             if (node_takes_ref(node, k))
                 cut_like(c, graph_node(c->from, node->inputs[k].node),

@@ -18,10 +18,7 @@
 /* Where what is there once is. */
 static const char *device_once(const struct grid *g, const struct node *node)
 {
-    const struct attr_value *groups = node_attr(node, "_class");
-    const struct node *leader = groups && groups->kind == ATTR_LIST_STRING && groups->n
-                                    ? group_leader(g->from, groups->strings[0])
-                                    : NULL;
+    const struct node *leader = group_first_leader(g->from, node);
     if (leader && g->cut[leader->id].is_cut)
         return g->devices[0];
     if (*node->device)
@@ -128,15 +125,12 @@ static int is_sum(struct grid *g, const struct node *node, const struct edge *pa
 static struct edge shape_vector_of(struct build *b, enum dtype type, const struct shape *shape,
                                    struct edge like)
 {
-    int64_t dims[SHAPE_RANK_MAX] = {0}, first = shape->dims[0] < 0 ? 1 : 0, none = 0, one = 1;
-    int n = 0;
-    for (int i = (int)first; i < shape->rank; i++)
-        dims[n++] = shape->dims[i];
-    struct shape length = shape_vector(n);
-    int32_t small[SHAPE_RANK_MAX];
-    for (int i = 0; i < n; i++)
-        small[i] = (int32_t)dims[i];
-    struct tensor value = tensor_borrow(type, &length, type == INT32 ? (void *)small : dims);
+    int64_t elements[SHAPE_RANK_MAX], none = 0, one = 1;
+    int first = shape->dims[0] < 0 ? 1 : 0;
+    struct shape length = shape_vector(shape->rank - first);
+    struct tensor value = tensor_borrow(type, &length, elements);
+    for (int i = first; i < shape->rank; i++)
+        tensor_set_int64(&value, i - first, shape->dims[i]);
     struct edge rest = build_const(b, &value);
     if (!first)
         return rest;

@@ -90,8 +90,8 @@ struct build *grid_builder(struct grid *g, const struct node *node, int cell);
 struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
                       const struct attr *more, int n_more);
 
-/* Input i of a node for a cell: of one that goes element by element what of it there is in its tile,
- * of another one its part. */
+/* Input i of a node for a cell: of one that goes element by element what of it there is in its
+ * tile, of another one its part. */
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell);
 
 #endif

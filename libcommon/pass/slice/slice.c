@@ -59,7 +59,7 @@ struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, s
 
 struct build *slice_builder(struct slicer *s, const struct slice_site *site)
 {
-    const struct attr_value *groups = node_attr(site->with, "_class");
+    const struct node *leader = group_first_leader(s->from, site->with);
     s->b = (struct build){.graph = s->r.to,
                           .scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, site->node->name),
                           .device = site->with->device,
@@ -67,12 +67,9 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
                           .line = site->node->line,
                           .err = s->err,
                           .failed = s->err->code != 0};
-    if (groups && groups->kind == ATTR_LIST_STRING && groups->n) {
-        const struct node *leader = group_leader(s->from, groups->strings[0]);
+    if (leader)
         s->b.colocate =
-            leader ? group_attr(&s->r.arena, leader_of_slice(s, leader, site->k)).value.strings[0]
-                   : groups->strings[0];
-    }
+            group_attr(&s->r.arena, leader_of_slice(s, leader, site->k)).value.strings[0];
     if (edge_exists(site->here) && frames_output(s->r.frames, site->with) != FRAME_ROOT) {
         s->b.controls = arena_copy(&s->r.arena, &site->here.node, sizeof site->here.node);
         s->b.n_controls = 1;

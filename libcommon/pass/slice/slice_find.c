@@ -357,10 +357,8 @@ static int find_tables(struct slicing_finder *f)
                 join(f, first, node->inputs[j].node);
             first = node->inputs[j].node;
         }
-        const struct attr_value *groups =
-            node_is(node, "Variable") ? node_attr(node, "_class") : NULL;
         const struct node *leader =
-            groups && groups->n ? group_leader(s->from, groups->strings[0]) : NULL;
+            node_is(node, "Variable") ? group_first_leader(s->from, node) : NULL;
         if (leader && node_is(leader, "Variable"))
             join(f, leader->id, node->id);
     }

@@ -221,20 +221,33 @@ static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing
     return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
 }
 
-struct edge part_receive_over(struct cutter *c, const struct part_crossing *over)
+/* Returns whether what has crossed is what would cross. */
+static bool is_crossing(const struct part_crossing *known, const struct part_crossing *wanted)
 {
-    struct part_crossing crossing = *over;
-    const struct part_crossing *crossings = c->parts->crossings.items;
-    for (int i = c->head[over->edge.node]; i >= 0; i = crossings[i].next) {
-        if (crossings[i].n_also) {
-            const struct part_crossing *a = &crossings[i];
-            if (a->edge.slot == over->edge.slot && a->to == over->to && a->n_also == over->n_also &&
-                !memcmp(a->also, over->also, (size_t)a->n_also * sizeof *a->also))
-                return (struct edge){crossings[i].value, CONTROL_SLOT};
-        }
+    return known->edge.slot == wanted->edge.slot && known->to == wanted->to &&
+           known->reader == wanted->reader && known->n_also == wanted->n_also &&
+           (!known->n_also ||
+            !memcmp(known->also, wanted->also, (size_t)known->n_also * sizeof *known->also));
+}
+
+struct edge part_cross(struct cutter *c, const struct part_crossing *wanted)
+{
+    const struct node *node = graph_node(c->from, wanted->edge.node);
+    struct part_crossing crossing = *wanted;
+    for (int i = c->head[node->id]; i >= 0; i = c->parts->crossings.items[i].next) {
+        const struct part_crossing *known = &c->parts->crossings.items[i];
+        if (is_crossing(known, wanted))
+            return (struct edge){known->value, wanted->edge.slot < 0 ? CONTROL_SLOT : 0};
     }
-    crossing.also = arena_copy(&part_at(c, over->to)->arena, over->also,
-                               (size_t)over->n_also * sizeof *over->also);
+    if (node_is(node, "NextIteration") ||
+        (node_is(node, "Enter") && !node_bool(node, "is_constant"))) {
+        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
+                  node_text(node), node->op->def->name);
+        return EDGE_NONE;
+    }
+    if (crossing.n_also)
+        crossing.also = arena_copy(&part_at(c, crossing.to)->arena, crossing.also,
+                                   (size_t)crossing.n_also * sizeof *crossing.also);
     return add_crossing(c, &crossing);
 }
 
@@ -251,7 +264,7 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
             return (struct edge){loop->condition.node, edge.slot};
     }
 
-    int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
+    int frame = c->frames->frame[reader->id];
     bool variable = part_is_variable(c->from, edge);
     /* A variable's value must be sent to this reader alone in three cases: in a loop, where it is
      * read in each iteration; after writes that not all readers follow; and where a branch may skip
@@ -261,24 +274,12 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
                  (part_variable(c, edge) >= 0 &&
                   (c->late[reader->id] ||
                    (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node])));
-    for (int i = c->head[edge.node]; i >= 0; i = c->parts->crossings.items[i].next) {
-        const struct part_crossing *known = &c->parts->crossings.items[i];
-        if (known->edge.slot == edge.slot && known->to == part && !known->n_also &&
-            known->reader == (alone ? reader->id : -1))
-            return (struct edge){known->value, slot};
-    }
-    if (node_is(node, "NextIteration") ||
-        (node_is(node, "Enter") && !node_bool(node, "is_constant"))) {
-        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
-                  node_text(node), node->op->def->name);
-        return EDGE_NONE;
-    }
-    struct part_crossing crossing = {.edge = edge,
-                                     .from = c->part[edge.node],
-                                     .to = part,
-                                     .frame = variable ? frame : frames_output(c->frames, node),
-                                     .reader = alone ? reader->id : -1};
-    return add_crossing(c, &crossing);
+    return part_cross(
+        c, &(struct part_crossing){.edge = edge,
+                                   .from = c->part[edge.node],
+                                   .to = part,
+                                   .frame = variable ? frame : frames_output(c->frames, node),
+                                   .reader = alone ? reader->id : -1});
 }
 
 /* ---- connecting ---- */

@@ -64,8 +64,7 @@ static int connect_waits(struct cutter *c, const struct node *node, struct wait 
                                      .to = to,
                                      .frame = FRAME_ROOT,
                                      .reader = -1};
-        struct edge here =
-            over.n_also ? part_receive_over(c, &over) : part_edge(c, over.edge, to, node);
+        struct edge here = over.n_also ? part_cross(c, &over) : part_edge(c, over.edge, to, node);
         if (edge_exists(here))
             graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
     }

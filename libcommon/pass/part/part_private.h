@@ -55,8 +55,8 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
  * node to wait for. EDGE_NONE on failure. */
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader);
 
-/* Returns an edge for the completion of another part's nodes: one crossing for all of them. */
-struct edge part_receive_over(struct cutter *c, const struct part_crossing *over);
+/* The same of what crosses so, once. */
+struct edge part_cross(struct cutter *c, const struct part_crossing *wanted);
 
 /* part_control.c: constants made by each part, and control edges. */
 struct edge part_constant(struct cutter *c, const struct node *node, int part);

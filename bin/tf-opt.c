@@ -155,13 +155,13 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
                                    .note = report && tool->verbose ? print_note : NULL,
                                    .context = tool};
     struct half_options wanted = {.pass = &options};
-    struct half_result halved = {.graph = graph};
+    struct pass_result halved = {.graph = graph};
     int code = half ? half_parse(&wanted, half, loss_scale, err) : 0;
     if (!code && half)
         code = half_rewrite(graph, &wanted, &halved, err);
     if (!code && half && report)
         tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss",
-                 halved.n_halved, halved.n_scaled);
+                 halved.n_changes[HALF_HALVED], halved.n_changes[HALF_SCALED]);
     if (!code) {
         struct pass_result result;
         code = pass_optimize(halved.graph, choice->passes, choice->n, &options, &result, err);
@@ -178,7 +178,7 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
             pass_result_release(&result);
         }
     }
-    half_result_release(&halved);
+    pass_result_release(&halved);
     evaluator_release(&evaluator);
     return code;
 }

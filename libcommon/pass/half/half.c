@@ -37,8 +37,8 @@ struct halver {
     unsigned *facts;            /* by node */
     int *next;                  /* by node: next one with the same type; a ring */
     int *unit;                  /* by node: its ring */
-    int *first_user;            /* by node: offset in `users`; n + 1 of them */
-    int *users;                 /* nodes with a float32 input from it */
+    int *users;                 /* by node: float32 inputs from it, */
+    int *painted;               /* and those of painted nodes */
     struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
 };
 
@@ -162,29 +162,7 @@ static bool hands_on(const struct node *node)
     return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
 }
 
-/* ---- users of float32 values ---- */
-
-static void find_users(struct halver *h)
-{
-    const struct graph *from = h->r.from;
-    size_t n = from->nodes.n, total = 0;
-    h->first_user = arena_array(&h->r.arena, n + 2, sizeof *h->first_user);
-    graph_each(node, from) {
-        for (int k = 0; k < node->n_inputs; k++)
-            if (is_float(from, node->inputs[k]))
-                h->first_user[node->inputs[k].node + 2]++, total++;
-    }
-    for (size_t i = 2; i < n + 2; i++)
-        h->first_user[i] += h->first_user[i - 1];
-    h->users = arena_array(&h->r.arena, total, sizeof *h->users);
-    graph_each(node, from) {
-        for (int k = 0; k < node->n_inputs; k++)
-            if (is_float(from, node->inputs[k]))
-                h->users[h->first_user[node->inputs[k].node + 1]++] = node->id;
-    }
-}
-
-/* Sets kind, next, unit, users. */
+/* Sets kind, next, unit. */
 static int classify(struct halver *h)
 {
     size_t n = h->r.from->nodes.n;
@@ -210,7 +188,6 @@ static int classify(struct halver *h)
         h->next[i] = h->unit[i] = (int)i;
         h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
     }
-    find_users(h);
 
     struct frames *frames;
     if (!h->r.has_control_flow)
@@ -316,7 +293,7 @@ static bool joins(const struct halver *h, int node)
 {
     const struct graph *from = h->r.from;
     double in = 0, out = 0;                   /* float32 elements */
-    int n_users = 0, n_painted = 0;           /* nodes that use its result */
+    int n_users = 0, n_painted = 0;           /* inputs of others from it */
     bool by_painted = false, foreign = false; /* an input is neither painted nor a constant */
     int i = node;
     do {
@@ -324,16 +301,16 @@ static bool joins(const struct halver *h, int node)
         for (int k = 0; k < member->n_inputs; k++) {
             const struct edge edge = member->inputs[k];
             const struct node *source = graph_node(from, edge.node);
-            if (!is_float(from, edge) || h->unit[edge.node] == h->unit[i])
+            bool within = h->unit[edge.node] == h->unit[i];
+            n_users -= within && is_float(from, edge);
+            if (!is_float(from, edge) || within)
                 continue;
             by_painted |= is_painted(h, edge.node);
             foreign |= !is_painted(h, edge.node) && !node_is(source, "Const");
             in += size_of(&source->outputs[edge.slot].shape);
         }
-        for (int k = h->first_user[i]; k < h->first_user[i + 1]; k++) {
-            n_users += h->unit[h->users[k]] != h->unit[i];
-            n_painted += h->unit[h->users[k]] != h->unit[i] && is_painted(h, h->users[k]);
-        }
+        n_users += h->users[i];
+        n_painted += h->painted[i];
         for (int k = 0; k < member->n_outputs; k++)
             if (member->outputs[k].type == FLOAT32)
                 out += size_of(&member->outputs[k].shape);
@@ -347,13 +324,24 @@ static bool joins(const struct halver *h, int node)
     return by_painted && !foreign && (even || out <= in);
 }
 
+static void add_users(struct halver *h, int node, int *users)
+{
+    const struct node *user = graph_node(h->r.from, node);
+    for (int k = 0; k < user->n_inputs; k++)
+        users[user->inputs[k].node] += is_float(h->r.from, user->inputs[k]);
+}
+
 static bool paint_one(struct halver *h, int node)
 {
     if (h->kind[node] != HALF_CLEAR || has(h, node, HALF_FACT_PAINTED | HALF_FACT_REFUSED) ||
         !joins(h, node))
         return false;
-    h->facts[node] |= HALF_FACT_PAINTED;
-    share_facts(h, node, HALF_FACT_PAINTED);
+    int i = node;
+    do {
+        h->facts[i] |= HALF_FACT_PAINTED;
+        add_users(h, i, h->painted);
+        i = h->next[i];
+    } while (i != node);
     return true;
 }
 
@@ -375,10 +363,15 @@ static int paint(struct halver *h)
     spread(h, (struct spread){allowed, HALF_FACT_BEHIND, .only = inferred | clear | around,
                               .unless = HALF_FACT_REFUSED});
     spread(h, (struct spread){allowed, HALF_FACT_BETWEEN, .only = HALF_FACT_BEHIND, .up = true});
-    for (size_t i = 0; i < n; i++)
-        if (has(h, (int)i, allowed) ||
-            (has(h, (int)i, HALF_FACT_BETWEEN) && !has(h, (int)i, around)))
+    h->users = arena_array(&h->r.arena, n + 1, sizeof *h->users);
+    h->painted = arena_array(&h->r.arena, n + 1, sizeof *h->painted);
+    for (int i = 0; i < (int)n; i++) {
+        add_users(h, i, h->users);
+        if (has(h, i, allowed) || (has(h, i, HALF_FACT_BETWEEN) && !has(h, i, around))) {
             h->facts[i] |= HALF_FACT_PAINTED;
+            add_users(h, i, h->painted);
+        }
+    }
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < n; i++)
@@ -556,35 +549,21 @@ int half_graph(const struct graph *from, const struct half_options *options, str
 
 /* ---- all rewrites in order ---- */
 
-static void take_result(struct half_result *result, struct graph *made)
-{
-    if (!made)
-        return;
-    vec_push(&result->graphs, made);
-    result->graph = made;
-}
-
 int half_rewrite(struct graph *source, const struct half_options *options,
-                 struct half_result *result, struct error *err)
+                 struct pass_result *result, struct error *err)
 {
+    typedef int half_pass(const struct graph *, const struct half_options *, struct graph **, int *,
+                          struct error *);
+    half_pass *const passes[] = {[HALF_HALVED] = half_graph, [HALF_SCALED] = half_scale};
     const struct pass *prune = pass_find("prune");
-    struct graph *made = NULL;
-    *result = (struct half_result){.graph = source};
-    if (pass_optimize(source, &prune, 1, options->pass, &result->pruned, err))
-        return err->code;
-    result->graph = result->pruned.graph;
-    int code = half_graph(result->graph, options, &made, &result->n_halved, err);
-    take_result(result, code ? NULL : made);
-    if (!code)
-        code = half_scale(result->graph, options, &made, &result->n_scaled, err);
-    take_result(result, code ? NULL : made);
+    int code = pass_optimize(source, &prune, 1, options->pass, result, err);
+    for (int i = HALF_HALVED; !code && i <= HALF_SCALED; i++) {
+        struct graph *made;
+        code = passes[i](result->graph, options, &made, &result->n_changes[i], err);
+        if (code || !made)
+            continue;
+        vec_push(&result->graphs, made);
+        result->graph = made;
+    }
     return code;
-}
-
-void half_result_release(struct half_result *result)
-{
-    while (result->graphs.n)
-        graph_free(vec_pop(&result->graphs));
-    vec_release(&result->graphs);
-    pass_result_release(&result->pruned);
 }

@@ -32,18 +32,14 @@ struct half_options {
 int half_parse(struct half_options *options, const char *type, const char *scale,
                struct error *err);
 
-struct half_result {
-    struct graph *graph;        /* the last graph made, or the source if nothing changed */
-    struct pass_result pruned;  /* of the source */
-    VEC(struct graph *) graphs; /* each borrows from the previous one */
-    int n_halved, n_scaled;     /* nodes computed in 16 bits; gradients that are divided */
-};
+/* Changes of half_rewrite, by place in the result's n_changes: nodes that were removed, that are
+ * computed in 16 bits; gradients that are divided. */
+enum half_change { HALF_PRUNED, HALF_HALVED, HALF_SCALED };
 
 /* Removes what no entry needs, then applies half_graph, then half_scale. The source must outlive
- * the result; half_result_release frees everything but the source. */
+ * the result; pass_result_release frees everything but the source. */
 int half_rewrite(struct graph *source, const struct half_options *options,
-                 struct half_result *result, struct error *err);
-void half_result_release(struct half_result *result);
+                 struct pass_result *result, struct error *err);
 
 /* Makes a graph with 16-bit nodes, which borrows from `from`; NULL if no node can be computed so.
  * *n: the number of nodes computed in 16 bits. */

@@ -11,7 +11,7 @@
 
 struct changed {
     struct graph *graph;
-    struct half_result result;
+    struct pass_result result;
     struct error err;
 };
 
@@ -33,7 +33,7 @@ static void parse(struct changed *c, const char *text)
 
 static void finish(struct changed *c)
 {
-    half_result_release(&c->result);
+    pass_result_release(&c->result);
     graph_free(c->graph);
 }
 
@@ -216,7 +216,7 @@ static void test_variables_of_the_scale(void **state)
     assert_int_equal(type_of(c.result.graph, "loss_scale"), FLOAT32);
     assert_int_equal(type_of(c.result.graph, "loss_scale/good_steps"), INT64);
     assert_int_equal(type_of(c.result.graph, "loss_scale/skipped_steps"), INT64);
-    assert_int_equal(c.result.n_scaled, 4);
+    assert_int_equal(c.result.n_changes[HALF_SCALED], 4);
     finish(&c);
 }
 
@@ -242,7 +242,7 @@ static void test_what_cannot_be_scaled(void **state)
     assert_int_equal(change(&c, "fp16", NULL, NULL), ERR_DATA);
     assert_string_equal(c.err.text, "the graph trains by 2 losses, which cannot share a dynamic "
                                     "scale: give a number, or none");
-    half_result_release(&c.result);
+    pass_result_release(&c.result);
     error_clear(&c.err);
     assert_int_equal(change(&c, "fp16", "64", NULL), 0);
     finish(&c);

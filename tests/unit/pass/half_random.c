@@ -74,7 +74,7 @@ static void check_types(const struct graph *from, struct graph *to)
 }
 
 /* Returns how many nodes are computed in 16 bits. */
-static int rewrite(struct graph *from, enum dtype type, struct half_result *result)
+static int rewrite(struct graph *from, enum dtype type, struct pass_result *result)
 {
     static const struct pass_options none;
     struct half_options options = {.type = type, .pass = &none};
@@ -82,18 +82,18 @@ static int rewrite(struct graph *from, enum dtype type, struct half_result *resu
     if (half_rewrite(from, &options, result, &err))
         fail_msg("%s", err.text);
     check_types(from, result->graph);
-    return result->n_halved;
+    return result->n_changes[HALF_HALVED];
 }
 
 static void test_types_of_all_ops(void **state)
 {
     (void)state;
-    struct half_result result;
+    struct pass_result result;
     int n = 0;
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         struct graph *graph = random_graph(ops_registry(), seed, 60, 0, seed % 2);
         n += rewrite(graph, types[seed % 2], &result);
-        half_result_release(&result);
+        pass_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 0);
@@ -147,7 +147,7 @@ static void test_nests(void **state)
 {
     (void)state;
     static const char *const names[] = {"y", "gx"};
-    struct half_result result;
+    struct pass_result result;
     int n = 0, n_near = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct graph *graph = nest(seed);
@@ -159,7 +159,7 @@ static void test_nests(void **state)
             assert_true(isfinite(rounded));
             n_near += fabsf(exact - rounded) < 0.05f * (1 + fabsf(exact));
         }
-        half_result_release(&result);
+        pass_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 100);
@@ -252,7 +252,7 @@ static void compare(struct random_graph *r, struct graph *from, struct graph *to
 static void test_values(void **state)
 {
     (void)state;
-    struct half_result result;
+    struct pass_result result;
     int n = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct random_graph r = {.state = seed};
@@ -261,7 +261,7 @@ static void test_values(void **state)
         graph_add_entry(graph, "e", &end, 1);
         n += rewrite(graph, types[seed % 2], &result);
         compare(&r, graph, result.graph);
-        half_result_release(&result);
+        pass_result_release(&result);
         graph_free(graph);
     }
     assert_true(n > 2 * SEEDS);

@@ -179,12 +179,12 @@ static void check_half(struct graph *graph)
 {
     const struct pass_options pass = {0};
     struct half_options options = {.pass = &pass};
-    struct half_result result;
+    struct pass_result result;
     struct error err = ERROR_INIT;
     must(half_parse(&options, "bf16", NULL, &err), &err);
     must(half_rewrite(graph, &options, &result, &err), &err);
     must(graph_check(result.graph, &err), &err);
-    half_result_release(&result);
+    pass_result_release(&result);
 }
 
 static void place_over_devices(struct graph *graph)

@@ -195,32 +195,6 @@ static const struct node_output *output_of(const struct cutter *c, int part, str
     return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
 }
 
-static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
-{
-    const struct attr_value *attr = node_attr(graph_node(c->from, crossing->edge.node), "_wire");
-    struct edge value = part_check_tasks(c, crossing) ? EDGE_NONE : sent_value(c, crossing);
-    bool is_narrow = edge_exists(value) && attr && attr->kind == ATTR_TYPE &&
-                     crossing->edge.slot != CONTROL_SLOT &&
-                     output_of(c, crossing->from, value)->type == FLOAT32;
-    if (is_narrow)
-        value = (struct edge){add_cast(c, crossing, crossing->from, value, attr->type), 0};
-    int send = edge_exists(value) ? add_send(c, crossing, value) : -1;
-    if (send < 0)
-        return EDGE_NONE;
-    struct node_output output = *output_of(c, crossing->from, value);
-    crossing->bytes = shape_bytes(&output.shape, output.type);
-    crossing->recv = crossing->value = add_recv(c, crossing, send, &output);
-    if (crossing->recv >= 0 && is_narrow)
-        crossing->value =
-            add_cast(c, crossing, crossing->to, (struct edge){crossing->recv, 0}, FLOAT32);
-    if (crossing->value < 0)
-        return EDGE_NONE;
-    crossing->next = c->head[crossing->edge.node]; /* by now others may have crossed */
-    c->head[crossing->edge.node] = (int)c->parts->crossings.n;
-    vec_push(&c->parts->crossings, *crossing);
-    return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
-}
-
 /* Returns whether what has crossed is what would cross. */
 static bool is_crossing(const struct part_crossing *known, const struct part_crossing *wanted)
 {
@@ -248,7 +222,28 @@ struct edge part_cross(struct cutter *c, const struct part_crossing *wanted)
     if (crossing.n_also)
         crossing.also = arena_copy(&part_at(c, crossing.to)->arena, crossing.also,
                                    (size_t)crossing.n_also * sizeof *crossing.also);
-    return add_crossing(c, &crossing);
+    const struct attr_value *attr = node_attr(node, "_wire");
+    struct edge value = part_check_tasks(c, &crossing) ? EDGE_NONE : sent_value(c, &crossing);
+    bool is_narrow = edge_exists(value) && attr && attr->kind == ATTR_TYPE &&
+                     crossing.edge.slot != CONTROL_SLOT &&
+                     output_of(c, crossing.from, value)->type == FLOAT32;
+    if (is_narrow)
+        value = (struct edge){add_cast(c, &crossing, crossing.from, value, attr->type), 0};
+    int send = edge_exists(value) ? add_send(c, &crossing, value) : -1;
+    if (send < 0)
+        return EDGE_NONE;
+    struct node_output output = *output_of(c, crossing.from, value);
+    crossing.bytes = shape_bytes(&output.shape, output.type);
+    crossing.recv = crossing.value = add_recv(c, &crossing, send, &output);
+    if (crossing.recv >= 0 && is_narrow)
+        crossing.value =
+            add_cast(c, &crossing, crossing.to, (struct edge){crossing.recv, 0}, FLOAT32);
+    if (crossing.value < 0)
+        return EDGE_NONE;
+    crossing.next = c->head[crossing.edge.node]; /* by now others may have crossed */
+    c->head[crossing.edge.node] = (int)c->parts->crossings.n;
+    vec_push(&c->parts->crossings, crossing);
+    return (struct edge){crossing.value, crossing.edge.slot < 0 ? CONTROL_SLOT : 0};
 }
 
 struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct node *reader)

@@ -61,15 +61,7 @@ static struct cycle open_cycle(struct grad_engine *e, struct build *b, const cha
     return (struct cycle){.merge = build_binary(b, "Merge", entered, entered)};
 }
 
-/* Adds an op without inputs, or a number, after the node `control`; -1: without control. */
-static struct edge trigger_after(struct build *b, int control)
-{
-    grad_set_control(b, &control);
-    struct edge made = build_op(b, "ControlTrigger", NULL, 0, NULL, 0);
-    b->n_controls = 0;
-    return made;
-}
-
+/* Adds a number after the node `control`; -1: without control. */
 static struct edge const_after(struct build *b, int control, int value)
 {
     grad_set_control(b, &control);
@@ -107,7 +99,8 @@ static void close_counter(struct build *b, const struct cycle *c, const char *st
         return;
     struct edge next = build_binary(b, step, c->body, const_after(b, c->body.node, 1));
     *pivot = c->body.node;
-    *sync = trigger_after(b, next.node).node;
+    grad_set_control(b, &next.node);
+    *sync = build_op(b, "ControlTrigger", NULL, 0, NULL, 0).node;
     close_cycle(b, c, next, *sync);
 }
 

@@ -257,25 +257,19 @@ static unsigned kind_fact(enum op_half kind)
     return HALF_FACT_KIND << kind;
 }
 
-/* Gives the others of a node's ring a fact that it has; returns whether one did not have it. */
-static bool share_facts(struct halver *h, int node, unsigned fact)
-{
-    bool news = false;
-    for (int i = h->next[node]; i != node; i = h->next[i]) {
-        news |= !has(h, i, fact);
-        h->facts[i] |= fact;
-    }
-    return news;
-}
-
 /* Spreads a fact along float32 values, and around rings. */
 static void spread(struct halver *h, struct spread how)
 {
     how.follows = is_float;
     for (bool news = true; news;) {
         news = spread_facts(h->r.from, h->r.order, h->facts, how);
-        for (size_t i = 0; i < h->r.from->nodes.n; i++)
-            news |= has(h, (int)i, how.fact) && share_facts(h, (int)i, how.fact);
+        for (int i = 0; i < (int)h->r.from->nodes.n; i++) {
+            int next = h->next[i];
+            for (; has(h, i, how.fact) && !has(h, next, how.fact); next = h->next[next]) {
+                h->facts[next] |= how.fact;
+                news = true;
+            }
+        }
     }
 }
 

@@ -43,21 +43,17 @@ static bool same_bytes(const void *a, const void *b, size_t n)
     return n == 0 || !memcmp(a, b, n);
 }
 
-static bool same_inputs(const struct node *a, const struct node *b)
-{
-    return same_bytes(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs) ||
-           (may_swap(a) && edge_equal(a->inputs[0], b->inputs[1]) &&
-            edge_equal(a->inputs[1], b->inputs[0]));
-}
-
 /* Compares two nodes of `to`. */
 static bool is_same(const struct node *a, const struct node *b)
 {
     if (a->op != b->op || a->n_inputs != b->n_inputs || a->n_controls != b->n_controls ||
         !same_bytes(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) ||
-        strcmp(a->device, b->device) || strcmp(a->assigned, b->assigned) || !same_inputs(a, b))
+        strcmp(a->device, b->device) || strcmp(a->assigned, b->assigned) ||
+        a->n_attrs != b->n_attrs)
         return false;
-    if (a->n_attrs != b->n_attrs)
+    if (!same_bytes(a->inputs, b->inputs, (size_t)a->n_inputs * sizeof *a->inputs) &&
+        !(may_swap(a) && edge_equal(a->inputs[0], b->inputs[1]) &&
+          edge_equal(a->inputs[1], b->inputs[0])))
         return false;
     for (int i = 0; i < a->n_attrs; i++)
         if (strcmp(a->attrs[i].name, b->attrs[i].name) ||

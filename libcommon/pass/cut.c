@@ -131,6 +131,14 @@ bool cut_is_possible(const struct node *node)
            shape_is_known(&node->outputs[0].shape);
 }
 
+const char **cut_names(struct rewrite *r, const struct node *node, int n)
+{
+    const char **names = arena_array(&r->arena, (size_t)n, sizeof *names);
+    for (int k = 0; k < n; k++)
+        names[k] = rewrite_part_name(r, node->name, k);
+    return names;
+}
+
 struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
                          int k, const char *name, const char *device)
 {

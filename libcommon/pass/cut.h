@@ -47,6 +47,8 @@ struct edge cut_ask(struct build *b, const struct edge *parts, int n);
  * worker has one of its own. */
 bool cut_is_possible(const struct node *node);
 
+/* The names of n parts. */
+const char **cut_names(struct rewrite *r, const struct node *node, int n);
 /* Part k of a variable, under that name: with attributes that say what it is a part of. */
 struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
                          int k, const char *name, const char *device);

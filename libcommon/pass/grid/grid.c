@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes of the source, one after the other: those that are cut are there once for each cell.
+ * What is cut, and how: cutting starts at ops with windows, and what goes element by element goes
+ * on with it; a variable is cut if what is cut takes its part of it. Then the nodes of the source,
+ * one after the other: those that are cut are there once for each cell.
  */
 #include "pass/grid/grid.h"
 
@@ -8,10 +10,328 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "graph/device_name.h"
 #include "graph/group.h"
+#include "graph/infer.h"
 #include "graph/prefix.h"
-#include "pass/grid/grid_private.h"
+#include "pass/cut.h"
+
+enum grid_role {
+    GRID_ONCE,
+    GRID_TILES,  /* has windows, or is a gradient of what has */
+    GRID_ALIKE,  /* goes element by element */
+    GRID_REDUCE, /* reduces axes, of which one is cut or none */
+    GRID_SHAPE,  /* is the shape of what is cut */
+    GRID_VARIABLE,
+    GRID_UPDATE, /* changes such variables element by element */
+    GRID_ASK,    /* asks about one */
+};
+
+/* A part of an output of the source that is there already, for a cell. */
+struct grid_part {
+    struct edge of, edge;
+    int cell;
+    struct partition cut;
+    struct area area;
+};
+
+struct grid {
+    const struct graph *from;
+    const struct grid_options *options;
+    struct rewrite r;
+    int n;
+    const char **devices;        /* by cell */
+    const char *prefix;          /* of the names of what is new: prefix_CELL/NAME */
+    char *role;                  /* by node: enum grid_role */
+    char *stays_whole;           /* by node: a variable that some node needs whole */
+    struct partition *cut;       /* by node: of its output, in the parts... */
+    struct edge **parts;         /* ... that are here, by cell */
+    const char ***names;         /* by variable that is cut, and cell */
+    VEC(struct grid_part) known; /* regions and slices that were made */
+    struct build b;
+    struct error *err;
+};
+
+static const struct shape *grid_shape(const struct grid *g, struct edge edge)
+{
+    return &graph_node(g->from, edge.node)->outputs[edge.slot].shape;
+}
+
+/* The cut of a value of the source; is_cut is false if it is whole. */
+static struct partition grid_cut_of(const struct grid *g, struct edge edge)
+{
+    return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct partition){0};
+}
+
+/* The windows of a node with role GRID_TILES, and by enum op_lie how what lies in some way to them
+ * is cut. */
+struct grid_windows {
+    struct op_window window;
+    struct partition lying[LIES_FILTERS + 1];
+};
+
+/* The region that a cell's windows look at, and how much of them is before and after the image. */
+struct grid_region {
+    struct area area;
+    int64_t before[2], after[2];
+};
+
+/* ---- what a tile of the windows' outputs needs of the image ---- */
+
+static int64_t at_least(int64_t value, int64_t least)
+{
+    return value > least ? value : least;
+}
+
+/* How what has that shape is cut along those axes; false: their sizes are unknown, or some tile
+ * would be empty. */
+static bool cut_along(const struct grid *g, const struct shape *shape, int y, int x,
+                      struct partition *cut)
+{
+    const struct grid_options *o = g->options;
+    if (shape->rank <= y || shape->rank <= x)
+        return false;
+    *cut = (struct partition){
+        true, true, {y, x}, {o->rows, o->columns}, {shape->dims[y], shape->dims[x]}};
+    return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
+}
+
+static struct grid_region grid_region(const struct grid_windows *w, int cell)
+{
+    const struct op_window_axis *axes[] = {&w->window.y, &w->window.x};
+    const struct partition *image = &w->lying[LIES_IN];
+    struct area out = cut_area(&w->lying[LIES_OUT], cell);
+    struct grid_region region;
+    for (int d = 0; d < 2; d++) {
+        int64_t from = out.from[d] * axes[d]->stride - axes[d]->before;
+        int64_t to = (out.to[d] - 1) * axes[d]->stride - axes[d]->before + axes[d]->size;
+        region.before[d] = at_least(-from, 0);
+        region.after[d] = at_least(to - image->size[d], 0);
+        region.area.from[d] = from + region.before[d];
+        region.area.to[d] = to - region.after[d];
+    }
+    return region;
+}
+
+/* False: that is not to be known, or some tile would have nothing. */
+static bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *w)
+{
+    memset(w, 0, sizeof *w);
+    if (!graph_window(g->from, node, &w->window))
+        return false;
+    int y = w->window.y.axis, x = w->window.x.axis;
+    const struct shape *out = graph_shape_lying(g->from, node, LIES_OUT);
+    const struct shape *in = graph_shape_lying(g->from, node, LIES_IN);
+    if (!cut_along(g, out, y, x, &w->lying[LIES_OUT]) ||
+        !cut_along(g, in ? in : out, y, x, &w->lying[LIES_IN]))
+        return false;
+    w->lying[LIES_FILTERS] = w->lying[LIES_OUT];
+    w->lying[LIES_FILTERS].axis[0] = 0;
+    w->lying[LIES_FILTERS].axis[1] = 1;
+    /* Each cell's windows must see some of the image, and each tile of it must be seen. */
+    for (int k = 0; k < g->n; k++) {
+        struct area tile = cut_area(&w->lying[LIES_IN], k);
+        bool seen = false;
+        if (area_is_empty(grid_region(w, k).area))
+            return false;
+        for (int j = 0; j < g->n; j++)
+            seen |= !area_is_empty(area_meet(grid_region(w, j).area, tile));
+        if (!seen)
+            return false;
+    }
+    return true;
+}
+
+/* ---- variables ---- */
+
+/* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
+static bool want(struct grid *g, struct edge edge, const struct partition *cut)
+{
+    const struct node *node = graph_node(g->from, edge.node);
+    while (node_has(node, OP_PASSES) && node->n_inputs == 1)
+        node = graph_node(g->from, node->inputs[0].node);
+    if (g->cut[node->id].is_cut || !cut_is_possible(node) || g->stays_whole[node->id] ||
+        *node_string(node, "shared_name"))
+        return false;
+    for (int d = 0; d < 2; d++)
+        if (cut->axis[d] < 0 || node->outputs[0].shape.dims[cut->axis[d]] != cut->size[d])
+            return false;
+    g->cut[node->id] = *cut;
+    g->role[node->id] = GRID_VARIABLE;
+    return true;
+}
+
+/* ---- element by element ---- */
+
+/* The axes of input i that are aligned with those of the output; -1: it has none, or one cell. */
+static struct partition aligned(const struct grid *g, const struct node *node, int i,
+                                struct partition cut)
+{
+    const struct shape *shape = grid_shape(g, node->inputs[i]);
+    for (int d = 0; d < 2; d++) {
+        cut.axis[d] -= node->outputs[0].shape.rank - shape->rank;
+        if (cut.axis[d] < 0 || shape->dims[cut.axis[d]] != cut.size[d])
+            cut.axis[d] = -1;
+    }
+    cut.is_cut = cut.axis[0] >= 0 || cut.axis[1] >= 0;
+    return cut;
+}
+
+static bool find_alike(struct grid *g, const struct node *node, struct partition *cut)
+{
+    const struct shape *out = node->n_outputs == 1 ? &node->outputs[0].shape : NULL;
+    if (!out || node_rows(node) != ROWS_ALIKE || node_has(node, OP_STATEFUL) ||
+        node->outputs[0].is_ref || out->rank < 0)
+        return false;
+    *cut = (struct partition){0};
+    for (int i = 0; i < node->n_inputs && !cut->is_cut; i++) {
+        struct partition c = grid_cut_of(g, node->inputs[i]);
+        for (int d = 0; d < 2 && c.is_cut; d++) {
+            c.axis[d] += out->rank - grid_shape(g, node->inputs[i])->rank;
+            c.is_cut = out->dims[c.axis[d]] == c.size[d];
+        }
+        *cut = c;
+    }
+    for (int i = 0; i < node->n_inputs && cut->is_cut; i++) {
+        const struct shape *shape = grid_shape(g, node->inputs[i]);
+        int shift = out->rank - shape->rank;
+        cut->is_cut = shape->rank >= 0;
+        for (int d = 0; d < 2; d++)
+            cut->is_cut &= cut->axis[d] < shift || shape->dims[cut->axis[d] - shift] >= 0;
+    }
+    return cut->is_cut;
+}
+
+/* ---- the other roles ---- */
+
+/* Both axes or none: of one, what is left would be in stripes. */
+static bool find_reduction(struct grid *g, const struct node *node, struct partition *cut)
+{
+    enum op_reduction kind = node->op->def->reduction;
+    unsigned axes;
+    *cut = node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct partition){0};
+    if (!kind || !cut->is_cut ||
+        !graph_constant_axes(g->from, node->inputs[1], grid_shape(g, node->inputs[0])->rank, &axes))
+        return false;
+    bool y = axes & 1U << cut->axis[0], x = axes & 1U << cut->axis[1];
+    if (y || x) {
+        *cut = (struct partition){0};
+        return y && x &&
+               (kind == REDUCTION_SUM ||
+                (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
+    }
+    for (int d = 0; d < 2 && !node_bool(node, "keep_dims"); d++)
+        cut->axis[d] = axis_without(axes, cut->axis[d]);
+    return true;
+}
+
+/* Returns whether its value is the shape of what is cut, of which the batch at most is unknown. */
+static bool is_shape(const struct grid *g, const struct node *node)
+{
+    struct shape value;
+    if (!node_has(node, OP_SHAPE_ONLY) || !node->op->def->value || node->n_inputs != 1 ||
+        !grid_cut_of(g, node->inputs[0]).is_cut || node->outputs[0].shape.rank != 1 ||
+        !graph_constant_shape(g->from, (struct edge){node->id, 0}, &value))
+        return false;
+    const struct shape *in = grid_shape(g, node->inputs[0]);
+    for (int i = 1; i < in->rank; i++)
+        if (value.dims[i] < 0)
+            return false;
+    return in->rank > 0 && shape_equal(&value, in);
+}
+
+static bool find_tiles(struct grid *g, const struct node *node, struct partition *cut,
+                       bool *changed)
+{
+    struct grid_windows windows;
+    const struct op_tiles *tiles = &node->op->def->tiles;
+    if (!grid_windows(g, node, &windows))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (tiles->inputs[i] == LIES_FILTERS)
+            *changed |= want(g, node->inputs[i], &windows.lying[LIES_FILTERS]);
+    *cut = windows.lying[tiles->output];
+    return true;
+}
+
+/* ---- who has variables themselves ---- */
+
+/* All variables of an update are cut alike, or none is. */
+static bool find_writer(struct grid *g, const struct node *node, bool *changed)
+{
+    enum op_rows rows = node_rows(node);
+    bool can = rows == ROWS_UPDATE || rows == ROWS_ASK;
+    struct partition cut = {0};
+    for (int i = 0; i < node->n_inputs && !cut.is_cut; i++)
+        if (node_takes_ref(node, i))
+            cut = g->cut[node->inputs[i].node];
+    if (!cut.is_cut)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        bool is_variable = node_takes_ref(node, i);
+        if (is_variable)
+            *changed |= want(g, node->inputs[i], &cut);
+        can &= is_variable ? cut_equal(&g->cut[node->inputs[i].node], &cut)
+                           : grid_shape(g, node->inputs[i])->rank >= 0;
+    }
+    for (int i = 0; i < node->n_inputs && !can; i++)
+        if (node_takes_ref(node, i)) {
+            *changed |= !g->stays_whole[node->inputs[i].node];
+            g->stays_whole[node->inputs[i].node] = true;
+        }
+    if (!can)
+        return false;
+    g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
+    g->cut[node->id] = rows == ROWS_ASK ? (struct partition){0} : cut;
+    return true;
+}
+
+/* ---- the search ---- */
+
+static bool cut_node(struct grid *g, const struct node *node)
+{
+    bool changed = false;
+    struct partition cut = {0};
+    if (g->r.frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
+        find_writer(g, node, &changed))
+        return changed;
+    enum grid_role role = find_tiles(g, node, &cut, &changed) ? GRID_TILES
+                          : find_alike(g, node, &cut)         ? GRID_ALIKE
+                          : find_reduction(g, node, &cut)     ? GRID_REDUCE
+                          : is_shape(g, node)                 ? GRID_SHAPE
+                                                              : GRID_ONCE;
+    if (role == GRID_ONCE || role == GRID_SHAPE)
+        cut = (struct partition){0};
+    g->role[node->id] = (char)role;
+    g->cut[node->id] = cut;
+    for (int i = 0; role == GRID_ALIKE && i < node->n_inputs; i++) {
+        struct partition in = aligned(g, node, i, cut);
+        if (in.is_cut && !grid_cut_of(g, node->inputs[i]).is_cut)
+            changed |= want(g, node->inputs[i], &in);
+    }
+    return changed;
+}
+
+/* Visits until nothing changes. When a variable has to be whole, all is found anew. */
+static void grid_find(struct grid *g)
+{
+    size_t n = g->from->nodes.n, n_whole = 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < n; i++)
+            changed |= cut_node(g, graph_node(g->from, g->r.order[i]));
+        size_t whole = 0;
+        for (size_t i = 0; i < n; i++)
+            whole += g->stays_whole[i] != 0;
+        if (whole != n_whole) {
+            memset(g->role, 0, n);
+            memset(g->cut, 0, n * sizeof *g->cut);
+            n_whole = whole;
+            changed = true;
+        }
+    }
+}
 
 /* ---- devices, names, groups ---- */
 
@@ -31,7 +351,8 @@ static const char *name_in_cell(struct grid *g, const char *name, int cell)
     return arena_printf(&g->r.to->arena, "%s_%d/%s", g->prefix, cell, name);
 }
 
-struct build *grid_builder(struct grid *g, const struct node *node, int cell)
+/* Nodes below a node's name: of a cell, or, -1, of what is there once. */
+static struct build *grid_builder(struct grid *g, const struct node *node, int cell)
 {
     const char *scope = cell < 0 ? arena_printf(&g->r.arena, "%s/%s", g->prefix, node->name)
                                  : name_in_cell(g, node->name, cell);
@@ -71,8 +392,9 @@ static bool grid_keeps(void *context, const struct node *node, int cell, struct 
     return cut;
 }
 
-struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
-                      const struct attr *more, int n_more)
+/* The node again for a cell, with these inputs; `more` replaces attributes. */
+static struct edge grid_copy(struct grid *g, const struct node *node, int cell,
+                             const struct edge *inputs, const struct attr *more, int n_more)
 {
     const struct rewrite_copy copy = {.node = node,
                                       .k = cell,
@@ -117,6 +439,224 @@ static int is_sum(struct grid *g, const struct node *node, const struct edge *pa
 {
     struct build *b = grid_builder(g, node, -1);
     return is_now(g, node, build_op(b, "AddN", parts, g->n, NULL, 0), "of all tiles");
+}
+
+/* ---- regions: what a cell has of its own tile and what it gets of others' ----
+ *
+ * Each is made once, however many ops look at it. All return EDGE_NONE once something has failed.
+ */
+
+static struct edge known_part(const struct grid *g, const struct grid_part *wanted)
+{
+    vec_each(p, &g->known) {
+        if (p->cell == wanted->cell && edge_equal(p->of, wanted->of) &&
+            cut_equal(&p->cut, &wanted->cut) && area_equal(p->area, wanted->area))
+            return p->edge;
+    }
+    return EDGE_NONE;
+}
+
+/* A value put together, if need be. */
+static struct edge grid_whole(struct grid *g, struct edge edge)
+{
+    struct edge there = rewrite_edge(&g->r, edge);
+    const struct node *node = graph_node(g->from, edge.node);
+    if (edge_exists(there) || g->err->code || !g->parts[edge.node])
+        return there;
+    there = cut_join(grid_builder(g, node, -1), &g->cut[edge.node], g->parts[edge.node]);
+    g->r.edges[g->r.first[edge.node] + edge.slot] = there;
+    if (edge_exists(there) && !node->outputs[0].is_ref && !graph_find(g->r.to, node->name))
+        graph_rename(g->r.to, graph_node(g->r.to, there.node), node->name, g->err);
+    if (g->options->note)
+        g->options->note(g->options->context, node->name, "put together");
+    return there;
+}
+
+/* The whole for one cell: a constant is wherever it is needed. */
+static struct edge grid_local(struct grid *g, struct edge edge, int cell)
+{
+    const struct node *node = graph_node(g->from, edge.node);
+    if (!node_is(node, "Const") || node->n_controls)
+        return grid_whole(g, edge);
+    struct grid_part part = {.of = edge, .cell = cell};
+    part.edge = known_part(g, &part);
+    if (!edge_exists(part.edge)) {
+        part.edge = grid_copy(g, node, cell, NULL, NULL, 0);
+        vec_push_in(&g->r.arena, &g->known, part);
+    }
+    return part.edge;
+}
+
+static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
+                             struct area area, int cell);
+
+/* The area of a part, beside a cell, below the name of a node. */
+static struct edge crop(struct grid *g, const struct node *node, const struct grid_part *part,
+                        struct area area, int cell)
+{
+    if (area_equal(area, part->area) || g->err->code)
+        return part->edge;
+    return cut_slice(grid_builder(g, node, cell), part->edge, &part->cut,
+                     area_within(area, part->area));
+}
+
+static struct edge assemble(struct grid *g, const struct grid_part *part)
+{
+    const struct node *node = graph_node(g->from, part->of.node);
+    struct grid_part tile = {.edge = g->parts[node->id][part->cell],
+                             .cut = part->cut,
+                             .area = cut_area(&part->cut, part->cell)};
+    if (area_equal(area_meet(tile.area, part->area), part->area))
+        return crop(g, node, &tile, part->area, part->cell);
+    struct edge *pieces = arena_array(&g->r.arena, (size_t)g->n, sizeof *pieces);
+    for (int k = 0; k < g->n; k++) {
+        struct area area = area_meet(part->area, cut_area(&part->cut, k));
+        pieces[k] = area_is_empty(area) ? EDGE_NONE : grid_take(g, part->of, &part->cut, area, k);
+    }
+    return cut_join(grid_builder(g, node, part->cell), &part->cut, pieces);
+}
+
+/* The area of what is to be cut so, beside the cell. */
+static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
+                             struct area area, int cell)
+{
+    struct grid_part part = {.of = edge, .cell = cell, .cut = *cut, .area = area};
+    struct partition is = grid_cut_of(g, edge);
+    if (!cut->is_cut)
+        return grid_local(g, edge, cell);
+    part.edge = known_part(g, &part);
+    if (edge_exists(part.edge) || g->err->code)
+        return part.edge;
+    if (cut_equal(&is, cut))
+        part.edge = assemble(g, &part);
+    else { /* Of what is whole, beside it: only the area is sent. */
+        struct edge whole = grid_whole(g, edge);
+        if (!edge_exists(whole))
+            return EDGE_NONE;
+        struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell);
+        b->device = graph_node(g->r.to, whole.node)->device;
+        part.edge = cut_slice(b, whole, cut, area);
+    }
+    if (edge_exists(part.edge))
+        vec_push_in(&g->r.arena, &g->known, part);
+    return part.edge;
+}
+
+/* ---- and back ----
+ *
+ * What windows give their regions of the image: each cell sends back what is in another's tile.
+ *
+ * The borders of all that a tile gets part it into blocks, of which each is a sum of some; most of
+ * a tile is one block that only its own cell gives. So sums are made of the halo alone. */
+
+/* Zeros of the size of an area, with the other axes of a value that is cut so: a cell of it, all
+ * around which there is padding: nothing of a value is kept but its type and its other axes. */
+static struct edge make_zeros(struct build *b, struct edge like, const struct partition *cut,
+                              struct area area)
+{
+    int32_t pads[2 * SHAPE_RANK_MAX] = {0};
+    struct shape shape = shape_matrix(build_shape(b, like)->rank, 2);
+    struct tensor paddings = tensor_borrow(INT32, &shape, pads);
+    struct edge cell = cut_slice(b, like, cut, (struct area){.to = {1, 1}});
+    for (int d = 0; d < 2; d++)
+        pads[2 * cut->axis[d] + 1] = (int32_t)(area.to[d] - area.from[d] - 1);
+    cell = build_unary(b, "ZerosLike", cell);
+    return build_binary(b, "Pad", cell, build_const(b, &paddings));
+}
+
+struct scatter {
+    struct grid *g;
+    const struct node *node;
+    int to;                  /* whose tile is made */
+    struct grid_part *given; /* by cell: what it has of it, on `to` */
+    int64_t *borders[2];     /* of blocks */
+    int n_borders[2];
+};
+
+static void add_borders(struct scatter *s, struct area area)
+{
+    for (int d = 0; d < 2; d++) {
+        for (int end = 0; end < 2; end++) {
+            int64_t *borders = s->borders[d], at = end ? area.to[d] : area.from[d];
+            int i = s->n_borders[d];
+            while (i > 0 && borders[i - 1] > at)
+                i--;
+            if (i > 0 && borders[i - 1] == at)
+                continue;
+            for (int k = s->n_borders[d]++; k > i; k--)
+                borders[k] = borders[k - 1];
+            borders[i] = at;
+        }
+    }
+}
+
+/* The sum of what windows give a block; where none sees it there are zeros like those given. */
+static struct edge make_block(const struct scatter *s, const struct partition *cut,
+                              struct area block)
+{
+    struct grid *g = s->g;
+    struct edge *terms = arena_array(&g->r.arena, (size_t)g->n, sizeof *terms), like = EDGE_NONE;
+    int n = 0;
+    for (int k = 0; k < g->n && !g->err->code; k++) {
+        if (!edge_exists(s->given[k].edge))
+            continue;
+        like = edge_exists(like) ? like : s->given[k].edge;
+        if (!area_is_empty(area_meet(s->given[k].area, block)))
+            terms[n++] = crop(g, s->node, &s->given[k], block, s->to);
+    }
+    struct build *b = grid_builder(g, s->node, s->to);
+    if (n > 1)
+        return build_op(b, "AddN", terms, n, NULL, 0);
+    return n ? terms[0] : make_zeros(b, like, cut, block);
+}
+
+static struct edge make_tile(const struct scatter *s, const struct partition *cut)
+{
+    struct grid *g = s->g;
+    int n[2] = {s->n_borders[0] - 1, s->n_borders[1] - 1};
+    struct edge *rows = arena_array(&g->r.arena, (size_t)(n[0] + n[1]), sizeof *rows);
+    for (int i = 0; i < n[0]; i++) {
+        const int64_t *y = s->borders[0] + i, *x = s->borders[1];
+        struct edge *row = rows + n[0];
+        for (int k = 0; k < n[1]; k++)
+            row[k] = make_block(s, cut, (struct area){{y[0], x[k]}, {y[1], x[k + 1]}});
+        rows[i] = cut_concat(grid_builder(g, s->node, s->to), cut->axis[1], row, n[1]);
+    }
+    return cut_concat(grid_builder(g, s->node, s->to), cut->axis[0], rows, n[0]);
+}
+
+/* What the cells have of each other's tiles is added in their order, and becomes the node's tiles:
+ * parts[k] has areas[k]. */
+static void grid_scatter(struct grid *g, const struct node *node, const struct partition *cut,
+                         const struct area *areas, const struct edge *parts)
+{
+    size_t n = (size_t)g->n;
+    struct scatter s = {.g = g, .node = node};
+    struct edge *tiles = arena_array(&g->r.arena, n, sizeof *tiles);
+    s.given = arena_array(&g->r.arena, n, sizeof *s.given);
+    for (int d = 0; d < 2; d++)
+        s.borders[d] = arena_array(&g->r.arena, 2 * n + 2, sizeof **s.borders);
+    for (s.to = 0; s.to < g->n && !g->err->code; s.to++) {
+        /* Each cell sends what it has of the tile. */
+        struct area tile = cut_area(cut, s.to);
+        memset(s.n_borders, 0, sizeof s.n_borders);
+        add_borders(&s, tile);
+        for (int k = 0; k < g->n; k++) {
+            struct grid_part *given = &s.given[k];
+            struct area area = area_meet(areas[k], tile);
+            *given = (struct grid_part){.edge = EDGE_NONE, .cut = *cut, .area = areas[k]};
+            if (area_is_empty(area) || g->err->code)
+                continue;
+            add_borders(&s, area);
+            given->edge = parts[k];
+            if (k == s.to)
+                continue;
+            given->edge = crop(g, node, given, area, k);
+            given->area = area;
+        }
+        tiles[s.to] = g->err->code ? EDGE_NONE : make_tile(&s, cut);
+    }
+    g->parts[node->id] = tiles;
 }
 
 /* ---- windows ---- */
@@ -176,10 +716,10 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
     return grid_local(g, node->inputs[i], cell);
 }
 
-static int visit_tiles(struct grid *g, const struct node *node)
+static int visit_tiles(struct grid *g, const struct node *node, struct edge *parts)
 {
     struct grid_windows w;
-    struct edge *parts = new_edges(g, g->n), *inputs = new_edges(g, node->n_inputs);
+    struct edge *inputs = new_edges(g, node->n_inputs);
     struct area *areas = arena_array(&g->r.arena, (size_t)g->n, sizeof *areas);
     enum op_lie output = node->op->def->tiles.output;
     grid_windows(g, node, &w);
@@ -208,6 +748,17 @@ static int visit_tiles(struct grid *g, const struct node *node)
 
 /* ---- the others ---- */
 
+/* Input i of a node for a cell: of one that goes element by element what of it there is in its
+ * tile, of another one its part. */
+static struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
+{
+    bool is_alike = g->role[node->id] == GRID_ALIKE || g->role[node->id] == GRID_UPDATE;
+    const struct partition is = is_alike ? g->cut[node->id] : grid_cut_of(g, node->inputs[i]);
+    const struct partition cut = is_alike ? aligned(g, node, i, is) : is;
+    return cut.is_cut ? grid_take(g, node->inputs[i], &cut, cut_area(&is, cell), cell)
+                      : grid_local(g, node->inputs[i], cell);
+}
+
 static struct edge copy_in_cell(struct grid *g, const struct node *node, int cell)
 {
     struct edge *inputs = new_edges(g, node->n_inputs);
@@ -216,18 +767,9 @@ static struct edge copy_in_cell(struct grid *g, const struct node *node, int cel
     return grid_copy(g, node, cell, inputs, NULL, 0);
 }
 
-static int visit_alike(struct grid *g, const struct node *node)
-{
-    struct edge *parts = new_edges(g, g->n);
-    for (int k = 0; k < g->n; k++)
-        parts[k] = copy_in_cell(g, node, k);
-    return stand_in(g, node, parts);
-}
-
 /* In a mean each tile counts by its share of the cells. */
-static int visit_reduction(struct grid *g, const struct node *node)
+static int visit_reduction(struct grid *g, const struct node *node, struct edge *parts)
 {
-    struct edge *parts = new_edges(g, g->n);
     const struct partition *in = &g->cut[node->inputs[0].node];
     bool is_cut = g->cut[node->id].is_cut;
     for (int k = 0; k < g->n; k++) {
@@ -243,58 +785,34 @@ static int visit_reduction(struct grid *g, const struct node *node)
     return is_cut ? stand_in(g, node, parts) : is_sum(g, node, parts);
 }
 
-/* Slots are with their variables: names are known before the first of them is made. */
-static void name_parts(struct grid *g)
-{
-    graph_each(node, g->from) {
-        if (g->role[node->id] != GRID_VARIABLE)
-            continue;
-        g->names[node->id] = arena_array(&g->r.arena, (size_t)g->n, sizeof **g->names);
-        for (int k = 0; k < g->n; k++)
-            g->names[node->id][k] = rewrite_part_name(&g->r, node->name, k);
-    }
-}
-
-static int visit_variable(struct grid *g, const struct node *node)
-{
-    struct edge *parts = new_edges(g, g->n);
-    for (int k = 0; k < g->n; k++)
-        parts[k] =
-            cut_variable(&g->r, node, &g->cut[node->id], k, g->names[node->id][k], g->devices[k]);
-    return stand_in(g, node, parts);
-}
-
-static int visit_ask(struct grid *g, const struct node *node)
-{
-    struct edge *parts = new_edges(g, g->n);
-    for (int k = 0; k < g->n; k++)
-        parts[k] = copy_in_cell(g, node, k);
-    struct build *b = grid_builder(g, node, -1);
-    b->device = g->devices[0];
-    return is_now(g, node, cut_ask(b, parts, g->n), "asks each part");
-}
-
 /* ---- all ---- */
 
 static int visit(struct grid *g, const struct node *node)
 {
-    switch ((enum grid_role)g->role[node->id]) {
+    enum grid_role role = (enum grid_role)g->role[node->id];
+    struct edge *parts = new_edges(g, g->n), in = node->n_inputs ? node->inputs[0] : EDGE_NONE;
+    struct build *b;
+    switch (role) {
     case GRID_TILES:
-        return visit_tiles(g, node);
+        return visit_tiles(g, node, parts);
+    case GRID_REDUCE:
+        return visit_reduction(g, node, parts);
     case GRID_ALIKE:
     case GRID_UPDATE:
-        return visit_alike(g, node);
-    case GRID_REDUCE:
-        return visit_reduction(g, node);
-    case GRID_SHAPE: {
-        const struct edge in = node->inputs[0];
-        return is_now(g, node,
-                      shape_vector_of(grid_builder(g, node, 0), node->outputs[0].type,
-                                      grid_shape(g, in), g->parts[in.node][0]),
-                      "of all tiles");
-    }
     case GRID_ASK:
-        return visit_ask(g, node);
+        for (int k = 0; k < g->n; k++)
+            parts[k] = copy_in_cell(g, node, k);
+        if (role != GRID_ASK)
+            return stand_in(g, node, parts);
+        b = grid_builder(g, node, -1);
+        b->device = g->devices[0];
+        return is_now(g, node, cut_ask(b, parts, g->n), "asks each part");
+    case GRID_SHAPE:
+        b = grid_builder(g, node, 0);
+        return is_now(
+            g, node,
+            shape_vector_of(b, node->outputs[0].type, grid_shape(g, in), g->parts[in.node][0]),
+            "of all tiles");
     case GRID_VARIABLE:
         return 0; /* is there */
     case GRID_ONCE:
@@ -364,10 +882,19 @@ static int build(struct grid *g, struct graph **to)
                          "no op with windows has images of known size that %d x %d tiles can be "
                          "cut of",
                          g->options->rows, g->options->columns);
-    name_parts(g);
-    for (size_t i = 0; !code && i < g->from->nodes.n; i++)
+    /* Slots are with their variables: names are known before the first of them is made. */
+    for (int i = 0; !code && i < (int)g->from->nodes.n; i++)
         if (g->role[i] == GRID_VARIABLE)
-            code = visit_variable(g, graph_node(g->from, (int)i));
+            g->names[i] = cut_names(&g->r, graph_node(g->from, i), g->n);
+    for (int i = 0; !code && i < (int)g->from->nodes.n; i++) {
+        if (g->role[i] != GRID_VARIABLE)
+            continue;
+        const struct node *node = graph_node(g->from, i);
+        struct edge *parts = new_edges(g, g->n);
+        for (int k = 0; k < g->n; k++)
+            parts[k] = cut_variable(&g->r, node, &g->cut[i], k, g->names[i][k], g->devices[k]);
+        code = stand_in(g, node, parts);
+    }
     for (size_t i = 0; !code && i < g->from->nodes.n; i++)
         code = visit(g, graph_node(g->from, g->r.order[i]));
     if (!code) {

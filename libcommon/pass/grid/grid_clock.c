@@ -10,7 +10,7 @@
 
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
-#include "pass/grid/grid_private.h"
+#include "pass/grid/grid.h"
 #include "pass/part/part.h"
 
 #define CLOCK_DEVICE "/job:ps/task:0"

@@ -1,14 +1,77 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes of the source are visited in topological order. Those that concern a table are made once
+ * for each slice; a node that only they need is made when somebody asks for its value, whole or in
+ * parts. All functions return EDGE_NONE (-1, NULL) once something has failed.
+ */
 #include "pass/slice/slice.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/group.h"
+#include "graph/infer.h"
 #include "graph/prefix.h"
 #include "pass/part/part.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice_private.h"
+
+/* The depth of values that are asked for by values; deeper ones are made whole. */
+#define SLICE_DEPTH_MAX 64
+
+/* In which parts there is a value of the source. */
+enum form_kind {
+    FORM_ROWS,  /* one for each slice, with its rows */
+    FORM_INDEX, /* row numbers: those in each slice, counted from its first row */
+    FORM_PART,  /* the rows that belong to the row numbers `index`, by slice */
+    FORM_NUMBER /* of row numbers: in which slice they are; one value */
+};
+
+struct form {
+    enum form_kind kind;
+    struct edge edge, index; /* of the source */
+    int slicing;
+    struct edge *parts; /* of the result */
+    struct form *next;  /* of the same node */
+};
+
+/* The first place of slice k, and how many it has, along the axis; rows, they are called. */
+static int64_t slice_first(struct partition cut, int k)
+{
+    return cut_area(&cut, k).from[0];
+}
+
+static int64_t slice_rows(struct partition cut, int k)
+{
+    return slice_first(cut, k + 1) - slice_first(cut, k);
+}
+
+/* Where new nodes go: named below a node of the source, on the device and in the group of what
+ * they go with. In a loop what has no input waits for `here`, so that it is of the same iteration.
+ */
+struct slice_site {
+    const struct node *node, *with;
+    int k;
+    struct edge here; /* of the result; or EDGE_NONE */
+};
+
+static const struct node_output *slice_output(const struct slicer *s, struct edge edge)
+{
+    return &graph_node(s->from, edge.node)->outputs[edge.slot];
+}
+
+/* How many slices the node's table has. */
+static int slice_n_slices(const struct slicer *s, const struct node *node)
+{
+    return slice_cut_at(s, s->slicing[node->id]).n[0];
+}
+
+static int slice_await(struct slicer *s, const struct node *node); /* its controls are there */
+static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
+static const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge);
+static const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge);
+static const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge,
+                                        struct edge index);
 
 /* ---- copies ---- */
 
@@ -29,7 +92,8 @@ static bool slice_keeps(void *context, const struct node *node, int k, struct at
     return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
+/* One like the node for slice k, or, -1, the whole; its name is found here. */
+static struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
 {
     if (s->err->code || (!node_is(copy.node, "Variable") && slice_await(s, copy.node)))
         return EDGE_NONE;
@@ -37,9 +101,10 @@ struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
     return rewrite_add_copy(&s->r, &copy);
 }
 
-/* Beside the slice, unless the script wants it elsewhere: only the rows that were found travel. */
-struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
-                             struct edge rows)
+/* A part of a Gather: beside the slice, unless the script wants it elsewhere: only the rows that
+ * were found travel. */
+static struct edge slice_add_gather(struct slicer *s, const struct node *node, int k,
+                                    struct edge table, struct edge rows)
 {
     const struct edge inputs[] = {table, rows};
     const struct node *variable = graph_node(s->from, node->inputs[0].node);
@@ -57,7 +122,7 @@ struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, s
 
 /* ---- new nodes ---- */
 
-struct build *slice_builder(struct slicer *s, const struct slice_site *site)
+static struct build *slice_builder(struct slicer *s, const struct slice_site *site)
 {
     const struct node *leader = group_first_leader(s->from, site->with);
     s->b = (struct build){.graph = s->r.to,
@@ -75,6 +140,411 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
         s->b.n_controls = 1;
     }
     return &s->b;
+}
+
+/* ---- values in parts ----
+ *
+ * What is computed row by row is computed in each part alone, so that a slice's share of an update
+ * never is in one place; what is not is made whole and then parted. */
+
+static const struct form *find_known(const struct slicer *s, enum form_kind kind, struct edge edge,
+                                     struct edge index)
+{
+    for (const struct form *form = s->forms[edge.node]; form; form = form->next)
+        if (form->kind == kind && edge_equal(form->edge, edge) && edge_equal(form->index, index))
+            return form;
+    return NULL;
+}
+
+/* A form with no parts yet. */
+static struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing,
+                                  struct edge edge)
+{
+    size_t n = (size_t)slice_cut_at(s, slicing).n[0];
+    return (struct form){.kind = kind,
+                         .edge = edge,
+                         .index = EDGE_NONE,
+                         .slicing = slicing,
+                         .parts = arena_array(&s->r.arena, n + 1, sizeof(struct edge))};
+}
+
+static const struct form *slice_note(struct slicer *s, const struct form *form)
+{
+    if (s->err->code)
+        return NULL;
+    struct form *noted = arena_copy(&s->r.arena, form, sizeof *form);
+    noted->next = s->forms[form->edge.node];
+    s->forms[form->edge.node] = noted;
+    return noted;
+}
+
+/* One that is there, or that is made; NULL on failure. */
+static const struct form *known_or(struct slicer *s, struct form *form,
+                                   const struct form *(*make)(struct slicer *, struct form *))
+{
+    const struct form *known = find_known(s, form->kind, form->edge, form->index);
+    bool is_deeper = form->kind == FORM_ROWS || form->kind == FORM_PART;
+    if (s->err->code)
+        return NULL;
+    if (known && known->slicing == form->slicing)
+        return known;
+    s->depth += is_deeper;
+    known = make(s, form);
+    s->depth -= is_deeper;
+    return known;
+}
+
+/* ---- what is computed row by row ---- */
+
+static bool is_row_by_row(const struct node *node)
+{
+    if (node_is(node, "Enter"))
+        return node_bool(node, "is_constant");
+    return node_rows(node) == ROWS_ALIKE;
+}
+
+/* Finds the inputs that have the rows of the result: all that do not broadcast along them. False:
+ * it cannot be told, or one has them along another axis, as it has fewer. */
+static bool find_row_inputs(const struct slicer *s, const struct node *node, int axis, bool *rows)
+{
+    const struct shape *out = &node->outputs[0].shape;
+    int n = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct shape *in = &slice_output(s, node->inputs[i])->shape;
+        int at = in->rank - out->rank + axis;
+        if (in->rank < 0 || out->rank <= axis)
+            return false;
+        rows[i] = at == axis && in->dims[at] == out->dims[axis];
+        n += rows[i];
+        if (!rows[i] && at >= 0 && in->dims[at] != 1)
+            return false;
+    }
+    return n == 1 || (n > 1 && out->dims[axis] > 1);
+}
+
+/* Copies of the form's node, one for each slice, of what that slice has of each input. */
+static const struct form *slice_copies(struct slicer *s, struct form *form,
+                                       struct edge *const *inputs)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
+    for (int k = 0; k < slice_cut_at(s, form->slicing).n[0] && !s->err->code; k++) {
+        for (int i = 0; i < node->n_inputs; i++)
+            mine[i] = inputs[i][k];
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){
+                   .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs});
+    }
+    return slice_note(s, form);
+}
+
+/* A value as it is, for each slice. */
+static struct edge *slice_same(struct slicer *s, int slicing, const struct node *asker,
+                               struct edge edge)
+{
+    struct edge *same = slice_new_form(s, FORM_ROWS, slicing, edge).parts;
+    struct edge whole = slice_whole(s, asker, edge);
+    for (int k = 0; k < slice_cut_at(s, slicing).n[0]; k++)
+        same[k] = whole;
+    return s->err->code ? NULL : same;
+}
+
+/* Copies of the node for each slice, whose inputs are parted alike where `rows` says so. */
+static const struct form *copy_rows(struct slicer *s, struct form *form, const bool *rows)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
+        struct edge edge = node->inputs[i];
+        const struct form *in = !rows[i] ? NULL
+                                : form->kind == FORM_ROWS
+                                    ? slice_rows_of(s, form->slicing, edge)
+                                    : slice_part_of(s, form->slicing, edge, form->index);
+        inputs[i] = in ? in->parts : slice_same(s, form->slicing, node, edge);
+    }
+    return s->err->code ? NULL : slice_copies(s, form, inputs);
+}
+
+/* ---- rows of slices ---- */
+
+/* With the slice's shape instead of the whole's; random numbers begin where the slice does. */
+static const struct form *copy_generator(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct shape *shape = &node->outputs[0].shape;
+    struct partition cut = slice_cut_at(s, form->slicing);
+    bool counts = op_find_attr(node->op, "offset") >= 0;
+    int64_t row = shape_count_of(shape, 1, shape->rank);
+    int64_t first = counts ? node_int(node, "offset") : 0;
+    struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
+    for (int i = 1; i < node->n_inputs; i++)
+        inputs[i] = slice_whole(s, node, node->inputs[i]);
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        struct shape part = cut_shape(&cut, shape, k);
+        struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
+        struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
+        inputs[0] = build_ints(b, part.dims, part.rank);
+        form->parts[k] = slice_add_copy(s, (struct rewrite_copy){.node = node,
+                                                                 .k = k,
+                                                                 .inputs = inputs,
+                                                                 .n_inputs = node->n_inputs,
+                                                                 .more = &offset,
+                                                                 .n_more = counts});
+    }
+    return slice_note(s, form);
+}
+
+static const struct form *cut_constant(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct tensor *whole = node_attr(node, "value")->tensor;
+    struct partition cut = slice_cut_at(s, form->slicing);
+    size_t row = tensor_bytes(whole) / (size_t)cut.size[0];
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        struct shape shape = cut_shape(&cut, &whole->shape, k);
+        struct tensor part = tensor_borrow(whole->type, &shape,
+                                           (char *)whole->data + (size_t)slice_first(cut, k) * row);
+        struct attr value = {"value", attr_tensor(&part)};
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){.node = node, .k = k, .more = &value, .n_more = 1});
+    }
+    return slice_note(s, form);
+}
+
+static const struct form *make_rows(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct shape *shape = &slice_output(s, form->edge)->shape;
+    struct partition cut = slice_cut_at(s, form->slicing);
+    int table;
+    bool fits = slice_fits(cut, shape) &&
+                (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));
+    bool *row_inputs = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
+    if (fits && is_row_by_row(node) && find_row_inputs(s, node, cut.axis[0], row_inputs))
+        return copy_rows(s, form, row_inputs);
+    bool loops = s->r.frames->frame[node->id] != FRAME_ROOT;
+    if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
+        (!cut.axis[0] || op_find_attr(node->op, "offset") < 0))
+        return copy_generator(s, form);
+    if (fits && !cut.axis[0] && node_is(node, "Const") && node_type(node, "dtype") != STRING)
+        return cut_constant(s, form);
+    if (fits && !cut.axis[0] && node_rows(node) == ROWS_SUM &&
+        slice_output(s, node->inputs[1])->shape.rank == 1) {
+        /* Sums of rows by number: each slice sums those that are its own. */
+        const struct form *index = slice_index_of(s, form->slicing, node->inputs[1]);
+        const struct form *values =
+            index ? slice_part_of(s, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
+        for (int k = 0; values && k < cut.n[0]; k++) {
+            struct build *b =
+                slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
+            struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
+            struct edge inputs[] = {values->parts[k], index->parts[k], n};
+            form->parts[k] = slice_add_copy(
+                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
+        }
+        return slice_note(s, form);
+    }
+
+    int rank = slice_output(s, form->edge)->shape.rank;
+    if (rank <= cut.axis[0]) {
+        error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
+                  node_text(node), node->op->def->name);
+        return NULL;
+    }
+    struct edge whole = slice_whole(s, node, form->edge);
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
+        form->parts[k] = cut_slice(b, whole, &cut, cut_area(&cut, k));
+    }
+    return slice_note(s, form);
+}
+
+static const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge)
+{
+    struct form form = slice_new_form(s, FORM_ROWS, slicing, edge);
+    return known_or(s, &form, make_rows);
+}
+
+/* ---- rows that are known by their numbers, parted by the slice that each number is in ---- */
+
+/* In which slice a row is: the first rows % n slices have one row more. */
+static struct edge find_slice(struct build *b, struct partition cut, struct edge row)
+{
+    int64_t size = cut.size[0] / cut.n[0], extra = cut.size[0] % cut.n[0];
+    struct edge number;
+    if (!extra)
+        return build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)size));
+    number = build_binary(b, "Sub", row, build_scalar_like(b, row, (double)extra));
+    number = build_binary(b, "FloorDiv", number, build_scalar_like(b, row, (double)size));
+    return build_binary(
+        b, "Maximum", number,
+        build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)(size + 1))));
+}
+
+static const struct form *make_number(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge row = slice_whole(s, node, form->edge);
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
+    form->parts[0] = build_cast(b, find_slice(b, slice_cut_at(s, form->slicing), row), INT32);
+    return slice_note(s, form);
+}
+
+static struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge)
+{
+    struct form form = slice_new_form(s, FORM_NUMBER, slicing, edge);
+    const struct form *made = known_or(s, &form, make_number);
+    return made ? made->parts[0] : EDGE_NONE;
+}
+
+static struct edge partition(struct slicer *s, struct form *form, struct edge number)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct edge inputs[] = {slice_whole(s, node, form->edge), number};
+    struct attr n = {"num_partitions", attr_int(slice_cut_at(s, form->slicing).n[0])};
+    struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
+    struct slice_site site = {node, graph_node(s->from, numbers.node), -1, EDGE_NONE};
+    return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
+}
+
+static const struct form *make_index(struct slicer *s, struct form *form)
+{
+    struct partition cut = slice_cut_at(s, form->slicing);
+    struct edge edge = form->edge;
+    const struct node *node = graph_node(s->from, edge.node);
+    if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
+        /* The different ones among row numbers: of each slice, its own. */
+        const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
+        return in ? slice_copies(s, form, &in->parts) : NULL;
+    }
+    struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
+    for (int k = 0; k < cut.n[0] && !b->failed; k++) {
+        struct edge part = {parts.node, k};
+        struct edge first = k ? build_scalar_like(b, part, (double)slice_first(cut, k)) : part;
+        form->parts[k] = k ? build_binary(b, "Sub", part, first) : part;
+    }
+    return slice_note(s, form);
+}
+
+static const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge)
+{
+    struct form form = slice_new_form(s, FORM_INDEX, slicing, edge);
+    return known_or(s, &form, make_index);
+}
+
+/* ---- rows that belong to row numbers ---- */
+
+/* A sum over the occurrences of each different row. */
+static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
+{
+    return node_rows(node) == ROWS_SUM &&
+           node_rows(graph_node(s->from, index.node)) == ROWS_DISTINCT && !index.slot &&
+           node->inputs[1].node == index.node && node->inputs[1].slot == 1;
+}
+
+/* Returns whether the value is known to have one row for each of the numbers. */
+static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
+{
+    const struct node *node = graph_node(s->from, edge.node);
+    bool rows[4] = {false};
+    if (is_unique_sum(s, node, index) || find_known(s, FORM_PART, edge, index))
+        return true;
+    if (node_rows(node) == ROWS_LOOKUP)
+        return edge_equal(node->inputs[1], index);
+    if (!is_row_by_row(node) || node->n_inputs > 2)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int rank = slice_output(s, node->inputs[i])->shape.rank;
+        rows[i] = rank == node->outputs[0].shape.rank;
+        if (rank < 0 || (rows[i] && !has_row_each(s, node->inputs[i], index)))
+            return false;
+    }
+    return true;
+}
+
+static bool find_aligned(const struct slicer *s, const struct form *form, bool *rows)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    int rank = node->n_outputs ? node->outputs[0].shape.rank : -1, n = 0;
+    if (!is_row_by_row(node) || rank < 1)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int in = slice_output(s, node->inputs[i])->shape.rank;
+        rows[i] = in == rank;
+        n += rows[i];
+        if (in < 0)
+            return false;
+    }
+    return n == 1 || (n > 1 && has_row_each(s, form->edge, form->index));
+}
+
+static const struct form *make_part(struct slicer *s, struct form *form)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct partition cut = slice_cut_at(s, form->slicing);
+    bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
+    bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
+    int slicing;
+    if (vector && find_aligned(s, form, rows))
+        return copy_rows(s, form, rows);
+    if (vector && is_unique_sum(s, node, form->index)) {
+        const struct node *unique = graph_node(s->from, form->index.node);
+        const struct form *index = slice_index_of(s, form->slicing, form->index);
+        const struct form *values =
+            index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
+        for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
+            struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
+            struct edge inputs[] = {values->parts[k],
+                                    {index->parts[k].node, 1},
+                                    build_unary(b, "Size", index->parts[k])};
+            form->parts[k] = slice_add_copy(
+                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
+        }
+        return slice_note(s, form);
+    }
+    if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
+        slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
+        /* Rows of a slot that is cut alike, by the same numbers. */
+        const struct form *index = slice_index_of(s, form->slicing, form->index);
+        const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
+        for (int k = 0; table && k < cut.n[0]; k++)
+            form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
+        return slice_note(s, form);
+    }
+    struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));
+    for (int k = 0; k < cut.n[0]; k++)
+        form->parts[k] = (struct edge){parts.node, k};
+    return slice_note(s, form);
+}
+
+static const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge,
+                                        struct edge index)
+{
+    struct form form = slice_new_form(s, FORM_PART, slicing, edge);
+    form.index = index;
+    return known_or(s, &form, make_part);
+}
+
+static struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
+{
+    return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
+}
+
+/* ---- wholes ---- */
+
+static struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole)
+{
+    s->r.edges[s->r.first[edge.node] + edge.slot] = whole;
+    return whole;
+}
+
+static const struct form *slice_first_known(const struct slicer *s, struct edge edge)
+{
+    for (const struct form *form = s->forms[edge.node]; form; form = form->next)
+        if (form->edge.slot == edge.slot && form->kind != FORM_NUMBER)
+            return form;
+    return NULL;
 }
 
 /* A value that is on a shard cannot be parted there: the workers can, if each has a part of the
@@ -114,14 +584,6 @@ static struct edge concat_parts(struct slicer *s, const struct node *asker, cons
     struct edge whole = cut_concat(b, cut.axis[0], parts, cut.n[0]);
     if (asker == node && edge_exists(whole)) /* who asks for it asks by name */
         graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
-    return whole;
-}
-
-/* ---- wholes ---- */
-
-struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole)
-{
-    s->r.edges[s->r.first[edge.node] + edge.slot] = whole;
     return whole;
 }
 
@@ -178,14 +640,6 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     return whole;
 }
 
-const struct form *slice_first_known(const struct slicer *s, struct edge edge)
-{
-    for (const struct form *form = s->forms[edge.node]; form; form = form->next)
-        if (form->edge.slot == edge.slot && form->kind != FORM_NUMBER)
-            return form;
-    return NULL;
-}
-
 static int copy_whole(struct slicer *s, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
@@ -198,7 +652,7 @@ static int copy_whole(struct slicer *s, const struct node *node)
     return 0;
 }
 
-struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge)
+static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge)
 {
     const struct node *node = graph_node(s->from, edge.node);
     struct edge whole = s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
@@ -216,7 +670,7 @@ struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge 
     return copy_whole(s, node) ? EDGE_NONE : rewrite_edge(&s->r, edge);
 }
 
-int slice_await(struct slicer *s, const struct node *node)
+static int slice_await(struct slicer *s, const struct node *node)
 {
     for (int i = 0; i < node->n_controls && !s->err->code; i++) {
         const struct node *before = graph_node(s->from, node->controls[i]);
@@ -235,11 +689,6 @@ int slice_await(struct slicer *s, const struct node *node)
 }
 
 /* ---- tables and what changes them ---- */
-
-struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
-{
-    return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
-}
 
 static int visit_variable(struct slicer *s, const struct node *node)
 {
@@ -284,6 +733,145 @@ static int visit_writer(struct slicer *s, const struct node *node)
     /* The reply is yes if all slices say so. */
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
+    return s->err->code;
+}
+
+/* ---- aggregators, and the clock that waits for them ---- */
+
+/* Outputs that are no gradient go with the first slice. */
+static bool goes_with(enum taken what, int k)
+{
+    return what != TAKEN_OTHER || k == 0;
+}
+
+/* Finds all that depends on an AggregatorTake, and all that this needs. */
+static void slice_find_updates(struct slicer *s)
+{
+    graph_each(node, s->from) {
+        s->updates[node->id] = node_round(node) == ROUND_TAKE;
+    }
+    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1});
+    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
+}
+
+static const char *aggregator_of(struct slicer *s, const struct node *node, int k)
+{
+    return s->names[graph_find(s->from, node_string(node, "aggregator"))->id][k];
+}
+
+static struct edge pushed(struct slicer *s, const struct node *push, int i, int k)
+{
+    const struct node *take = graph_node(s->from, s->take[push->id]);
+    enum taken what = slice_taken(s, take, i);
+    int slicing = s->slicing[push->id];
+    const struct form *form = NULL;
+    if (what == TAKEN_OTHER)
+        return slice_whole(s, push, push->inputs[i]);
+    if (what == TAKEN_DENSE)
+        form = slice_rows_of(s, slicing, push->inputs[i]);
+    else if (what == TAKEN_INDEX)
+        form = slice_index_of(s, slicing, push->inputs[i]);
+    else
+        form = slice_part_of(s, slicing, push->inputs[i], push->inputs[slice_partner(take, i)]);
+    return form ? form->parts[k] : EDGE_NONE;
+}
+
+static int slice_visit_push(struct slicer *s, const struct node *node)
+{
+    const struct node *take = graph_node(s->from, s->take[node->id]);
+    struct form form = slice_new_rows(s, node, 0);
+    struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
+    for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
+        int n = 0;
+        for (int i = 0; i < node->n_inputs && !s->err->code; i++)
+            if (goes_with(slice_taken(s, take, i), k))
+                inputs[n++] = pushed(s, node, i, k);
+        struct attr more = {"aggregator", attr_string(aggregator_of(s, node, k))};
+        form.parts[k] = slice_add_copy(
+            s,
+            (struct rewrite_copy){
+                .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1});
+    }
+    if (!slice_note(s, &form))
+        return s->err->code;
+    rewrite_await_parts(&s->r, node, form.parts, slice_n_slices(s, node));
+    slice_is_whole(s, form.edge, form.parts[0]);
+    return 0;
+}
+
+static int slice_visit_take(struct slicer *s, const struct node *node)
+{
+    size_t n = (size_t)node->n_outputs;
+    struct partition cut = slice_cut_at(s, s->slicing[node->id]);
+    struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
+    struct edge *all = arena_array(&s->r.arena, (size_t)cut.n[0], sizeof *all);
+    for (int i = 0; i < node->n_outputs; i++) {
+        enum taken what = slice_taken(s, node, i);
+        forms[i] = slice_new_rows(s, node, i);
+        forms[i].kind = what == TAKEN_INDEX    ? FORM_INDEX
+                        : what == TAKEN_VALUES ? FORM_PART
+                                               : FORM_ROWS;
+        if (what == TAKEN_VALUES)
+            forms[i].index = (struct edge){node->id, slice_partner(node, i)};
+    }
+    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+        enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
+        struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
+        const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
+        int used = 0; /* of the k-th slice's outputs */
+        for (int i = 0; i < node->n_outputs; i++) {
+            enum taken what = slice_taken(s, node, i);
+            if (!goes_with(what, k))
+                continue;
+            types[used] = node->outputs[i].type;
+            shapes[used] = node_attr(node, "shapes")->shapes[i];
+            if (what == TAKEN_DENSE)
+                shapes[used] = cut_shape(&cut, &shapes[used], k);
+            reductions[used] = node_attr(node, "reductions")->strings[i];
+            forms[i].parts[k].slot = used++;
+        }
+        struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
+                                slice_whole(s, node, node->inputs[1])};
+        struct attr more[] = {
+            {"T", {.kind = ATTR_LIST_TYPE, .n = used, .types = types}},
+            {"shapes", {.kind = ATTR_LIST_SHAPE, .n = used, .shapes = shapes}},
+            {"reductions", {.kind = ATTR_LIST_STRING, .n = used, .strings = reductions}},
+            {"aggregator", attr_string(aggregator_of(s, node, k))}};
+        all[k] = slice_add_copy(
+            s,
+            (struct rewrite_copy){
+                .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4});
+        for (int i = 0; i < node->n_outputs; i++)
+            forms[i].parts[k].node = all[k].node;
+    }
+    rewrite_await_parts(&s->r, node, all, cut.n[0]);
+    for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
+        if (slice_taken(s, node, i) == TAKEN_OTHER)
+            slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
+        else
+            slice_note(s, &forms[i]);
+    }
+    return s->err->code;
+}
+
+/* ClockPush gets the tokens of all pushes. */
+static int slice_visit_clock(struct slicer *s, const struct node *node)
+{
+    VEC(struct edge) inputs = VEC_INIT;
+    for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
+        const struct node *from = graph_node(s->from, node->inputs[i].node);
+        const struct form *tokens =
+            s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
+        for (int k = 0; tokens && k < slice_n_slices(s, from); k++)
+            vec_push_in(&s->r.arena, &inputs, tokens->parts[k]);
+        if (!tokens)
+            vec_push_in(&s->r.arena, &inputs, slice_whole(s, node, node->inputs[i]));
+    }
+    struct edge clock = slice_add_copy(
+        s, (struct rewrite_copy){
+               .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n});
+    if (edge_exists(clock))
+        rewrite_stand_in(&s->r, node, clock.node);
     return s->err->code;
 }
 
@@ -338,7 +926,6 @@ static int visit(struct slicer *s, const struct node *node)
 static int build(struct slicer *s, struct graph **to)
 {
     s->r.rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
-    slice_find_origins(s);
     int code = rewrite_find_frames(&s->r);
     if (!code)
         code = slice_find(s);
@@ -347,11 +934,8 @@ static int build(struct slicer *s, struct graph **to)
         slice_find_updates(s);
         s->prefix = graph_free_prefix(&s->r.arena, s->from, "slices");
         graph_each(node, s->from) {
-            int n_slices = s->role[node->id] == SLICE_VARIABLE ? slice_n_slices(s, node) : 0;
-            if (n_slices)
-                s->names[node->id] = arena_array(&s->r.arena, (size_t)n_slices, sizeof **s->names);
-            for (int k = 0; k < n_slices; k++)
-                s->names[node->id][k] = rewrite_part_name(&s->r, node->name, k);
+            if (s->role[node->id] == SLICE_VARIABLE)
+                s->names[node->id] = cut_names(&s->r, node, slice_n_slices(s, node));
         }
         /* Before anything else: others are with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)

@@ -21,15 +21,6 @@ static bool can_write(const struct node *node)
     return (rows == ROWS_UPDATE && is_of_all) || rows == ROWS_SCATTER || rows == ROWS_ASK;
 }
 
-void slice_find_origins(struct slicer *s)
-{
-    graph_each_ordered(node, s->from, s->r.order) {
-        bool hands_on =
-            node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
-        s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
-    }
-}
-
 static int find_writer(struct slicer *s, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -470,6 +461,11 @@ static void find_on_demand(struct slicer *s)
 int slice_find(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
+    graph_each_ordered(node, s->from, s->r.order) {
+        bool hands_on =
+            node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
+        s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
+    }
     struct slicing_finder f = {.s = s, .limits = find_limits(s->placement)};
     f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);

@@ -30,14 +30,6 @@ struct build grad_build(struct grad_engine *e, const char *suffix, const struct 
     return b;
 }
 
-struct build grad_build_beside(struct grad_engine *e, const char *suffix, const struct node *node)
-{
-    struct build b = grad_build(e, suffix, NULL);
-    b.colocate = NULL;
-    b.device = node->device;
-    return b;
-}
-
 static const char *edge_text(struct grad_engine *e, struct edge edge)
 {
     struct str text = STR_INIT;

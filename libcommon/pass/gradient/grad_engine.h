@@ -5,7 +5,7 @@
  * Backward nodes belong to *spaces*: the base, where ys and xs are, and for each loop between them
  * a backward loop with as many iterations as the forward one. A gradient function sees forward
  * nodes; the nodes that it builds are then adopted into their space: forward values that they use
- * are replaced by the space's values for them (grad_value.c).
+ * are replaced by the space's values for them (grad_frame.c).
  */
 #ifndef TF_PASS_GRAD_ENGINE_H
 #define TF_PASS_GRAD_ENGINE_H
@@ -76,12 +76,6 @@ static inline int grad_frame(const struct grad_engine *e, int id)
     return e->frames ? e->frames->frame[id] : FRAME_ROOT;
 }
 
-static inline const struct loop_variable *grad_variable(const struct grad_engine *e, int frame,
-                                                        int i)
-{
-    return &e->frames->variables.items[e->frames->frames.items[frame].first_variable + i];
-}
-
 static inline bool grad_differentiable(enum dtype type)
 {
     return dtype_is_floating(type) || type == COMPLEX64;
@@ -90,41 +84,8 @@ static inline bool grad_differentiable(enum dtype type)
 /* Returns a builder of backward nodes under "SCOPE/suffix" (NULL: SCOPE). */
 struct build grad_build(struct grad_engine *e, const char *suffix, const struct node *forward);
 
-/* Returns a builder of nodes of the forward graph: in the frame of `node`, whose value they store
- * or whose loop they count. */
-struct build grad_build_beside(struct grad_engine *e, const char *suffix, const struct node *node);
-
-/* Sets the control input of nodes built next; none for -1. `control` must stay valid meanwhile. */
-static inline void grad_set_control(struct build *b, const int *control)
-{
-    b->controls = control;
-    b->n_controls = *control >= 0;
-}
-
 /* Takes the nodes from id `mark` on into a space. */
 int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
-
-/* Returns a space's value for an edge: itself in the base, else a popped or re-entered value. */
-struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge);
-
-/* Adds an Enter of the loop with that name. */
-struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, int parallel,
-                           bool is_constant);
-
-/* Makes an edge of the parent available in the space, in every iteration. */
-struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge);
-
-/* Records the place (struct grad_origin) of all nodes added since the last call. */
-void grad_note(struct grad_engine *e, struct grad_space *space, int forward_frame);
-
-/* The same for nodes added to the forward graph beside a loop, in the frame around it: they run
- * under the loop's condition. */
-void grad_note_beside(struct grad_engine *e, int loop);
-struct grad_origin grad_made_beside(const struct grad_engine *e, int loop);
-
-/* Returns a node of the frame around a loop, after which nodes without inputs run in that frame;
- * -1: that is the root, where none is needed. */
-int grad_anchor(const struct grad_engine *e, int frame);
 
 /* Adds to the gradient of a forward edge. */
 void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient);

@@ -66,11 +66,6 @@ struct dense_cutter {
 /* int, of a node that is there in each pass: which one it is of. */
 #define DENSE_PASS "_pass"
 
-static inline int dense_pass(const struct node *node)
-{
-    return node_attr(node, DENSE_PASS) ? (int)node_int(node, DENSE_PASS) : 0;
-}
-
 static inline bool dense_has(const struct dense_cutter *c, int node, unsigned facts)
 {
     return (c->facts[node] & facts) != 0;
@@ -86,16 +81,6 @@ static inline bool dense_is_rows(const struct dense_cutter *c, struct edge edge)
 {
     const struct shape *shape = &dense_output(c, edge)->shape;
     return shape->rank > 0 && shape->dims[0] == SHAPE_UNKNOWN;
-}
-
-static inline struct dense_layout dense_layout_of(const struct dense_cutter *c, struct edge edge)
-{
-    return c->layouts[edge.node];
-}
-
-static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
-{
-    return a.form == b.form && (a.form != DENSE_CUT || a.axis == b.axis);
 }
 
 /* dense_passes.c: when layers are found, `to` gets them in several passes. */
@@ -115,22 +100,8 @@ int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node
 /* The variable whose value an edge is, or is a cast of; NULL: it is none. */
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge);
 
-/* What the edge is in `to`, in that form; an edge without a node once something
- * has failed. Of DENSE_OWN the value of this worker's rows; what has none is DENSE_SAME then. What
- * is cut alone becomes DENSE_SUM. */
-struct edge dense_convert(struct dense_cutter *c, const struct node *reader, struct edge edge,
-                          struct dense_layout layout);
 int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why);
 /* The number of rows of a value: a vector of one number, built where `b` builds. */
 struct edge dense_row_count(struct build *b, struct edge x);
-
-/* The forms in which a node gets its inputs, and that of its outputs. */
-struct dense_rule {
-    struct dense_layout *inputs;
-    struct dense_layout output;
-};
-
-/* dense_rule.c */
-int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule);
 
 #endif

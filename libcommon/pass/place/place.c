@@ -399,12 +399,6 @@ static int prepare(struct placer *p)
     return 0;
 }
 
-static void release(struct placer *p)
-{
-    place_model_free(p->model);
-    arena_release(&p->arena);
-}
-
 int place_graph(struct graph *graph, const struct place_options *options, struct error *err)
 {
     struct placer p = {.graph = graph,
@@ -433,7 +427,7 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
     }
     if (!code)
         code = tell_clocks(&p, graph);
-    release(&p);
+    arena_release(&p.arena);
     return code;
 }
 
@@ -457,6 +451,6 @@ int place_estimate(const struct graph *graph, const struct place_options *option
     }
     if (!code)
         code = place_measure(&p, options->model, result);
-    release(&p);
+    arena_release(&p.arena);
     return code;
 }

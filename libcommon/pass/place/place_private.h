@@ -80,20 +80,6 @@ int place_measure(struct placer *p, const struct place_costs *costs, struct plac
  * LOOP_STEPS times per level, except measured times, which are for a whole step. Nanoseconds and
  * bytes. */
 
-/* A channel that carries one transfer at a time. */
-struct place_channel {
-    int index;       /* within the run; -1: none */
-    double per_byte; /* time per byte of a tensor, for all receivers through it */
-};
-
-#define PLACE_CHANNELS 3 /* the link, the adapter of the sender's host, that of the receiver's */
-
-/* A wire from one device to another. */
-struct place_wire {
-    double latency, per_byte; /* until all receivers have the tensor */
-    struct place_channel channels[PLACE_CHANNELS];
-};
-
 struct place_model {
     struct placer *placer;
     int n, n_devices, n_channels;
@@ -114,10 +100,6 @@ struct place_model {
     char *by_bytes; /* by root: variables balanced over shards */
     double by_bytes_total;
     double *best_start, *best_finish; /* by node */
-    struct arena arena;
 };
-
-int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
-void place_model_free(struct place_model *model);
 
 #endif

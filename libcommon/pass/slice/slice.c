@@ -19,14 +19,6 @@
 /* The depth of values that are asked for by values; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
 
-/* In which parts there is a value of the source. */
-enum form_kind {
-    FORM_ROWS,  /* one for each slice, with its rows */
-    FORM_INDEX, /* row numbers: those in each slice, counted from its first row */
-    FORM_PART,  /* the rows that belong to the row numbers `index`, by slice */
-    FORM_NUMBER /* of row numbers: in which slice they are; one value */
-};
-
 struct form {
     enum form_kind kind;
     struct edge edge, index; /* of the source */
@@ -68,10 +60,8 @@ static int slice_n_slices(const struct slicer *s, const struct node *node)
 
 static int slice_await(struct slicer *s, const struct node *node); /* its controls are there */
 static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
-static const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge);
-static const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge);
-static const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge,
-                                        struct edge index);
+static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
+                                  struct edge edge, struct edge index);
 
 /* ---- copies ---- */
 
@@ -178,22 +168,6 @@ static const struct form *slice_note(struct slicer *s, const struct form *form)
     return noted;
 }
 
-/* One that is there, or that is made; NULL on failure. */
-static const struct form *known_or(struct slicer *s, struct form *form,
-                                   const struct form *(*make)(struct slicer *, struct form *))
-{
-    const struct form *known = find_known(s, form->kind, form->edge, form->index);
-    bool is_deeper = form->kind == FORM_ROWS || form->kind == FORM_PART;
-    if (s->err->code)
-        return NULL;
-    if (known && known->slicing == form->slicing)
-        return known;
-    s->depth += is_deeper;
-    known = make(s, form);
-    s->depth -= is_deeper;
-    return known;
-}
-
 /* ---- what is computed row by row ---- */
 
 static bool is_row_by_row(const struct node *node)
@@ -256,10 +230,8 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
         struct edge edge = node->inputs[i];
-        const struct form *in = !rows[i] ? NULL
-                                : form->kind == FORM_ROWS
-                                    ? slice_rows_of(s, form->slicing, edge)
-                                    : slice_part_of(s, form->slicing, edge, form->index);
+        const struct form *in =
+            rows[i] ? form_of(s, form->kind, form->slicing, edge, form->index) : NULL;
         inputs[i] = in ? in->parts : slice_same(s, form->slicing, node, edge);
     }
     return s->err->code ? NULL : slice_copies(s, form, inputs);
@@ -331,9 +303,10 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     if (fits && !cut.axis[0] && node_rows(node) == ROWS_SUM &&
         slice_output(s, node->inputs[1])->shape.rank == 1) {
         /* Sums of rows by number: each slice sums those that are its own. */
-        const struct form *index = slice_index_of(s, form->slicing, node->inputs[1]);
+        const struct form *index =
+            form_of(s, FORM_INDEX, form->slicing, node->inputs[1], EDGE_NONE);
         const struct form *values =
-            index ? slice_part_of(s, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
+            index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
         for (int k = 0; values && k < cut.n[0]; k++) {
             struct build *b =
                 slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
@@ -357,12 +330,6 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
         form->parts[k] = cut_slice(b, whole, &cut, cut_area(&cut, k));
     }
     return slice_note(s, form);
-}
-
-static const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge)
-{
-    struct form form = slice_new_form(s, FORM_ROWS, slicing, edge);
-    return known_or(s, &form, make_rows);
 }
 
 /* ---- rows that are known by their numbers, parted by the slice that each number is in ---- */
@@ -392,8 +359,7 @@ static const struct form *make_number(struct slicer *s, struct form *form)
 
 static struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge)
 {
-    struct form form = slice_new_form(s, FORM_NUMBER, slicing, edge);
-    const struct form *made = known_or(s, &form, make_number);
+    const struct form *made = form_of(s, FORM_NUMBER, slicing, edge, EDGE_NONE);
     return made ? made->parts[0] : EDGE_NONE;
 }
 
@@ -414,7 +380,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
         /* The different ones among row numbers: of each slice, its own. */
-        const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
+        const struct form *in = form_of(s, FORM_INDEX, form->slicing, node->inputs[0], EDGE_NONE);
         return in ? slice_copies(s, form, &in->parts) : NULL;
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
@@ -425,12 +391,6 @@ static const struct form *make_index(struct slicer *s, struct form *form)
         form->parts[k] = k ? build_binary(b, "Sub", part, first) : part;
     }
     return slice_note(s, form);
-}
-
-static const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge)
-{
-    struct form form = slice_new_form(s, FORM_INDEX, slicing, edge);
-    return known_or(s, &form, make_index);
 }
 
 /* ---- rows that belong to row numbers ---- */
@@ -490,9 +450,9 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         return copy_rows(s, form, rows);
     if (vector && is_unique_sum(s, node, form->index)) {
         const struct node *unique = graph_node(s->from, form->index.node);
-        const struct form *index = slice_index_of(s, form->slicing, form->index);
+        const struct form *index = form_of(s, FORM_INDEX, form->slicing, form->index, EDGE_NONE);
         const struct form *values =
-            index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
+            index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
         for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
             struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
             struct edge inputs[] = {values->parts[k],
@@ -506,8 +466,9 @@ static const struct form *make_part(struct slicer *s, struct form *form)
     if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
         slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
         /* Rows of a slot that is cut alike, by the same numbers. */
-        const struct form *index = slice_index_of(s, form->slicing, form->index);
-        const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
+        const struct form *index = form_of(s, FORM_INDEX, form->slicing, form->index, EDGE_NONE);
+        const struct form *table =
+            index ? form_of(s, FORM_ROWS, form->slicing, node->inputs[0], EDGE_NONE) : NULL;
         for (int k = 0; table && k < cut.n[0]; k++)
             form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
         return slice_note(s, form);
@@ -518,12 +479,27 @@ static const struct form *make_part(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
-static const struct form *slice_part_of(struct slicer *s, int slicing, struct edge edge,
-                                        struct edge index)
+/* A value in that form, known or made now; `index` of FORM_PART. NULL on failure. */
+static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
+                                  struct edge edge, struct edge index)
 {
-    struct form form = slice_new_form(s, FORM_PART, slicing, edge);
-    form.index = index;
-    return known_or(s, &form, make_part);
+    static const struct form *(*const make[])(struct slicer *,
+                                              struct form *) = {[FORM_ROWS] = make_rows,
+                                                                [FORM_INDEX] = make_index,
+                                                                [FORM_PART] = make_part,
+                                                                [FORM_NUMBER] = make_number};
+    struct form form = slice_new_form(s, kind, slicing, edge);
+    form.index = kind == FORM_PART ? index : EDGE_NONE;
+    const struct form *known = find_known(s, kind, edge, form.index);
+    bool is_deeper = kind == FORM_ROWS || kind == FORM_PART;
+    if (s->err->code)
+        return NULL;
+    if (known && known->slicing == slicing)
+        return known;
+    s->depth += is_deeper;
+    known = make[kind](s, &form);
+    s->depth -= is_deeper;
+    return known;
 }
 
 static struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
@@ -592,8 +568,9 @@ static struct edge stitch(struct slicer *s, const struct node *node, int slicing
 {
     struct edge ids = node->inputs[1];
     int n = slice_cut_at(s, slicing).n[0];
-    const struct form *index = slice_index_of(s, slicing, ids);
-    const struct form *table = index ? slice_rows_of(s, slicing, node->inputs[0]) : NULL;
+    const struct form *index = form_of(s, FORM_INDEX, slicing, ids, EDGE_NONE);
+    const struct form *table =
+        index ? form_of(s, FORM_ROWS, slicing, node->inputs[0], EDGE_NONE) : NULL;
     struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
     for (int k = 0; table && k < n; k++)
         inputs[n + k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
@@ -659,7 +636,7 @@ static struct edge slice_whole(struct slicer *s, const struct node *asker, struc
     int slicing;
     if (s->err->code || edge_exists(whole))
         return whole;
-    if (slice_is_table(s, edge, &slicing) && !slice_rows_of(s, slicing, edge))
+    if (slice_is_table(s, edge, &slicing) && !form_of(s, FORM_ROWS, slicing, edge, EDGE_NONE))
         return EDGE_NONE;
     bool made = s->role[node->id] != SLICE_NONE || slice_is_table(s, edge, &slicing);
     const struct form *parts = made ? slice_first_known(s, edge) : NULL;
@@ -678,8 +655,9 @@ static int slice_await(struct slicer *s, const struct node *node)
         int slicing;
         if (s->r.after[before->id])
             continue;
-        const struct form *rows =
-            slice_is_table(s, edge, &slicing) ? slice_rows_of(s, slicing, edge) : NULL;
+        const struct form *rows = slice_is_table(s, edge, &slicing)
+                                      ? form_of(s, FORM_ROWS, slicing, edge, EDGE_NONE)
+                                      : NULL;
         if (rows)
             rewrite_await_parts(&s->r, before, rows->parts, slice_cut_at(s, slicing).n[0]);
         else if (!s->err->code)
@@ -711,9 +689,9 @@ static struct edge *writer_input(struct slicer *s, const struct node *node, int 
     bool scatters = node_rows(node) == ROWS_SCATTER;
     if (slice_output(s, edge)->shape.rank == 0 && !scatters)
         return slice_same(s, slicing, node, edge);
-    const struct form *form = !scatters || i == 0 ? slice_rows_of(s, slicing, edge)
-                              : i == 1            ? slice_index_of(s, slicing, edge)
-                                       : slice_part_of(s, slicing, edge, node->inputs[1]);
+    enum form_kind kind = !scatters || i == 0 ? FORM_ROWS : i == 1 ? FORM_INDEX : FORM_PART;
+    const struct form *form =
+        form_of(s, kind, slicing, edge, scatters ? node->inputs[1] : EDGE_NONE);
     return form ? form->parts : NULL;
 }
 
@@ -739,9 +717,9 @@ static int visit_writer(struct slicer *s, const struct node *node)
 /* ---- aggregators, and the clock that waits for them ---- */
 
 /* Outputs that are no gradient go with the first slice. */
-static bool goes_with(enum taken what, int k)
+static bool goes_with(enum form_kind kind, int k)
 {
-    return what != TAKEN_OTHER || k == 0;
+    return kind != FORM_WHOLE || k == 0;
 }
 
 /* Finds all that depends on an AggregatorTake, and all that this needs. */
@@ -762,17 +740,11 @@ static const char *aggregator_of(struct slicer *s, const struct node *node, int 
 static struct edge pushed(struct slicer *s, const struct node *push, int i, int k)
 {
     const struct node *take = graph_node(s->from, s->take[push->id]);
-    enum taken what = slice_taken(s, take, i);
-    int slicing = s->slicing[push->id];
-    const struct form *form = NULL;
-    if (what == TAKEN_OTHER)
+    enum form_kind kind = slice_taken(s, take, i);
+    if (kind == FORM_WHOLE)
         return slice_whole(s, push, push->inputs[i]);
-    if (what == TAKEN_DENSE)
-        form = slice_rows_of(s, slicing, push->inputs[i]);
-    else if (what == TAKEN_INDEX)
-        form = slice_index_of(s, slicing, push->inputs[i]);
-    else
-        form = slice_part_of(s, slicing, push->inputs[i], push->inputs[slice_partner(take, i)]);
+    struct edge index = kind == FORM_PART ? push->inputs[slice_partner(take, i)] : EDGE_NONE;
+    const struct form *form = form_of(s, kind, s->slicing[push->id], push->inputs[i], index);
     return form ? form->parts[k] : EDGE_NONE;
 }
 
@@ -806,12 +778,9 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
     struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
     struct edge *all = arena_array(&s->r.arena, (size_t)cut.n[0], sizeof *all);
     for (int i = 0; i < node->n_outputs; i++) {
-        enum taken what = slice_taken(s, node, i);
         forms[i] = slice_new_rows(s, node, i);
-        forms[i].kind = what == TAKEN_INDEX    ? FORM_INDEX
-                        : what == TAKEN_VALUES ? FORM_PART
-                                               : FORM_ROWS;
-        if (what == TAKEN_VALUES)
+        forms[i].kind = slice_taken(s, node, i);
+        if (forms[i].kind == FORM_PART)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
     for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
@@ -820,12 +789,11 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
         const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
         int used = 0; /* of the k-th slice's outputs */
         for (int i = 0; i < node->n_outputs; i++) {
-            enum taken what = slice_taken(s, node, i);
-            if (!goes_with(what, k))
+            if (!goes_with(forms[i].kind, k))
                 continue;
             types[used] = node->outputs[i].type;
             shapes[used] = node_attr(node, "shapes")->shapes[i];
-            if (what == TAKEN_DENSE)
+            if (forms[i].kind == FORM_ROWS)
                 shapes[used] = cut_shape(&cut, &shapes[used], k);
             reductions[used] = node_attr(node, "reductions")->strings[i];
             forms[i].parts[k].slot = used++;
@@ -846,7 +814,7 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
     }
     rewrite_await_parts(&s->r, node, all, cut.n[0]);
     for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
-        if (slice_taken(s, node, i) == TAKEN_OTHER)
+        if (forms[i].kind == FORM_WHOLE)
             slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
         else
             slice_note(s, &forms[i]);
@@ -909,7 +877,7 @@ static int visit(struct slicer *s, const struct node *node)
     struct edge output = {node->id, 0};
     bool is_table = node->n_outputs && slice_is_table(s, output, &slicing);
     if (!s->r.after[node->id] && is_table && s->on_demand[node->id] && is_chained(s, node))
-        return slice_rows_of(s, slicing, output) ? 0 : s->err->code;
+        return form_of(s, FORM_ROWS, slicing, output, EDGE_NONE) ? 0 : s->err->code;
     if (s->on_demand[node->id] || s->r.after[node->id])
         return 0;
     if (is_table) {

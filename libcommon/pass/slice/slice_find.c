@@ -57,18 +57,18 @@ static bool is_factor(const struct node *take, int slot)
            dtype_is_floating(take->outputs[left].type);
 }
 
-enum taken slice_taken(const struct slicer *s, const struct node *take, int slot)
+enum form_kind slice_taken(const struct slicer *s, const struct node *take, int slot)
 {
     if (is_factor(take, slot))
-        return TAKEN_OTHER;
+        return FORM_WHOLE;
     const char *reduction = node_attr(take, "reductions")->strings[slot];
     const struct shape *shape = &take->outputs[slot].shape;
     const struct node *table = table_of(s, take);
     if (!strcmp(reduction, "rows"))
-        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
+        return slice_partner(take, slot) < 0 ? FORM_WHOLE : FORM_INDEX;
     if (!strcmp(reduction, "mean_rows"))
-        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
-    return shape_equal(shape, &table->outputs[0].shape) ? TAKEN_DENSE : TAKEN_OTHER;
+        return slice_partner(take, slot) < 0 ? FORM_WHOLE : FORM_PART;
+    return shape_equal(shape, &table->outputs[0].shape) ? FORM_ROWS : FORM_WHOLE;
 }
 
 /* The i-th indices belong to the i-th values. */
@@ -106,7 +106,7 @@ static int find_roles(struct slicer *s)
             continue;
         bool found = false;
         for (int j = 0; j < take->n_outputs; j++)
-            found |= slice_taken(s, take, j) != TAKEN_OTHER;
+            found |= slice_taken(s, take, j) != FORM_WHOLE;
         if (!found)
             continue;
         s->role[take->id] = SLICE_TAKE;

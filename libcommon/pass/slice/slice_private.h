@@ -20,12 +20,13 @@ enum slice_role {
     SLICE_TAKE,   /* AggregatorTake of it */
 };
 
-/* The meaning of an output of an AggregatorTake. */
-enum taken {
-    TAKEN_OTHER,
-    TAKEN_DENSE,
-    TAKEN_INDEX,
-    TAKEN_VALUES, /* of the indices before it, or after it if there are none before */
+/* In which parts there is a value of the source. */
+enum form_kind {
+    FORM_WHOLE, /* in none */
+    FORM_ROWS,  /* one for each slice, with its rows */
+    FORM_INDEX, /* row numbers: those in each slice, counted from its first row */
+    FORM_PART,  /* the rows that belong to the row numbers `index`, by slice */
+    FORM_NUMBER /* of row numbers: in which slice they are; one value */
 };
 
 struct slicer {
@@ -63,7 +64,9 @@ static inline bool slice_fits(struct partition cut, const struct shape *shape)
  * on demand. */
 int slice_find(struct slicer *s);
 
-enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
+/* In which parts an AggregatorTake has an output: FORM_ROWS of a whole gradient, FORM_PART of
+ * values of the indices before them, or after them if there are none before. */
+enum form_kind slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */
 
 /* Returns whether the edge is a sliced variable, or its value unchanged; *slicing: which. */

@@ -91,25 +91,6 @@ static struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
     return rewrite_add_copy(&s->r, &copy);
 }
 
-/* A part of a Gather: beside the slice, unless the script wants it elsewhere: only the rows that
- * were found travel. */
-static struct edge slice_add_gather(struct slicer *s, const struct node *node, int k,
-                                    struct edge table, struct edge rows)
-{
-    const struct edge inputs[] = {table, rows};
-    const struct node *variable = graph_node(s->from, node->inputs[0].node);
-    while (variable->n_inputs)
-        variable = graph_node(s->from, variable->inputs[0].node);
-    const struct attr with = group_attr(&s->r.arena, s->names[variable->id][k]);
-    bool free = !*node->device || !strcmp(node->device, variable->device);
-    return slice_add_copy(s, (struct rewrite_copy){.node = node,
-                                                   .k = k,
-                                                   .inputs = inputs,
-                                                   .n_inputs = 2,
-                                                   .more = &with,
-                                                   .n_more = free && !node_attr(node, "_class")});
-}
-
 /* ---- new nodes ---- */
 
 static struct build *slice_builder(struct slicer *s, const struct slice_site *site)
@@ -283,6 +264,30 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
+/* Sums of rows by number: each slice sums those that are its own. Of a sum over the occurrences of
+ * the different numbers that `unique` finds, those are the slice's different ones. */
+static const struct form *sum_parts(struct slicer *s, struct form *form, const struct node *unique)
+{
+    const struct node *node = graph_node(s->from, form->edge.node);
+    struct partition cut = slice_cut_at(s, form->slicing);
+    struct edge ids = node->inputs[1], of = unique ? unique->inputs[0] : ids;
+    const struct form *index =
+        form_of(s, FORM_INDEX, form->slicing, unique ? form->index : ids, EDGE_NONE);
+    const struct form *values =
+        index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], of) : NULL;
+    for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
+        struct edge part = values->parts[k], own = index->parts[k];
+        struct slice_site site = {node, unique ? unique : node, k, unique ? EDGE_NONE : part};
+        struct build *b = slice_builder(s, &site);
+        struct edge inputs[] = {part, unique ? build_slot(own, 1) : own,
+                                unique ? build_unary(b, "Size", own)
+                                       : build_scalar(b, INT32, (double)slice_rows(cut, k))};
+        form->parts[k] = slice_add_copy(
+            s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
+    }
+    return slice_note(s, form);
+}
+
 static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -301,22 +306,8 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     if (fits && !cut.axis[0] && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
     if (fits && !cut.axis[0] && node_rows(node) == ROWS_SUM &&
-        slice_output(s, node->inputs[1])->shape.rank == 1) {
-        /* Sums of rows by number: each slice sums those that are its own. */
-        const struct form *index =
-            form_of(s, FORM_INDEX, form->slicing, node->inputs[1], EDGE_NONE);
-        const struct form *values =
-            index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
-        for (int k = 0; values && k < cut.n[0]; k++) {
-            struct build *b =
-                slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
-            struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
-            struct edge inputs[] = {values->parts[k], index->parts[k], n};
-            form->parts[k] = slice_add_copy(
-                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
-        }
-        return slice_note(s, form);
-    }
+        slice_output(s, node->inputs[1])->shape.rank == 1)
+        return sum_parts(s, form, NULL);
 
     int rank = slice_output(s, form->edge)->shape.rank;
     if (rank <= cut.axis[0]) {
@@ -439,6 +430,28 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
     return n == 1 || (n > 1 && has_row_each(s, form->edge, form->index));
 }
 
+/* Looks up the rows of a table in each slice: beside it, unless the script wants that elsewhere.
+ * Only the rows that were found travel. */
+static void gather_parts(struct slicer *s, const struct node *node, int slicing, struct edge *parts)
+{
+    const struct form *index = form_of(s, FORM_INDEX, slicing, node->inputs[1], EDGE_NONE);
+    const struct form *table =
+        index ? form_of(s, FORM_ROWS, slicing, node->inputs[0], EDGE_NONE) : NULL;
+    const struct node *variable = s->origin[node->inputs[0].node];
+    bool free = !*node->device || !strcmp(node->device, variable->device);
+    for (int k = 0; table && k < slice_cut_at(s, slicing).n[0]; k++) {
+        const struct edge inputs[] = {table->parts[k], index->parts[k]};
+        const struct attr with = group_attr(&s->r.arena, s->names[variable->id][k]);
+        parts[k] =
+            slice_add_copy(s, (struct rewrite_copy){.node = node,
+                                                    .k = k,
+                                                    .inputs = inputs,
+                                                    .n_inputs = 2,
+                                                    .more = &with,
+                                                    .n_more = free && !node_attr(node, "_class")});
+    }
+}
+
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -448,29 +461,12 @@ static const struct form *make_part(struct slicer *s, struct form *form)
     int slicing;
     if (vector && find_aligned(s, form, rows))
         return copy_rows(s, form, rows);
-    if (vector && is_unique_sum(s, node, form->index)) {
-        const struct node *unique = graph_node(s->from, form->index.node);
-        const struct form *index = form_of(s, FORM_INDEX, form->slicing, form->index, EDGE_NONE);
-        const struct form *values =
-            index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
-        for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
-            struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
-            struct edge inputs[] = {values->parts[k],
-                                    {index->parts[k].node, 1},
-                                    build_unary(b, "Size", index->parts[k])};
-            form->parts[k] = slice_add_copy(
-                s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
-        }
-        return slice_note(s, form);
-    }
+    if (vector && is_unique_sum(s, node, form->index))
+        return sum_parts(s, form, graph_node(s->from, form->index.node));
     if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
         slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
         /* Rows of a slot that is cut alike, by the same numbers. */
-        const struct form *index = form_of(s, FORM_INDEX, form->slicing, form->index, EDGE_NONE);
-        const struct form *table =
-            index ? form_of(s, FORM_ROWS, form->slicing, node->inputs[0], EDGE_NONE) : NULL;
-        for (int k = 0; table && k < cut.n[0]; k++)
-            form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
+        gather_parts(s, node, slicing, form->parts);
         return slice_note(s, form);
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));
@@ -568,12 +564,8 @@ static struct edge stitch(struct slicer *s, const struct node *node, int slicing
 {
     struct edge ids = node->inputs[1];
     int n = slice_cut_at(s, slicing).n[0];
-    const struct form *index = form_of(s, FORM_INDEX, slicing, ids, EDGE_NONE);
-    const struct form *table =
-        index ? form_of(s, FORM_ROWS, slicing, node->inputs[0], EDGE_NONE) : NULL;
     struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
-    for (int k = 0; table && k < n; k++)
-        inputs[n + k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
+    gather_parts(s, node, slicing, inputs + n);
     struct edge number = slice_number_of(s, slicing, ids), whole = slice_whole(s, node, ids);
     struct build *b =
         slice_builder(s, &(struct slice_site){node, graph_node(s->from, ids.node), -1, whole});
@@ -668,17 +660,23 @@ static int slice_await(struct slicer *s, const struct node *node)
 
 /* ---- tables and what changes them ---- */
 
+/* The parts stand for the node to those that wait for it. */
+static int stand_in(struct slicer *s, const struct form *form)
+{
+    if (slice_note(s, form))
+        rewrite_await_parts(&s->r, graph_node(s->from, form->edge.node), form->parts,
+                            slice_cut_at(s, form->slicing).n[0]);
+    return s->err->code;
+}
+
 static int visit_variable(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
     struct partition cut = slice_cut_at(s, form.slicing);
     for (int k = 0; k < cut.n[0]; k++)
         form.parts[k] = cut_variable(&s->r, node, &cut, k, s->names[node->id][k], NULL);
-    if (!slice_note(s, &form))
-        return s->err->code;
-    rewrite_await_parts(&s->r, node, form.parts, cut.n[0]);
     rewrite_note(&s->r, node->name, "cut into slices");
-    return 0;
+    return stand_in(s, &form);
 }
 
 /* The variables themselves, numbers for all, and of the rest each slice's own. */
@@ -764,11 +762,8 @@ static int slice_visit_push(struct slicer *s, const struct node *node)
             (struct rewrite_copy){
                 .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1});
     }
-    if (!slice_note(s, &form))
-        return s->err->code;
-    rewrite_await_parts(&s->r, node, form.parts, slice_n_slices(s, node));
     slice_is_whole(s, form.edge, form.parts[0]);
-    return 0;
+    return stand_in(s, &form);
 }
 
 static int slice_visit_take(struct slicer *s, const struct node *node)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Costs of nodes: measured times, and estimates from what ops declare. Rates are those of one
- * ordinary machine: an estimate serves to compare devices and links; measured times replace or
- * scale it.
+ * Costs of nodes: measured times, and estimates from what ops declare. Times of transfers between
+ * devices and tasks. Rates are those of one ordinary machine: an estimate serves to compare devices
+ * and links; measured times replace or scale it.
  */
 #include "pass/place/cost.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -222,4 +223,445 @@ void cost_scale_cores(struct cluster *cluster, const struct graph *graph,
     if (!cost_weights(graph, weights, &ignored))
         cluster->core_time = find_scale(&sample, "CPU", &rates);
     mem_free(weights);
+}
+
+/* ---- transfers: links, adapters, and the cores that send ---- */
+
+/* CPU time per byte and per message that a task sends, and the same for receiving: the system's
+ * copies, packets and wake-ups, checksums, and the adding of received values. Measured
+ * (docs/costs.md). */
+#define BYTE_NS 1.5
+#define MESSAGE_NS 60e3
+
+/* ---- computing cores ---- */
+
+static bool is_shard(const struct cluster_task *task)
+{
+    return !strcmp(task->job, SHARD_JOB);
+}
+
+double cost_core_share(const struct cluster *cluster, int host, bool of_shards)
+{
+    int machine = cluster_machine(cluster, host), n = 0;
+    int cores = cluster->hosts.items[machine].cores;
+    vec_each(task, &cluster->tasks) {
+        if (cluster_machine(cluster, task->host) == machine && is_shard(task) == of_shards)
+            for (int k = 0; k < task->n_devices; k++)
+                n += !strcmp(cluster->devices.items[task->first_device + k].type, "CPU");
+    }
+    return !cores || n <= cores ? 1 : (double)cores / n;
+}
+
+double cost_least_share(const char *job, int n, const struct cluster *cluster)
+{
+    double least = 1;
+    for (int i = 0; cluster && i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, job, i);
+        if (task)
+            least = fmin(least, cost_core_share(cluster, task->host, is_shard(task)));
+    }
+    return least;
+}
+
+/* ---- traffic ---- */
+
+/* Traffic of each of the tasks 0 to n - 1 of a job, sent plus received: messages, or bytes. */
+struct cost_traffic {
+    const char *job;
+    int n;
+    double each;
+    const double *by_task; /* in place of `each`; NULL: equal for all */
+};
+
+/* The load of a machine: of all its tasks, and of the busiest one. */
+struct machine_load {
+    double all, most;
+};
+
+/* Returns the traffic per core on the most loaded machine. A task's traffic is handled by one
+ * thread. */
+static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
+                              const struct cluster *cluster)
+{
+    double most = 0;
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        int cores = cluster->hosts.items[i].cores;
+        struct machine_load load = {0, 0};
+        for (int k = 0; cores && k < n_traffic; k++) {
+            for (int j = 0; j < traffic[k].n; j++) {
+                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
+                double each = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
+                if (!task || cluster_machine(cluster, task->host) != i)
+                    continue;
+                load.all += each;
+                load.most = fmax(load.most, each);
+            }
+        }
+        if (cores)
+            most = fmax(most, fmax(load.all / cores, load.most));
+    }
+    return most;
+}
+
+/* Extends a route by the time of shared cores, for its latency (per message) and its bytes, given
+ * the tasks' traffic per message or byte of one to one. Cores work on a part of the data while
+ * other parts are being sent: if links and cores alone would take w and c, bytes take sqrt(w^2 +
+ * c^2) (docs/costs.md). Messages wait for both. */
+static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *traffic,
+                                int n_traffic, const struct cluster *cluster)
+{
+    double each = traffic_of_core(traffic, n_traffic, cluster);
+    if (cluster && cluster->core_time > 0)
+        each *= cluster->core_time;
+    return (struct cost_way){way.latency + MESSAGE_NS * each, hypot(way.per_byte, BYTE_NS * each)};
+}
+
+/* ---- one route ---- */
+
+#define NS 1e9
+
+/* Between devices of one task: threads wake each other; an accelerator's memory is behind a bus. */
+#define NEAR_LATENCY 2e3
+#define BUS_LATENCY 10e3
+#define BUS_BYTES 12e9 /* a second */
+
+/* How much longer flows from several hosts to one adapter take than a single flow of as many bytes:
+ * data that does not fit in the queue before the adapter is sent again. Measured by make
+ * bench-techniques (docs/costs.md). */
+#define MEETING_LOSS 1.3
+
+static const struct cluster_task *task_of(const struct cluster *cluster,
+                                          const struct device_name *name)
+{
+    return cluster ? cluster_find(cluster, name->job, name->task) : NULL;
+}
+
+/* Returns nanoseconds per byte over the device's bus; 0 for a CPU. */
+static double bus_ns(const struct device_name *device, const struct cluster *cluster,
+                     const struct costs *costs)
+{
+    struct device_facts facts = cost_facts(device, cluster, costs);
+    return !strcmp(device->type, "CPU") ? 0 : NS / (facts.bus > 0 ? facts.bus : BUS_BYTES);
+}
+
+struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
+                         const struct cluster *cluster, const struct costs *costs)
+{
+    if (device_name_same_task(from, to)) {
+        double per_byte = fmax(bus_ns(from, cluster, costs), bus_ns(to, cluster, costs));
+        return (struct cost_way){per_byte > 0 ? BUS_LATENCY : NEAR_LATENCY, per_byte};
+    }
+    const struct cluster_task *a = task_of(cluster, from), *b = task_of(cluster, to);
+    struct cluster_link link = {.bandwidth = CLUSTER_BANDWIDTH, .latency = CLUSTER_LATENCY};
+    if (a && b)
+        link = cluster_link(cluster, a, b);
+    return (struct cost_way){NS * link.latency, NS / link.bandwidth};
+}
+
+/* Returns the route between the CPUs of two tasks. */
+static struct cost_way task_way(const char *job, int task, const char *to_job, int to_task,
+                                const struct cluster *cluster)
+{
+    struct device_name from = {.task = task, .type = "CPU"}, to = {.task = to_task, .type = "CPU"};
+    snprintf(from.job, sizeof from.job, "%s", job);
+    snprintf(to.job, sizeof to.job, "%s", to_job);
+    return cost_way(&from, &to, cluster, NULL);
+}
+
+/* ---- exchanges ---- */
+
+/* Counts the tasks 0 to n - 1 of a job that are in the cluster: on one host, or (-1) on all. */
+static int count_tasks(const char *job, int n, const struct cluster *cluster, int host)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, job, i);
+        count += task && (host < 0 || task->host == host);
+    }
+    return count;
+}
+
+/* Time for `flows` simultaneous flows of `bytes` each to pass an adapter. Concurrent flows lose
+ * packets, so they take longer than their bytes alone. */
+static double adapter_ns(double flows, double bytes, double bandwidth)
+{
+    return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
+}
+
+struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
+{
+    struct cost_way slowest = {0};
+    for (int i = 0; i < n; i++) {
+        /* The adapter of the task's host carries what all tasks of the host send. */
+        const struct cluster_task *own = cluster ? cluster_find(cluster, job, i) : NULL;
+        double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
+        int here = bandwidth > 0 ? count_tasks(job, n, cluster, own->host) : 0;
+        if (bandwidth > 0)
+            slowest.per_byte = fmax(slowest.per_byte, adapter_ns(here * (n - here), 1, bandwidth));
+        for (int k = i + 1; k < n; k++) {
+            struct cost_way way = task_way(job, i, job, k, cluster);
+            slowest.latency = fmax(slowest.latency, way.latency);
+            slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
+        }
+    }
+    const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
+    slowest = on_cores(slowest, &traffic, 1, cluster);
+    slowest.per_byte /= n > 1 ? n - 1 : 1;
+    return slowest;
+}
+
+/* ---- workers and shards ---- */
+
+struct tasks {
+    const char *job;
+    int n;
+};
+
+/* Counts the pairs of one of these tasks and one of the others on different hosts where the first
+ * is on `host`. */
+static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
+                             int host)
+{
+    double away = count_tasks(others.job, others.n, cluster, -1) -
+                  count_tasks(others.job, others.n, cluster, host);
+    return count_tasks(these.job, these.n, cluster, host) * away;
+}
+
+/* Time for an adapter to send bytes, and to receive several flows. Both happen at the same time.
+ * Its own flows, which wait for each other in its host, lose nothing before it. */
+static double both_ways_ns(double sent, double flows, double got, double bandwidth)
+{
+    if (bandwidth <= 0)
+        return 0;
+    double in = flows > 0 ? adapter_ns(flows, got / flows, bandwidth) : 0;
+    return fmax(NS * sent / bandwidth, in);
+}
+
+/* Returns whether workers are on the host; one of `from` and `to` is workers, the other shards. */
+static bool has_workers(struct tasks from, struct tasks to, const struct cluster *cluster, int host)
+{
+    struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
+    return count_tasks(workers.job, workers.n, cluster, host) > 0;
+}
+
+/* Returns the time per byte from each to each. Bytes that workers push to a host with only shards,
+ * and that are lost before it, cost no time: other flows keep the adapter busy meanwhile. */
+static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
+                          int host)
+{
+    double in = crossing_pairs(to, from, cluster, host);
+    double flows = has_workers(from, to, cluster, host) ? in : fmin(in, 1);
+    return both_ways_ns(crossing_pairs(from, to, cluster, host), flows, in,
+                        cluster->hosts.items[host].bandwidth);
+}
+
+/* Returns the slowest link in one direction. */
+static struct cost_way slowest_link(struct tasks from, struct tasks to,
+                                    const struct cluster *cluster)
+{
+    struct cost_way slowest = {0};
+    for (int i = 0; i < from.n; i++)
+        for (int k = 0; k < to.n; k++) {
+            struct cost_way way = task_way(from.job, i, to.job, k, cluster);
+            slowest.latency = fmax(slowest.latency, way.latency);
+            slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
+        }
+    return slowest;
+}
+
+/* Adds the time of shared cores, where each sends a byte to each of the others and gets `back`
+ * bytes. */
+static struct cost_way with_cores(struct cost_way way, struct tasks these, struct tasks others,
+                                  double back, const struct cluster *cluster)
+{
+    const struct cost_traffic traffic[] = {
+        {.job = these.job, .n = these.n, .each = others.n * (1 + back)},
+        {.job = others.job, .n = others.n, .each = these.n * (1 + back)}};
+    return on_cores(way, traffic, 2, cluster);
+}
+
+/* Returns the route of a byte that each of `from` sends to all of `to`. */
+static struct cost_way each_to_each(struct tasks from, struct tasks to,
+                                    const struct cluster *cluster)
+{
+    struct cost_way slowest = slowest_link(from, to, cluster);
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++)
+        slowest.per_byte = fmax(slowest.per_byte, crossing_ns(from, to, cluster, i));
+    return with_cores(slowest, from, to, 0, cluster);
+}
+
+struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way way = each_to_each(workers, all, cluster);
+    way.per_byte /= shards;
+    return way;
+}
+
+struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way way = each_to_each(all, workers, cluster);
+    way.per_byte /= shards;
+    return way;
+}
+
+/* Returns whether hosts with only shards are the bottleneck of this direction. */
+static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
+{
+    double others = slowest_link(from, to, cluster).per_byte, shards = 0;
+    for (int i = 0; i < (int)cluster->hosts.n; i++) {
+        double *most = has_workers(from, to, cluster, i) ? &others : &shards;
+        *most = fmax(*most, crossing_ns(from, to, cluster, i));
+    }
+    return shards > 0 && shards >= others;
+}
+
+double cost_pushers_beside(int n, int shards, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    bool waits = cluster && waits_for_shards(workers, all, cluster) &&
+                 waits_for_shards(all, workers, cluster);
+    return waits ? (n - 1.0) / n : 0;
+}
+
+double cost_beside_reads(double share, double pushes, double reads)
+{
+    return share * fmin(pushes, reads / 2);
+}
+
+/* A host with workers and shards sends its workers' requests and its shards' replies, and receives
+ * both. */
+struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way slowest = slowest_link(workers, all, cluster);
+    slowest.per_byte *= fmax(1, back);
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        double asks = crossing_pairs(workers, all, cluster, i);
+        double replies = crossing_pairs(all, workers, cluster, i);
+        slowest.per_byte =
+            fmax(slowest.per_byte,
+                 both_ways_ns(asks + back * replies, asks + replies, replies + back * asks,
+                              cluster->hosts.items[i].bandwidth));
+    }
+    slowest = with_cores(slowest, workers, all, back, cluster);
+    slowest.per_byte /= shards;
+    return slowest;
+}
+
+/* ---- sums by a schedule ----
+ *
+ * The time of a sum by a schedule: per round, the longest of its flows and of the traffic of one
+ * adapter; plus the latency of the rounds of one piece, as those of later pieces overlap. The time
+ * of shared cores for all of it is included. */
+
+#define PIECE_BYTES (64 << 10) /* smallest separately sent piece */
+#define PIECES_MAX 96
+
+struct schedule_cost {
+    const char *job;
+    const struct cluster *cluster;
+    int n;
+    double piece_bytes;
+    struct cost_way *ways; /* [from * n + to] */
+    int *hosts;            /* by task; -1: unknown */
+    double *out, *in;      /* by host, in a round: flows to others; flows from them */
+    double *sent;          /* by task, bytes in all */
+    double *passed;        /* sent and received bytes, */
+    double *messages;      /* and messages, for one piece each */
+};
+
+static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)
+{
+    double total = 0;
+    size_t i = 0;
+    for (int round = 0; round < schedule->n_rounds; round++) {
+        double ns = 0;
+        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++) {
+            const struct schedule_flow *flow = &schedule->flows.items[i];
+            int from = s->hosts[flow->from], to = s->hosts[flow->to];
+            ns = fmax(ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
+            s->sent[flow->from] += s->piece_bytes;
+            s->passed[flow->from] += s->piece_bytes;
+            s->passed[flow->to] += s->piece_bytes;
+            if (from < 0 || to < 0 || from == to)
+                continue;
+            s->out[from]++;
+            s->in[to]++;
+        }
+        /* A round takes as long as its slowest adapter; the counts then restart. */
+        for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
+            double bandwidth = s->cluster->hosts.items[h].bandwidth;
+            if (bandwidth > 0)
+                ns = fmax(ns, adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
+            s->out[h] = s->in[h] = 0;
+        }
+        total += ns;
+    }
+    return total;
+}
+
+static void sum_up(struct schedule_cost *s, const struct sum_schedule *schedule,
+                   const struct sum_schedule *least, struct cost_sum *cost)
+{
+    const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
+    const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
+    struct cost_way all = {0, rounds_ns(s, schedule)};
+    struct cost_way waits = {0, 0};
+    for (int i = 0; i < s->n * s->n; i++)
+        if (i / s->n != i % s->n)
+            waits.latency = fmax(waits.latency, s->ways[i].latency);
+    waits.latency *= least->n_rounds;
+    for (size_t i = 0; i < least->flows.n; i++) {
+        s->messages[least->flows.items[i].from]++;
+        s->messages[least->flows.items[i].to]++;
+    }
+    cost->ns = on_cores(all, &bytes, 1, s->cluster).per_byte +
+               on_cores(waits, &messages, 1, s->cluster).latency;
+    cost->bytes = 0;
+    for (int k = 0; k < s->n; k++)
+        cost->bytes = fmax(cost->bytes, s->sent[k]);
+}
+
+int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
+                  struct error *err)
+{
+    size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
+    struct schedule_cost s = {.job = query->job, .cluster = query->cluster, .n = query->n};
+    struct sum_schedule least = {0}, schedule = {0};
+    struct schedule_request request = {.kind = query->kind, .n_members = query->n};
+    s.ways = mem_array(n * n, sizeof *s.ways);
+    s.hosts = mem_array(n, sizeof *s.hosts);
+    s.sent = mem_array(3 * n, sizeof *s.sent);
+    s.passed = s.sent + n;
+    s.messages = s.passed + n;
+    s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
+    s.in = s.out + n_hosts;
+    for (int i = 0; i < s.n; i++) {
+        const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
+        s.hosts[i] = task ? task->host : -1;
+        for (int k = 0; k < s.n; k++) {
+            s.ways[i * s.n + k] = task_way(s.job, i, s.job, k, s.cluster);
+        }
+    }
+    request.hosts = query->cluster ? s.hosts : NULL;
+    int code = schedule_make(&request, &least, err);
+    if (!code) {
+        /* More pieces than the minimum overlap, if they are large. */
+        double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
+        int each = (int)(most / least.n_pieces);
+        request.n_pieces = least.n_pieces * (each > 1 ? each : 1);
+        s.piece_bytes = bytes / request.n_pieces;
+        code = schedule_make(&request, &schedule, err);
+    }
+    if (!code)
+        sum_up(&s, &schedule, &least, cost);
+    schedule_release(&schedule);
+    schedule_release(&least);
+    mem_free(s.out);
+    mem_free(s.sent);
+    mem_free(s.hosts);
+    mem_free(s.ways);
+    return code;
 }

@@ -10,8 +10,9 @@
 
 #define PLACE_TYPES_MAX 32
 
+/* Two nodes. */
 struct place_link {
-    int a, b; /* nodes with a reason of their own to share a device */
+    int a, b;
 };
 
 struct placer {
@@ -28,18 +29,15 @@ struct placer {
     int *parent;                /* union-find, by node */
     int *members;               /* by root: nodes of its group */
     struct device_name *merged;
-    uint32_t *common_types;    /* by root: types for which all have a kernel */
-    int *chosen;               /* by root: index of a device */
-    char *settled;             /* by root: the choice is final */
-    struct place_model *model; /* NULL: no simulation */
-    VEC(struct place_link) links;
+    uint32_t *common_types;       /* by root: types for which all have a kernel */
+    int *chosen;                  /* by root: index of a device */
+    char *settled;                /* by root: the choice is final */
+    struct place_model *model;    /* NULL: no simulation */
+    VEC(struct place_link) links; /* reasons of their own to share a device */
     struct error *err;
 };
 
 int place_root(struct placer *p, int node);
-
-/* Puts two nodes that must share a device into one group. */
-void place_join(struct placer *p, int a, int b);
 
 /* Returns, by node, whether only initial values need it. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena);
@@ -54,11 +52,6 @@ static inline int place_type_of(const struct placer *p, const struct place_devic
         i++;
     return i;
 }
-
-/* Each reports one kind of failure, and returns ERR_DATA. */
-int place_fail_shared(struct placer *p, int node);  /* its group has another device */
-int place_fail_kernels(struct placer *p, int node); /* no device type has all kernels */
-int place_fail_group(struct placer *p, int root);   /* no device is left for the group */
 
 /* Chooses the device of each group that is not settled, by simulation. ERR_DATA if memory does not
  * suffice. */

@@ -258,7 +258,7 @@ static unsigned kind_fact(enum op_half kind)
 }
 
 /* Spreads a fact along float32 values, and around rings. */
-static void spread(struct halver *h, struct spread how)
+static void spread_floats(struct halver *h, struct spread how)
 {
     how.follows = is_float;
     for (bool news = true; news;) {
@@ -351,12 +351,14 @@ static int paint(struct halver *h)
     for (size_t i = 0; i < n; i++)
         h->facts[i] |= kind_fact(h->kind[i]) |
                        (node_attr(graph_node(h->r.from, (int)i), "_loss") ? HALF_FACT_LOSS : 0);
-    spread(h, (struct spread){denied | inferred, HALF_FACT_ABOVE, .only = clear, .up = true});
-    spread(h, (struct spread){denied | HALF_FACT_LOSS, HALF_FACT_REFUSED,
-                              .only = inferred | HALF_FACT_ABOVE});
-    spread(h, (struct spread){allowed, HALF_FACT_BEHIND, .only = inferred | clear | around,
-                              .unless = HALF_FACT_REFUSED});
-    spread(h, (struct spread){allowed, HALF_FACT_BETWEEN, .only = HALF_FACT_BEHIND, .up = true});
+    spread_floats(h,
+                  (struct spread){denied | inferred, HALF_FACT_ABOVE, .only = clear, .up = true});
+    spread_floats(h, (struct spread){denied | HALF_FACT_LOSS, HALF_FACT_REFUSED,
+                                     .only = inferred | HALF_FACT_ABOVE});
+    spread_floats(h, (struct spread){allowed, HALF_FACT_BEHIND, .only = inferred | clear | around,
+                                     .unless = HALF_FACT_REFUSED});
+    spread_floats(
+        h, (struct spread){allowed, HALF_FACT_BETWEEN, .only = HALF_FACT_BEHIND, .up = true});
     h->users = arena_array(&h->r.arena, n + 1, sizeof *h->users);
     h->painted = arena_array(&h->r.arena, n + 1, sizeof *h->painted);
     for (int i = 0; i < (int)n; i++) {

@@ -661,7 +661,7 @@ static int slice_await(struct slicer *s, const struct node *node)
 /* ---- tables and what changes them ---- */
 
 /* The parts stand for the node to those that wait for it. */
-static int stand_in(struct slicer *s, const struct form *form)
+static int slice_stand_in(struct slicer *s, const struct form *form)
 {
     if (slice_note(s, form))
         rewrite_await_parts(&s->r, graph_node(s->from, form->edge.node), form->parts,
@@ -676,7 +676,7 @@ static int visit_variable(struct slicer *s, const struct node *node)
     for (int k = 0; k < cut.n[0]; k++)
         form.parts[k] = cut_variable(&s->r, node, &cut, k, s->names[node->id][k], NULL);
     rewrite_note(&s->r, node->name, "cut into slices");
-    return stand_in(s, &form);
+    return slice_stand_in(s, &form);
 }
 
 /* The variables themselves, numbers for all, and of the rest each slice's own. */
@@ -763,7 +763,7 @@ static int slice_visit_push(struct slicer *s, const struct node *node)
                 .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1});
     }
     slice_is_whole(s, form.edge, form.parts[0]);
-    return stand_in(s, &form);
+    return slice_stand_in(s, &form);
 }
 
 static int slice_visit_take(struct slicer *s, const struct node *node)

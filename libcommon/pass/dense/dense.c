@@ -488,7 +488,6 @@ static bool rule_of_product(const struct dense_cutter *c, const struct node *nod
         return false;
     node->op->def->product(node, &product);
     for (int i = 0; i < 2; i++) {
-        in[i] = dense_layout_of(c, node->inputs[i]);
         in[i] = is_cut(in[i]) ? in[i] : ALL;
         sums[i] = is_cut(in[i]) && in[i].axis == product.summed[i];
     }
@@ -585,15 +584,12 @@ static bool rule_of_sums(const struct dense_cutter *c, const struct node *node,
                          struct dense_rule *rule)
 {
     unsigned axes;
-    struct dense_layout in = node->n_inputs ? dense_layout_of(c, node->inputs[0]) : ALL;
+    struct dense_layout in = node->n_inputs ? rule->inputs[0] : ALL;
     if (!node->n_inputs || !is_cut(in) || !summed_axes(c, node, &axes) ||
         (dense_is_rows(c, node->inputs[0]) && !is_inner(c, node)))
         return false;
     bool keeps = node_attr(node, "keep_dims") && node_bool(node, "keep_dims");
     int axis = keeps ? in.axis : axis_without(axes, in.axis);
-    for (int i = 1; i < node->n_inputs; i++)
-        rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
-    rule->inputs[0] = in;
     rule->output = axes & 1U << in.axis ? (struct dense_layout){DENSE_SUM, 0} : cut_along(axis);
     return true;
 }
@@ -608,8 +604,8 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
         node->outputs[0].shape.dims[0] != input_shape(c, node, 0)->rank ||
         !is_inner(c, graph_node(c->from, node->inputs[0].node)))
         return false;
-    struct dense_layout in = dense_layout_of(c, node->inputs[0]);
-    rule->inputs[0] = is_cut(in) ? (struct dense_layout){DENSE_SUM, 0} : in;
+    if (is_cut(rule->inputs[0]))
+        rule->inputs[0].form = DENSE_SUM;
     rule->output = ALL;
     return true;
 }
@@ -621,14 +617,6 @@ struct dense_inputs {
     bool own, dense, rows; /* each worker's own; the workers' together, and that of rows */
 };
 
-static void take_as_is(const struct dense_cutter *c, const struct node *node,
-                       struct dense_rule *rule)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (edge_exists(node->inputs[i]))
-            rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
-}
-
 /* ---- variables and what changes them ---- */
 
 static int rule_of_writer(struct dense_cutter *c, const struct node *node, int reference,
@@ -636,7 +624,6 @@ static int rule_of_writer(struct dense_cutter *c, const struct node *node, int r
 {
     struct dense_layout whole = dense_layout_of(c, node->inputs[reference]);
     const struct shape *shape = &dense_output(c, node->inputs[reference])->shape;
-    take_as_is(c, node, rule);
     rule->output = node_rows(node) == ROWS_ASK ? (struct dense_layout){DENSE_SAME, 0} : whole;
     if (whole.form == DENSE_CUT && node_rows(node) != ROWS_UPDATE && node_rows(node) != ROWS_ASK)
         return dense_refuse(c, node, "it needs a variable whole, of which each worker has a part");
@@ -682,11 +669,13 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
 {
     struct dense_inputs given = {false, false, false};
     for (int i = 0; i < node->n_inputs; i++) {
+        if (edge_exists(node->inputs[i])) /* as it is, unless a rule says otherwise */
+            rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
         if (!edge_exists(node->inputs[i]) || !c->r.after[node->inputs[i].node]) {
             given.own = true; /* comes back in a loop */
             continue;
         }
-        enum dense_form form = dense_layout_of(c, node->inputs[i]).form;
+        enum dense_form form = rule->inputs[i].form;
         bool shared = form != DENSE_OWN && form != DENSE_SAME;
         given.own |= form == DENSE_OWN;
         given.dense |= shared;
@@ -704,9 +693,9 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
         /* The gradient of a variable that is not cut is reduced, and then the same on all
          * workers. */
         int axis = dense_axis_of_gradient(c, node);
-        struct dense_layout in = dense_layout_of(c, node->inputs[0]);
         rule->output = at_rest(axis);
-        rule->inputs[0] = axis < 0 && in.form == DENSE_OWN ? in : rule->output;
+        if (axis >= 0 || rule->inputs[0].form != DENSE_OWN)
+            rule->inputs[0] = rule->output;
     } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
         rule_of_writer(c, node, reference, rule);
     else if (!given.dense) {
@@ -715,7 +704,6 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
                    node_makes_resource(node);
         if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
             own = false; /* the same noise for all rows */
-        take_as_is(c, node, rule);
         rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
     } else if (!rule_of_product(c, node, rule) && !rule_of_alike(c, node, rule) &&
                !rule_of_sums(c, node, rule) && !rule_of_shape(c, node, rule))

@@ -736,28 +736,21 @@ static int spread_variables(struct place_search *s)
 
 /* ---- strategies for the rest ---- */
 
-static int first_finish(const struct place_search *s, struct place_run *run, int root, int node)
+/* Returns the device with most free memory, or the one where the node finishes first. */
+static int best_device(const struct place_search *s, struct place_run *run, int strategy, int node)
 {
-    int best = -1;
-    double earliest = INFINITY;
+    int best = -1, root = place_root(s->p, node);
+    double least = INFINITY;
     for (int i = 0; i < s->model->n_devices; i++) {
         if (!may(s, root, i))
             continue;
-        double finish = run_try(run, node, i, s->held[root]);
-        if (best < 0 || finish < earliest) {
+        double cost =
+            strategy == MOST_ROOM ? -run_room(run, i) : run_try(run, node, i, s->held[root]);
+        if (best < 0 || cost < least) {
             best = i;
-            earliest = finish;
+            least = cost;
         }
     }
-    return best;
-}
-
-static int most_room(const struct place_search *s, const struct place_run *run, int root)
-{
-    int best = -1;
-    for (int i = 0; i < s->model->n_devices; i++)
-        if (may(s, root, i) && (best < 0 || run_room(run, i) > run_room(run, best)))
-            best = i;
     return best;
 }
 
@@ -809,8 +802,7 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
             s->p->members[root] == 1)
             continue;
         if (device < 0)
-            device =
-                strategy == MOST_ROOM ? most_room(s, run, root) : first_finish(s, run, root, id);
+            device = best_device(s, run, strategy, id);
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);
             if (run->device[edge.node] < 0 && !graph_is_back_edge(s->p->graph, node, edge))

@@ -468,30 +468,23 @@ static int finish_variable(struct grad_engine *e, struct build *b, struct grad_s
 
 static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
-    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
+    int n = e->frames->frames.items[space->frame].n_enters;
+    for (int i = 0; i < n && !e->err->code; i++) {
         const struct loop_variable *v = grad_variable(e, space->frame, i);
         const struct node *node = graph_node(e->graph, v->enter);
         if (!node_bool(node, "is_constant") || !(e->marks[v->enter] & MARK_BETWEEN))
             continue;
         /* A value that is the same in every iteration gets the sum over the iterations. */
         struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
-        if (e->err->code)
-            return e->err->code;
         if (!edge_exists(term))
             continue;
         struct edge zeros = zeros_like(e, b, space->parent, node->inputs[0]);
-        if (b->failed)
-            return e->err->code;
         struct cycle c = open_variable(e, b, space, zeros);
-        struct edge sum = build_binary(b, "Add", c.body, term);
-        close_variable(e, b, space, &c, sum);
+        close_variable(e, b, space, &c, build_binary(b, "Add", c.body, term));
         grad_forget(e, output);
-        if (!b->failed)
-            grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
-        if (b->failed)
-            return e->err->code;
+        grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
     }
-    return 0;
+    return e->err->code;
 }
 
 static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,

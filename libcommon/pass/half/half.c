@@ -12,7 +12,7 @@
 #include "graph/build.h"
 #include "graph/frames.h"
 #include "graph/infer.h"
-#include "graph/walk.h"
+#include "pass/place/place.h"
 #include "pass/rewrite.h"
 #include "pass/simplify/simplify.h"
 
@@ -22,11 +22,10 @@ enum half_fact {
     HALF_FACT_ABOVE = 1 << 2,   /* clear, and an inferred or denied node depends on it */
     HALF_FACT_BEHIND = 1 << 3,  /* depends on an allowed node */
     HALF_FACT_BETWEEN = 1 << 4, /* and an allowed node depends on it */
-    HALF_FACT_TRAINS = 1 << 5,  /* an entry other than init and ready needs it */
-    HALF_FACT_INITIAL = 1 << 6, /* init needs it */
-    HALF_FACT_UPDATE = 1 << 7,  /* computed from gradients that were handed over */
-    HALF_FACT_LOSS = 1 << 8,    /* where the gradient of a loss begins */
-    HALF_FACT_KIND = 1 << 9,    /* times two for each enum op_half before its own */
+    HALF_FACT_INITIAL = 1 << 5, /* only initial values need it */
+    HALF_FACT_UPDATE = 1 << 6,  /* computed from gradients that were handed over */
+    HALF_FACT_LOSS = 1 << 7,    /* where the gradient of a loss begins */
+    HALF_FACT_KIND = 1 << 8,    /* times two for each enum op_half before its own */
 };
 
 struct halver {
@@ -132,8 +131,7 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
     /* Initial values, and inputs of updates, stay float32. So does what may be fed, and what an
      * entry names unless a Cast can take over its name. */
     unsigned char flags = h->r.flags[node->id];
-    bool initial = has(h, node->id, HALF_FACT_INITIAL) && !has(h, node->id, HALF_FACT_TRAINS);
-    if (initial || has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
+    if (has(h, node->id, HALF_FACT_INITIAL | HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
         (flags & REWRITE_KEPT && node->n_outputs > 1))
         return HALF_KEPT;
     for (int i = 0; kind == HALF_INFERRED && i < node->n_inputs; i++)
@@ -171,17 +169,9 @@ static int classify(struct halver *h)
     h->next = arena_array(&h->r.arena, n, sizeof *h->next);
     h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
     const struct graph *from = h->r.from;
-    struct graph_walk first = graph_walk_new(&h->r.arena, from);
-    struct graph_walk steps = graph_walk_new(&h->r.arena, from);
-    vec_each(entry, &from->entries) {
-        if (strcmp(entry->name, "ready") != 0)
-            graph_walk_entry(strcmp(entry->name, "init") ? &steps : &first, entry);
-    }
-    graph_walk_end(&first, from);
-    graph_walk_end(&steps, from);
+    const bool *initial = place_find_initial(from, &h->r.arena);
     for (size_t i = 0; i < n; i++)
-        h->facts[i] |= (first.seen[i] ? HALF_FACT_INITIAL : 0) |
-                       (steps.seen[i] ? HALF_FACT_TRAINS : 0) |
+        h->facts[i] |= (initial[i] ? HALF_FACT_INITIAL : 0) |
                        (node_attr(graph_node(from, (int)i), "_gradient") ? HALF_FACT_UPDATE : 0);
     spread_facts(from, h->r.order, h->facts, (struct spread){.fact = HALF_FACT_UPDATE});
     for (size_t i = 0; i < n; i++) {

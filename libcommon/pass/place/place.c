@@ -54,18 +54,18 @@ struct chain_search {
     int *first, *next; /* links of a node: list heads; next links by 2 * link + end */
 };
 
-/* Returns the nearest node to `start` in its group for which the predicate holds; -1: none. s->from
- * then leads back to `start`. */
+/* Returns the nearest node to `start` in its group for which the predicate holds; -1: none. From
+ * all of the group s->from then leads back to `start`. */
 static int find_nearest(const struct placer *p, struct chain_search *s, int start,
                         bool (*conflicts)(const struct placer *p, int a, int b))
 {
-    int head = 0, tail = 0;
+    int head = 0, tail = 0, nearest = -1;
     s->from[start] = start;
     s->queue[tail++] = start;
     while (head < tail) {
         int node = s->queue[head++];
-        if (node != start && conflicts(p, start, node))
-            return node;
+        if (nearest < 0 && node != start && conflicts(p, start, node))
+            nearest = node;
         for (int i = s->first[node]; i >= 0; i = s->next[i]) {
             const struct place_link *link = &p->links.items[i / 2];
             int other = i % 2 ? link->a : link->b;
@@ -75,7 +75,7 @@ static int find_nearest(const struct placer *p, struct chain_search *s, int star
             }
         }
     }
-    return -1;
+    return nearest;
 }
 
 static void chains_init(struct placer *p, struct chain_search *s)
@@ -132,24 +132,16 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
     return code;
 }
 
-static bool none(const struct placer *p, int a, int b)
-{
-    (void)p, (void)a, (void)b;
-    return false;
-}
-
 /* Prefers to name the first node of the group, whose device the others share, to naming one of
  * these. */
 static int place_fail_shared(struct placer *p, int node)
 {
     struct chain_search s;
     chains_init(p, &s);
-    int first = place_root(p, node), other = first;
-    if (!ask_for_others(p, node, first))
-        other = find_nearest(p, &s, node, ask_for_others);
-    else
-        find_nearest(p, &s, node, none); /* paths to the whole group */
-    BUG_ON(other < 0);                   /* names conflict by parts, so some pair conflicts */
+    int first = place_root(p, node), other = find_nearest(p, &s, node, ask_for_others);
+    if (ask_for_others(p, node, first))
+        other = first;
+    BUG_ON(other < 0); /* names conflict by parts, so some pair conflicts */
     return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
                        graph_node(p->graph, node)->device);
 }
@@ -267,7 +259,6 @@ static int place_fail_group(struct placer *p, int root)
  * Row lookups in it, its initial value, and values computed only for it. Elsewhere, they would have
  * to be transferred. */
 
-/* Finds nodes needed only for initial values, which are computed once, before the steps. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
     struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);

@@ -96,6 +96,10 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
 int place_estimate(const struct graph *graph, const struct place_options *options,
                    struct place_result *result, struct error *err);
 
+/* Returns, by node, whether only initial values need it, which are computed once, before the steps.
+ */
+bool *place_find_initial(const struct graph *graph, struct arena *arena);
+
 /* Returns whether the node is a constant of which each device that needs it has a copy; tf-part
  * does not send these. */
 #define PLACE_COPIED_BYTES_MAX ((int64_t)1 << 20)

@@ -39,9 +39,6 @@ struct placer {
 
 int place_root(struct placer *p, int node);
 
-/* Returns, by node, whether only initial values need it. */
-bool *place_find_initial(const struct graph *graph, struct arena *arena);
-
 /* Returns whether the device is possible for the group, by kernels and by name. */
 bool place_is_feasible(const struct placer *p, int root, const struct place_device *device);
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/str.h"
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
@@ -87,22 +88,23 @@ int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct err
     return 0;
 }
 
+int cell_refuse(const char *text, size_t n, const char *what, struct error *err)
+{
+    char shown[SHOWN * 4 + 1];
+    str_escape(shown, sizeof shown, text, n < SHOWN ? n : SHOWN);
+    return error_set(err, ERR_DATA, "'%s%s' %s", shown, n > SHOWN ? "..." : "", what);
+}
+
 static int complain(const struct cells *cells, enum number_status status, const char *text,
                     size_t n, struct error *err)
 {
-    char shown[SHOWN + 4];
-    size_t length = n < SHOWN ? n : SHOWN;
-    for (size_t i = 0; i < length; i++)
-        shown[i] = (unsigned char)text[i] < ' ' ? '?' : text[i];
-    strcpy(shown + length, n > SHOWN ? "..." : "");
     double number;
-    if (status == NUMBER_RANGE)
-        return error_set(err, ERR_DATA, "'%s' is out of the range of %s", shown,
-                         dtype_name(cells->type));
-    if (number_float64(text, n, &number) == NUMBER_OK)
-        return error_set(err, ERR_DATA, "'%s' is not %s", shown,
-                         cells->type == BOOL ? "0, 1, true or false" : "a whole number");
-    return error_set(err, ERR_DATA, "'%s' is not a number", shown);
+    if (status == NUMBER_RANGE && cell_refuse(text, n, "is out of the range of ", err))
+        return error_append(err, "%s", dtype_name(cells->type));
+    if (number_float64(text, n, &number))
+        return cell_refuse(text, n, "is not a number", err);
+    return cell_refuse(
+        text, n, cells->type == BOOL ? "is not 0, 1, true or false" : "is not a whole number", err);
 }
 
 /* Parses "5", also written as "5.0" or "5e0" by programs that have only floats. */

@@ -26,6 +26,8 @@ enum cell_kind cell_kind(const char *text, size_t n);
 bool cell_is_missing(const char *text, size_t n); /* faster than cell_kind */
 /* Returns whether the text is nan in any case: a number, but missing where that is possible. */
 bool cell_is_nan(const char *text, size_t n);
+/* ERR_DATA, "'abc' WHAT"; a long text is cut. */
+int cell_refuse(const char *text, size_t n, const char *what, struct error *err);
 
 struct cells {
     enum dtype type;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/column.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -53,13 +54,6 @@ static bool set_onehot(struct data_column *column, const char *value)
     return parse_width(value, &column->onehot);
 }
 
-static bool set_onehot_of_ids(struct data_column *column, const char *value)
-{
-    (void)value;
-    column->onehot_of_ids = true;
-    return true;
-}
-
 static bool set_standardize(struct data_column *column, const char *value)
 {
     (void)value;
@@ -71,20 +65,6 @@ static bool set_min_max(struct data_column *column, const char *value)
 {
     (void)value;
     column->norm = NORM_SCALE;
-    return true;
-}
-
-static bool set_log1p(struct data_column *column, const char *value)
-{
-    (void)value;
-    column->log1p = true;
-    return true;
-}
-
-static bool set_flag(struct data_column *column, const char *value)
-{
-    (void)value;
-    column->flag = true;
     return true;
 }
 
@@ -140,27 +120,34 @@ enum column_part {
     GROUP_LOG
 };
 
+/* How a part may be given, and what it sets. */
+#define VALUE true, false, 0
+#define BARE false, true, 0
+#define EITHER true, true, 0
+#define FLAG(member) NULL, false, true, offsetof(struct data_column, member)
+
 static const struct part {
     const char *name, *usage;
     enum column_part group;
-    bool (*set)(struct data_column *column, const char *value);
-    bool with_value, without_value; /* allowed forms */
+    bool (*set)(struct data_column *column, const char *value); /* NULL: the flag is set */
+    bool with_value, without_value;
+    size_t flag; /* offset of a bool */
 } parts[] = {
-    {"text", "text", GROUP_TYPE, set_text, false, true},
-    {"category", "category[=A,B]", GROUP_READING, set_category, true, true},
-    {"balance", "balance", GROUP_READING, set_balance, false, true},
-    {"hash", "hash=N", GROUP_READING, set_hash, true, false},
-    {"date", "date[=year]", GROUP_READING, set_date, true, true},
-    {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, true, false},
-    {"flag", "flag", GROUP_FLAG, set_flag, false, true},
-    {"log1p", "log1p", GROUP_LOG, set_log1p, false, true},
-    {"standardize", "standardize", GROUP_NORM, set_standardize, false, true},
-    {"scale", "scale[=S]", GROUP_NORM, set_min_max, false, true},
-    {"scale", "scale[=S]", GROUP_FACTOR, set_factor, true, false},
-    {"offset", "offset=O", GROUP_OFFSET, set_offset, true, false},
-    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot, true, false},
-    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot_of_ids, false, true},
-    {"shape", "shape=8x8x1", GROUP_SHAPE, set_shape, true, false},
+    {"text", "text", GROUP_TYPE, set_text, BARE},
+    {"category", "category[=A,B]", GROUP_READING, set_category, EITHER},
+    {"balance", "balance", GROUP_READING, set_balance, BARE},
+    {"hash", "hash=N", GROUP_READING, set_hash, VALUE},
+    {"date", "date[=year]", GROUP_READING, set_date, EITHER},
+    {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, VALUE},
+    {"flag", "flag", GROUP_FLAG, FLAG(flag)},
+    {"log1p", "log1p", GROUP_LOG, FLAG(log1p)},
+    {"standardize", "standardize", GROUP_NORM, set_standardize, BARE},
+    {"scale", "scale[=S]", GROUP_NORM, set_min_max, BARE},
+    {"scale", "scale[=S]", GROUP_FACTOR, set_factor, VALUE},
+    {"offset", "offset=O", GROUP_OFFSET, set_offset, VALUE},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot, VALUE},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, FLAG(onehot_of_ids)},
+    {"shape", "shape=8x8x1", GROUP_SHAPE, set_shape, VALUE},
 };
 
 enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
@@ -189,8 +176,10 @@ static enum part_status parse_part(struct data_column *column, const char *text,
     if (*said & bit)
         return PART_TWICE;
     *said |= bit;
-    if (!is_type)
-        return part->set(column, value) ? PART_OK : PART_BAD;
+    if (part && !part->set)
+        *(bool *)((char *)column + part->flag) = true;
+    if (part)
+        return !part->set || part->set(column, value) ? PART_OK : PART_BAD;
     column->type = type;
     return type != RESOURCE && type != COMPLEX64 ? PART_OK : PART_BAD;
 }

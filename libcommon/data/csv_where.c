@@ -32,8 +32,7 @@ static struct csv_item next_item(const char **at, const struct csv_header *heade
         text += item.is_without;
         n -= item.is_without;
     }
-    item.name = mem_alloc(n + 1);
-    memcpy(item.name, text, n);
+    item.name = mem_strndup(text, n);
     if (!csv_header_has(header, text, n) && strpbrk(item.name, "*?["))
         item.kind = ITEM_PATTERN;
     return item;

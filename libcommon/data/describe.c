@@ -105,8 +105,7 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
             }
             column->kinds[COLUMN_TEXT]++;
             int64_t place;
-            char *key = mem_alloc(n + 1);
-            memcpy(key, text, n);
+            char *key = mem_strndup(text, n);
             if (map_get(&column->places, key, &place)) {
                 column->distinct.items[place].rows++;
             } else if (column->distinct.n == DESCRIBE_DISTINCT_MAX) {

@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "base/number.h"
 
-#define SHOWN 40 /* characters of a bad field in a message */
-
 void fields_init(struct column_fields *fields, const struct data_column *column,
                  const char *missing)
 {
@@ -88,13 +86,6 @@ int fields_start(struct column_fields *fields, int64_t width, struct error *err)
 
 /* ---- fields ---- */
 
-static int bad_field(const char *text, size_t n, const char *what, struct error *err)
-{
-    char shown[SHOWN * 4 + 1];
-    str_escape(shown, sizeof shown, text, n < SHOWN ? n : SHOWN);
-    return error_set(err, ERR_DATA, "'%s%s' %s", shown, n > SHOWN ? "..." : "", what);
-}
-
 static int add_category(struct column_fields *fields, int64_t k, const char *text, size_t n,
                         struct error *err)
 {
@@ -105,7 +96,7 @@ static int add_category(struct column_fields *fields, int64_t k, const char *tex
     if (categories_id(categories, text, n, is_open, &id, err))
         return err->code;
     if (id < 0 && column->refuses_unseen)
-        return bad_field(text, n, "is none of the categories", err);
+        return cell_refuse(text, n, "is none of the categories", err);
     if (id < 0)
         id = (int32_t)categories->texts.n;
     return cells_add_bytes(&fields->cells, &id, sizeof id, err);
@@ -127,7 +118,7 @@ static int add_field(struct column_fields *fields, int64_t k, const char *text, 
         return cells_add_bytes(&fields->cells, &id, sizeof id, err);
     default:
         if (!date_parse(text, n, &seconds))
-            return bad_field(text, n, "is no date as 2024-02-29 or 2024-02-29T13:45:30Z", err);
+            return cell_refuse(text, n, "is no date as 2024-02-29 or 2024-02-29T13:45:30Z", err);
         seconds = date_part(seconds, fields->column.date_part);
         return cells_add_bytes(&fields->cells, &seconds, sizeof seconds, err);
     }

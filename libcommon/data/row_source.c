@@ -71,8 +71,7 @@ int row_source_open(const char *path, enum row_format format, char separator, ch
         vec_push(&source->paths, mem_strdup(path));
     for (const char *at = path; !is_one && at && !err->code;) {
         size_t n = strcspn(at, ",");
-        char *pattern = mem_alloc(n + 1);
-        memcpy(pattern, at, n);
+        char *pattern = mem_strndup(at, n);
         glob_t found = {0};
         int status = glob(pattern, 0, NULL, &found);
         for (size_t i = 0; i < found.gl_pathc; i++)
@@ -189,9 +188,7 @@ void row_source_set_header(struct row_source *source)
         const char *text = source->last.fields[i].text;
         size_t n = source->last.fields[i].n;
         cell_trim(&text, &n);
-        char *name = mem_alloc(n + 1);
-        memcpy(name, text, n);
-        vec_push(&source->names, name);
+        vec_push(&source->names, mem_strndup(text, n));
     }
 }
 

@@ -53,6 +53,8 @@ int csv_columns_open(const char *path, const struct data_column *columns, int n_
     c->format = *format;
     if (format->rows_of == ROWS_JSONL)
         c->format.header = CSV_HEADER_YES;
+    if (format->rows_of == ROWS_JSONL && format->prep && !format->join)
+        row_source_expect(source, format->prep->header, format->prep->n_header);
     c->columns = mem_array((size_t)n_columns, sizeof *c->columns);
     c->n = n_columns;
     c->split = format->rows.split ? split_new(format->rows.split) : NULL;

@@ -18,7 +18,8 @@ struct jsonl_reader {
         seen; /* the current line begins at line_at, has no end before seen */
     uint64_t line;
     bool ended;
-    json_t *first; /* the object whose keys were just returned */
+    json_t *first; /* read for its keys, which were just returned */
+    size_t known;  /* columns before the object whose keys are taken */
     struct str path, text;
     VEC(struct csv_field) fields;
     VEC(size_t) begins; /* starts of the fields in `text` */
@@ -29,6 +30,13 @@ void jsonl_columns_release(struct jsonl_columns *columns)
     vec_release(&columns->names);
     map_release(&columns->places);
     arena_release(&columns->arena);
+}
+
+void jsonl_columns_add(struct jsonl_columns *columns, const char *name)
+{
+    name = arena_strdup(&columns->arena, name);
+    map_put(&columns->places, name, (int64_t)columns->names.n);
+    vec_push(&columns->names, name);
 }
 
 struct jsonl_reader *jsonl_reader_new(struct gzfile *file, struct jsonl_columns *columns)
@@ -107,7 +115,7 @@ static int bad(const struct jsonl_reader *reader, const char *what, struct error
                      what);
 }
 
-/* Reads all members of a value: as column names, if `names`, else as fields. */
+/* Reads all members of a value: for new columns' names, if `names`, else as fields. */
 static int read_members(struct jsonl_reader *reader, const json_t *value, bool names,
                         struct error *err)
 {
@@ -120,15 +128,14 @@ static int read_members(struct jsonl_reader *reader, const json_t *value, bool n
         const char *path = str_text(&reader->path);
         int64_t place;
         bool is_known = map_get(&columns->places, path, &place);
-        if (names && (is_known || columns->names.n == CSV_FIELDS_MAX))
-            return bad(reader, is_known ? "two columns have one name" : "too many columns", err);
-        if (names) {
-            path = arena_strdup(&columns->arena, path);
-            map_put(&columns->places, path, (int64_t)columns->names.n);
-            vec_push(&columns->names, path);
-            return 0;
-        }
-        if (!is_known)
+        if (names && is_known)
+            return (size_t)place < reader->known ? 0
+                                                 : bad(reader, "two columns have one name", err);
+        if (names && columns->names.n == CSV_FIELDS_MAX)
+            return bad(reader, "too many columns", err);
+        if (names)
+            jsonl_columns_add(columns, path);
+        if (names || !is_known)
             return 0;
         size_t begin = reader->text.n;
         if (json_is_string(value))
@@ -182,18 +189,38 @@ static int read_object(struct jsonl_reader *reader, json_t **object, bool *more,
     return bad(reader, "is no object", err);
 }
 
+static int learn(struct jsonl_reader *reader, const json_t *object, struct error *err)
+{
+    reader->known = reader->columns->names.n;
+    str_clear(&reader->path);
+    return read_members(reader, object, true, err);
+}
+
+int jsonl_learn(struct jsonl_reader *reader, struct error *err)
+{
+    json_t *object;
+    bool more = true;
+    while (more && !read_object(reader, &object, &more, err) && more) {
+        learn(reader, object, err);
+        json_decref(object);
+        more = !err->code;
+    }
+    return err->code;
+}
+
 int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, struct error *err)
 {
     json_t *object = reader->first;
-    bool names = !reader->columns->names.n;
+    bool names = !reader->columns->are_read;
     *more = true;
     reader->first = NULL;
     if (!object && (read_object(reader, &object, more, err) || !*more))
         return err->code;
     str_clear(&reader->path);
     str_clear(&reader->text);
-    if (names && !read_members(reader, object, true, err) && !reader->columns->names.n)
+    if (names && !learn(reader, object, err) && !reader->columns->names.n)
         bad(reader, "has no columns", err);
+    reader->columns->are_read = true;
     size_t n = reader->columns->names.n;
     vec_reserve(&reader->fields, n);
     vec_reserve(&reader->begins, n);

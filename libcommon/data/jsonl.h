@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * JSON lines as rows of a table: one object per line. Nested values are named by their path: {"a":
- * {"b": 1}, "x": [2, 3]} has the columns a.b, x[0] and x[1]. The first object defines the columns;
- * later ones may lack some, which are then null, and may have others, which are ignored. Blank
- * lines are skipped. Not thread-safe.
+ * {"b": 1}, "x": [2, 3]} has the columns a.b, x[0] and x[1]. The columns are those that are learnt
+ * of before, and those of the first object; another may lack some, which are then null, and may
+ * have others, which are ignored. Blank lines are skipped. Not thread-safe.
  */
 #ifndef TF_DATA_JSONL_H
 #define TF_DATA_JSONL_H
@@ -19,9 +19,11 @@ struct jsonl_columns {
     VEC(const char *) names;
     struct map places;
     struct arena arena;
+    bool are_read; /* their names were read as a row */
 };
 
 void jsonl_columns_release(struct jsonl_columns *columns);
+void jsonl_columns_add(struct jsonl_columns *columns, const char *name); /* a new one */
 
 struct jsonl_reader;
 
@@ -29,9 +31,12 @@ struct jsonl_reader;
 struct jsonl_reader *jsonl_reader_new(struct gzfile *file, struct jsonl_columns *columns);
 void jsonl_reader_free(struct jsonl_reader *reader);
 
-/* Reads the next row, valid until the next call; the first row is the column names if there are
- * none yet. Texts are unquoted, numbers and bools are as JSON writes them, null is empty. *more is
- * false at the end. ERR_DATA "FILE:LINE: ..." */
+/* Reads all objects of the file for the names of their columns. ERR_DATA. */
+int jsonl_learn(struct jsonl_reader *reader, struct error *err);
+
+/* Reads the next row, valid until the next call; the first row of all is the column names. Texts
+ * are unquoted, numbers and bools are as JSON writes them, null is empty. *more is false at the
+ * end. ERR_DATA "FILE:LINE: ..." */
 int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, struct error *err);
 
 #endif

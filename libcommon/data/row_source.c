@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -136,6 +137,32 @@ static int check_names(const struct row_source *source, const struct csv_row *ro
                      row_source_file(source), row->line, row->n_fields, source->names.n);
 }
 
+void row_source_expect(struct row_source *source, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        jsonl_columns_add(&source->columns, names[i]);
+}
+
+/* Learns of the columns that any object of the files has. What can be read only once has those of
+ * its first object. */
+static int learn_columns(struct row_source *source, struct error *err)
+{
+    for (size_t i = 0; i < source->paths.n && !err->code; i++) {
+        struct stat status;
+        struct gzfile *file;
+        const char *path = source->paths.items[i];
+        if (!strcmp(path, "-") || stat(path, &status) || !S_ISREG(status.st_mode))
+            continue;
+        if (gzfile_open(path, &file, err))
+            return err->code;
+        struct jsonl_reader *reader = jsonl_reader_new(file, &source->columns);
+        jsonl_learn(reader, err);
+        jsonl_reader_free(reader);
+        gzfile_close(file);
+    }
+    return err->code;
+}
+
 int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
 {
     if (source->left) {
@@ -158,6 +185,8 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
         row->n_fields = source->fields.n;
         return 0;
     }
+    if (source->format == ROWS_JSONL && !source->columns.are_read && learn_columns(source, err))
+        return err->code;
     for (*more = false; !*more && (source->file || source->next < source->paths.n);) {
         if (!source->file && open_next(source, err))
             return err->code;

@@ -14,13 +14,19 @@ struct row_source;
 
 /* `path` is "-" for stdin, a file, or, if no such file exists, a comma-separated list of files and
  * patterns: "jan.csv,feb*.csv". Files of a pattern are sorted by name. `separator` and `comment`
- * are as for csv_reader_new. JSON lines begin with a row of their columns' names. ERR_NOINPUT for a
- * missing file, or a pattern without files. */
+ * are as for csv_reader_new. JSON lines begin with a row of their columns' names: of all objects of
+ * files, and of the first one of a pipe. ERR_NOINPUT for a missing file, or a pattern without
+ * files.
+ */
 int row_source_open(const char *path, enum row_format format, char separator, char comment,
                     struct row_source **source, struct error *err);
 /* Joins each row of `left` with the same row of `right`, whose fields are appended; owns both. */
 struct row_source *row_source_join(struct row_source *left, struct row_source *right);
 void row_source_free(struct row_source *source); /* NULL is harmless */
+
+/* Before the first row of JSON lines: columns that come first, whether or not an object has them.
+ */
+void row_source_expect(struct row_source *source, const char *const *names, size_t n);
 
 /* Reads the next row, valid until the next call; *more is false at the end. ERR_DATA, also if one
  * of two joined sources has fewer rows. */

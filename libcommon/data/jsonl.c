@@ -19,7 +19,8 @@ struct jsonl_reader {
     uint64_t line;
     bool ended;
     json_t *first; /* read for its keys, which were just returned */
-    size_t known;  /* columns before the object whose keys are taken */
+    bool is_alone; /* no columns were known before the object whose keys are taken */
+    size_t at;     /* where its next new column goes: behind the one before it in the object */
     struct str path, text;
     VEC(struct csv_field) fields;
     VEC(size_t) begins; /* starts of the fields in `text` */
@@ -32,11 +33,15 @@ void jsonl_columns_release(struct jsonl_columns *columns)
     arena_release(&columns->arena);
 }
 
-void jsonl_columns_add(struct jsonl_columns *columns, const char *name)
+void jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at)
 {
-    name = arena_strdup(&columns->arena, name);
-    map_put(&columns->places, name, (int64_t)columns->names.n);
-    vec_push(&columns->names, name);
+    size_t i = columns->names.n;
+    vec_push(&columns->names, NULL);
+    const char **names = columns->names.items;
+    for (; i > at; i--)
+        map_put(&columns->places, names[i] = names[i - 1], (int64_t)i);
+    names[at] = arena_strdup(&columns->arena, name);
+    map_put(&columns->places, names[at], (int64_t)at);
 }
 
 struct jsonl_reader *jsonl_reader_new(struct gzfile *file, struct jsonl_columns *columns)
@@ -128,13 +133,14 @@ static int read_members(struct jsonl_reader *reader, const json_t *value, bool n
         const char *path = str_text(&reader->path);
         int64_t place;
         bool is_known = map_get(&columns->places, path, &place);
-        if (names && is_known)
-            return (size_t)place < reader->known ? 0
-                                                 : bad(reader, "two columns have one name", err);
-        if (names && columns->names.n == CSV_FIELDS_MAX)
+        if (names && is_known && reader->is_alone)
+            return bad(reader, "two columns have one name", err);
+        if (names && !is_known && columns->names.n == CSV_FIELDS_MAX)
             return bad(reader, "too many columns", err);
+        if (names && !is_known)
+            jsonl_columns_add(columns, path, reader->at);
         if (names)
-            jsonl_columns_add(columns, path);
+            reader->at = (is_known ? (size_t)place : reader->at) + 1;
         if (names || !is_known)
             return 0;
         size_t begin = reader->text.n;
@@ -191,7 +197,8 @@ static int read_object(struct jsonl_reader *reader, json_t **object, bool *more,
 
 static int learn(struct jsonl_reader *reader, const json_t *object, struct error *err)
 {
-    reader->known = reader->columns->names.n;
+    reader->is_alone = !reader->columns->names.n;
+    reader->at = 0;
     str_clear(&reader->path);
     return read_members(reader, object, true, err);
 }

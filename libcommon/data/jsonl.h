@@ -23,7 +23,8 @@ struct jsonl_columns {
 };
 
 void jsonl_columns_release(struct jsonl_columns *columns);
-void jsonl_columns_add(struct jsonl_columns *columns, const char *name); /* a new one */
+/* Inserts a new one. */
+void jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at);
 
 struct jsonl_reader;
 

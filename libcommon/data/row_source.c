@@ -140,7 +140,7 @@ static int check_names(const struct row_source *source, const struct csv_row *ro
 void row_source_expect(struct row_source *source, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        jsonl_columns_add(&source->columns, names[i]);
+        jsonl_columns_add(&source->columns, names[i], i);
 }
 
 /* Learns of the columns that any object of the files has. What can be read only once has those of

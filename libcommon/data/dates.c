@@ -75,17 +75,25 @@ static bool take(struct text *text, char c)
     return is_there;
 }
 
+/* Parses one digit or two. */
+static bool take_short(struct text *text, int *value)
+{
+    bool is_one = text->end - text->at < 2 || text->at[1] < '0' || text->at[1] > '9';
+    return take_digits(text, is_one ? 1 : 2, value);
+}
+
 static bool take_date(struct text *text, int *year, int *month, int *day)
 {
-    const char *begin = text->at;
-    if (text->end - begin > 2 && begin[2] == '.')
-        return take_digits(text, 2, day) && take(text, '.') && take_digits(text, 2, month) &&
+    const char *at = text->at;
+    if (text->end - at > 2 && (at[1] == '.' || at[2] == '.'))
+        return take_short(text, day) && take(text, '.') && take_short(text, month) &&
                take(text, '.') && take_digits(text, 4, year);
     if (!take_digits(text, 4, year))
         return false;
     char mark = text->at < text->end && (*text->at == '-' || *text->at == '/') ? *text->at : '\0';
-    return (!mark || take(text, mark)) && take_digits(text, 2, month) &&
-           (!mark || take(text, mark)) && take_digits(text, 2, day);
+    if (!mark)
+        return take_digits(text, 2, month) && take_digits(text, 2, day);
+    return take(text, mark) && take_short(text, month) && take(text, mark) && take_short(text, day);
 }
 
 /* Parses the fraction of the seconds. */
@@ -157,24 +165,16 @@ double date_part(double seconds, enum date_part part)
     int year_day = (int)(since - days_before_year(year)) + 1, month = 12;
     while (days_before_month(year, month) >= year_day)
         month--;
-    switch (part) {
-    case DATE_YEAR:
-        return year;
-    case DATE_MONTH:
-        return month;
-    case DATE_DAY:
-        return year_day - days_before_month(year, month);
-    case DATE_HOUR:
-        return (double)(of_day / 3600);
-    case DATE_MINUTE:
-        return (double)(of_day / 60 % 60);
-    case DATE_SECOND:
-        return (double)(of_day % 60);
-    case DATE_WEEKDAY:
-        return (double)(since % 7); /* 0001-01-01 was a Monday */
-    case DATE_YEARDAY:
-        return year_day;
-    default:
-        return seconds;
-    }
+    const double parts[] = {
+        [DATE_SECONDS] = seconds,
+        [DATE_YEAR] = year,
+        [DATE_MONTH] = month,
+        [DATE_DAY] = year_day - days_before_month(year, month),
+        [DATE_HOUR] = (double)(of_day / 3600),
+        [DATE_MINUTE] = (double)(of_day / 60 % 60),
+        [DATE_SECOND] = (double)(of_day % 60),
+        [DATE_WEEKDAY] = (double)(since % 7), /* 0001-01-01 was a Monday */
+        [DATE_YEARDAY] = year_day,
+    };
+    return parts[part];
 }

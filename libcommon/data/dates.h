@@ -3,9 +3,10 @@
  * Dates and times in text, as seconds since 1970-01-01 00:00 UTC in the proleptic Gregorian
  * calendar, without leap seconds.
  *
- * A date is 2024-02-29, 2024/02/29, 20240229 or 29.02.2024. A time may follow after a blank or T:
- * 13:45, 13:45:30 or 13:45:30.25; and then a zone: Z, +02:00, +0200 or +02. Without a zone it is
- * UTC. 02/03/2024 is refused, as its meaning differs between Europe and America.
+ * A date is 2024-02-29, 2024/02/29, 20240229 or 29.02.2024; 2024-2-9 and 9.2.2024 as well. A time
+ * may follow after a blank or T: 13:45, 13:45:30 or 13:45:30.25; and then a zone: Z, +02:00, +0200
+ * or +02. Without a zone it is UTC. 02/03/2024 is refused, as its meaning differs between Europe
+ * and America.
  */
 #ifndef TF_DATA_DATES_H
 #define TF_DATA_DATES_H

@@ -60,6 +60,9 @@ setup() {
     [ "$(x csv p.csv x=visit:date=yearday -b 9)" = '[31,60,365,365,61]' ]
     [ "$(x csv p.csv x=visit:date=month:onehot=13:int32 --steps 1)" = \
         '[[0,1,0,0,0,0,0,0,0,0,0,0,0]]' ]
+    # one digit where a spreadsheet writes no zero
+    printf '%s\n' day 1.2.2024 2024-2-1 2024/02/1 '01.2.2024 13:45' > short.csv
+    [ "$(x csv short.csv x=day:date -b 4)" = '[1706745600,1706745600,1706745600,1706795100]' ]
     printf '2023-02-29\n' > no.csv
     fails 65 "no.csv:1: column 1: '2023-02-29' is no date as 2024-02-29 or 2024-02-29T13:45:30Z" \
         csv no.csv x=1:date --header no

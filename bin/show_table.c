@@ -201,18 +201,17 @@ int show_table_add(struct show_table *table, const struct record *record, struct
     /* Skip other records: scores of an evaluation stand between the records of the steps. */
     for (int i = 0; i < table->n_wanted && is_first && !has_any; i++)
         has_any = find_tensor(record, table->wanted[i], strcspn(table->wanted[i], "="));
-    for (size_t i = 0; i < table->tensors.n && !has_any; i++)
-        has_any =
-            find_tensor(record, table->tensors.items[i].name, strlen(table->tensors.items[i].name));
-    if (!has_any)
-        return 0;
-    if (is_first && start(table, record, err))
+    if (is_first && has_any && start(table, record, err))
         return err->code;
     vec_reserve(&table->found, table->tensors.n + 1);
     const struct tensor **tensors = table->found.items;
-    for (size_t i = 0; i < table->tensors.n; i++)
-        tensors[i] =
-            find_tensor(record, table->tensors.items[i].name, strlen(table->tensors.items[i].name));
+    for (size_t i = 0; i < table->tensors.n; i++) {
+        const char *name = table->tensors.items[i].name;
+        tensors[i] = find_tensor(record, name, strlen(name));
+        has_any |= tensors[i] != NULL;
+    }
+    if (!has_any)
+        return 0;
     record_get_int(&record->header, "step", &step);
     if (count_rows(table, tensors, &rows, err))
         return err->code;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/cells.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 
@@ -189,12 +188,6 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
     return cells_add_bytes(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
 }
 
-static void free_buffer(struct buffer *buffer)
-{
-    mem_free(buffer->data);
-    mem_free(buffer);
-}
-
 int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,
                struct error *err)
 {
@@ -215,12 +208,7 @@ int cells_take(struct cells *cells, const struct shape *shape, struct tensor *te
     }
     if (!cells->data)
         return tensor_alloc(tensor, cells->type, shape, err);
-    *tensor = tensor_borrow(cells->type, shape, cells->data);
-    tensor->buffer = mem_alloc(sizeof *tensor->buffer);
-    tensor->buffer->data = cells->data;
-    tensor->buffer->bytes = cells->bytes;
-    tensor->buffer->free = free_buffer;
-    atomic_init(&tensor->buffer->holders, 1);
+    *tensor = tensor_adopt(cells->type, shape, cells->data, cells->bytes);
     cells->data = NULL;
     cells->bytes = cells->capacity = 0;
     return 0;

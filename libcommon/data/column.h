@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Description of a column to feed: NAME=WHERE[:PART]..., as in `x=1-64:float32:scale=0.0625`. WHERE
- * names columns of a table, or a file. A PART is
- *   a type          of what is fed; text: the bytes as they are
- *   shape=8x8x1     how the elements of a row are arranged
- * or says what a field is read as, instead of a number,
- *   category[=a,b]  the id of a category, of those found in ascending order, or of these
- *   balance         rows / (categories * rows of its category), as scikit-learn balances classes
- *   hash=N          a whole number in [0, N) made from the text
- *   date[=PART]     seconds since 1970 in UTC, or a part of the date (dates.h)
- * or what is done with it, in this order, whatever the order of the parts:
- *   impute=HOW      puts mean, median, most (the commonest value), or a value as it would stand in
- *                   the file, in place of what is missing
- *   log1p           log(1 + value)
- *   standardize     mean 0 and deviation 1 over the rows selected, or by what was fitted to others
- *   scale           to [0, 1], likewise
- *   scale=S         value * S + offset
- *   offset=O
- *   onehot=N        a whole number in [0, N) becomes N zeros with a one among them
- *   onehot          the same for categories (found if no other part defines them) and hashes;
- *                   those of several columns are concatenated
- *   flag            adds to a row's values, for each column, 1 where it was missing, else 0
+ * names columns of a table, or a file. The table of docs/data.md, "Columns", says what each PART
+ * is, and in which order they are done.
  */
 #ifndef TF_DATA_COLUMN_H
 #define TF_DATA_COLUMN_H

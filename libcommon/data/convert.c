@@ -47,8 +47,7 @@ static int check_whole(enum dtype type, int64_t n, const double *values, int64_t
         struct str text = STR_INIT;
         str_append_float64(&text, v);
         *bad = i;
-        error_set(err, ERR_DATA, "%s is not %s %s", str_text(&text),
-                  type == INT8 || type == INT16 || type == INT32 || type == INT64 ? "an" : "a",
+        error_set(err, ERR_DATA, "%s is not %s %s", str_text(&text), is_signed ? "an" : "a",
                   dtype_name(type));
         str_release(&text);
         return err->code;

@@ -73,54 +73,44 @@ static void append_content(const struct show *show, struct str *line, const stru
         show_summary(line, t);
 }
 
-int show_feed(const struct show *show, const struct record *record, struct error *err)
+/* A line of a step: `key`, its number, and the tensors, with their types if `is_typed` or if there
+ * are more elements than the limit. */
+static int show_step(const struct show *show, const struct record *record, const char *key,
+                     bool is_typed, int64_t limit)
 {
-    (void)err;
     if (!has_wanted(show, record))
         return 0;
     if (show->json) {
-        write_json(show, record, "feed");
+        write_json(show, record, key);
         return 0;
     }
     struct str line = STR_INIT;
-    str_printf(&line, "feed %" PRId64, step_of(record));
+    str_printf(&line, "%s %" PRId64, key, step_of(record));
     for (int i = 0; i < record->n_tensors; i++) {
         const struct named_tensor *named = &record->tensors[i];
         if (!show_wants(show, named->name))
             continue;
         append_name(&line, "  ", named->name, " ");
-        shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
-        str_append_char(&line, ' ');
-        append_content(show, &line, &named->tensor, 1);
+        if (is_typed || tensor_count(&named->tensor) > limit) {
+            shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
+            str_append_char(&line, ' ');
+        }
+        append_content(show, &line, &named->tensor, limit);
     }
     write_line(show, &line);
     return 0;
 }
 
+int show_feed(const struct show *show, const struct record *record, struct error *err)
+{
+    (void)err;
+    return show_step(show, record, "feed", true, 1);
+}
+
 int show_fetch(const struct show *show, const struct record *record, struct error *err)
 {
     (void)err;
-    if (!has_wanted(show, record))
-        return 0;
-    if (show->json) {
-        write_json(show, record, "step");
-        return 0;
-    }
-    struct str line = STR_INIT;
-    str_printf(&line, "step %" PRId64, step_of(record));
-    for (int i = 0; i < record->n_tensors; i++) {
-        const struct named_tensor *named = &record->tensors[i];
-        if (!show_wants(show, named->name))
-            continue;
-        append_name(&line, "  ", named->name, " ");
-        if (tensor_count(&named->tensor) > ELEMENTS_SHOWN) {
-            shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
-            str_append_char(&line, ' ');
-        }
-        append_content(show, &line, &named->tensor, ELEMENTS_SHOWN);
-    }
-    write_line(show, &line);
-    return 0;
+    return show_step(show, record, "step", false, ELEMENTS_SHOWN);
 }
 
 int show_tensor(const struct show *show, const struct record *record, struct error *err)

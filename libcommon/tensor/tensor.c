@@ -89,6 +89,17 @@ struct tensor tensor_borrow(enum dtype type, const struct shape *shape, void *da
     return (struct tensor){type, *shape, data, NULL, NULL};
 }
 
+struct tensor tensor_adopt(enum dtype type, const struct shape *shape, void *data, size_t bytes)
+{
+    struct tensor t = tensor_borrow(type, shape, data);
+    t.buffer = mem_alloc(sizeof *t.buffer);
+    t.buffer->data = data;
+    t.buffer->bytes = bytes;
+    t.buffer->free = free_apart;
+    atomic_init(&t.buffer->holders, 1);
+    return t;
+}
+
 int tensor_from_strings(struct tensor *t, const struct shape *shape, const char *const *texts,
                         const size_t *lengths, struct error *err)
 {

@@ -74,6 +74,9 @@ int tensor_alloc(struct tensor *t, enum dtype type, const struct shape *shape, s
 /* Returns a tensor that borrows `data`. */
 struct tensor tensor_borrow(enum dtype type, const struct shape *shape, void *data);
 
+/* The same, and owns it: `data` is freed with mem_free. */
+struct tensor tensor_adopt(enum dtype type, const struct shape *shape, void *data, size_t bytes);
+
 /* Copies n strings; lengths NULL: they are NUL-terminated. */
 int tensor_from_strings(struct tensor *t, const struct shape *shape, const char *const *texts,
                         const size_t *lengths, struct error *err);

@@ -72,23 +72,6 @@ static int read_growing(struct gzfile *file, size_t n, char **data, struct error
     return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file), capacity);
 }
 
-static void free_buffer(struct buffer *buffer)
-{
-    mem_free(buffer->data);
-    mem_free(buffer);
-}
-
-static struct tensor adopt(enum dtype type, const struct shape *shape, char *data, size_t bytes)
-{
-    struct tensor tensor = tensor_borrow(type, shape, data);
-    tensor.buffer = mem_alloc(sizeof *tensor.buffer);
-    tensor.buffer->data = data;
-    tensor.buffer->bytes = bytes;
-    tensor.buffer->free = free_buffer;
-    atomic_init(&tensor.buffer->holders, 1);
-    return tensor;
-}
-
 int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
 {
     enum dtype type;
@@ -113,6 +96,6 @@ int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
         return code;
     }
     npy_swap(data, (size_t)bytes, dtype_bytes(type));
-    *tensor = adopt(type, &shape, data, (size_t)bytes);
+    *tensor = tensor_adopt(type, &shape, data, (size_t)bytes);
     return 0;
 }

@@ -93,7 +93,8 @@ static const struct option_verb verbs[] = {
      FEEDING " missing stratify group sample-weight balance join keep"},
     {"idx", "NAME=FILE[:PART]...", "arrays as those of MNIST", FEEDING},
     {"npy", "NAME=FILE[:PART]...", "arrays of NumPy's", FEEDING},
-    {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them", FEEDING},
+    {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them",
+     FEEDING " stratify group sample-weight balance keep"},
     {"describe", "FILE", "what is in a table of csv or jsonl, and a line that would feed it",
      "separator header comment json"},
     {"cut", "STEPS [FILE]",
@@ -265,8 +266,8 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     if (balance_column)
         vec_push(&texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
     for (size_t i = 0; i < kept.n; i++)
-        vec_push(&texts,
-                 arena_printf(arena, "%c%s=%s:text", KEPT_MARK, kept.items[i], kept.items[i]));
+        vec_push(&texts, arena_printf(arena, "%c%s=%s%s", KEPT_MARK, kept.items[i], kept.items[i],
+                                      request.format == DATA_NPZ ? "" : ":text"));
     request.n_columns = (int)texts.n;
     struct data_column *columns = arena_array(arena, texts.n + 1, sizeof *columns);
     request.columns = columns;

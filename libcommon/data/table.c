@@ -15,6 +15,7 @@ void table_release(struct table *table)
 {
     for (int i = 0; i < table->n; i++)
         tensor_release(&table->columns[i].tensor);
+    tensor_release(&table->values);
     mem_free(table->columns);
     mem_free(table->source);
     arena_release(&table->arena);
@@ -47,19 +48,31 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
 }
 
 /* Keeps only the selected rows. */
-static int select_rows(struct tensor *raw, const struct row_choice *rows, struct error *err)
+static int select_rows(const struct table *table, struct tensor *raw, const struct row_choice *rows,
+                       struct error *err)
 {
     if (!rows->ranges->n && !rows->split)
         return 0;
     int64_t n = 0, all = raw->shape.dims[0];
+    bool by_value = rows->split && rows->split->where;
+    if (by_value && (table->values.shape.rank != 1 || table->values.shape.dims[0] != all))
+        return error_set(err, ERR_DATA, "'%s' has no value for each of %" PRId64 " rows",
+                         rows->split->where, all);
     int64_t *indices = mem_try((size_t)all * sizeof *indices);
     if (!indices)
         return error_set(err, ERR_OS, "no memory for %" PRId64 " row numbers", all);
     struct split *split = rows->split ? split_new(rows->split) : NULL;
-    for (int64_t i = 0; i < all; i++)
-        if ((!split || split_takes(split, "", 0)) && ranges_contain(rows->ranges, i + 1))
+    struct str value = STR_INIT;
+    for (int64_t i = 0; i < all; i++) {
+        str_clear(&value);
+        if (by_value)
+            tensor_print_element(&value, &table->values, i);
+        if ((!split || split_takes(split, str_text(&value), value.n)) &&
+            ranges_contain(rows->ranges, i + 1))
             indices[n++] = i;
+    }
     split_free(split);
+    str_release(&value);
     struct tensor selected = TENSOR_INIT;
     int code = rows_gather(raw, indices, n, &selected, err);
     mem_free(indices);
@@ -114,7 +127,7 @@ static int set_column(struct table *table, int i, const struct data_column *colu
         code = error_set(err, ERR_DATA, "a scalar has no rows");
     } else {
         table->last_row = raw->shape.dims[0];
-        code = select_rows(raw, rows, err);
+        code = select_rows(table, raw, rows, err);
     }
     if (code) {
         tensor_release(raw);
@@ -159,13 +172,18 @@ int table_from_files(enum table_format format, const struct data_column *columns
     return code;
 }
 
+static int read_array(struct npz *npz, const char *name, struct tensor *raw, struct error *err)
+{
+    int index;
+    return npz_find(npz, name, &index, err) ? err->code : npz_read(npz, index, raw, err);
+}
+
 /* Reads array `where` of the file as column i. */
 static int set_array(struct table *table, int i, const struct data_column *column, struct npz *npz,
                      const struct row_choice *rows, struct error *err)
 {
     struct tensor raw = TENSOR_INIT;
-    int index;
-    if (npz_find(npz, column->where, &index, err) || npz_read(npz, index, &raw, err))
+    if (read_array(npz, column->where, &raw, err))
         return err->code;
     return set_column(table, i, column, &raw, rows, err) ? error_prefix(err, "%s: ", npz->name) : 0;
 }
@@ -178,6 +196,8 @@ int table_from_npz(const char *path, const struct data_column *columns, int n_co
     if (code)
         return code;
     table_init(table, n_columns ? n_columns : npz.n, path);
+    if (rows->split && rows->split->where)
+        code = read_array(&npz, rows->split->where, &table->values, err);
     if (n_columns == 0) {
         /* All arrays as they are. */
         for (int i = 0; i < npz.n && !code; i++) {

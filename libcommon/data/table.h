@@ -12,8 +12,9 @@ struct table {
     struct named_tensor *columns;
     int n;
     int64_t rows;
-    int64_t last_row;   /* the last row of the files that was seen, selected or not */
-    struct arena arena; /* for names that came from a file */
+    int64_t last_row;     /* the last row of the files that was seen, selected or not */
+    struct arena arena;   /* for names that came from a file */
+    struct tensor values; /* of rows, by which they are split */
 };
 
 void table_release(struct table *table);

@@ -330,8 +330,15 @@ const char *npz_name(const struct npz *npz, int i)
 int npz_find(const struct npz *npz, const char *name, int *i, struct error *err)
 {
     int64_t place;
-    if (!map_get(&npz->places, name, &place))
-        return error_set(err, ERR_DATA, "%s: no array named '%s'", npz->name, name);
+    if (!map_get(&npz->places, name, &place)) {
+        const char **names = mem_array((size_t)npz->n + 1, sizeof *names);
+        for (int k = 0; k < npz->n; k++)
+            names[k] = npz_name(npz, k);
+        error_set(err, ERR_DATA, "%s: no array named '%s'%s", npz->name, name,
+                  str_hint(name, names));
+        mem_free(names);
+        return err->code;
+    }
     *i = (int)place;
     return 0;
 }

@@ -41,6 +41,27 @@ setup() {
         jq -e '[.[] % 5] | group_by(.) | map(length - 200 | . * . / 200) | add < 23'
 }
 
+@test "arrays of an .npz are dealt, weighed and kept as columns are" {
+    /usr/bin/python3 - <<'PYTHON' || skip "no numpy"
+import numpy as np
+y = np.arange(90) % 7 // 3
+np.savez("a.npz", x=np.zeros((90, 2, 2)), y=y, id=1000 + np.arange(90))
+np.savetxt("a.csv", np.c_[1000 + np.arange(90), y], "%d", ",", header="id,y", comments="")
+PYTHON
+    for split in "--split 70/15/15 --part valid --stratify y" "--fold 1/3 --part train --group y" \
+        "--split 80/20 --part test --stratify y --rows 1-50 --balance y"; do
+        for form in csv npz; do
+            # shellcheck disable=SC2086  # words
+            tf-data -q $form a.$form y=y:int32 --keep id -b 90 $split | tf-show --csv >$form
+        done
+        [ "$(wc -l <csv)" -gt 5 ]
+        cmp csv npz
+    done
+    fails 65 "a.npz: 'x' has no value for each of 90 rows" \
+        npz a.npz y=y --fold 0/2 --part train --group x
+    fails 65 "a.npz: no array named 'ids' (did you mean 'id'?)" npz a.npz y=y --keep ids
+}
+
 @test "weights of rows" {
     printf '%s\n' w,y 1,a 2.5,b 1,a 3,a > w.csv
     weights() { tf-data csv w.csv "$@" -b 9 | tf-show --json | jq -c .sample_weight; }
@@ -72,7 +93,7 @@ setup() {
         csv s.csv x=1 --fold 0/2 --part test
     fails 64 "--split and --fold do not go together" \
         csv s.csv x=1 --fold 0/2 --split 1/1 --part train
-    fails 64 "--stratify is for csv and jsonl, not for npy" \
+    fails 64 "--stratify is for csv, jsonl and npz, not for npy" \
         npy x=s.npy --split 1/1 --part train --stratify x
     fails 65 "s.csv:1: '--stratify or --group' wants column 2, but there are 1" \
         csv s.csv x=1 --split 1/1 --part train --group 2

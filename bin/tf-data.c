@@ -290,15 +290,11 @@ static void say_what_is_fitted(const struct tool *tool)
     const struct data_column *column = find_column(fit_needs_rows);
     bool is_selection =
         rows_text || request.rows.split || (request.path && !strcmp(request.path, "-"));
-    if (!column || prep.path || !is_selection)
-        return;
-    bool is_norm = column->norm == NORM_STANDARDIZE;
-    tool_say(tool,
-             "'%s' is %s the rows selected alone; for other rows to be %s alike, --fit FILE keeps "
-             "%s and --prep FILE uses %s",
-             column->name, is_norm ? "standardized by" : "fitted to",
-             is_norm ? "scaled" : "prepared", is_norm ? "mean and deviation" : "what was found",
-             is_norm ? "them" : "it");
+    if (column && !prep.path && is_selection)
+        tool_say(tool,
+                 "'%s' is fitted to the rows selected alone; for other rows to be prepared alike, "
+                 "--fit FILE keeps what was found and --prep FILE uses it",
+                 column->name);
 }
 
 /* Writes what was fitted; an open source has read all rows. */

@@ -62,10 +62,10 @@ setup() {
 
 @test "standardizing a selection by itself says so" {
     run --separate-stderr -0 tf-data csv d.csv x=age:standardize --rows 1-2 -o /dev/null
-    [ "$stderr" = "tf-data: 'x' is standardized by the rows selected alone; for other rows to be \
-scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
+    [ "$stderr" = "tf-data: 'x' is fitted to the rows selected alone; for other rows to be \
+prepared alike, --fit FILE keeps what was found and --prep FILE uses it" ]
     run --separate-stderr -0 bash -c 'tf-data csv - x=age:standardize -o /dev/null < d.csv'
-    [[ $stderr == "tf-data: 'x' is standardized by the rows selected alone; "* ]]
+    [[ $stderr == "tf-data: 'x' is fitted to the rows selected alone; "* ]]
     for quiet in "csv d.csv x=age:standardize" "csv d.csv x=age:standardize --rows 1-2 -q" \
         "csv d.csv x=age:standardize --rows 1-2 --fit p" \
         "csv d.csv x=age:standardize --rows 2 --prep p"; do

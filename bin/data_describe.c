@@ -12,32 +12,6 @@
 
 #define COMMONEST 3
 
-/* Stdin cannot be looked at before it is read: it is CSV. ERR_DATA: arrays, which have no columns.
- */
-static int find_format(const char *path, enum row_format *format, struct error *err)
-{
-    struct error ignored = ERROR_INIT;
-    struct gzfile *file;
-    char first = ' ';
-    size_t got = 1;
-    *format = ROWS_CSV;
-    if (!strcmp(path, "-") || gzfile_open(path, &file, &ignored))
-        return 0;
-    while (strchr(" \t\r\n", first) && got && !gzfile_read(file, &first, 1, &got, &ignored))
-        ;
-    char rest[3] = {0};
-    if (got)
-        gzfile_read(file, rest, sizeof rest, &got, &ignored);
-    gzfile_close(file);
-    bool is_npz = first == 'P' && !memcmp(rest, "K\3\4", sizeof rest);
-    if (is_npz || (first == '\x93' && !memcmp(rest, "NUM", sizeof rest)))
-        return error_set(err, ERR_DATA,
-                         "%s: arrays have no columns to describe; tf-data %s feeds them", path,
-                         is_npz ? "npz" : "npy");
-    *format = first == '{' ? ROWS_JSONL : ROWS_CSV;
-    return 0;
-}
-
 static void add_number(struct columns *cells, double value)
 {
     columns_add(cells, isnan(value) ? "-" : "%.6g", value);
@@ -137,13 +111,12 @@ int data_describe(struct tool *tool, const char *path, const struct csv_format *
     struct row_source *source;
     struct str command = STR_INIT, operands = STR_INIT;
     FILE *out;
-    enum row_format rows_of;
-    if (find_format(path, &rows_of, err) ||
-        row_source_open(path, rows_of, format->separator, format->comment, &source, err))
+    if (row_source_open(path, ROWS_GUESSED, format->separator, format->comment, &source, err))
         return err->code;
-    enum csv_header_choice header = rows_of == ROWS_JSONL ? CSV_HEADER_YES : format->header;
+    bool is_jsonl = row_source_format(source) == ROWS_JSONL;
+    enum csv_header_choice header = is_jsonl ? CSV_HEADER_YES : format->header;
     if (!tool_open_text(tool, &out, err) && !describe_rows(source, header, &d, err)) {
-        str_printf(&command, "tf-data %s ", rows_of == ROWS_JSONL ? "jsonl" : "csv");
+        str_printf(&command, "tf-data %s ", is_jsonl ? "jsonl" : "csv");
         str_append_quoted(&command, path);
         description_suggest(&d, &operands);
         str_printf(&command, " %s --fit prep.json --shuffle --batch 32", str_text(&operands));

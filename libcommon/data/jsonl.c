@@ -181,11 +181,13 @@ static int read_object(struct jsonl_reader *reader, json_t **object, bool *more,
     do {
         if (next_line(reader, &text, &n, more, err) || !*more)
             return err->code;
-        while (n && strchr(" \t\r", *text)) {
+        while (n && strchr(" \t\r\xef\xbb\xbf", *text)) { /* also a byte order mark */
             text++;
             n--;
         }
     } while (!n);
+    if (*text == '[')
+        return bad(reader, "is a list, not an object; jq -c '.[]' makes lines of it", err);
     *object = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &failed);
     if (!*object)
         return bad(reader, failed.text, err);

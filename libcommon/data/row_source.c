@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "data/cells.h"
+#include "data/csv_header.h"
 #include "data/jsonl.h"
 
 struct row_source {
@@ -25,7 +26,7 @@ struct row_source {
     struct jsonl_columns columns;
     uint64_t rows; /* of this file, including its header */
     struct csv_row last;
-    VEC(char *) names; /* of the columns; empty: none */
+    struct csv_header header; /* without names: there is none */
     int (*wait)(void *context, struct error *err);
     void *wait_context;
     int stop_fd;
@@ -43,6 +44,22 @@ static void close_file(struct row_source *source)
     source->file = NULL;
 }
 
+/* Sets the format by how the file begins. */
+static int find_format(struct row_source *source, struct error *err)
+{
+    char head[GZFILE_AHEAD] = "";
+    size_t n;
+    if (gzfile_peek(source->file, head, sizeof head - 1, &n, err))
+        return err->code;
+    bool is_npz = !memcmp(head, "PK\3\4", 4);
+    if (is_npz || !memcmp(head, "\x93NUM", 4))
+        return error_set(err, ERR_DATA,
+                         "%s: arrays have no columns to describe; tf-data %s feeds them",
+                         source->name, is_npz ? "npz" : "npy");
+    source->format = head[strspn(head, " \t\r\n\xef\xbb\xbf")] == '{' ? ROWS_JSONL : ROWS_CSV;
+    return 0;
+}
+
 static int open_next(struct row_source *source, struct error *err)
 {
     if (gzfile_open(source->paths.items[source->next], &source->file, err))
@@ -51,6 +68,8 @@ static int open_next(struct row_source *source, struct error *err)
     source->rows = 0;
     gzfile_on_wait(source->file, source->wait, source->wait_context);
     gzfile_stop_on(source->file, source->stop_fd);
+    if (source->format == ROWS_GUESSED && find_format(source, err))
+        return err->code;
     if (source->format == ROWS_CSV)
         source->csv = csv_reader_new(source->file, source->separator, source->comment);
     else
@@ -109,9 +128,7 @@ void row_source_free(struct row_source *source)
     close_file(source);
     for (size_t i = 0; i < source->paths.n; i++)
         mem_free(source->paths.items[i]);
-    for (size_t i = 0; i < source->names.n; i++)
-        mem_free(source->names.items[i]);
-    vec_release(&source->names);
+    csv_header_release(&source->header);
     vec_release(&source->paths);
     vec_release(&source->fields);
     jsonl_columns_release(&source->columns);
@@ -122,8 +139,8 @@ void row_source_free(struct row_source *source)
 static int check_names(const struct row_source *source, const struct csv_row *row,
                        struct error *err)
 {
-    for (size_t i = 0; i < row->n_fields && i < source->names.n; i++) {
-        const char *text = row->fields[i].text, *name = source->names.items[i];
+    for (size_t i = 0; i < row->n_fields && i < source->header.n; i++) {
+        const char *text = row->fields[i].text, *name = source->header.names[i];
         size_t n = row->fields[i].n;
         cell_trim(&text, &n);
         if (n != strlen(name) || memcmp(text, name, n) != 0)
@@ -131,10 +148,10 @@ static int check_names(const struct row_source *source, const struct csv_row *ro
                              "%s:%" PRIu64 ": column %zu is '%.*s', but '%s' in the file before",
                              row_source_file(source), row->line, i + 1, (int)n, text, name);
     }
-    if (row->n_fields == source->names.n)
+    if (row->n_fields == source->header.n)
         return 0;
     return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but the file before has %zu",
-                     row_source_file(source), row->line, row->n_fields, source->names.n);
+                     row_source_file(source), row->line, row->n_fields, source->header.n);
 }
 
 void row_source_expect(struct row_source *source, const char *const *names, size_t n)
@@ -194,7 +211,7 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
                         : jsonl_read(source->jsonl, row, more, err))
             return err->code;
         bool is_header =
-            *more && source->csv && source->next > 1 && !source->rows++ && source->names.n;
+            *more && source->csv && source->next > 1 && !source->rows++ && source->header.n;
         if (is_header && check_names(source, row, err))
             return err->code;
         if (!*more && source->next == source->paths.n)
@@ -213,12 +230,13 @@ void row_source_set_header(struct row_source *source)
         row_source_set_header(source->left);
         row_source_set_header(source->right);
     }
-    for (size_t i = 0; !source->left && i < source->last.n_fields; i++) {
-        const char *text = source->last.fields[i].text;
-        size_t n = source->last.fields[i].n;
-        cell_trim(&text, &n);
-        vec_push(&source->names, mem_strndup(text, n));
-    }
+    if (!source->left)
+        csv_header_take(&source->header, &source->last);
+}
+
+enum row_format row_source_format(const struct row_source *source)
+{
+    return source->format;
 }
 
 const char *row_source_name(const struct row_source *source)

@@ -8,13 +8,14 @@
 
 #include "wire/csv.h"
 
-enum row_format { ROWS_CSV, ROWS_JSONL };
+enum row_format { ROWS_CSV, ROWS_JSONL, ROWS_GUESSED };
 
 struct row_source;
 
 /* `path` is "-" for stdin, a file, or, if no such file exists, a comma-separated list of files and
  * patterns: "jan.csv,feb*.csv". Files of a pattern are sorted by name. `separator` and `comment`
- * are as for csv_reader_new. JSON lines begin with a row of their columns' names: of all objects of
+ * are as for csv_reader_new. ROWS_GUESSED: JSON lines if the first file begins as an object, else
+ * CSV; ERR_DATA for arrays. JSON lines begin with a row of their columns' names: of all objects of
  * files, and of the first one of a pipe. ERR_NOINPUT for a missing file, or a pattern without
  * files.
  */
@@ -36,6 +37,7 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
  * as a header, too; reading fails with ERR_DATA if its names differ. */
 void row_source_set_header(struct row_source *source);
 
+enum row_format row_source_format(const struct row_source *source); /* not ROWS_GUESSED */
 /* The name of the whole source, "stdin" for "-"; that of the file being read. Borrowed. */
 const char *row_source_name(const struct row_source *source);
 const char *row_source_file(const struct row_source *source);

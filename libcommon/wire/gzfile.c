@@ -36,6 +36,8 @@ struct gzfile {
     void *wait_context;
     int stop_fd;           /* -1: none */
     unsigned char *buffer; /* INPUT_BYTES; NULL for memory */
+    size_t ahead_n;        /* bytes that were peeked at */
+    char ahead[GZFILE_AHEAD];
 };
 
 static struct gzfile *file_new(const char *name, int fd)
@@ -227,6 +229,13 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
     *got = 0;
     if (n == 0)
         return 0;
+    if (file->ahead_n) {
+        *got = n < file->ahead_n ? n : file->ahead_n;
+        memcpy(bytes, file->ahead, *got);
+        file->ahead_n -= *got;
+        memmove(file->ahead, file->ahead + *got, file->ahead_n);
+        return 0;
+    }
     int code = file->decided ? 0 : detect_format(file, err);
     while (!code) {
         bool was_in_member = file->in_member;
@@ -245,6 +254,17 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
     }
     file->offset += *got;
     return code;
+}
+
+int gzfile_peek(struct gzfile *file, char *bytes, size_t n, size_t *got, struct error *err)
+{
+    size_t part = 1;
+    for (*got = 0; part && *got < n; *got += part)
+        if (gzfile_read(file, bytes + *got, n - *got, &part, err))
+            return err->code;
+    file->ahead_n = *got;
+    memcpy(file->ahead, bytes, *got);
+    return 0;
 }
 
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err)

@@ -42,6 +42,10 @@ void gzfile_stop_on(struct gzfile *file, int fd);
  * ERR_UNAVAILABLE: no library to decode it; ERR_IO. */
 int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err);
 
+/* Gets the first n bytes, fewer at the end, which will be read again. At most GZFILE_AHEAD. */
+#define GZFILE_AHEAD 64
+int gzfile_peek(struct gzfile *file, char *bytes, size_t n, size_t *got, struct error *err);
+
 /* Reads exactly n bytes. ERR_DATA "truncated after K bytes" if there are fewer. */
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err);
 

@@ -28,8 +28,10 @@ setup() {
     [ "$(x jsonl d.jsonl x=1,3:int32 --rows 1)" = '[[1,1]]' ]
     fails 65 "d.jsonl:1: no column named 'colour'" jsonl d.jsonl x=colour
     fails 65 "d.jsonl:3: column 2: missing; --missing VALUE puts a value there" jsonl d.jsonl x=a.b
-    for wrong in '[1]|is no object' '{"a": 1|'"'}' expected near end of file" \
-        '{}|has no columns' '{"a": 1, "a": 2}|duplicate object key near '"'\"a\"'" \
+    for wrong in '3|'"'[' or '{' expected near '3'" \
+        "[{}]|is a list, not an object; jq -c '.[]' makes lines of it" \
+        '{"a": 1|'"'}' expected near end of file" '{}|has no columns' \
+        '{"a": 1, "a": 2}|duplicate object key near '"'\"a\"'" \
         '{"a.b": 1, "a": {"b": 2}}|two columns have one name'; do
         printf '%s' "${wrong%|*}" > wrong.jsonl
         run --separate-stderr -65 tf-data jsonl wrong.jsonl x=a -o /dev/null
@@ -159,6 +161,14 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     tf-data describe --json dates.csv |
         jq -e '.columns[0] | .type == "date" and .min == "31.12.2023" and .max == "2024-05-01"'
     tf-data describe dates.csv | finds -E '^d +date +0 +3 +31.12.2023 +2024-05-01 +-'
+    # what comes through a pipe, of several files, or with a byte order mark, is told by its content
+    tf-data describe d.jsonl | tail -n +3 > whole
+    sed -i 's/ d.jsonl / - /' whole
+    tf-data describe - <d.jsonl | tail -n +3 | cmp - whole
+    printf '\xef\xbb\xbf' | cat - d.jsonl | gzip | tf-data describe - | tail -n +3 | cmp - whole
+    tf-data describe <(cat d.jsonl) | finds '^/dev/fd/[0-9]*: 2 rows, 3 columns'
+    tf-data describe <(cat bare.csv) | finds '^/dev/fd/[0-9]*: 2 rows, 3 columns'
+    tf-data describe 'd.json?' | finds "^tf-data jsonl 'd.json?'"
     # arrays are told of, and a header that begins as one does is none
     printf 'x\n1\n2\n' | tf-data csv - x=1 --batch 2 | tf-show --npy - x >a.npy
     fails 65 "a.npy: arrays have no columns to describe; tf-data npy feeds them" describe a.npy

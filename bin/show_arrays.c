@@ -15,11 +15,10 @@ static bool begins(const char *start, size_t n, const char *magic)
     return n >= strlen(magic) && !memcmp(start, magic, strlen(magic));
 }
 
-static void add_tensor(struct record *record, const char *name, struct tensor *t)
+static void add_tensor(struct record *record, const char *name, struct tensor t)
 {
-    struct named_tensor *to = &record->tensors[record->n_tensors++];
-    to->name = arena_strdup(&record->arena, name);
-    tensor_share(&to->tensor, t);
+    record->tensors[record->n_tensors++] =
+        (struct named_tensor){arena_strdup(&record->arena, name), t};
 }
 
 static int read_npz(struct arrays *arrays, const struct str *bytes, const char *name,
@@ -40,8 +39,7 @@ static int read_npz(struct arrays *arrays, const struct str *bytes, const char *
             break;
         struct tensor t = TENSOR_INIT;
         if (!npz_read(&npz, place, &t, &own)) {
-            add_tensor(record, npz_name(&npz, place), &t);
-            tensor_release(&t);
+            add_tensor(record, npz_name(&npz, place), t);
         } else if (arrays->n_wanted) {
             *err = own;
         } else if (!arrays->unread.code) {
@@ -75,8 +73,7 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
     } else if (!code && !(code = npy_read_memory(bytes.data, bytes.n, name, &one, err))) {
         record->tensors = mem_array(1, sizeof *record->tensors);
         record->tensors_capacity = 1;
-        add_tensor(record, "", &one);
-        tensor_release(&one);
+        add_tensor(record, "", one);
     }
     str_release(&bytes);
     return code;

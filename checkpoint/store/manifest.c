@@ -346,3 +346,9 @@ void manifest_tensor_discard(struct tensor *value)
         memset(value->data, 0, (size_t)(tensor_count(value) + 1) * 8);
     tensor_release(value);
 }
+
+int ckpt_manifest_by_sequence(const void *a, const void *b)
+{
+    const struct ckpt_manifest *x = a, *y = b;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}

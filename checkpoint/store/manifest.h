@@ -76,6 +76,8 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *mani
  * printable. */
 bool ckpt_name_fits(const char *name);
 
+int ckpt_manifest_by_sequence(const void *a, const void *b); /* the order, for qsort */
+
 /* Checks all names in the manifest. ERR_DATA naming the first bad one. */
 int ckpt_manifest_check_names(const struct ckpt_manifest *manifest, struct error *err);
 

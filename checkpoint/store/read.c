@@ -103,12 +103,6 @@ static int add_manifest(void *context, const MDB_val *key, const MDB_val *value,
     return err->code;
 }
 
-static int by_sequence(const void *a, const void *b)
-{
-    const struct ckpt_manifest *x = a, *y = b;
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
 int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *damages,
                    struct error *err)
 {
@@ -134,7 +128,7 @@ int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *dam
     }
     store_abort(store, txn);
     if (manifests->n)
-        qsort(manifests->items, manifests->n, sizeof *manifests->items, by_sequence);
+        qsort(manifests->items, manifests->n, sizeof *manifests->items, ckpt_manifest_by_sequence);
     if (err->code) {
         manifests_release(manifests);
         vec_release(damages);

@@ -72,12 +72,6 @@ static int by_digest(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct digest)); /* the digest is a place's first member */
 }
 
-static int by_sequence(const void *a, const void *b)
-{
-    const struct ckpt_manifest *x = a, *y = b;
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
 int salvage_open(const char *folder, struct salvage **salvage, struct error *err)
 {
     struct str file = STR_INIT;
@@ -107,7 +101,8 @@ int salvage_open(const char *folder, struct salvage **salvage, struct error *err
     if (s->places.n)
         qsort(s->places.items, s->places.n, sizeof *s->places.items, by_digest);
     if (s->manifests.n)
-        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items, by_sequence);
+        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items,
+              ckpt_manifest_by_sequence);
     *salvage = s;
     return 0;
 }

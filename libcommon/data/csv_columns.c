@@ -250,14 +250,13 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
             enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
             if (kind != CELL_NUMBER && kind != CELL_BOOL)
                 continue;
-            struct str line = STR_INIT;
-            str_printf(&line,
-                       "%s:%" PRIu64
-                       ": taken as data, though column %zu is a word there and a number "
-                       "in line %" PRIu64 "; if it names the columns, say --header yes",
-                       row_source_file(columns->source), columns->first_line, at + 1, row->line);
-            warn(columns, line.data);
-            str_release(&line);
+            warn(columns,
+                 arena_printf(&columns->header.arena,
+                              "%s:%" PRIu64
+                              ": taken as data, though column %zu is a word there and a number "
+                              "in line %" PRIu64 "; if it names the columns, say --header yes",
+                              row_source_file(columns->source), columns->first_line, at + 1,
+                              row->line));
             break;
         }
         columns->texts.n = 0;

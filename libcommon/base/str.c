@@ -339,9 +339,10 @@ const char *str_nearest(const char *text, const char *const *names)
     const char *best = NULL;
     int n = (int)strnlen(text, 64);
     int limit = n < 2 ? 0 : (n + 2) / 3; /* more than a third wrong: another name was meant */
-    int least = limit + 2;               /* limit + 1 is the distance of a truncated name */
+    int least = limit + 2; /* limit + 1 is the distance of a name that was cut, or went on */
     for (; *names; names++) {
-        bool is_cut = n > 2 && !strncasecmp(text, *names, (size_t)n) && (*names)[n];
+        size_t length = strlen(*names), common = length < (size_t)n ? length : (size_t)n;
+        bool is_cut = common > 2 && 2 * common >= (size_t)n && !strncasecmp(text, *names, common);
         int d = distance(text, *names);
         if (d > limit)
             d = limit + (is_cut ? 1 : 2);

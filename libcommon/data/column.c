@@ -2,6 +2,7 @@
 #include "data/column.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -137,7 +138,8 @@ static const struct part {
     {"category", "category[=A,B]", GROUP_READING, set_category, EITHER},
     {"balance", "balance", GROUP_READING, set_balance, BARE},
     {"hash", "hash=N", GROUP_READING, set_hash, VALUE},
-    {"date", "date[=year]", GROUP_READING, set_date, EITHER},
+    {"date", "date[=year|month|day|hour|minute|second|weekday|yearday]", GROUP_READING, set_date,
+     EITHER},
     {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, VALUE},
     {"flag", "flag", GROUP_FLAG, FLAG(flag)},
     {"log1p", "log1p", GROUP_LOG, FLAG(log1p)},
@@ -187,15 +189,17 @@ static enum part_status parse_part(struct data_column *column, const char *text,
 /* Reports an unknown part, or one in the wrong form. */
 static int refuse_part(const char *text, struct error *err)
 {
-    const char *names[sizeof parts / sizeof *parts + 1] = {0};
+    const char *names[3 + sizeof parts / sizeof *parts + 1] = {"float32", "int32", "int64"};
+    char name[32];
     size_t n = strcspn(text, "=");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        names[i] = parts[i].name;
-        if (strlen(names[i]) == n && !strncmp(names[i], text, n))
+        names[3 + i] = parts[i].name;
+        if (strlen(parts[i].name) == n && !strncmp(parts[i].name, text, n))
             return error_set(err, ERR_USAGE, "'%s': expected %s", text, parts[i].usage);
     }
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
     return error_set(err, ERR_USAGE, "'%s': neither a type nor a part of docs/data.md%s", text,
-                     str_hint(text, names));
+                     str_hint(name, names));
 }
 
 /* Cuts the last part off `where` and parses it; *more: there was one. */

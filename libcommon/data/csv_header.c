@@ -82,6 +82,9 @@ int csv_header_find(const struct csv_header *header, const char *name, size_t n,
     int code = 0;
     if (!header->names)
         code = error_set(err, ERR_DATA, "no column named '%s': there is no header", text);
+    else if (!has && header->n == 1)
+        code = error_set(err, ERR_DATA, "no column named '%s'; there is only '%.60s'", text,
+                         header->names[0]);
     else if (!has)
         code =
             error_set(err, ERR_DATA, "no column named '%s'%s", text, str_hint(text, header->names));

@@ -50,7 +50,7 @@ setup() {
     [ "$(tf-data describe --json late.jsonl | jq -c '[.columns[].name]')" = \
         '["v[0]","v[1]","b","a"]' ]
     # a pipe's are those of its first object, and those that --prep knows, in their order
-    fails 65 "stdin:1: no column named 'b'" jsonl - x=b:category <<<'{"a": 1}'
+    fails 65 "stdin:1: no column named 'b'; there is only 'a'" jsonl - x=b:category <<<'{"a": 1}'
     tf-data jsonl late.jsonl 'x=*,-b:impute=mean' y=b:text --fit late.json -o /dev/null
     [ "$(x jsonl - 'x=*,-b:impute=mean' --prep late.json -b 9 <<<'{"v": [7, 8]}')" = '[[7,8,1]]' ]
     fails 65 "late.json: 'x' was fitted to columns v[0],v[1],a, not to id,v[0],v[1],a" \

@@ -97,10 +97,7 @@ static void part_find_late(struct cutter *c)
     /* A reader is late if it follows other writes than the node that it has the variable from. */
     int *counts = access_count_writes(&graph);
     vec_each(taking, &takings) {
-        int from = graph.accesses.items[taking->from].node;
-        if (counts[taking->reader] !=
-            counts[taking->from] + (graph_node(c->from, from)->n_inputs &&
-                                    !node_has(graph_node(c->from, from), OP_READS_REF)))
+        if (counts[taking->reader] != counts[taking->from])
             c->late[graph.accesses.items[taking->reader].node] = 1;
     }
     mem_free(counts);

@@ -2,7 +2,7 @@
  *
  * The order of reads and writes of variables within a step, on random graphs that are compared with
  * what tests/lib/order_run.h computes, however they are declared, whatever runs them. ORDERS is how
- * many graphs (default 300), ORDERS_SEED the first one's seed.
+ * many graphs (default 1000), ORDERS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -179,7 +179,7 @@ static void random_graphs_follow_the_rule(void **state)
 {
     const char *count = getenv("ORDERS"), *first = getenv("ORDERS_SEED");
     uint64_t start = first ? strtoull(first, NULL, 10) : 1,
-             n = count ? strtoull(count, NULL, 10) : 300;
+             n = count ? strtoull(count, NULL, 10) : 1000;
     uint64_t n_refused = 0;
     (void)state;
     for (uint64_t seed = start; seed < start + n; seed++) {

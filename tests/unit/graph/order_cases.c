@@ -132,6 +132,17 @@ static void a_copy_is_made_where_a_user_comes_later(void **state)
     }
 }
 
+/* Readers, of which some are elsewhere, have the variable from a write and follow the next one. */
+static void a_reference_is_read_after_the_writes_behind_it(void **state)
+{
+    static const double expected[] = {31, 31, 31};
+    (void)state;
+    check_values(V("v") X "w = AssignAdd(v, x)\nu = AssignAdd(v, x, ^w)\n"
+                          "far = Add(w, x, ^u)\nnear = Add(w, x, ^u)\n"
+                          "away = Add(w, x, ^u)\n" INIT("v", "1"),
+                 "far near away", "", expected);
+}
+
 static void a_step_that_contradicts_itself_is_refused(void **state)
 {
     (void)state;
@@ -272,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_that_was_chosen_is_no_path),
         cmocka_unit_test(a_copy_is_made_where_a_user_comes_later),
+        cmocka_unit_test(a_reference_is_read_after_the_writes_behind_it),
         cmocka_unit_test(a_step_that_contradicts_itself_is_refused),
         cmocka_unit_test(what_is_kept_is_not_the_variables_memory),
         cmocka_unit_test(a_feed_satisfies_control_edges),

@@ -101,7 +101,8 @@ static bool bind_alive(struct run *run, struct iteration *it, const struct regio
     for (int i = 0; i < item->n_in; i++) {
         const struct token *token = &it->inputs[item->first_input + i];
         struct tensor *at = iteration_input(run, it, id, i);
-        bool is_read = run->plan->values.items[item->in[i]].kind == VALUE_VARIABLE;
+        const struct value *value = &run->plan->values.items[item->in[i]];
+        bool is_read = value->kind == VALUE_VARIABLE && value->item < 0;
         bool dead = it->frame->def->has_order ? run->dead[item->in[i]]
                                               : at == &token->tensor && !token->is_live && !is_read;
         in[i] = dead ? NULL : at;

@@ -72,6 +72,16 @@ static int small_run(struct small *s, const char *fetches, const char *targets, 
     return order_call(s->session, s->graph, &truths, &wanted, values, &s->err);
 }
 
+static void small_init(struct small *s)
+{
+    double none[CALLS_MAX];
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const char *name = graph_node(s->graph, (int)i)->name;
+        if (!strncmp(name, "init", 4) && small_run(s, "", name, none))
+            fail_msg("%s", s->err.text);
+    }
+}
+
 static void check_values(const char *text, const char *fetches, const char *targets,
                          const double *expected)
 {
@@ -79,11 +89,7 @@ static void check_values(const char *text, const char *fetches, const char *targ
         struct small s;
         double values[CALLS_MAX];
         small_open(&s, text, (enum how)how);
-        for (size_t i = 0; i < s.graph->nodes.n; i++) {
-            const char *name = graph_node(s.graph, (int)i)->name;
-            if (!strncmp(name, "init", 4) && small_run(&s, "", name, values))
-                fail_msg("%s", s.err.text);
-        }
+        small_init(&s);
         if (small_run(&s, fetches, targets, values))
             fail_msg("%s", s.err.text);
         for (int i = 0; i < 3 && expected[i] >= 0; i++)
@@ -199,6 +205,28 @@ static void a_branch_that_is_not_taken_orders(void **state)
                  "y last", "", expected);
 }
 
+/* Of a write in a branch that is not taken other devices hear that it did not run. */
+static void a_write_that_does_not_run_brings_nothing(void **state)
+{
+    (void)state;
+    for (int how = 0; how < N_HOW; how++) {
+        struct small s;
+        double values[CALLS_MAX];
+        small_open(&s,
+                   V("v") V("a") X B("p1") "f = Switch(x, p1)\nw = AssignAdd(v, f)\n"
+                                           "far = Neg(w)\nnear = Neg(w)\naway = Neg(w)\n"
+                                           "u = AssignAdd(a, far)\nu2 = AssignAdd(a, near)\n"
+                                           "u3 = AssignAdd(a, away)\n" INIT("v", "7")
+                                               INIT("a", "5"),
+                   (enum how)how);
+        small_init(&s);
+        if (small_run(&s, "", "u u2 u3", values) || small_run(&s, "a v", "", values))
+            fail_msg("%s", s.err.text);
+        assert_true(values[0] == 5 && values[1] == 7);
+        small_close(&s);
+    }
+}
+
 /* What the other inputs of the loop follow is nothing to it. */
 static void what_enters_a_loop_is_read_before(void **state)
 {
@@ -288,6 +316,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_is_not_the_variables_memory),
         cmocka_unit_test(a_feed_satisfies_control_edges),
         cmocka_unit_test(a_branch_that_is_not_taken_orders),
+        cmocka_unit_test(a_write_that_does_not_run_brings_nothing),
         cmocka_unit_test(what_enters_a_loop_is_read_before),
         cmocka_unit_test(branches_that_exclude_each_other_do_not_wait),
         cmocka_unit_test(writes_follow_each_other_by_name),

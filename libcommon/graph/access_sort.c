@@ -117,10 +117,12 @@ int access_sort(struct access_rule *rule, struct error *err)
     s.may_write = mem_alloc(n + 1);
     for (int e = 0; e < s.next.first[n]; e++)
         s.pending[s.next.to[e]]++;
-    const struct access_family *last = &rule->families.items[rule->families.n - 1];
-    for (int w = 0; w < last->first_write + last->n_writes; w++) {
-        int node = access_write_at(rule, w)->node, v = rule->level.vertex[node];
-        const char *name = rule->level.graph->names[node];
+    /* Writes that nothing else of their variables has to follow take their turns by name, too. */
+    vec_each(access, &rule->level.graph->accesses) {
+        int v = rule->level.vertex[access->node];
+        const char *name = rule->level.graph->names[access->node];
+        if (!access->write || v < 0)
+            continue;
         if (!s.name[v])
             s.by_rank[s.n_writes++] = v;
         if (!s.name[v] || strcmp(name, s.name[v]) < 0)

@@ -273,11 +273,17 @@ static void branches_that_exclude_each_other_do_not_wait(void **state)
 
 static void writes_follow_each_other_by_name(void **state)
 {
+    static const double alone[] = {15, -1};
     static const double expected[] = {10 + 3, -1};
     (void)state;
     check_values(V("v") X "a = Assign(v, x)\nb = AssignAdd(v, v)\ng = NoOp(^a, ^b)\n"
                           "y = Identity(v, ^g)\n" INIT("v", "3"),
                  "y", "", expected);
+    /* Also if the variable of one of them is used by nothing else. */
+    check_values(V("v") V("z") X "five = Const() {dtype=float64, value=5}\nm = Assign(v, five)\n"
+                                 "n = Assign(z, five)\na = AssignAdd(v, x, ^n)\n"
+                                 "y = Identity(v, ^a, ^m)\n" INIT("v", "1") INIT("z", "1"),
+                 "y", "", alone);
 }
 
 /* An op that looks at an input again when it has changed the variable is given a copy. */

@@ -35,6 +35,16 @@ setup() {
     done
 }
 
+@test "a full disk and a closed stdout are 74" {
+    local option
+    for option in --help --version --man; do
+        run --separate-stderr -74 bash -c "tf $option >/dev/full"
+        [ "$stderr" = 'tf: stdout: cannot be written' ]
+        run --separate-stderr -74 bash -c "tf $option >&-"
+        [ "$stderr" = 'tf: stdout: cannot be written' ]
+    done
+}
+
 @test "the manual page names all tools and has no mistake that man sees" {
     tf --man >tf-tools.7
     local tool

@@ -9,9 +9,10 @@
 
 struct request_options request_options;
 
+/* The path of a file may have a '=' too, but no name of a node begins as these do. */
 static bool is_file_of_records(const char *feed)
 {
-    return !strchr(feed, '=');
+    return !strchr(feed, '=') || feed[0] == '/' || !strncmp(feed, "./", 2);
 }
 
 int exec_request_add_constants(struct driver *driver, struct error *err)

@@ -140,6 +140,12 @@ reads what was trained" ]
     saved a.ckpt 6
     run --separate-stderr -0 tf-exec -g sum.tfg --run train --feed three.rec --steps 3
     [ -z "$stderr" ]
+    mkdir rate=1 # a path may look like NAME=VALUE, but for how it begins
+    cp three.rec rate=1
+    for path in "$PWD/rate=1/three.rec" ./rate=1/three.rec; do
+        tf-exec -q -g sum.tfg --run train --feed "$path" --save a.ckpt
+        saved a.ckpt 6
+    done
     tf-graph -o two.tfg -e 'x = Placeholder{dtype = float32} z = Placeholder{dtype = float32}
         y = -x'
     run --separate-stderr -0 tf-exec -g two.tfg --fetch y --feed x=1.0 --feed z=2.0 -o y.rec

@@ -218,11 +218,13 @@ bool str_to_bytes(const char *text, int64_t *bytes)
     return true;
 }
 
+#define SECONDS_MAX 1e9 /* such a time can be added to that of any clock */
+
 bool str_to_seconds(const char *text, double *seconds)
 {
     static const char *const units[] = {"", "s", "ms", "us", "m", "h", "d", NULL};
     static const double factors[] = {1, 1, 1e-3, 1e-6, 60, 3600, 86400};
-    return scaled(text, units, factors, seconds) && *seconds >= 0;
+    return scaled(text, units, factors, seconds) && *seconds >= 0 && *seconds <= SECONDS_MAX;
 }
 
 bool str_to_budget(const char *text, int64_t *n, double *seconds)

@@ -158,7 +158,9 @@ static void units(void **unused)
         "5 /1h", "1.5",  "99999999999999999999999999999999999/1h"};
     for (size_t i = 0; i < sizeof wrong_budgets / sizeof *wrong_budgets; i++)
         assert_false(str_to_budget(wrong_budgets[i], &n, &seconds));
-    static const char *const wrong_times[] = {"", "s", "-1s", "1k", "nan", "1 s", "inf"};
+    static const char *const wrong_times[] = {"",    "s",   "-1s",  "1k",     "nan",
+                                              "1 s", "inf", "1e20", "20000d", "1e300h"};
+    assert_true(str_to_seconds("10000d", &seconds));
     for (size_t i = 0; i < sizeof wrong_times / sizeof *wrong_times; i++)
         assert_false(str_to_seconds(wrong_times[i], &seconds));
 }

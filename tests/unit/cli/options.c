@@ -227,6 +227,8 @@ static void mistakes_are_told(void **unused)
                       "--memory: '64kb' is not a size in bytes, as 4096, 64k or 1.5G");
     unit_assert_error(parse("--lease soon"), err, ERR_USAGE,
                       "--lease: 'soon' is not a time, as 250ms, 30s or 2m");
+    unit_assert_error(parse("--lease 99999999999999999999"), err, ERR_USAGE,
+                      "--lease: '99999999999999999999' is not a time, as 250ms, 30s or 2m");
 }
 
 static void environment_gives_way_to_the_command_line(void **unused)

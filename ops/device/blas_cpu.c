@@ -139,7 +139,8 @@ static void run_blocks(void *context, int member, int members)
 static bool is_skinny(const struct gemm *g)
 {
     return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_b && !g->transpose_a &&
-           g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m && g->n * g->k >= SKINNY_WORK;
+           !g->lda && !g->ldb && !g->ldc && g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m &&
+           g->n * g->k >= SKINNY_WORK;
 }
 
 size_t gemm_scratch_bytes(const struct gemm *g)
@@ -170,12 +171,15 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
                          (long long)g->m, (long long)g->k, (long long)g->n);
     if (!g->m || !g->n)
         return 0;
+    int64_t size = (int64_t)dtype_bytes(g->type);
+    int64_t lda = g->transpose_a ? g->m : g->k, ldb = g->transpose_b ? g->k : g->n;
+    struct operands o = {
+        a, b, c, g->lda ? g->lda : lda, g->ldb ? g->ldb : ldb, g->ldc ? g->ldc : g->n};
     if (!g->k) {
-        if (!g->accumulate)
-            memset(c, 0, (size_t)(g->m * g->n) * dtype_bytes(g->type));
+        for (int64_t i = 0; i < g->m && !g->accumulate; i++)
+            memset(o.c + i * o.ldc * size, 0, (size_t)(g->n * size));
         return 0;
     }
-    struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
     bool library_threads = dtype_is_floating(g->type) && !g->deterministic;
     double useful = (double)g->m * (double)g->n * (double)g->k / GEMM_GRAIN;
     if (threads > useful)

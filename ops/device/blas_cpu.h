@@ -18,7 +18,8 @@ struct gemm {
     bool transpose_a, transpose_b, accumulate;
     bool deterministic; /* split by shape, so that bits do not depend on the number of threads */
     int64_t m, n, k;
-    void *scratch; /* gemm_scratch_bytes, or NULL, which makes some products slower */
+    int64_t lda, ldb, ldc; /* elements between rows; 0: there are no gaps */
+    void *scratch;         /* gemm_scratch_bytes, or NULL, which makes some products slower */
 };
 
 size_t gemm_scratch_bytes(const struct gemm *gemm);

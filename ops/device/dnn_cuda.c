@@ -90,7 +90,7 @@ static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t
 {
     struct cuda_trial_part parts[] = {
         part(c, c->in_channels, c->batch, (int64_t)c->y.in * c->x.in),
-        part(c, c->in_channels, c->out_channels, (int64_t)c->y.size * c->x.size),
+        part(c, c->in_channels / c->groups, c->out_channels, (int64_t)c->y.size * c->x.size),
         part(c, c->out_channels, c->batch, (int64_t)c->y.out * c->x.out),
         {.bytes = limit}};
     struct buffer *memory = cuda_trial_memory(&d->device, c->type, parts, 4);
@@ -132,12 +132,13 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
     static const char *const directions[] = {"forward", "image", "filter"};
     const struct cuda_dnn_axis *y = &own.y, *x = &own.x;
     str_printf(&name,
-               "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
-               "dilation=%d,%d pad=%d,%d workspace=%zuK",
+               "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d groups=%d "
+               "stride=%d,%d dilation=%d,%d pad=%d,%d workspace=%zuK",
                d->choice, d->dnn->version(), own.exact && !d->device.exact ? " exact" : "",
                directions[own.direction], cuda_dnn_type_name(own.type), own.nchw ? "NCHW" : "NHWC",
                own.batch, own.in_channels, y->in, x->in, own.out_channels, y->size, x->size,
-               y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad, limit >> 10);
+               own.groups, y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad,
+               limit >> 10);
     struct cuda_choice choice = {.name = name.data};
     pthread_mutex_lock(&d->dnn_lock);
     if (cuda_choices_find(&d->choices, &choice))

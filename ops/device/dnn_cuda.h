@@ -22,7 +22,8 @@ struct cuda_dnn_axis {
 };
 
 /* Images are [batch, channels, y, x] or, unless nchw, [batch, y, x, channels]; filters have the
- * same order, with out_channels in the place of the batch. All are without gaps. */
+ * same order, with out_channels in the place of the batch and the in channels of one group. All are
+ * without gaps. */
 struct cuda_dnn_conv {
     enum cuda_dnn_direction direction;
     enum cuda_type type; /* a float; 16-bit types are summed in float32 */
@@ -31,7 +32,7 @@ struct cuda_dnn_conv {
      * TF32; bits may differ from run to run. */
     bool tf32, fast;
     bool exact; /* neither Winograd nor FFT (struct device_options) */
-    int batch, in_channels, out_channels;
+    int batch, in_channels, out_channels, groups;
     struct cuda_dnn_axis y, x;
 };
 

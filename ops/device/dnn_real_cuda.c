@@ -28,6 +28,7 @@
     X(filter_free, cudnnDestroyFilterDescriptor)                                                   \
     X(conv_new, cudnnCreateConvolutionDescriptor)                                                  \
     X(conv_set, cudnnSetConvolution2dDescriptor)                                                   \
+    X(conv_groups, cudnnSetConvolutionGroupCount)                                                  \
     X(conv_math, cudnnSetConvolutionMathType)                                                      \
     X(conv_free, cudnnDestroyConvolutionDescriptor)                                                \
     X(forward_known, cudnnGetConvolutionForwardAlgorithm_v7)                                       \
@@ -103,12 +104,14 @@ static cudnnStatus_t describe(struct dnn_descriptors *s, const struct cuda_dnn_c
         status =
             dnn.tensor_set(s->output, format, type, c->batch, c->out_channels, c->y.out, c->x.out);
     if (!status)
-        status = dnn.filter_set(s->filter, type, format, c->out_channels, c->in_channels, c->y.size,
-                                c->x.size);
+        status = dnn.filter_set(s->filter, type, format, c->out_channels,
+                                c->in_channels / c->groups, c->y.size, c->x.size);
     if (!status)
         status = dnn.conv_set(s->conv, c->y.pad, c->x.pad, c->y.stride, c->x.stride, c->y.dilation,
                               c->x.dilation, CUDNN_CROSS_CORRELATION,
                               c->type == CUDA_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
+    if (!status)
+        status = dnn.conv_groups(s->conv, c->groups);
     return status ? status : dnn.conv_math(s->conv, s->math);
 }
 

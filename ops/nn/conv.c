@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/nn/conv_shapes.h"
 #include "ops/nn/format.h"
 #include "ops/nn/local.h"
 #include "ops/nn/window.h"
@@ -27,10 +28,10 @@ static int solve(struct infer *infer, struct window *w, const struct shape *imag
     w->y.size = filter_dim(filter, 0);
     w->x.size = filter_dim(filter, 1);
     if (image->rank == 4) {
-        int64_t has = image->dims[w->channels], wants = filter_dim(filter, 2);
-        if (has >= 0 && wants >= 0 && has != wants)
-            return infer_fail(infer, "input has %lld channels, filter is for %lld", (long long)has,
-                              (long long)wants);
+        int64_t has = image->dims[w->channels], groups;
+        if (has >= 0 && filter_dim(filter, 2) >= 0 &&
+            conv_find_groups(has, filter, &groups, infer->err))
+            return infer->err->code;
     }
     if (window_solve(w, image, infer->err))
         return infer->err->code;
@@ -229,9 +230,11 @@ CONVOLUTION(
     .doc = "Two-dimensional convolution of images [batch, height, width, channels].",
     .detail =
         "filter is [height, width, in channels, out channels], for either data_format. It is\n"
-        "not flipped (a cross-correlation). strides has one number per axis of the images, 1\n"
-        "for batch and channels. padding SAME: ceil(in / stride) outputs, the odd cell of\n"
-        "padding at the bottom and right; VALID: none; EXPLICIT: explicit_paddings, two\n"
+        "not flipped (a cross-correlation). If it has fewer in channels than the images, both\n"
+        "kinds of channels are in groups, and a group of the output is computed from that of\n"
+        "the images: with one in channel it is depthwise. strides has one number per axis of\n"
+        "the images, 1 for batch and channels. padding SAME: ceil(in / stride) outputs, the odd\n"
+        "cell of padding at the bottom and right; VALID: none; EXPLICIT: explicit_paddings, two\n"
         "numbers per axis. dilations, like strides, says how far apart the cells of a window\n"
         "are, which then spans (size - 1) * dilation + 1. Without padding there are\n"
         "(in - span + stride) / stride outputs, cut toward zero: none for a window somewhat\n"

@@ -4,7 +4,7 @@
  * suitable (conv_dnn_cuda.h), or matrix products of unrolled windows, some images at a time to
  * bound the matrix's size. All is computed in NHWC: NCHW is transposed into scratch memory and
  * back. Adjacent windows of one cell need no unrolling. With a filter per position there is a
- * product per position, in one batch.
+ * product per position, and with groups of channels one per group, in one batch.
  */
 #include "ops/nn/launchers_cuda.h"
 
@@ -82,49 +82,33 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
 
 /* ---- sizes of products ---- */
 
-/* Sets up a product per position: of its filter, its column of the matrix, and its outputs, over
- * all images. */
-static void by_positions(const struct conv_steps *s, int64_t images, struct cuda_gemm *g)
-{
-    int64_t columns = s->conv->out_channels, filter = s->row * columns;
-    g->batches = s->positions;
-    if (s->conv->direction == CONV_FORWARD) {
-        g->n = images;
-        g->step_a = filter;
-        g->ldb *= s->positions, g->step_b = s->row;
-        g->ldc *= s->positions, g->step_c = columns;
-    } else if (s->conv->direction == CONV_IMAGE) {
-        g->n = images;
-        g->step_a = filter;
-        g->ldb *= s->positions, g->step_b = columns;
-        g->ldc *= s->positions, g->step_c = s->row;
-    } else {
-        g->k = images;
-        g->lda *= s->positions, g->step_a = columns;
-        g->ldb *= s->positions, g->step_b = s->row;
-        g->step_c = filter;
-    }
-}
-
 /* Returns the product without addresses; column-major, so that each of our matrices is its
- * transpose: output' = filter' matrix', and so on. */
+ * transpose: output' = filter' matrix', and so on. Positions with a filter each, or groups of
+ * channels, are the batches of it; rows of the matrix and outputs have both kinds side by side. */
 static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
 {
     const struct conv *c = s->conv;
-    int64_t rows = images * s->positions, columns = c->out_channels;
-    struct cuda_gemm g = {.type = s->type, .batches = 1, .wide_result = s->is_wide};
+    int64_t depth = s->row / c->groups, width = c->out_channels / c->groups;
+    int64_t columns = c->out_channels, step = c->local ? s->row * columns : width;
+    int64_t positions = c->local ? s->positions : 1, rows = images * s->positions / positions;
+    int64_t matrix = positions * s->row, output = positions * columns;
+    struct cuda_gemm g = {.type = s->type, .wide_result = s->is_wide};
     if (c->direction == CONV_FORWARD) {
-        g.m = columns, g.n = rows, g.k = s->row;
-        g.lda = columns, g.ldb = s->row, g.ldc = columns;
+        g.m = width, g.n = rows, g.k = depth;
+        g.lda = columns, g.ldb = matrix, g.ldc = output;
+        g.step_a = step, g.step_b = depth, g.step_c = width;
     } else if (c->direction == CONV_IMAGE) {
-        g.m = s->row, g.n = rows, g.k = columns, g.transpose_a = true;
-        g.lda = columns, g.ldb = columns, g.ldc = s->row;
+        g.m = depth, g.n = rows, g.k = width, g.transpose_a = true;
+        g.lda = columns, g.ldb = output, g.ldc = matrix;
+        g.step_a = step, g.step_b = width, g.step_c = depth;
     } else {
-        g.m = columns, g.n = s->row, g.k = rows, g.transpose_b = true;
-        g.lda = columns, g.ldb = s->row, g.ldc = columns;
+        g.m = width, g.n = depth, g.k = rows, g.transpose_b = true;
+        g.lda = output, g.ldb = matrix, g.ldc = columns;
+        g.step_a = width, g.step_b = depth, g.step_c = step;
     }
-    if (c->local)
-        by_positions(s, images, &g);
+    g.batches = c->local ? s->positions : c->groups;
+    if (g.batches == 1)
+        g.step_a = g.step_b = g.step_c = 0;
     return g;
 }
 
@@ -233,6 +217,7 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
         struct cuda_unroll unroll = {.type = s->type,
                                      .batch = n,
                                      .channels = c->in_channels,
+                                     .groups = c->groups,
                                      .y = cuda_window_of(&c->window.y),
                                      .x = cuda_window_of(&c->window.x),
                                      .image = data->image + offset,

@@ -25,7 +25,8 @@ bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, stru
                                         .nchw = c->window.nchw,
                                         .batch = (int)c->batch,
                                         .in_channels = (int)c->in_channels,
-                                        .out_channels = (int)c->out_channels};
+                                        .out_channels = (int)c->out_channels,
+                                        .groups = (int)c->groups};
     if (c->local || !is_int(shape_count(&c->image)) || !is_int(shape_count(&c->filter)) ||
         !is_int(shape_count(&c->output)) || !window_dnn_axis(&c->window.y, &plan->conv.y) ||
         !window_dnn_axis(&c->window.x, &plan->conv.x))
@@ -44,7 +45,8 @@ static int transpose_filter(struct kernel_call *call, const struct conv_dnn *pla
                             void *to)
 {
     const struct cuda_dnn_conv *c = &plan->conv;
-    int64_t cells = (int64_t)c->y.size * c->x.size, in = c->in_channels, out = c->out_channels;
+    int64_t cells = (int64_t)c->y.size * c->x.size, out = c->out_channels;
+    int64_t in = c->in_channels / c->groups;
     bool is_result = c->direction == CUDA_DNN_FILTER;
     int64_t ours[3] = {in * out, out, 1},
             theirs[3] = {c->nchw ? 1 : in, c->nchw ? cells : 1, cells * in};

@@ -23,12 +23,10 @@ static dnnl_memory_desc_t to_dnnl(const struct conv *c, const dnnl_memory_desc_t
     return desc;
 }
 
-static dnnl_memory_desc_t with_tag(int64_t a, int64_t b, int64_t height, int64_t width,
-                                   dnnl_format_tag_t tag)
+static dnnl_memory_desc_t with_tag(const dnnl_dims_t dims, int n, dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t desc;
-    dnnl_dims_t dims = {a, b, height, width};
-    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, dnnl_f32, tag))
+    if (dnnl_memory_desc_init_by_tag(&desc, n, dims, dnnl_f32, tag))
         memset(&desc, 0, sizeof desc);
     return desc;
 }
@@ -46,11 +44,16 @@ static struct descs describe(const struct conv *c)
                       .dilates = {w->y.dilation - 1, w->x.dilation - 1},
                       .before = {w->y.before, w->x.before},
                       .after = {w->y.after, w->x.after}};
-    int64_t i = c->in_channels, o = c->out_channels, h = w->y.size, v = w->x.size;
-    d.image = with_tag(c->batch, i, w->y.in, w->x.in, dnnl_format_tag_any);
-    d.output = with_tag(c->batch, o, w->y.out, w->x.out, dnnl_format_tag_any);
-    d.filter = with_tag(o, i, h, v, dnnl_format_tag_any);
-    d.filter_plain = with_tag(o, i, h, v, dnnl_hwio);
+    int64_t i = c->in_channels, o = c->out_channels, g = c->groups;
+    const dnnl_dims_t image = {c->batch, i, w->y.in, w->x.in};
+    const dnnl_dims_t output = {c->batch, o, w->y.out, w->x.out};
+    const dnnl_dims_t filter = {g, o / g, i / g, w->y.size, w->x.size};
+    /* Without the first dimension if there is one group. */
+    int first = g == 1;
+    d.image = with_tag(image, 4, dnnl_format_tag_any);
+    d.output = with_tag(output, 4, dnnl_format_tag_any);
+    d.filter = with_tag(filter + first, 5 - first, dnnl_format_tag_any);
+    d.filter_plain = with_tag(filter + first, 5 - first, first ? dnnl_hwio : dnnl_hwigo);
     return d;
 }
 
@@ -90,7 +93,7 @@ static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c
 static bool winograd_pays(const struct conv *c, const struct kernel_setup *setup)
 {
     const struct window *w = &c->window;
-    if (setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
+    if (c->groups > 1 || setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
         w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1)
         return false;
     /* oneDNN's Winograd gives wrong gradients of images with unequal padding. */

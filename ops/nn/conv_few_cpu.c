@@ -211,8 +211,8 @@ struct conv_few *conv_few_prepare(const struct conv *c, struct kernel_setup *set
     const struct layout *wanted[3] = {NULL, NULL, layout};
     const struct window_axis *x = &c->window.x;
     /* Requires that channels fill at most half a vector, and that rows fit the buffers. */
-    bool is_few = c->direction == CONV_FILTER && c->in_channels <= LANES / 2 && x->dilation == 1 &&
-                  c->window.y.size * x->size * c->in_channels <= CELLS_MAX &&
+    bool is_few = c->direction == CONV_FILTER && c->groups == 1 && c->in_channels <= LANES / 2 &&
+                  x->dilation == 1 && c->window.y.size * x->size * c->in_channels <= CELLS_MAX &&
                   (x->in + x->before + x->after) * c->in_channels <= ROW_FLOATS_MAX;
     if (!is_few || (layout && layout->axis != c->window.channels))
         return NULL;

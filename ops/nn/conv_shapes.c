@@ -12,15 +12,29 @@ static int check_rank(const char *name, const struct shape *shape, int rank, str
     return error_set(err, ERR_DATA, "%s must have rank %d, not %s", name, rank, shape_text(shape));
 }
 
+int conv_find_groups(int64_t in_channels, const struct shape *filter, int64_t *groups,
+                     struct error *err)
+{
+    const int64_t *channels = filter->dims + filter->rank - 2;
+    bool is_local = filter->rank == 6; /* these have no groups */
+    *groups = channels[0] > 0 && !is_local ? in_channels / channels[0] : 1;
+    if (in_channels != *groups * channels[0] || *groups < 1)
+        return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld: %s",
+                         (long long)in_channels, (long long)channels[0], shape_text(filter));
+    if (channels[1] > 0 && channels[1] % *groups)
+        return error_set(err, ERR_DATA,
+                         "%lld channels of the input are %lld groups for filter %s, whose outputs "
+                         "they do not divide",
+                         (long long)in_channels, (long long)*groups, shape_text(filter));
+    return 0;
+}
+
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
     memset(c, 0, sizeof *c);
-    c->direction =
-        node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter")
-            ? CONV_FILTER
-        : node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput")
-            ? CONV_IMAGE
-            : CONV_FORWARD;
+    c->direction = strstr(node->op->def->name, "Filter")  ? CONV_FILTER
+                   : strstr(node->op->def->name, "Input") ? CONV_IMAGE
+                                                          : CONV_FORWARD;
     c->local = conv_is_local(node);
     c->type = node_type(node, "T");
     return window_init(&c->window, node, err);
@@ -37,11 +51,9 @@ static int solve_shapes(struct conv *c, const struct shape *image, const struct 
     c->batch = image->dims[0];
     c->in_channels = image->dims[c->window.channels];
     c->out_channels = dims[3];
-    if (c->in_channels != dims[2])
-        return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld",
-                         (long long)c->in_channels, (long long)dims[2]);
     const struct window_axis *y = &c->window.y, *x = &c->window.x;
-    if (window_solve(&c->window, image, err))
+    if (conv_find_groups(c->in_channels, filter, &c->groups, err) ||
+        window_solve(&c->window, image, err))
         return err->code;
     if (c->local && (filter->dims[0] != y->out || filter->dims[1] != x->out))
         return error_set(err, ERR_DATA,

@@ -21,9 +21,14 @@ struct conv {
     bool local; /* a filter for each position */
     enum dtype type;
     struct window window;
-    int64_t batch, in_channels, out_channels;
+    int64_t batch, in_channels, out_channels, groups;
     struct shape image, filter, output;
 };
+
+/* Sets the number of groups of a convolution with known channels: each group of input channels has
+ * its own out channels, and the filter is as deep as a group. ERR_DATA: they do not divide. */
+int conv_find_groups(int64_t in_channels, const struct shape *filter, int64_t *groups,
+                     struct error *err);
 
 /* Reads a node's attributes, without shapes. ERR_DATA as of window_init. */
 int conv_init(struct conv *conv, const struct node *node, struct error *err);

@@ -13,8 +13,8 @@
 /* ---- conv ----
  *
  * Convolution as matrix products: the windows of images [batch, height, width, channels] are
- * unrolled into the rows of a matrix [positions, window * channels], or the gradient of such a
- * matrix is summed into the cells it came from. */
+ * unrolled into the rows of a matrix [positions, groups, window * channels of a group], or the
+ * gradient of such a matrix is summed into the cells it came from. */
 
 /* A window of `size` cells, `dilation` apart, begins at `out` places, the first one `before` cells
  * outside the image. */
@@ -24,7 +24,7 @@ struct cuda_window {
 
 struct cuda_unroll {
     enum cuda_type type; /* of the images, a float */
-    int64_t batch, channels;
+    int64_t batch, channels, groups;
     struct cuda_window y, x;
     void *image;
     void *matrix; /* of the type; for rolling, of the type that it is computed in */

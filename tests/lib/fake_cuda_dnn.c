@@ -56,6 +56,7 @@ bool fake_dnn_is_axis(const struct cuda_dnn_axis *a)
 static bool is_valid(const struct cuda_dnn_conv *c)
 {
     return c->type <= CUDA_BFLOAT16 && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0 &&
+           c->groups > 0 && c->in_channels % c->groups == 0 && c->out_channels % c->groups == 0 &&
            fake_dnn_is_axis(&c->y) && fake_dnn_is_axis(&c->x);
 }
 
@@ -113,17 +114,20 @@ static double element(const struct loops *l, const struct tensor *t, int64_t i)
     return l->c->tf32 ? (double)value : x;
 }
 
-/* A term: image b at (y, x), channel c; filter k at (ky, kx); output at (oy, ox). */
+/* A term of group g: image b at (y, x), its channel c; its filter k at (ky, kx); output at (oy,
+ * ox). */
 struct term {
-    int64_t b, c, k, y, x, ky, kx, oy, ox;
+    int64_t b, g, c, k, y, x, ky, kx, oy, ox;
 };
 
 static double product(const struct loops *l, const struct term *t)
 {
     const struct fake_steps *i = &l->of_image, *f = &l->of_filter, *o = &l->of_output;
-    int64_t image = t->b * i->outer + t->c * i->channel + t->y * i->y + t->x * i->x;
-    int64_t filter = t->k * f->outer + t->c * f->channel + t->ky * f->y + t->kx * f->x;
-    int64_t output = t->b * o->outer + t->k * o->channel + t->oy * o->y + t->ox * o->x;
+    int64_t c = t->g * (l->c->in_channels / l->c->groups) + t->c;
+    int64_t k = t->g * (l->c->out_channels / l->c->groups) + t->k;
+    int64_t image = t->b * i->outer + c * i->channel + t->y * i->y + t->x * i->x;
+    int64_t filter = k * f->outer + t->c * f->channel + t->ky * f->y + t->kx * f->x;
+    int64_t output = t->b * o->outer + k * o->channel + t->oy * o->y + t->ox * o->x;
     switch (l->c->direction) {
     case CUDA_DNN_FORWARD:
         return element(l, &l->image, image) * element(l, &l->filter, filter);
@@ -190,42 +194,50 @@ static void set_outputs(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct fake_steps *s = &l->of_output;
-    const struct terms terms = {(int64_t)c->in_channels * c->y.size * c->x.size, term_of_output};
+    const int64_t in = c->in_channels / c->groups, out = c->out_channels / c->groups;
+    const struct terms terms = {in * c->y.size * c->x.size, term_of_output};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->out_channels; k++)
             for (int64_t y = 0; y < c->y.out; y++)
                 for (int64_t x = 0; x < c->x.out; x++)
                     tensor_set_float64(
                         &l->output, b * s->outer + k * s->channel + y * s->y + x * s->x,
-                        sum_of(l, &terms, (struct term){.b = b, .k = k, .oy = y, .ox = x}));
+                        sum_of(
+                            l, &terms,
+                            (struct term){.b = b, .g = k / out, .k = k % out, .oy = y, .ox = x}));
 }
 
 static void set_image(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct fake_steps *s = &l->of_image;
-    const struct terms terms = {(int64_t)c->out_channels * c->y.size * c->x.size, term_of_image};
+    const int64_t in = c->in_channels / c->groups, out = c->out_channels / c->groups;
+    const struct terms terms = {out * c->y.size * c->x.size, term_of_image};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->in_channels; k++)
             for (int64_t y = 0; y < c->y.in; y++)
                 for (int64_t x = 0; x < c->x.in; x++)
                     tensor_set_float64(
                         &l->image, b * s->outer + k * s->channel + y * s->y + x * s->x,
-                        sum_of(l, &terms, (struct term){.b = b, .c = k, .y = y, .x = x}));
+                        sum_of(l, &terms,
+                               (struct term){.b = b, .g = k / in, .c = k % in, .y = y, .x = x}));
 }
 
 static void set_filter(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct fake_steps *s = &l->of_filter;
+    const int64_t in = c->in_channels / c->groups, out = c->out_channels / c->groups;
     const struct terms terms = {(int64_t)c->batch * c->y.out * c->x.out, term_of_filter};
     for (int64_t k = 0; k < c->out_channels; k++)
-        for (int64_t i = 0; i < c->in_channels; i++)
+        for (int64_t i = 0; i < in; i++)
             for (int64_t y = 0; y < c->y.size; y++)
                 for (int64_t x = 0; x < c->x.size; x++)
                     tensor_set_float64(
                         &l->filter, k * s->outer + i * s->channel + y * s->y + x * s->x,
-                        sum_of(l, &terms, (struct term){.k = k, .c = i, .ky = y, .kx = x}));
+                        sum_of(
+                            l, &terms,
+                            (struct term){.g = k / out, .k = k % out, .c = i, .ky = y, .kx = x}));
 }
 
 static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
@@ -248,7 +260,8 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
                       .filter = fake_dnn_array(c->type, data->filter),
                       .output = fake_dnn_array(c->type, data->output),
                       .of_image = fake_dnn_steps(c->nchw, c->in_channels, c->y.in, c->x.in),
-                      .of_filter = fake_dnn_steps(c->nchw, c->in_channels, c->y.size, c->x.size),
+                      .of_filter =
+                          fake_dnn_steps(c->nchw, c->in_channels / c->groups, c->y.size, c->x.size),
                       .of_output = fake_dnn_steps(c->nchw, c->out_channels, c->y.out, c->x.out),
                       .backwards = algorithm == BY_TIME || (algorithm == FAST && dnn->runs++ % 2)};
     if (c->direction == CUDA_DNN_FORWARD)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of convolution, pooling and normalization, from NumPy, window by window."""
+import copy
 import itertools
 
 import numpy as np
@@ -68,6 +69,25 @@ def conv_filter(w, x, d, shape):
     for i, j, at in w.each():
         out += np.einsum("nhwc,no->hwco", p[at], d[:, i, j])
     return out
+
+
+def by_groups(groups):
+    """conv, conv_input and conv_filter, each group of channels by itself."""
+    def split(a):
+        return np.split(a, groups, -1)
+
+    def forward(w, x, f):
+        return np.concatenate([conv(w, *each) for each in zip(split(x), split(f))], -1)
+
+    def image(w, f, d):
+        part = copy.copy(w)
+        part.shape = (*w.shape[:3], w.shape[3] // groups)
+        return np.concatenate([conv_input(part, *each) for each in zip(split(f), split(d))], -1)
+
+    def filters(w, x, d, shape):
+        own = (*shape[:3], shape[3] // groups)
+        return np.concatenate([conv_filter(w, *each, own) for each in zip(split(x), split(d))], -1)
+    return forward, image, filters
 
 
 def max_pool(w, x):
@@ -237,6 +257,53 @@ def dilated(g):
         g.error(f"Conv2D/dilations-{name}", "Conv2D", [x, f], message, dict(a, dilations=dilations))
 
 
+# image, filter, strides, dilations; the filter's third dimension tells the groups. Groups of one
+# channel with one or more outputs each; of some, with fewer and with more outputs; of whole vectors.
+GROUPED = [((2, 5, 4, 6), (3, 3, 2, 3), (1, 1), (1, 1)), ((1, 6, 5, 4), (2, 3, 2, 6), (2, 1), (1, 2)),
+           ((2, 4, 5, 3), (3, 3, 1, 3), (1, 1), (1, 1)), ((1, 5, 6, 3), (3, 2, 1, 6), (2, 2), (1, 1)),
+           ((1, 3, 4, 4), (1, 1, 2, 4), (1, 1), (1, 1)), ((1, 3, 3, 32), (2, 2, 16, 32), (1, 1), (1, 1)),
+           ((1, 4, 3, 17), (3, 3, 1, 17), (1, 1), (1, 1)), ((0, 4, 4, 4), (3, 3, 1, 4), (1, 1), (1, 1))]
+
+
+def grouped(g):
+    for dtype, layout, padding in itertools.product(FLOATS, ("NHWC", "NCHW"), ("SAME", "VALID", "EXPLICIT")):
+        for shape, f_shape, strides, dilations in GROUPED:
+            if (shape[3] > 16 and dtype == "float64") or (padding != "SAME" and shape[1] < 5):
+                continue  # vectors of channels: of float32 only
+            explicit = [(2, 1), (0, 2)] if padding == "EXPLICIT" else None
+            w = Windows(shape, f_shape[:2], strides, padding, explicit, dilations)
+            forward, of_image, of_filter = by_groups(shape[3] // f_shape[2])
+            x, f = draw(shape).astype(dtype), draw(f_shape).astype(dtype)
+            d = draw((shape[0], *w.out, f_shape[3])).astype(dtype)
+            attrs = attributes(layout, strides, padding, explicit=explicit, dilations=dilations)
+            name, tol = f"{dtype}/{layout}-{padding}-grouped", TOL[dtype]
+            image = to_format(x, layout)
+            exact = [a.astype(np.float64) for a in (x, f, d)]
+            g.op(f"Conv2D/{name}", "Conv2D", [image, f],
+                 [to_format(forward(w, *exact[:2]).astype(dtype), layout)], attrs, tol,
+                 grad2=padding == "SAME")
+            g.op(f"Conv2DBackpropInput/{name}", "Conv2DBackpropInput",
+                 [np.array(image.shape, np.int32), f, to_format(d, layout)],
+                 [to_format(of_image(w, *exact[1:]).astype(dtype), layout)], attrs, tol)
+            g.op(f"Conv2DBackpropFilter/{name}", "Conv2DBackpropFilter",
+                 [image, np.array(f_shape, np.int32), to_format(d, layout)],
+                 [of_filter(w, exact[0], exact[2], f_shape).astype(dtype)], attrs, tol)
+    a = attributes("NHWC", (1, 1), "SAME")
+    for name, channels, f_shape, message in (
+            ("channels", 5, (1, 1, 2, 4), "input has 5 channels, filter is for 2: [1,1,2,4]"),
+            ("deep", 2, (1, 1, 4, 4), "input has 2 channels, filter is for 4: [1,1,4,4]"),
+            ("none", 0, (1, 1, 2, 4), "input has 0 channels"),
+            ("no-depth", 2, (1, 1, 0, 4), "input has 2 channels"),
+            ("outputs", 6, (1, 1, 2, 4), "3 groups for filter [1,1,2,4], whose outputs they do not divide")):
+        x, f = np.ones((1, 2, 2, channels)), np.ones(f_shape)
+        d = np.ones((1, 2, 2, f_shape[3]))
+        g.error(f"Conv2D/groups-{name}", "Conv2D", [x, f], message, a)
+        g.error(f"Conv2DBackpropInput/groups-{name}", "Conv2DBackpropInput",
+                [np.array(x.shape, np.int32), f, d], message, a)
+        g.error(f"Conv2DBackpropFilter/groups-{name}", "Conv2DBackpropFilter",
+                [x, np.array(f_shape, np.int32), d], message, a)
+
+
 def larger_than_image(g):
     """out = (in - span + stride) / stride, cut toward zero: 0, or an error if it is negative."""
     for dtype, layout in itertools.product(FLOATS, ("NHWC", "NCHW")):
@@ -390,6 +457,8 @@ with Golden("nn_conv") as golden:
 with Golden("nn_conv_dilated") as golden:
     dilated(golden)
     larger_than_image(golden)
+with Golden("nn_conv_grouped") as golden:
+    grouped(golden)
 with Golden("nn_pool") as golden:
     pools(golden)
 with Golden("nn_norm") as golden:

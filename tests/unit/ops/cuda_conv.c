@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows unrolled into matrices on CUDA, emulated, and rolled up, beside plain loops: random
- * sizes, strides, dilations and paddings, channels that are moved 16 bytes at once and others.
+ * sizes, strides, dilations and paddings, groups, channels that are moved 16 bytes at once and
+ * others.
  */
 #include "lib/cuda_beside.h"
 #include "ops/nn/launchers_cuda.h"
@@ -28,18 +29,19 @@ static struct cuda_window pick_axis(void)
 static void find_cells(const struct cuda_unroll *call, int64_t *at)
 {
     const struct cuda_window *y = &call->y, *x = &call->x;
+    int64_t own = call->channels / call->groups;
     for (int64_t b = 0; b < call->batch; b++)
         for (int64_t oy = 0; oy < y->out; oy++)
             for (int64_t ox = 0; ox < x->out; ox++)
-                for (int64_t ky = 0; ky < y->size; ky++)
-                    for (int64_t kx = 0; kx < x->size; kx++)
-                        for (int64_t c = 0; c < call->channels; c++) {
-                            int64_t iy = oy * y->stride + ky * y->dilation - y->before;
-                            int64_t ix = ox * x->stride + kx * x->dilation - x->before;
-                            bool inside = iy >= 0 && iy < y->in && ix >= 0 && ix < x->in;
-                            int64_t cell = (b * y->in + iy) * x->in + ix;
-                            *at++ = inside ? cell * call->channels + c : -1;
-                        }
+                for (int64_t i = 0; i < y->size * x->size * call->groups; i++)
+                    for (int64_t c = i / (y->size * x->size) * own, n = c + own; c < n; c++) {
+                        int64_t kx = i % x->size, ky = i / x->size % y->size;
+                        int64_t iy = oy * y->stride + ky * y->dilation - y->before;
+                        int64_t ix = ox * x->stride + kx * x->dilation - x->before;
+                        bool inside = iy >= 0 && iy < y->in && ix >= 0 && ix < x->in;
+                        int64_t cell = (b * y->in + iy) * x->in + ix;
+                        *at++ = inside ? cell * call->channels + c : -1;
+                    }
 }
 
 static struct tensor vector_of(enum dtype type, int64_t n)
@@ -53,13 +55,16 @@ static struct tensor vector_of(enum dtype type, int64_t n)
 
 static void check(enum dtype type)
 {
-    static const int64_t channels[] = {1, 2, 3, 4, 8, 12};
+    static const int64_t channels[] = {1, 2, 3, 4, 8, 12, 16}, groups[] = {1, 2, 3, 4, 8};
     enum dtype wide = type == FLOAT64 ? FLOAT64 : FLOAT32;
     struct cuda_unroll call = {.type = beside_type(type),
                                .batch = 1 + below(3),
-                               .channels = channels[below(6)],
+                               .channels = channels[below(7)],
+                               .groups = groups[below(5)],
                                .y = pick_axis(),
                                .x = pick_axis()};
+    if (call.channels % call.groups)
+        call.groups = below(2) ? call.channels : 1;
     int64_t cells = call.batch * call.y.in * call.x.in * call.channels;
     int64_t n = call.batch * call.y.out * call.x.out * call.y.size * call.x.size * call.channels;
     int64_t *at = malloc((size_t)n * sizeof *at);

@@ -37,21 +37,31 @@ local function finished(where, y, filters, o)
   return tf.activate(where, y, o.activation)
 end
 
--- x [n, height, width, channels] (or layout "NCHW") -> filters channels
-function nn.conv2d(x, filters, size, o)
-  o = tf.options("nn.conv2d", o,
-                 "name stride dilation padding layout activation bias? init bias_init trainable?")
-  tf.number("nn.conv2d: filters", filters)
-  tf.rank("nn.conv2d", x, 4)
+local function convolved(where, x, w, o)
   local layout = o.layout or "NHWC"
-  local channels = tf.dim("nn.conv2d", x, layout == "NCHW" and 2 or 4)
-  local kernel = pair("nn.conv2d: size", size)
+  return Conv2D(x, w, {strides = window(where .. ": stride", o.stride or 1, layout),
+                       dilations = window(where .. ": dilation", o.dilation or 1, layout),
+                       padding = o.padding or "SAME", data_format = layout})
+end
+
+-- x [n, height, width, channels] (or layout "NCHW") -> filters channels, each of them computed from
+-- the channels of its group
+function nn.conv2d(x, filters, size, o)
+  local where = "nn.conv2d"
+  o = tf.options(where, o, "name groups stride dilation padding layout activation bias? init " ..
+                 "bias_init trainable?")
+  tf.number(where .. ": filters", filters)
+  tf.rank(where, x, 4)
+  local groups = tf.number(where .. ": groups", o.groups or 1)
+  local channels = tf.dim(where, x, o.layout == "NCHW" and 2 or 4)
+  local kernel = pair(where .. ": size", size)
+  if channels % groups ~= 0 or filters % groups ~= 0 then
+    tf.fail("%s: %d groups do not divide %d channels and %d filters", where, groups, channels,
+            filters)
+  end
   return scope(o.name or "conv2d", function()
-    local w = filter_of(x, {kernel[1], kernel[2], channels, filters}, o)
-    local y = Conv2D(x, w, {strides = window("nn.conv2d: stride", o.stride or 1, layout),
-                            dilations = window("nn.conv2d: dilation", o.dilation or 1, layout),
-                            padding = o.padding or "SAME", data_format = layout})
-    return finished("nn.conv2d", y, filters, o)
+    local w = filter_of(x, {kernel[1], kernel[2], channels // groups, filters}, o)
+    return finished(where, convolved(where, x, w, o), filters, o)
   end)
 end
 
@@ -67,7 +77,7 @@ end
 -- x [n, time, channels] -> [n, time, filters]
 function nn.conv1d(x, filters, size, o)
   o = tf.options("nn.conv1d", o,
-                 "name stride dilation padding activation bias? init bias_init trainable?")
+                 "name groups stride dilation padding activation bias? init bias_init trainable?")
   tf.rank("nn.conv1d", x, 3)
   tf.dim("nn.conv1d", x, 3)
   tf.number("nn.conv1d: filters", filters)
@@ -141,55 +151,36 @@ function nn.locally_connected2d(x, filters, size, o)
   end)
 end
 
--- x [n, height, width, channels] -> channels * multiplier, each from one channel: the sum over the
--- window's positions of the cell there times a weight per channel.
+-- x [n, height, width, channels] (or layout "NCHW") -> channels * multiplier, each from one channel
 function nn.depthwise_conv2d(x, size, o)
   local where = "nn.depthwise_conv2d"
-  o = tf.options(where, o, "name multiplier stride dilation padding activation bias? init " ..
-                 "bias_init trainable?")
+  o = tf.options(where, o, "name multiplier stride dilation padding layout activation bias? " ..
+                 "init bias_init trainable?")
   tf.rank(where, x, 4)
-  local channels, padding = tf.dim(where, x, 4), o.padding or "SAME"
+  local channels = tf.dim(where, x, o.layout == "NCHW" and 2 or 4)
   local multiplier = tf.number(where .. ": multiplier", o.multiplier or 1)
   local kernel = pair(where .. ": size", size)
-  local stride = pair(where .. ": stride", o.stride or 1)
-  local dilation = pair(where .. ": dilation", o.dilation or 1)
-  local out, padded = {}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}
-  for i = 1, 2 do
-    local n, span = tf.dim(where, x, i + 1), (kernel[i] - 1) * dilation[i] + 1
-    out[i] = positions(where, n, span, stride[i], padding)
-    local more = math.max((out[i] - 1) * stride[i] + span - n, 0)
-    padded[i + 1] = {more // 2, more - more // 2}
-  end
   return scope(o.name or "depthwise_conv2d", function()
     local w = filter_of(x, {kernel[1], kernel[2], channels, multiplier}, o,
                         {kernel[1], kernel[2], 1, multiplier})
-    local factors = {Unpack(Reshape(w, {-1, channels, multiplier}), {num = kernel[1] * kernel[2]})}
-    local image, terms = ExpandDims(Pad(x, padded), 4), {}
-    for k, factor in ipairs(factors) do
-      local row, column = (k - 1) // kernel[2] * dilation[1], (k - 1) % kernel[2] * dilation[2]
-      terms[k] = factor * StridedSlice(image, {0, row, column, 0, 0},
-                                       {0, row + (out[1] - 1) * stride[1] + 1,
-                                        column + (out[2] - 1) * stride[2] + 1, 0, 0},
-                                       {1, stride[1], stride[2], 1, 1},
-                                       {begin_mask = 25, end_mask = 25})
-    end
-    local y = Reshape(AddN(terms), {-1, out[1], out[2], channels * multiplier})
-    return finished(where, y, channels * multiplier, o)
+    local grouped = Reshape(w, {kernel[1], kernel[2], 1, channels * multiplier})
+    return finished(where, convolved(where, x, grouped, o), channels * multiplier, o)
   end)
 end
 
 -- A depthwise convolution, then a 1x1 convolution of its channels (Chollet 2017).
 function nn.separable_conv2d(x, filters, size, o)
-  o = tf.options("nn.separable_conv2d", o, "name multiplier stride dilation padding activation " ..
-                 "bias? init bias_init trainable?")
+  o = tf.options("nn.separable_conv2d", o, "name multiplier stride dilation padding layout " ..
+                 "activation bias? init bias_init trainable?")
   tf.number("nn.separable_conv2d: filters", filters)
   return scope(o.name or "separable_conv2d", function()
     local y = nn.depthwise_conv2d(x, size, {
         name = "depthwise", multiplier = o.multiplier, stride = o.stride, dilation = o.dilation,
-        padding = o.padding, bias = false, init = o.init, trainable = o.trainable})
-    return nn.conv2d(y, filters, 1, {name = "pointwise", activation = o.activation, bias = o.bias,
-                                     init = o.init, bias_init = o.bias_init,
-                                     trainable = o.trainable})
+        padding = o.padding, layout = o.layout, bias = false, init = o.init,
+        trainable = o.trainable})
+    return nn.conv2d(y, filters, 1, {name = "pointwise", layout = o.layout,
+                                     activation = o.activation, bias = o.bias, init = o.init,
+                                     bias_init = o.bias_init, trainable = o.trainable})
   end)
 end
 

@@ -88,7 +88,11 @@ nn.instance_norm(Placeholder{dtype = float32, shape = {-1}})|nn.instance_norm: t
 nn.conv1d(image, 4, 3)|nn.conv1d: tensor 'image' float32[?,8,9,6] must have rank 3
 nn.conv1d(s, 4, {3})|nn.conv1d: size must be a whole number of at least 1, not a table
 nn.conv2d_transpose(s, 4, 3)|nn.conv2d_transpose: tensor 's' float32[?,4,6] must have rank 4
-nn.depthwise_conv2d(image, 9, {padding = 'VALID'})|nn.depthwise_conv2d: a window of 9 does not fit
+nn.conv2d(image, 4, 3, {groups = 4})|nn.conv2d: 4 groups do not divide 6 channels and 4 filters
+nn.conv1d(s, 4, 3, {groups = 3})|nn.conv2d: 3 groups do not divide 6 channels and 4 filters
+nn.conv2d(image, 4, 3, {groups = 0})|nn.conv2d: groups must be a whole number of at least 1, not 0
+nn.locally_connected2d(image, 4, 9, {padding = 'VALID'})|2d: a window of 9 does not fit into 8
+nn.depthwise_conv2d(image, 10, {padding = 'VALID'})|window of height 10 does not fit into 8
 nn.depthwise_conv2d(image, 3, {padding = 'valid'})|padding must be SAME or VALID, not 'valid'
 nn.separable_conv2d(s, 4, 3)|nn.depthwise_conv2d: tensor 's' float32[?,4,6] must have rank 4
 nn.max_pool1d(image, 2)|nn.max_pool1d: tensor 'image' float32[?,8,9,6] must have rank 3

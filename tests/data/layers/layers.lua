@@ -101,4 +101,11 @@ put("focal_weighted", nn.focal(logits, Const{2, 0, 1, 1}, {weights = row}), logi
 put("smooth", nn.cross_entropy(logits, Const{2, 0, 1, 1}, {smoothing = 0.2}), logits)
 put("triplet", nn.triplet(logits, sines({4, 3}, float64), sines({4, 3}, float64),
                           {margin = 0.8}), logits)
+put("depthwise_nchw", nn.depthwise_conv2d(nchw, 3, {
+    init = sines, bias_init = sines, multiplier = 2, layout = "NCHW"}), nchw)
+put("grouped", nn.conv2d(image, 6, 3, {init = sines, bias_init = sines, groups = 2}), image)
+put("grouped_nchw", nn.conv2d(nchw, 6, {2, 3}, {
+    init = sines, bias_init = sines, groups = 2, stride = 2, padding = "VALID", layout = "NCHW"}),
+    nchw)
+put("grouped1d", nn.conv1d(x, 9, 3, {init = sines, bias = false, groups = 3, dilation = 2}), x)
 entry.eval = all

@@ -21,7 +21,7 @@ struct extent {
 struct geometry {
     const char *op;
     struct extent y, x;
-    int channels;
+    int channels, depth; /* of the image, of the filter */
     bool nchw;
     const char *padding;
 };
@@ -71,6 +71,7 @@ static struct geometry any_geometry(const struct kind *kind, uint64_t *random)
     g.y = any_extent(kind, explicit, random);
     g.x = any_extent(kind, explicit, random);
     g.channels = 1 + up_to(random, 2);
+    g.depth = kind->dilates && g.channels == 2 && up_to(random, 1) ? 1 : g.channels;
     g.nchw = kind->formats && up_to(random, 1);
     return g;
 }
@@ -95,7 +96,7 @@ static void write_filter(struct str *text, const struct geometry *g)
     if (!strcmp(g->op, "LocallyConnected2D"))
         str_printf(text, "%d,%d,", outputs_of(g, &g->y), outputs_of(g, &g->x));
     if (strcmp(g->op, "BiasAdd") != 0)
-        str_printf(text, "%d,%d,%d,2]}\n", g->y.size, g->x.size, g->channels);
+        str_printf(text, "%d,%d,%d,2]}\n", g->y.size, g->x.size, g->depth);
     else
         str_printf(text, "%d]}\n", g->channels);
     str_append(text, "filter = Fill(filter_shape, half)\n");

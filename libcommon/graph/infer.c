@@ -105,6 +105,17 @@ int infer_dims(struct infer *infer, int input, struct shape *shape)
     return 0;
 }
 
+int infer_sizes(struct infer *infer, int input, int rank, struct shape *sizes)
+{
+    if (infer_dims(infer, input, sizes))
+        return infer->err->code;
+    if (sizes->rank >= 0 && sizes->rank != rank)
+        return infer_fail(infer, "sizes must have %d elements, not %d", rank, sizes->rank);
+    if (sizes->rank < 0)
+        *sizes = (struct shape){rank, {-1, -1, -1, -1, -1, -1}};
+    return 0;
+}
+
 int infer_unchanged(struct infer *infer)
 {
     for (int i = 0; i < infer->n_out; i++)

@@ -55,6 +55,9 @@ bool infer_value_int(const struct infer *infer, int input, int64_t *value);
 /* Gets the shape that an int32/int64 vector gives, as far as known. Fails for constants below 0. */
 int infer_dims(struct infer *infer, int input, struct shape *shape);
 
+/* The same of a shape of `rank` dimensions, of which unknown ones are -1. */
+int infer_sizes(struct infer *infer, int input, int rank, struct shape *sizes);
+
 /* Shape functions that many ops share. */
 int infer_unchanged(struct infer *infer);     /* every output like input 0 */
 int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */

@@ -9,116 +9,35 @@
 #include "ops/lacking.h"
 #include "ops/nn/conv_shapes.h"
 #include "ops/nn/format.h"
-#include "ops/nn/local.h"
-#include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
-/* One of a filter's last four dimensions. */
-static int64_t filter_dim(const struct shape *filter, int i)
-{
-    return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
-}
-
-/* Solves for known or partly known shapes of image and filter, and checks their channels. */
-static int solve(struct infer *infer, struct window *w, const struct shape *image,
-                 const struct shape *filter)
-{
-    if (window_init(w, infer->node, infer->err))
-        return infer->err->code;
-    w->y.size = filter_dim(filter, 0);
-    w->x.size = filter_dim(filter, 1);
-    if (image->rank == 4) {
-        int64_t has = image->dims[w->channels], groups;
-        if (has >= 0 && filter_dim(filter, 2) >= 0 &&
-            conv_find_groups(has, filter, &groups, infer->err))
-            return infer->err->code;
-    }
-    if (window_solve(w, image, infer->err))
-        return infer->err->code;
-    if (filter->rank != 6)
-        return 0;
-    /* The filter's shape tells its positions; some may not have been known from the output. */
-    struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
-    struct shape there = shape_matrix(w->y.out, w->x.out), met;
-    if (!shape_merge(&given, &there, &met))
-        return infer_fail(infer, "filter is for %s positions, the output has %s",
-                          shape_text(&given), shape_text(&there));
-    w->y.out = met.dims[0];
-    w->x.out = met.dims[1];
-    return 0;
-}
-
+/* Of all three directions: the image, the filter or the sizes of one of them, and the gradient. */
 static int conv_shape(struct infer *infer)
 {
-    const struct shape *image = infer_shape(infer, 0), *filter = infer_shape(infer, 1);
-    struct window w;
-    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, conv_filter_rank(infer->node)) ||
-        solve(infer, &w, image, filter))
+    struct conv c;
+    if (conv_init(&c, infer->node, infer->err))
         return infer->err->code;
-    infer->out[0] = window_output(&w, image, filter_dim(filter, 3));
-    return 0;
-}
-
-/* Checks that the incoming gradient has the shape of the output for this image and filter. */
-static int check_backprop(struct infer *infer, const struct window *w, const struct shape *image,
-                          int64_t channels)
-{
-    const struct shape *given = infer_shape(infer, 2);
-    struct shape expected = window_output(w, image, channels);
-    if (!shape_compatible(&expected, given))
-        return infer_fail(infer, "out_backprop must be %s, not %s", shape_text(&expected),
-                          shape_text(given));
-    return 0;
-}
-
-static int sizes_of(struct infer *infer, int input, int rank, struct shape *sizes)
-{
-    *sizes = SHAPE_ANY;
-    if (infer_vector(infer, input))
-        return infer->err->code;
-    if (!infer_value_shape(infer, input, sizes)) {
-        *sizes = (struct shape){rank, {-1, -1, -1, -1, -1, -1}};
-        return 0;
+    const struct shape *in[] = {infer_shape(infer, 0), infer_shape(infer, 1)};
+    const int ranks[] = {4, c.local ? 6 : 4};
+    struct shape sizes;
+    for (int i = 0; i < 2; i++) {
+        bool is_sizes = c.direction == (i == 0 ? CONV_IMAGE : CONV_FILTER);
+        if (is_sizes ? infer_sizes(infer, i, ranks[i], &sizes) : infer_rank(infer, i, ranks[i]))
+            return infer->err->code;
+        in[i] = is_sizes ? &sizes : in[i];
     }
-    if (sizes->rank != rank)
-        return infer_fail(infer, "sizes must have %d elements, not %d", rank, sizes->rank);
-    return 0;
-}
-
-static int backprop_input_shape(struct infer *infer)
-{
-    const struct shape *filter = infer_shape(infer, 1);
-    struct shape image;
-    struct window w;
-    if (sizes_of(infer, 0, 4, &image) || infer_rank(infer, 1, conv_filter_rank(infer->node)) ||
-        infer_rank(infer, 2, 4) || solve(infer, &w, &image, filter) ||
-        check_backprop(infer, &w, &image, filter_dim(filter, 3)))
+    bool is_gradient = c.direction != CONV_FORWARD;
+    if ((is_gradient && infer_rank(infer, 2, 4)) || conv_solve(&c, in[0], in[1], infer->err))
         return infer->err->code;
-    infer->out[0] = image;
+    if (is_gradient && !shape_compatible(&c.output, infer_shape(infer, 2)))
+        return infer_fail(infer, "out_backprop must be %s, not %s", shape_text(&c.output),
+                          shape_text(infer_shape(infer, 2)));
+    infer->out[0] = *conv_result(&c);
     return 0;
 }
-
-static int backprop_filter_shape(struct infer *infer)
-{
-    const struct shape *image = infer_shape(infer, 0);
-    struct shape filter;
-    struct window w;
-    if (sizes_of(infer, 1, conv_filter_rank(infer->node), &filter) || infer_rank(infer, 0, 4) ||
-        infer_rank(infer, 2, 4) || solve(infer, &w, image, &filter) ||
-        check_backprop(infer, &w, image, filter_dim(&filter, 3)))
-        return infer->err->code;
-    infer->out[0] = filter;
-    return 0;
-}
-
-enum related {
-    RELATED_FORWARD,
-    RELATED_INPUT,
-    RELATED_FILTER,
-};
 
 /* Builds another of the three ops, with this node's attributes. */
-static struct edge related(struct grad *g, enum related which, struct edge a, struct edge b,
+static struct edge related(struct grad *g, enum conv_direction which, struct edge a, struct edge b,
                            struct edge c)
 {
     static const char *const ops[2][3] = {{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
@@ -145,22 +64,22 @@ static struct edge shape_of_input(struct grad *g, int i)
 static void conv_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), w = grad_input(g, 1), d = g->out[0];
-    g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), w, d);
-    g->in[1] = related(g, RELATED_FILTER, x, shape_of_input(g, 1), d);
+    g->in[0] = related(g, CONV_IMAGE, shape_of_input(g, 0), w, d);
+    g->in[1] = related(g, CONV_FILTER, x, shape_of_input(g, 1), d);
 }
 
 static void backprop_input_gradient(struct grad *g)
 {
     struct edge w = grad_input(g, 1), d = grad_input(g, 2), dd = g->out[0];
-    g->in[1] = related(g, RELATED_FILTER, dd, shape_of_input(g, 1), d);
-    g->in[2] = related(g, RELATED_FORWARD, dd, w, EDGE_NONE);
+    g->in[1] = related(g, CONV_FILTER, dd, shape_of_input(g, 1), d);
+    g->in[2] = related(g, CONV_FORWARD, dd, w, EDGE_NONE);
 }
 
 static void backprop_filter_gradient(struct grad *g)
 {
     struct edge x = grad_input(g, 0), d = grad_input(g, 2), dd = g->out[0];
-    g->in[0] = related(g, RELATED_INPUT, shape_of_input(g, 0), dd, d);
-    g->in[2] = related(g, RELATED_FORWARD, x, dd, EDGE_NONE);
+    g->in[0] = related(g, CONV_IMAGE, shape_of_input(g, 0), dd, d);
+    g->in[2] = related(g, CONV_FORWARD, x, dd, EDGE_NONE);
 }
 
 /* Each element of the result, or of its gradient, meets the cells of one filter's window. */
@@ -193,12 +112,9 @@ static bool conv_window(const struct node *node, const struct shape *image,
                         const struct shape *filters, struct op_window *window)
 {
     struct error err = ERROR_INIT;
-    struct window w;
-    if (window_init(&w, node, &err))
-        return false;
-    w.y.size = filter_dim(filters, 0);
-    w.x.size = filter_dim(filters, 1);
-    return !window_solve(&w, image, &err) && window_declare(&w, window);
+    struct conv c;
+    return !conv_init(&c, node, &err) && !conv_solve(&c, image, filters, &err) &&
+           window_declare(&c.window, window);
 }
 
 #define CONV_ATTRS                                                                                 \
@@ -209,21 +125,20 @@ static bool conv_window(const struct node *node, const struct shape *image,
     const struct op_def op_##op = {.name = #op,                                                    \
                                    .outputs = "output: T",                                         \
                                    .half = HALF_ALLOWED,                                           \
+                                   .shape = conv_shape,                                            \
                                    .window = conv_window,                                          \
                                    __VA_ARGS__}
 
 /* Shared by convolutions with one filter and with a filter per position, whose tiles differ. */
 #define FORWARD(filters)                                                                           \
-    .inputs = "input: T, filter: T", .cost = conv_cost, .shape = conv_shape,                       \
-    .gradient = conv_gradient, .tiles = {{LIES_IN, filters}, LIES_OUT}
+    .inputs = "input: T, filter: T", .cost = conv_cost, .gradient = conv_gradient,                 \
+    .tiles = {{LIES_IN, filters}, LIES_OUT}
 #define IMAGE_GRADIENT(filters)                                                                    \
     .inputs = "input_sizes: int32, filter: T, out_backprop: T", .cost = backprop_input_cost,       \
-    .shape = backprop_input_shape, .gradient = backprop_input_gradient,                            \
-    .tiles = {{LIES_SIZES, filters, LIES_OUT}, LIES_IN}
+    .gradient = backprop_input_gradient, .tiles = {{LIES_SIZES, filters, LIES_OUT}, LIES_IN}
 #define FILTER_GRADIENT(sizes, filters)                                                            \
     .inputs = "input: T, filter_sizes: int32, out_backprop: T", .cost = backprop_filter_cost,      \
-    .shape = backprop_filter_shape, .gradient = backprop_filter_gradient,                          \
-    .tiles = {{LIES_IN, sizes, LIES_OUT}, filters}
+    .gradient = backprop_filter_gradient, .tiles = {{LIES_IN, sizes, LIES_OUT}, filters}
 
 CONVOLUTION(
     Conv2D, FORWARD(LIES_WHOLE), .attrs = CONV_ATTRS,

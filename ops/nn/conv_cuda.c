@@ -130,31 +130,6 @@ static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_st
 
 /* ---- prepare ---- */
 
-/* Called if the shapes are known, and there is something to compute. */
-static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
-{
-    struct conv_cuda_state *state = setup->state;
-    struct cuda_device *d = cuda_device(setup->device);
-    state->is_planned = true;
-    state->has_dnn = state->has_dnn && conv_dnn_plan(d, conv, state->exact, &state->dnn);
-    if (state->has_dnn) {
-        const char *spreads =
-            d->dnn->spreads(state->dnn.conv.direction, state->dnn.algorithm.number);
-        snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d%s%s",
-                 d->dnn->version(), state->dnn.algorithm.number, spreads ? " " : "",
-                 spreads ? spreads : "");
-        setup->name = state->name;
-        setup->scratch_bytes = state->dnn.bytes;
-        return;
-    }
-    struct conv_steps steps;
-    plan_steps(&steps, conv);
-    struct cuda_gemm_plan products = plan_products(d, &steps);
-    cuda_gemm_name(d, &products, setup->row->code, state->name);
-    setup->name = state->name;
-    setup->scratch_bytes = steps.bytes;
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     struct conv_cuda_state *state = setup->state = mem_alloc(sizeof *state);
@@ -163,14 +138,26 @@ static int prepare(struct kernel_setup *setup)
     if (conv_init(&state->form, setup->node, setup->err) || cuda_gemm_open(d, setup->err) ||
         cuda_dnn_open(d, &state->has_dnn, setup->err))
         return setup->err->code;
-    if (!setup->shapes_known)
-        return 0;
     struct conv conv = state->form;
-    if (conv_plan(setup, &conv))
+    if (!setup->shapes_known || conv_plan(setup, &conv) || conv_is_empty(&conv))
         return setup->err->code;
-    if (conv_is_empty(&conv))
-        return 0;
-    plan_conv(setup, &conv);
+    state->is_planned = true;
+    state->has_dnn = state->has_dnn && conv_dnn_plan(d, &conv, state->exact, &state->dnn);
+    if (state->has_dnn) {
+        const char *spreads =
+            d->dnn->spreads(state->dnn.conv.direction, state->dnn.algorithm.number);
+        snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d%s%s",
+                 d->dnn->version(), state->dnn.algorithm.number, spreads ? " " : "",
+                 spreads ? spreads : "");
+        setup->scratch_bytes = state->dnn.bytes;
+    } else {
+        struct conv_steps steps;
+        plan_steps(&steps, &conv);
+        struct cuda_gemm_plan products = plan_products(d, &steps);
+        cuda_gemm_name(d, &products, setup->row->code, state->name);
+        setup->scratch_bytes = steps.bytes;
+    }
+    setup->name = state->name;
     return 0;
 }
 

@@ -13,6 +13,12 @@
 #define WINOGRAD_CELLS 100
 #define WINOGRAD_SCRATCH_MAX ((size_t)1 << 30)
 
+#ifdef __AVX512F__
+#define LANES 16
+#else
+#define LANES 8
+#endif
+
 /* Permutes a tensor's dimensions from NHWC or NCHW to oneDNN's batch, channels, height, width. */
 static dnnl_memory_desc_t to_dnnl(const struct conv *c, const dnnl_memory_desc_t *tensor)
 {
@@ -155,10 +161,47 @@ static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup 
     return to_dnnl(c, &tensor);
 }
 
+/* Returns how many groups are computed as one: oneDNN has fast kernels of filters' gradients for
+ * whole vectors of channels, so small groups pay for products of each other's channels. */
+static int64_t groups_as_one(const struct conv *c)
+{
+    int64_t in = c->in_channels / c->groups, out = c->out_channels / c->groups, n = 1;
+    while (in * n % LANES || out * n % LANES)
+        n *= 2;
+    bool is_depthwise = in == 1 && out == 1;
+    return c->direction == CONV_FILTER && in < LANES && !is_depthwise && c->groups % n == 0 ? n : 1;
+}
+
+/* Delivers the gradient of a filter of `n` times fewer groups: the blocks on the diagonal, where
+ * channels of a group meet their own. A gap between cells keeps the diagonal's strides apart. */
+static void deliver_diagonal(struct chain *chain, const struct conv *c, int64_t n, int made,
+                             const dnnl_memory_desc_t *makes)
+{
+    int64_t all = c->out_channels, o = all / c->groups / n, i = c->in_channels / c->groups / n;
+    int64_t y = c->window.y.size, x = c->window.x.size, cell = n * (i * all + o);
+    const dnnl_dims_t wide = {c->groups, n * o, n * i, y, x}, dims = {n, c->groups, o, i, y, x};
+    const dnnl_dims_t wide_steps = {n * o, 1, all, x * cell, cell};
+    const dnnl_dims_t from_steps = {i * all + o, n * o, 1, all, x * cell, cell};
+    const dnnl_dims_t to_steps = {o, n * o, 1, all, x * i * all, i * all};
+    int first = c->groups == 1;
+    dnnl_memory_desc_t spread, from, to;
+    chain_check(chain,
+                dnnl_memory_desc_init_by_strides(&spread, 5 - first, wide + first, dnnl_f32,
+                                                 wide_steps + first),
+                "filter");
+    chain_check(chain, dnnl_memory_desc_init_by_strides(&from, 6, dims, dnnl_f32, from_steps),
+                "filter");
+    chain_check(chain, dnnl_memory_desc_init_by_strides(&to, 6, dims, dnnl_f32, to_steps),
+                "filter");
+    int plain = chain_temporary(chain, dnnl_memory_desc_get_size(&spread));
+    chain_reorder(chain, made, makes, plain, &spread);
+    chain_reorder(chain, plain, &from, chain_output(chain, 0), &to);
+}
+
 /* Links the operands of a direction to oneDNN's names. The filter is the second input, except for
  * its own gradient. */
 static void link_operands(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
-                          dnnl_primitive_desc_t desc)
+                          dnnl_primitive_desc_t desc, int64_t n)
 {
     static const struct {
         int first, input, second, result;
@@ -175,20 +218,27 @@ static void link_operands(struct chain *chain, const struct conv *c, struct kern
         {first, image_operand(chain, c, setup, names[c->direction].input, &one)},
         {second, of_filter ? image_operand(chain, c, setup, 2, &other)
                            : chain_wanted(chain, 1, &plain, &other)}};
-    int made = chain_result(chain, chain_output(chain, 0), &makes, &wants);
+    int made = n > 1 ? chain_temporary(chain, dnnl_memory_desc_get_size(&makes))
+                     : chain_result(chain, chain_output(chain, 0), &makes, &wants);
     const struct chain_arg args[] = {inputs[0], inputs[1], {result, made}};
     chain_add(chain, desc, args, 3);
-    chain_deliver(chain, made, &makes, chain_output(chain, 0), &wants);
+    if (n > 1)
+        deliver_diagonal(chain, c, n, made, &makes);
+    else
+        chain_deliver(chain, made, &makes, chain_output(chain, 0), &wants);
 }
 
-int conv_chain(const struct conv *c, struct kernel_setup *setup)
+int conv_chain(const struct conv *conv, struct kernel_setup *setup)
 {
     struct chain *chain = chain_new(setup);
+    struct conv merged = *conv, *c = &merged;
+    int64_t n = groups_as_one(conv);
+    merged.groups /= n;
     /* oneDNN splits the sum over the batch by the size of the team. */
     if (setup->deterministic && c->direction == CONV_FILTER)
         cpu_set_team(1);
     dnnl_primitive_desc_t desc = choose(chain, c, setup);
     if (desc)
-        link_operands(chain, c, setup, desc);
+        link_operands(chain, c, setup, desc, n);
     return chain_finish(chain, setup);
 }

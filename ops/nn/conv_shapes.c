@@ -3,67 +3,75 @@
 
 #include <string.h>
 
-#include "ops/nn/local.h"
-
-static int check_rank(const char *name, const struct shape *shape, int rank, struct error *err)
+/* One of a filter's last four dimensions. */
+static int64_t filter_dim(const struct shape *filter, int i)
 {
-    if (shape->rank == rank)
-        return 0;
-    return error_set(err, ERR_DATA, "%s must have rank %d, not %s", name, rank, shape_text(shape));
-}
-
-int conv_find_groups(int64_t in_channels, const struct shape *filter, int64_t *groups,
-                     struct error *err)
-{
-    const int64_t *channels = filter->dims + filter->rank - 2;
-    bool is_local = filter->rank == 6; /* these have no groups */
-    *groups = channels[0] > 0 && !is_local ? in_channels / channels[0] : 1;
-    if (in_channels != *groups * channels[0] || *groups < 1)
-        return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld: %s",
-                         (long long)in_channels, (long long)channels[0], shape_text(filter));
-    if (channels[1] > 0 && channels[1] % *groups)
-        return error_set(err, ERR_DATA,
-                         "%lld channels of the input are %lld groups for filter %s, whose outputs "
-                         "they do not divide",
-                         (long long)in_channels, (long long)*groups, shape_text(filter));
-    return 0;
+    return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
 }
 
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
+    const char *op = node->op->def->name;
     memset(c, 0, sizeof *c);
-    c->direction = strstr(node->op->def->name, "Filter")  ? CONV_FILTER
-                   : strstr(node->op->def->name, "Input") ? CONV_IMAGE
-                                                          : CONV_FORWARD;
+    c->direction = strstr(op, "Filter")  ? CONV_FILTER
+                   : strstr(op, "Input") ? CONV_IMAGE
+                                         : CONV_FORWARD;
     c->local = conv_is_local(node);
     c->type = node_type(node, "T");
     return window_init(&c->window, node, err);
 }
 
-static int solve_shapes(struct conv *c, const struct shape *image, const struct shape *filter,
-                        struct error *err)
+/* Groups of input channels, as deep as the filter, have as many groups of out channels. */
+static int conv_groups(struct conv *c, const struct shape *filter, struct error *err)
 {
-    if (check_rank("image", image, 4, err) || check_rank("filter", filter, c->local ? 6 : 4, err))
-        return err->code;
-    const int64_t *dims = filter->dims + filter->rank - 4;
-    c->window.y.size = dims[0];
-    c->window.x.size = dims[1];
-    c->batch = image->dims[0];
-    c->in_channels = image->dims[c->window.channels];
-    c->out_channels = dims[3];
-    const struct window_axis *y = &c->window.y, *x = &c->window.x;
-    if (conv_find_groups(c->in_channels, filter, &c->groups, err) ||
-        window_solve(&c->window, image, err))
-        return err->code;
-    if (c->local && (filter->dims[0] != y->out || filter->dims[1] != x->out))
+    int64_t in = c->in_channels, depth = filter_dim(filter, 2);
+    c->groups = in < 0 || depth < 0 ? SHAPE_UNKNOWN : depth > 0 && !c->local ? in / depth : 1;
+    if (c->groups >= 0 && (in != c->groups * depth || !c->groups))
+        return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld: %s",
+                         (long long)in, (long long)depth, shape_text(filter));
+    if (c->groups > 0 && c->out_channels > 0 && c->out_channels % c->groups)
         return error_set(err, ERR_DATA,
-                         "filter is for [%lld,%lld] positions, the output has [%lld,%lld]",
-                         (long long)filter->dims[0], (long long)filter->dims[1], (long long)y->out,
-                         (long long)x->out);
+                         "%lld channels of the input are %lld groups for filter %s, whose outputs "
+                         "they do not divide",
+                         (long long)in, (long long)c->groups, shape_text(filter));
+    return 0;
+}
+
+int conv_solve(struct conv *c, const struct shape *image, const struct shape *filter,
+               struct error *err)
+{
+    struct window_axis *y = &c->window.y, *x = &c->window.x;
+    y->size = filter_dim(filter, 0);
+    x->size = filter_dim(filter, 1);
+    c->batch = image->rank == 4 ? image->dims[0] : SHAPE_UNKNOWN;
+    c->in_channels = image->rank == 4 ? image->dims[c->window.channels] : SHAPE_UNKNOWN;
+    c->out_channels = filter_dim(filter, 3);
+    if (conv_groups(c, filter, err) || window_solve(&c->window, image, err))
+        return err->code;
+    if (filter->rank == 6) {
+        /* The filter's shape tells its positions; some may not be known from the output. */
+        struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
+        struct shape there = shape_matrix(y->out, x->out), met;
+        if (!shape_merge(&given, &there, &met))
+            return error_set(err, ERR_DATA, "filter is for %s positions, the output has %s",
+                             shape_text(&given), shape_text(&there));
+        y->out = met.dims[0];
+        x->out = met.dims[1];
+    }
     c->image = *image;
     c->filter = *filter;
     c->output = window_output(&c->window, image, c->out_channels);
     return 0;
+}
+
+/* Solves for shapes that are known. */
+static int solve_known(struct conv *c, const struct shape *image, const struct shape *filter,
+                       struct error *err)
+{
+    if (image->rank != 4 || filter->rank != (c->local ? 6 : 4))
+        return error_set(err, ERR_DATA, "image must have rank 4 and filter rank %d, not %s and %s",
+                         c->local ? 6 : 4, shape_text(image), shape_text(filter));
+    return conv_solve(c, image, filter, err);
 }
 
 int conv_plan(struct kernel_setup *setup, struct conv *c)
@@ -71,7 +79,7 @@ int conv_plan(struct kernel_setup *setup, struct conv *c)
     const struct shape *in[] = {&setup->in_types[0].shape, &setup->in_types[1].shape};
     if (c->direction != CONV_FORWARD)
         in[c->direction == CONV_FILTER] = &setup->out_types[0].shape;
-    return solve_shapes(c, in[0], in[1], setup->err);
+    return solve_known(c, in[0], in[1], setup->err);
 }
 
 bool conv_is_empty(const struct conv *c)
@@ -108,7 +116,7 @@ int conv_describe(struct kernel_call *call, const struct conv *form, struct conv
     *conv = *form;
     if ((direction == CONV_IMAGE && read_sizes(call, 0, 4, &image)) ||
         (direction == CONV_FILTER && read_sizes(call, 1, form->local ? 6 : 4, &filter)) ||
-        solve_shapes(conv, &image, &filter, call->err))
+        solve_known(conv, &image, &filter, call->err))
         return call->err->code;
     if (direction != CONV_FORWARD && !shape_equal(&conv->output, &call->in[2]->shape))
         return kernel_fail(call, "out_backprop must be %s, not %s", shape_text(&conv->output),

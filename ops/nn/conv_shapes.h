@@ -25,13 +25,18 @@ struct conv {
     struct shape image, filter, output;
 };
 
-/* Sets the number of groups of a convolution with known channels: each group of input channels has
- * its own out channels, and the filter is as deep as a group. ERR_DATA: they do not divide. */
-int conv_find_groups(int64_t in_channels, const struct shape *filter, int64_t *groups,
-                     struct error *err);
+/* Tells the two families of convolutions apart. */
+static inline bool conv_is_local(const struct node *node)
+{
+    return !__builtin_strncmp(node->op->def->name, "Local", 5);
+}
 
 /* Reads a node's attributes, without shapes. ERR_DATA as of window_init. */
 int conv_init(struct conv *conv, const struct node *node, struct error *err);
+
+/* Solves for shapes as far as they are known; what is not is -1. ERR_DATA: they do not fit. */
+int conv_solve(struct conv *conv, const struct shape *image, const struct shape *filter,
+               struct error *err);
 
 /* Solves for the shapes known in prepare. ERR_DATA: they do not fit. */
 int conv_plan(struct kernel_setup *setup, struct conv *conv);

@@ -86,14 +86,9 @@ static int max_pool_grad_grad_shape(struct infer *infer)
 
 static int avg_pool_grad_shape(struct infer *infer)
 {
-    struct shape image = {4, {-1, -1, -1, -1}}, out;
-    if (infer_vector(infer, 0) || infer_rank(infer, 1, 4))
-        return infer->err->code;
-    if (infer_value_shape(infer, 0, &image) && image.rank != 4)
-        return infer_fail(infer, "orig_input_shape must have 4 elements, not %d", image.rank);
-    if (image.rank != 4)
-        image = (struct shape){4, {-1, -1, -1, -1}};
-    if (pooled(infer, &image, true, &out) || check(infer, &out, 1, "grad"))
+    struct shape image, out;
+    if (infer_sizes(infer, 0, 4, &image) || infer_rank(infer, 1, 4) ||
+        pooled(infer, &image, true, &out) || check(infer, &out, 1, "grad"))
         return infer->err->code;
     infer->out[0] = image;
     return 0;

@@ -57,16 +57,7 @@ static void append_traits(struct str *out, const struct op_def *def, const char 
                   {OP_SHAPED_BY_DATA, "data decide a shape"},
                   {OP_FED, "may be fed"},
                   {OP_OVERWRITES, "overwrites its variable"}};
-    static const char *const rows[] = {
-        [ROWS_ALIKE] = "element by element",     [ROWS_LOOKUP] = "looks rows up",
-        [ROWS_SUM] = "sums rows by number",      [ROWS_DISTINCT] = "finds different rows",
-        [ROWS_MADE] = "makes a tensor by shape", [ROWS_UPDATE] = "updates element by element",
-        [ROWS_SCATTER] = "updates rows",         [ROWS_ASK] = "asks about a variable"};
     const char *separator = before;
-    if (def->rows) {
-        str_printf(out, "%s%s", separator, rows[def->rows]);
-        separator = ", ";
-    }
     for (size_t i = 0; i < sizeof traits / sizeof *traits; i++) {
         if (!(def->flags & traits[i].flag))
             continue;
@@ -138,6 +129,7 @@ void reference_show(struct str *out, const struct op *op)
     append_items(out, "inputs", op->def->inputs);
     append_items(out, "outputs", op->def->outputs);
     append_items(out, "attributes", op->def->attrs);
+    append_items(out, "axes", op->def->rule);
     if (op->def->flags & OP_STATEFUL)
         str_printf(out, "%-12s%s\n", "state", "has state or an effect: never merged or folded");
     append_traits(out, op->def, "traits      ");
@@ -290,6 +282,7 @@ void reference_markdown(struct str *out)
         markdown_items(&text, "inputs", def->inputs);
         markdown_items(&text, "outputs", def->outputs);
         markdown_items(&text, "attributes", def->attrs);
+        markdown_items(&text, "axes", def->rule);
         if (def->flags & OP_STATEFUL)
             str_append(&text, "- has state or an effect\n");
         append_traits(&text, def, "- traits: ");

@@ -245,7 +245,7 @@ bool node_keeps(const struct node *node, int i);
 /* Returns how the op treats rows: its part in a round of several workers. */
 static inline enum op_rows node_rows(const struct node *node)
 {
-    return node->op->def->rows;
+    return node->op->rows;
 }
 
 static inline enum op_round node_round(const struct node *node)

@@ -30,6 +30,7 @@
 #include "graph/attr.h"
 
 struct graph;
+struct index_rule;
 struct infer;
 struct node;
 struct grad;
@@ -62,8 +63,8 @@ enum op_flag {
     OP_SUMS = 1 << 19,       /* output 0 is the sum of all inputs */
 };
 
-/* How an op treats rows, that is, slices along dimension 0. A pass that partitions tensors by rows
- * can then compute each part separately. */
+/* How an op treats rows, that is, slices along dimension 0, as follows of its rule. A pass that
+ * partitions tensors by rows can then compute each part separately. */
 enum op_rows {
     ROWS_ANY,      /* nothing is known */
     ROWS_ALIKE,    /* element-wise with broadcasting: therefore also row by row */
@@ -193,7 +194,7 @@ struct op_def {
     unsigned flags;                       /* enum op_flag */
     int version;                          /* of the op's meaning; 0 is the first */
     uint32_t keeps; /* bit i: tensors of argument i may be kept after the run (kernel_keep_input) */
-    enum op_rows rows;
+    const char *rule; /* of its axes (index_rule.h); NULL: any element may depend on any */
     enum op_round round;
     enum op_half half;
     enum op_channels channels;
@@ -256,6 +257,8 @@ struct op_attr {
 
 struct op {
     const struct op_def *def;
+    const struct index_rule *rule; /* NULL: none */
+    enum op_rows rows;             /* which follow of the rule */
     const struct op_arg *inputs, *outputs;
     const struct op_attr *attrs;
     int n_inputs, n_outputs, n_attrs;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "graph/index_rule.h"
 
 struct op_parser {
     struct arena *arena;
@@ -180,6 +181,93 @@ static int parse_items(struct op_parser *p, const char *text, int (*item)(struct
     return code ? code : *p->at ? malformed(p, "the end") : 0;
 }
 
+/* ---- rules (index_rule.h) ---- */
+
+static int find_arg(const struct op_arg *args, int n, const char *name)
+{
+    for (int i = 0; i < n && name; i++)
+        if (!strcmp(args[i].name, name))
+            return i;
+    return -1;
+}
+
+static bool parse_index(struct op_parser *p, const struct op *op, struct rule_index *index)
+{
+    bool is_number = accept(p, "<");
+    if (is_number || accept(p, "-")) {
+        *index = (struct rule_index){is_number ? INDEX_NUMBER : INDEX_LISTED, is_number ? -1 : 0,
+                                     find_arg(op->inputs, op->n_inputs, word(p))};
+        return index->input >= 0 && (!is_number || accept(p, ">"));
+    }
+    skip(p);
+    *index = (struct rule_index){.axis = islower((unsigned char)*p->at) ? *p->at++ : 0};
+    if (accept(p, "...")) {
+        index->kind = INDEX_RUN;
+        index->axis = 0;
+        return true;
+    }
+    bool is_axis = index->axis;
+    index->axis = accept(p, ":") ? -1 : accept(p, "^") ? toupper(index->axis) : index->axis;
+    return is_axis;
+}
+
+static int parse_operand(struct op_parser *p, const struct op *op, struct index_rule *rule,
+                         bool is_result)
+{
+    struct rule_operand *o = &rule->operands[rule->n];
+    const char *name = rule->n++ < RULE_OPERANDS_MAX ? word(p) : NULL;
+    int at = is_result ? find_arg(op->outputs, op->n_outputs, name)
+                       : find_arg(op->inputs, op->n_inputs, name);
+    if (at < 0)
+        return malformed(p, is_result ? "an output before" : "an input before");
+    *o = (struct rule_operand){.argument = at, .is_shape = accept(p, "#")};
+    if (!o->is_shape && !accept(p, "["))
+        return malformed(p, "'['");
+    if (!o->is_shape && !accept(p, "]")) {
+        do
+            if (o->n == RULE_INDICES_MAX || !parse_index(p, op, &o->indices[o->n++]))
+                return malformed(p, "an axis");
+        while (accept(p, ","));
+        if (!accept(p, "]"))
+            return malformed(p, "']'");
+    }
+    const char *swapped = accept(p, "~") ? word(p) : NULL,
+               *format = accept(p, "@") ? word(p) : NULL;
+    o->swapped = swapped, o->format = format;
+    if ((swapped && op_find_attr(op, swapped) < 0) || (format && op_find_attr(op, format) < 0))
+        return malformed(p, "an attribute before");
+    return 0;
+}
+
+static int parse_rule(struct op_parser *p, struct op *op)
+{
+    static const struct {
+        const char *text;
+        enum rule_sign sign;
+    } signs[] = {{"=", RULE_IS},       {"+=", RULE_SUM},     {"mean=", RULE_MEAN},
+                 {"*=", RULE_OTHER},   {"max=", RULE_OTHER}, {"min=", RULE_OTHER},
+                 {"any=", RULE_OTHER}, {"all=", RULE_ALL}};
+    struct index_rule *rule = arena_alloc(p->arena, sizeof *rule);
+    int code = 0;
+    p->at = p->def->rule;
+    op->rule = rule;
+    if (!strcmp(p->at, "each"))
+        return 0;
+    do
+        code = parse_operand(p, op, rule, true);
+    while (!code && accept(p, ","));
+    rule->n_results = rule->n;
+    for (size_t i = 0; rule->sign == RULE_EACH && i < sizeof signs / sizeof *signs; i++)
+        if (accept(p, signs[i].text))
+            rule->sign = signs[i].sign;
+    if (!code && rule->sign == RULE_EACH)
+        code = malformed(p, "a sign");
+    do
+        code = code ? code : parse_operand(p, op, rule, false);
+    while (!code && (skip(p), *p->at));
+    return code;
+}
+
 int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struct error *err)
 {
     struct op_parser p = {.arena = arena, .def = def, .err = err};
@@ -207,5 +295,9 @@ int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struc
     }
     vec_release(&p.args);
     vec_release(&p.attrs);
+    if (!code && def->rule)
+        code = parse_rule(&p, op);
+    if (!code)
+        op->rows = rule_rows(op);
     return code;
 }

@@ -37,7 +37,7 @@ const struct op_def op_Fill = {
     .attrs = "T: numeric|bool, index_type: int32|int64 = int32",
     .doc = "A tensor of a given shape whose elements all are the value.",
     .detail = NO_STRINGS,
-    .rows = ROWS_MADE,
+    .rule = "output[...] = dims# value[]",
     .half = HALF_CLEAR,
     .cost = cost_made,
     .shape = fill_shape,
@@ -50,7 +50,7 @@ const struct op_def op_Fill = {
                                    .outputs = "y: T",                                              \
                                    .attrs = "T: numeric|bool",                                     \
                                    .flags = OP_NO_GRADIENT | OP_SHAPE_ONLY,                        \
-                                   .rows = ROWS_ALIKE,                                             \
+                                   .rule = "each",                                                 \
                                    .half = HALF_CLEAR,                                             \
                                    .cost = cost_made,                                              \
                                    .shape = infer_unchanged,                                       \

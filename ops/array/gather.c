@@ -75,7 +75,7 @@ const struct op_def op_Gather = {
     .detail = "The result has the shape of indices, followed by that of a row. An index outside "
               "of params is an error."
               "\n" NO_STRINGS,
-    .rows = ROWS_LOOKUP,
+    .rule = "output[i...,r...] = params[<indices>,r...] indices[i...]",
     .half = HALF_INFERRED,
     .cost = cost_picked,
     .shape = gather_shape,
@@ -114,7 +114,7 @@ const struct op_def op_UnsortedSegmentSum = {
     .detail = "Row i of the result is the sum of data[j] over all j with segment_ids[j] = i, 0 if "
               "there is none. A number outside [0, num_segments) is an error."
               "\n" NO_COMPLEX " Indices are not of int16.",
-    .rows = ROWS_SUM,
+    .rule = "output[<segment_ids>,r...] += data[i...,r...] segment_ids[i...]",
     .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = segment_shape,

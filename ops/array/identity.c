@@ -20,12 +20,12 @@ static void pass_through(struct grad *g)
 
 PASSES_ON(Identity, .inputs = "input: T", .attrs = "T: any",
           .doc = "The input as it is; of a variable, its value.", .flags = OP_VIEW | OP_PASSES,
-          .rows = ROWS_ALIKE, .identity = {.when = SAME_ALWAYS, .says = "does nothing"},
+          .rule = "each", .identity = {.when = SAME_ALWAYS, .says = "does nothing"},
           .cost = cost_view, .gradient = pass_through);
 
 PASSES_ON(StopGradient, .inputs = "input: T", .attrs = "T: any",
           .doc = "The input as it is; no gradient flows back through it.",
-          .flags = OP_NO_GRADIENT | OP_VIEW | OP_PASSES, .rows = ROWS_ALIKE, .cost = cost_view,
+          .flags = OP_NO_GRADIENT | OP_VIEW | OP_PASSES, .rule = "each", .cost = cost_view,
           .no_gradient = "that is what it is for");
 
 /* The gradient is also checked, with the same message. */
@@ -37,4 +37,5 @@ static void check_gradient(struct grad *g)
 
 PASSES_ON(CheckNumerics, .inputs = "tensor: T", .attrs = "T: floating, message: string",
           .doc = "The input as it is; an error with the message if an element is NaN or infinite.",
-          .flags = OP_CHECKS, .cost = cost_elements, .gradient = check_gradient);
+          .rule = "output[...] = tensor[...]", .flags = OP_CHECKS, .cost = cost_elements,
+          .gradient = check_gradient);

@@ -43,7 +43,7 @@ const struct op_def op_Unique = {
     .detail = "x[i] = y[idx[i]]. 0.0 and -0.0 are equal; every NaN is an element of its own."
               "\n" NO_COMPLEX_OR_STRINGS,
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
-    .rows = ROWS_DISTINCT,
+    .rule = "y[k], idx[i] = x[i]",
     .half = HALF_KEPT,
     .cost = cost_elements,
     .shape = unique_shape,

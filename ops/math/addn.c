@@ -28,7 +28,7 @@ const struct op_def op_AddN = {
     .outputs = "sum: T",
     .attrs = "N: int >= 1, T: real",
     .flags = OP_SUMS,
-    .rows = ROWS_ALIKE,
+    .rule = "each",
     .identity = {.when = SAME_ALONE, .says = "sums one tensor"},
     .half = HALF_INFERRED,
     .cost = cost_elements,

@@ -18,7 +18,7 @@ const struct op_def op_Cast = {
     .inputs = "x: SrcT",
     .outputs = "y: DstT",
     .attrs = "SrcT: real|bool, DstT: real|bool",
-    .rows = ROWS_ALIKE,
+    .rule = "each",
     .identity = {.when = SAME_TYPE, .says = "casts to the type that it is"},
     .value = infer_value_unchanged,
     .half = HALF_KEPT,

@@ -14,7 +14,7 @@
                                    .outputs = gives,                                               \
                                    .attrs = its_attrs,                                             \
                                    .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
+                                   .rule = "each",                                                 \
                                    .half = HALF_##its_half,                                        \
                                    .cost = its_cost,                                               \
                                    .shape = its_shape,                                             \

@@ -69,7 +69,7 @@ static int reduction_shape(struct infer *infer)
     "reduction_indices is a scalar or a vector of axes, counted from the end when negative; an "   \
     "empty vector reduces nothing. With keep_dims the reduced axes stay, with length 1."
 
-#define REDUCES(op, ...)                                                                           \
+#define REDUCES(op, sign, ...)                                                                     \
     const struct op_def op_##op = {                                                                \
         .name = #op,                                                                               \
         .inputs = "input: T, reduction_indices: Tidx",                                             \
@@ -77,15 +77,16 @@ static int reduction_shape(struct infer *infer)
         .attrs = "keep_dims: bool = false, T: real, Tidx: int32|int64 = int32",                    \
         .cost = cost_elements,                                                                     \
         .shape = reduction_shape,                                                                  \
+        .rule = "output[-reduction_indices] " sign " input[...]",                                  \
         __VA_ARGS__}
 
-REDUCES(Sum, .doc = "The sum of the elements along axes.",
+REDUCES(Sum, "+=", .doc = "The sum of the elements along axes.",
         .detail = AXES " The sum of no elements is 0."
                        "\n" NO_COMPLEX,
         .reduction = REDUCTION_SUM, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
         .gradient = reduce_sum_gradient);
 
-REDUCES(Mean, .doc = "The mean of the elements along axes.",
+REDUCES(Mean, "mean=", .doc = "The mean of the elements along axes.",
         .detail = AXES
         " The mean of no elements is NaN, of integers an error; a mean of integers is "
         "cut toward zero."
@@ -93,41 +94,41 @@ REDUCES(Mean, .doc = "The mean of the elements along axes.",
         .reduction = REDUCTION_MEAN, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
         .gradient = reduce_mean_gradient);
 
-REDUCES(Prod, .doc = "The product of the elements along axes.",
+REDUCES(Prod, "*=", .doc = "The product of the elements along axes.",
         .detail = AXES " The product of no elements is 1."
                        "\n" NO_COMPLEX,
         .reduction = REDUCTION_ANY, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
         .gradient = reduce_prod_gradient);
 
-REDUCES(Max, .doc = "The largest element along axes.",
+REDUCES(Max, "max=", .doc = "The largest element along axes.",
         .detail = AXES
         " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
         "the smallest integer. Elements equal to the result share its gradient evenly.",
         .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
         .gradient = reduce_extremum_gradient);
 
-REDUCES(Min, .doc = "The smallest element along axes.",
+REDUCES(Min, "min=", .doc = "The smallest element along axes.",
         .detail = AXES
         " A NaN is the result wherever there is one. Of no elements: infinity, or the "
         "largest integer. Elements equal to the result share its gradient evenly.",
         .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
         .gradient = reduce_extremum_gradient);
 
-#define REDUCES_TRUTH(op, ...)                                                                     \
+#define REDUCES_TRUTH(op, sign, ...)                                                               \
     const struct op_def op_##op = {.name = #op,                                                    \
                                    .inputs = "input: bool, reduction_indices: Tidx",               \
                                    .outputs = "output: bool",                                      \
                                    .attrs = "keep_dims: bool = false, Tidx: int32|int64 = int32",  \
                                    .flags = OP_NO_GRADIENT,                                        \
-                                   .reduction = REDUCTION_ANY,                                     \
+                                   .rule = "output[-reduction_indices] " sign " input[...]",       \
                                    .identity = NO_AXES(0),                                         \
                                    .cost = cost_elements,                                          \
                                    .shape = reduction_shape,                                       \
                                    .no_gradient = "its result changes in steps",                   \
                                    __VA_ARGS__}
 
-REDUCES_TRUTH(All, .doc = "Whether all elements along axes are true.",
+REDUCES_TRUTH(All, "all=", .doc = "Whether all elements along axes are true.",
               .detail = AXES " Of no elements: true.");
 
-REDUCES_TRUTH(Any, .doc = "Whether any element along axes is true.",
+REDUCES_TRUTH(Any, "any=", .doc = "Whether any element along axes is true.",
               .detail = AXES " Of no elements: false.");

@@ -168,6 +168,7 @@ const struct op_def op_MatMul = {
     .detail = "Integers wrap on overflow."
               "\n" NO_COMPLEX,
     .half = HALF_ALLOWED,
+    .rule = "product[i,o] += a[i,k]~transpose_a b[k,o]~transpose_b",
     .product = matmul_product,
     .cost = matmul_cost,
     .shape = matmul_shape,

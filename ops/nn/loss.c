@@ -16,6 +16,7 @@ const struct op_def op_L2Loss = {
     .attrs = "T: floating",
     .doc = "Half the sum of squares of all elements.",
     .half = HALF_DENIED,
+    .rule = "output[] += t[...]",
     .reduction = REDUCTION_SUM,
     .cost = cost_elements,
     .shape = infer_output_scalar,

@@ -41,7 +41,7 @@ static int sliced(struct infer *infer)
                                    .attrs = RANDOM_ATTRS,                                          \
                                    .detail = RANDOM_DETAIL RANDOM_SLICE,                           \
                                    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,              \
-                                   .rows = ROWS_MADE,                                              \
+                                   .rule = "output[...] = shape#",                                 \
                                    .half = HALF_KEPT,                                              \
                                    .cost = cost_functions,                                         \
                                    .shape = sliced,                                                \

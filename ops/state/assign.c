@@ -22,7 +22,7 @@ static int assign_shape(struct infer *infer)
     const struct op_def op_##op = {.name = #op,                                                    \
                                    .inputs = "ref: Ref(T), value: T",                              \
                                    .outputs = "output_ref: Ref(T)",                                \
-                                   .rows = ROWS_UPDATE,                                            \
+                                   .rule = "each",                                                 \
                                    .half = HALF_KEPT,                                              \
                                    .cost = cost_elements,                                          \
                                    .no_gradient = NO_GRADIENT,                                     \

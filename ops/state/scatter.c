@@ -41,7 +41,8 @@ static void scatter_cost(const struct cost_query *query, struct op_cost *cost)
                                    .inputs = "ref: Ref(T), indices: Tindices, updates: T",         \
                                    .outputs = "output_ref: Ref(T)",                                \
                                    .flags = OP_STATEFUL | OP_NO_GRADIENT,                          \
-                                   .rows = ROWS_SCATTER,                                           \
+                                   .rule = "output_ref[<indices>,r...] = indices[i...] "           \
+                                           "updates[i...,r...]",                                   \
                                    .half = HALF_KEPT,                                              \
                                    .cost = scatter_cost,                                           \
                                    .shape = scatter_shape,                                         \

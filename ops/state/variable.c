@@ -36,7 +36,7 @@ const struct op_def op_IsVariableInitialized = {
     .attrs = "dtype: any",
     .doc = "Whether a variable has been given a value.",
     .flags = OP_STATEFUL | OP_UNINITIALIZED | OP_READS_REF | OP_NO_GRADIENT,
-    .rows = ROWS_ASK,
+    .rule = "is_initialized[] all= ref[...]",
     .half = HALF_KEPT,
     .cost = cost_view,
     .shape = infer_output_scalar,

@@ -52,7 +52,7 @@ static int apply_shape(struct infer *infer)
                                    .doc = its_doc,                                                 \
                                    .outputs = "out: Ref(T)",                                       \
                                    .flags = OP_STATEFUL,                                           \
-                                   .rows = ROWS_UPDATE,                                            \
+                                   .rule = "each",                                                 \
                                    .half = HALF_KEPT,                                              \
                                    .cost = cost_elements,                                          \
                                    .shape = apply_shape,                                           \

@@ -77,7 +77,7 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     if (!value) {
         /* A count: floats converted from integers, element by element. */
         const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
-        if (!edge_exists(in) || source->op->def->rows != ROWS_ALIKE)
+        if (!edge_exists(in) || node_rows(source) != ROWS_ALIKE)
             return false;
         enum dtype made_of = graph_node(from, in.node)->outputs[in.slot].type;
         return dtype_is_integer(made_of) && dtype_bytes(made_of) > 1;

@@ -283,13 +283,9 @@ static void test_lists_are_of_the_declared_types(void **state)
 /* How many inputs an op must have for what it says of them. */
 static int inputs_named(const struct op_def *def)
 {
-    static const int of_rows[] = {
-        [ROWS_ALIKE] = 1, [ROWS_LOOKUP] = 2, [ROWS_SUM] = 3,     [ROWS_DISTINCT] = 1,
-        [ROWS_MADE] = 1,  [ROWS_UPDATE] = 1, [ROWS_SCATTER] = 3, [ROWS_ASK] = 1};
     static const int of_same[] = {[SAME_ALWAYS] = 1,  [SAME_TYPE] = 1,     [SAME_ALONE] = 1,
                                   [SAME_OPERAND] = 2, [SAME_ARGUMENT] = 2, [SAME_EMPTY] = 2};
-    const int wanted[] = {of_rows[def->rows],
-                          of_same[def->identity.when],
+    const int wanted[] = {of_same[def->identity.when],
                           def->descent.gradient ? def->descent.gradient + 1 : 0,
                           def->descent.rate ? def->descent.rate + 1 : 0,
                           def->by_reciprocal || def->flags & (OP_COMMUTATIVE | OP_PERMUTES) ? 2 : 0,

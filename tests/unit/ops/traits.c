@@ -258,7 +258,7 @@ static void test_rows_alike(void **state)
     (void)state;
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         const struct op *op = registry_at(ops_registry(), i);
-        if (op->def->rows == ROWS_ALIKE && !each_type(op, check_rows))
+        if (op->rows == ROWS_ALIKE && !each_type(op, check_rows))
             fail_msg("%s takes no rows", op->def->name);
     }
 }

@@ -58,7 +58,7 @@ static struct activation *pop_free(struct run *run)
 
 static bool was_started(const struct run *run)
 {
-    return run->execution.done != NULL;
+    return run->done != NULL;
 }
 
 static void help(void *argument);

@@ -24,23 +24,14 @@
 #include "exec/step/device_step.h"
 #include "exec/step/step.h"
 
-/* The inputs of a run of a plan, and who is told how it ended. */
-struct execution {
-    struct step *step;
-    const struct tensor *feeds;
-    struct tensor *fetches;
-    struct step_done *done; /* NULL: the thread that runs it waits for the end */
-    struct step_waiter
-        waiter; /* aborts the rendezvous when the step stops; registered if `waits` */
-    bool waits;
-};
-
 struct run {
     struct plan *plan;
-    struct execution execution;
-    struct step *step;    /* of the execution, as the next two */
+    struct step *step;
     struct tensor *feeds; /* an array of its own */
     struct tensor *fetches;
+    struct step_done *done;  /* NULL: the thread that runs it waits for the end */
+    struct step_waiter stop; /* aborts the rendezvous when the step stops; registered if `waits` */
+    bool waits;
     struct frame *root;
     struct frame **idle_frames; /* by definition */
     bool *dead;                 /* of what is in order, by value, then by item; NULL: never */

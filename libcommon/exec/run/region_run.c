@@ -24,7 +24,7 @@ bool region_take_locks(struct activation *a, const variable_lock_vec *locks)
     while (a->n_locked < (int)locks->n) {
         const struct variable_lock *lock = &locks->items[a->n_locked];
         a->waiter.resume = resume;
-        if ((a->run->plan->is_whole || !a->region) && !a->run->execution.done)
+        if ((a->run->plan->is_whole || !a->region) && !a->run->done)
             variable_lock_wait(lock->variable, lock->write);
         else if (!variable_lock(lock->variable, lock->write, &a->waiter))
             return false;

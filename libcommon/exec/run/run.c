@@ -169,8 +169,7 @@ static void run_free_idle(struct plan *plan)
 /* Those who wait for a value learn by the rendezvous that the step stops. */
 static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
 {
-    struct execution *execution = CONTAINER_OF(waiter, struct execution, waiter);
-    struct rendezvous *rendezvous = execution->step->rendezvous;
+    struct rendezvous *rendezvous = CONTAINER_OF(waiter, struct run, stop)->step->rendezvous;
     rendezvous->abort(rendezvous, reason);
 }
 
@@ -187,43 +186,26 @@ static int check_feeds(const struct plan *plan, const struct tensor *feeds, stru
     return 0;
 }
 
-/* Clears fetches and checks feeds. close_execution follows in any case; it stops the step if the
- * run failed, and ends it. In between *execution must not move. */
-static int open_execution(struct execution *execution, const struct plan *plan, struct error *err)
+static void end_step(struct step *step, const struct step_done *done)
 {
-    struct rendezvous *rendezvous = execution->step->rendezvous;
-    if (plan->n_fetches)
-        memset(execution->fetches, 0, (size_t)plan->n_fetches * sizeof *execution->fetches);
-    execution->waiter.cancelled = abort_rendezvous;
-    execution->waits = rendezvous && !step_on_cancel(execution->step, &execution->waiter, err);
-    if (rendezvous && !execution->waits) {
-        rendezvous->abort(rendezvous, err);
-        return err->code;
-    }
-    return check_feeds(plan, execution->feeds, err);
+    if (!done || !done->is_part)
+        step_end(step);
 }
 
-static void close_execution(struct execution *execution, int code, const struct error *err)
+/* The run goes back to the plan. */
+static void end(struct run *run, int code, const struct error *err)
 {
-    if (code)
-        step_stop(execution->step, err);
-    if (execution->waits)
-        step_off_cancel(execution->step, &execution->waiter);
-    if (!execution->done || !execution->done->is_part)
-        step_end(execution->step);
-}
-
-/* The run, which may be NULL, goes back to the plan. */
-static void end(struct plan *plan, struct run *run, struct execution *execution, int code,
-                const struct error *err)
-{
+    struct plan *plan = run->plan;
     for (int i = 0; code && i < plan->n_fetches; i++)
-        tensor_release(&execution->fetches[i]);
-    close_execution(execution, code, err);
-    if (run && plan->is_whole)
+        tensor_release(&run->fetches[i]);
+    if (code)
+        step_stop(run->step, err);
+    if (run->waits)
+        step_off_cancel(run->step, &run->stop);
+    end_step(run->step, run->done);
+    if (plan->is_whole)
         iteration_clear(plan, run->root->oldest);
-    if (run)
-        run_give(run);
+    run_give(run);
 }
 
 /* ---- the end ---- */
@@ -273,14 +255,14 @@ static int collect(struct run *run, const struct error *devices, struct error *e
     if (!code)
         code = fetches_bring_home(run->plan, run->fetches, err);
     captured_over(run, !code);
-    end(run->plan, run, &run->execution, code, err);
+    end(run, code, err);
     return code;
 }
 
 static void enqueued_is_over(struct event_waiter *over, const struct error *failure)
 {
     struct run *run = CONTAINER_OF(over, struct run, over);
-    struct step_done *done = run->execution.done;
+    struct step_done *done = run->done;
     struct error err = ERROR_INIT;
     deferred_begin();
     int code = collect(run, failure, &err);
@@ -299,32 +281,47 @@ static void conclude(struct run *run)
 
 static int open(struct run *run, struct error *err)
 {
-    run->step = run->execution.step;
-    run->fetches = run->execution.fetches;
-    for (int i = 0; i < run->plan->n_feeds; i++) {
-        run->feeds[i] = run->execution.feeds[i];
-        run->feeds[i].buffer = NULL;
-    }
+    struct rendezvous *rendezvous = run->step->rendezvous;
     run->queue = NULL;
     run->failed = false;
     run->conclude = conclude;
     run->async_done = run_async_done;
     run->resume = run_resume;
-    return run->plan->is_on_device ? device_step_begin(&run->on_device, run->step, err) : 0;
+    run->stop.cancelled = abort_rendezvous;
+    run->waits = rendezvous && !step_on_cancel(run->step, &run->stop, err);
+    if (rendezvous && !run->waits)
+        rendezvous->abort(rendezvous, err);
+    return err->code || !run->plan->is_on_device
+               ? err->code
+               : device_step_begin(&run->on_device, run->step, err);
 }
 
 /* NULL with the error set: it has ended. */
-static struct run *begin(struct plan *plan, const struct execution *given, struct error *err)
+static struct run *begin(struct plan *plan, struct step *step, const struct tensor *feeds,
+                         struct tensor *fetches, struct step_done *done, struct error *err)
 {
-    struct error ignored = ERROR_INIT;
-    struct execution local;
+    error_clear(err);
+    if (plan->n_fetches)
+        memset(fetches, 0, (size_t)plan->n_fetches * sizeof *fetches);
     thread_take_up(plan->options.device);
-    struct run *run = run_take(plan, err);
-    struct execution *execution = run ? &run->execution : &local;
-    *execution = *given;
-    if (!open_execution(execution, plan, run ? err : &ignored) && run && !open(run, err))
+    struct run *run = check_feeds(plan, feeds, err) ? NULL : run_take(plan, err);
+    if (!run) {
+        if (step->rendezvous)
+            step->rendezvous->abort(step->rendezvous, err);
+        step_stop(step, err);
+        end_step(step, done);
+        return NULL;
+    }
+    run->step = step;
+    run->fetches = fetches;
+    run->done = done;
+    for (int i = 0; i < plan->n_feeds; i++) {
+        run->feeds[i] = feeds[i];
+        run->feeds[i].buffer = NULL;
+    }
+    if (!open(run, err))
         return run;
-    end(plan, run, execution, err->code, err);
+    end(run, err->code, err);
     return NULL;
 }
 
@@ -363,9 +360,8 @@ static void run_whole(struct run *run)
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
-    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches};
     struct error failure = ERROR_INIT;
-    struct run *run = begin(plan, &execution, err);
+    struct run *run = begin(plan, step, feeds, fetches, NULL, err);
     if (!run)
         return err->code;
     if (plan->is_whole) {
@@ -389,7 +385,7 @@ static void lock_or_begin(struct deferred_work *deferred)
     struct run *run = CONTAINER_OF(deferred, struct run, keeper.deferred);
     if (!region_take_locks(&run->keeper, &run->plan->locks))
         return;
-    if (!run->execution.done->computes) {
+    if (!run->done->computes) {
         run_begin(run, false);
         return;
     }
@@ -401,9 +397,8 @@ static void lock_or_begin(struct deferred_work *deferred)
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
                 struct tensor *fetches, struct step_done *done)
 {
-    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches, .done = done};
     struct error err = ERROR_INIT;
-    struct run *run = begin(plan, &execution, &err);
+    struct run *run = begin(plan, step, feeds, fetches, done, &err);
     if (!run) {
         done->done(done, err.code, &err);
     } else {

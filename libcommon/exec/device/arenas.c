@@ -14,65 +14,46 @@ void arenas_free(struct arenas *arenas)
 {
     if (!arenas)
         return;
+    arenas_trim(arenas, NULL, false);
     BUG_ON(arenas->all);
     pthread_mutex_destroy(&arenas->lock);
     mem_free(arenas);
 }
 
-static void return_arena(struct shared_arena *arena)
+void arenas_trim(struct arenas *arenas, const struct device *device, bool on_device)
 {
-    if (arena->buffer)
+    for (struct shared_arena **at = &arenas->all, *arena; (arena = *at);) {
+        if (arena->busy || (device && (arena->device != device || arena->on_device != on_device))) {
+            at = &arena->next;
+            continue;
+        }
+        *at = arena->next;
         arena->buffer->free(arena->buffer);
-    arena->buffer = NULL;
+        mem_free(arena);
+    }
 }
 
-bool arena_is_free(const struct shared_arena *arena)
+struct shared_arena *arena_take(struct arenas *arenas, const struct shared_arena *wanted)
 {
-    return arena->buffer && !arena->busy;
-}
-
-static bool is_of(const struct shared_arena *arena, const struct device *device, bool on_device)
-{
-    return arena->device == device && arena->on_device == on_device && arena_is_free(arena);
-}
-
-struct shared_arena *arena_take(struct arenas *arenas, struct device *device, bool on_device,
-                                size_t bytes)
-{
+    struct device *device = wanted->device;
     struct shared_arena *best = NULL; /* the smallest that is large enough */
     for (struct shared_arena *at = arenas->all; at; at = at->next)
-        if (is_of(at, device, on_device) && at->bytes >= bytes &&
-            (!best || at->bytes < best->bytes))
+        if (!at->busy && at->device == device && at->on_device == wanted->on_device &&
+            at->bytes >= wanted->bytes &&
+            (!best || at == wanted->next || (best != wanted->next && at->bytes < best->bytes)))
             best = at;
-    if (!best) { /* before the larger one is asked for; who points into them finds them gone */
-        for (struct shared_arena *at = arenas->all; at; at = at->next)
-            if (is_of(at, device, on_device))
-                return_arena(at);
-        struct buffer *buffer =
-            on_device ? device_alloc(device, bytes) : device_alloc_host(device, bytes);
+    if (!best) { /* before the larger one is asked for */
+        arenas_trim(arenas, device, wanted->on_device);
+        struct buffer *buffer = wanted->on_device ? device_alloc(device, wanted->bytes)
+                                                  : device_alloc_host(device, wanted->bytes);
         if (!buffer)
             return NULL;
         best = mem_alloc(sizeof *best);
-        *best = (struct shared_arena){.next = arenas->all,
-                                      .device = device,
-                                      .on_device = on_device,
-                                      .buffer = buffer,
-                                      .bytes = bytes};
+        *best = *wanted;
+        best->buffer = buffer;
+        best->next = arenas->all;
         arenas->all = best;
     }
     best->busy = true;
-    best->holders++;
     return best;
-}
-
-void arena_drop(struct arenas *arenas, struct shared_arena *arena)
-{
-    if (--arena->holders)
-        return;
-    struct shared_arena **at = &arenas->all;
-    while (*at != arena)
-        at = &(*at)->next;
-    *at = arena->next;
-    return_arena(arena);
-    mem_free(arena);
 }

@@ -17,10 +17,9 @@ struct shared_arena {
     struct shared_arena *next;
     struct device *device;
     bool on_device;
-    struct buffer *buffer; /* NULL: it went back, as a larger one took its place */
     size_t bytes;
-    bool busy;   /* a step writes to it */
-    int holders; /* instances that point into it */
+    struct buffer *buffer;
+    bool busy; /* a step has it */
 };
 
 struct arenas {
@@ -29,19 +28,16 @@ struct arenas {
 };
 
 struct arenas *arenas_new(void);
-/* Frees the arenas when nobody holds any of them. */
+/* When no step has any of them. */
 void arenas_free(struct arenas *arenas);
 
-/* With the lock. One that is not busy, with as many bytes at least, or a new one, in whose place
- * smaller ones go back to the system; now held and busy. NULL without memory. */
-struct shared_arena *arena_take(struct arenas *arenas, struct device *device, bool on_device,
-                                size_t bytes);
+/* With the lock: one that is not busy, with as many bytes as `wanted` at least, or a new one, in
+ * whose place smaller ones go back to the system; now it is busy. wanted->next: the one that it was
+ * the last time, which may be gone and comes first if not. NULL without memory. */
+struct shared_arena *arena_take(struct arenas *arenas, const struct shared_arena *wanted);
 
-/* With the lock: whether who holds it may write to it now. It has not gone back, and is not busy.
- */
-bool arena_is_free(const struct shared_arena *arena);
-
-/* With the lock. It goes back to the system with its last holder. */
-void arena_drop(struct arenas *arenas, struct shared_arena *arena);
+/* With the lock: those of one memory (device NULL: of all) that are not busy go back to the
+ * system. */
+void arenas_trim(struct arenas *arenas, const struct device *device, bool on_device);
 
 #endif

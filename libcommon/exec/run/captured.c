@@ -410,12 +410,17 @@ void captured_over(struct run *run, bool is_good)
     }
 }
 
+void captured_forget(struct run *run)
+{
+    for (size_t i = 0; run->captured && i < run->plan->segments.n; i++)
+        forget_capture(run, &run->captured[i]);
+}
+
 void captured_release(struct run *run)
 {
     if (!run->captured)
         return;
-    for (size_t i = 0; i < run->plan->segments.n; i++)
-        forget_capture(run, &run->captured[i]);
+    captured_forget(run);
     for (int i = 0; i < run->plan->n_fetches; i++)
         tensor_release(&run->kept_fetches[i]);
     mem_free(run->captured);

@@ -44,7 +44,7 @@ struct run {
     void (*conclude)(struct run *run);
 
     struct loop_run **loops;          /* by frame; NULL: not run yet */
-    struct shared_arena *arenas[2];   /* that the root borrows; NULL: none */
+    struct shared_arena *arenas[2];   /* that the root borrows in a step; NULL: none */
     struct segment_capture *captured; /* by segment; NULL: there is none, as of the next */
     struct tensor *kept_fetches;      /* where captured work has them */
     struct launch own;                /* of a whole plan */
@@ -138,6 +138,8 @@ bool captured_run(struct run *run, struct launch *launch, int *code);
 /* When a step is over: whether without a failure. */
 void captured_over(struct run *run, bool is_good);
 
+/* What they point to has moved: they are captured anew. */
+void captured_forget(struct run *run);
 void captured_release(struct run *run);
 
 #endif

@@ -180,6 +180,8 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
         bool is_moved = !it->calls;
         for (int i = 0; i < 2; i++)
             is_moved |= it->placed[i] != (it->arenas[i] ? it->arenas[i]->data : NULL);
+        if (is_moved && it->calls && it->frame == run->root)
+            captured_forget(run);
         if (!it->calls)
             make_calls(run, it);
         if (is_moved)
@@ -270,6 +272,14 @@ static void iteration_free(struct iteration *it, const struct plan_frame *def)
     mem_free(it);
 }
 
+void iteration_place(struct run *run, struct iteration *it)
+{
+    for (int i = 0; i < 2; i++) {
+        it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
+        it->is_open = it->is_open && (!it->arenas[i] || it->arenas[i]->data == it->placed[i]);
+    }
+}
+
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
 {
     struct iteration *it = run->idle_iterations[frame->index];
@@ -284,8 +294,8 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     it->outstanding = it->n_fired = 0;
     it->children = NULL;
     it->next = NULL;
-    for (int i = 0; frame->index == FRAME_ROOT && i < 2; i++)
-        it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
+    if (frame->index == FRAME_ROOT)
+        iteration_place(run, it);
     if (frame->def->heads.n)
         memcpy(it->counters, frame->def->waits, frame->def->heads.n * sizeof *it->counters);
     if (frame->newest)

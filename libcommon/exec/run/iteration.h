@@ -130,6 +130,8 @@ struct tensor *iteration_input(struct run *run, struct iteration *it, int item, 
 /* iteration.c; with run->lock held. */
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);
 void iteration_drop(struct run *run, struct iteration *it);
+/* The root's borrows the arenas that the run has now. */
+void iteration_place(struct run *run, struct iteration *it);
 struct frame *frame_new(struct run *run, int index, struct frame *parent,
                         struct iteration *parent_iteration);
 void frame_drop(struct run *run, struct frame *frame);

@@ -15,63 +15,29 @@
 
 /* ---- runs ---- */
 
-/* What they write to is kept for later ones: one run for each step that ever ran at once. A run of
- * a whole plan, or of one with segments, has its memory in arenas that all plans of a session
- * share, whose lock is held here. */
+/* What they write to is kept for later ones: one run for each step that ever ran at once. Those of
+ * a whole plan, or of one with segments, have their memory in arenas that all plans of a session
+ * share, whose lock guards the idle ones, too. */
 
-static void drop_arenas(struct run *run)
-{
-    for (int i = 0; i < 2; i++)
-        if (run->arenas[i])
-            arena_drop(run->plan->options.arenas, run->arenas[i]);
-}
-
+/* With that lock. */
 static int take_arenas(struct run *run, struct error *err)
 {
-    const struct plan *plan = run->plan;
-    const struct plan_frame *root = &plan->frames.items[FRAME_ROOT];
+    const struct plan_options *options = &run->plan->options;
+    const struct plan_frame *root = &run->plan->frames.items[FRAME_ROOT];
     for (int i = 0; root->borrows && i < 2; i++) {
-        size_t bytes = root->arena_bytes[i];
-        if (!bytes)
+        const struct shared_arena wanted = {.next = run->arenas[i],
+                                            .device = options->device,
+                                            .on_device = i == 1,
+                                            .bytes = root->arena_bytes[i]};
+        run->arenas[i] = wanted.bytes ? arena_take(options->arenas, &wanted) : NULL;
+        if (!wanted.bytes || run->arenas[i])
             continue;
-        run->arenas[i] = arena_take(plan->options.arenas, plan->options.device, i == 1, bytes);
-        if (!run->arenas[i])
-            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
-                             mem_limit_text());
+        if (i && run->arenas[0])
+            run->arenas[0]->busy = false;
+        return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", wanted.bytes,
+                         mem_limit_text());
     }
     return 0;
-}
-
-static void set_busy(struct run *run, bool busy)
-{
-    for (int i = 0; i < 2; i++)
-        if (run->arenas[i])
-            run->arenas[i]->busy = busy;
-}
-
-static void run_free(struct run *run);
-
-/* One whose arenas no other step uses. Those whose arenas have gone go as well. */
-static struct run *find_idle(struct plan *plan)
-{
-    for (struct run **at = &plan->idle_runs; *at;) {
-        struct run *run = *at;
-        bool runs = true, stays = true;
-        for (int i = 0; i < 2; i++) {
-            runs &= !run->arenas[i] || arena_is_free(run->arenas[i]);
-            stays &= !run->arenas[i] || run->arenas[i]->buffer;
-        }
-        if (!runs && stays) {
-            at = &run->next;
-            continue;
-        }
-        *at = run->next;
-        if (runs)
-            return run;
-        drop_arenas(run);
-        run_free(run);
-    }
-    return NULL;
 }
 
 static void run_free(struct run *run)
@@ -94,14 +60,27 @@ static void run_free(struct run *run)
     mem_free(run);
 }
 
-static struct run *run_new(struct plan *plan, struct error *err)
+/* Those who wait for a value learn by the rendezvous that the step stops. */
+static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
+{
+    struct rendezvous *rendezvous = CONTAINER_OF(waiter, struct run, stop)->step->rendezvous;
+    rendezvous->abort(rendezvous, reason);
+}
+
+static void conclude(struct run *run);
+
+static struct run *run_new(struct plan *plan)
 {
     struct run *run = mem_alloc(sizeof *run);
     size_t n = plan->frames.n;
     run->plan = plan;
     run->keeper.run = run;
+    run->conclude = conclude;
+    run->async_done = run_async_done;
+    run->resume = run_resume;
+    run->stop.cancelled = abort_rendezvous;
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
-    run->loops = mem_array(plan->frames.n, sizeof *run->loops);
+    run->loops = mem_array(n, sizeof *run->loops);
     run->idle_frames = mem_array(n, sizeof *run->idle_frames);
     if (plan->has_branches)
         run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);
@@ -109,41 +88,37 @@ static struct run *run_new(struct plan *plan, struct error *err)
     captured_open(run);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
-    pthread_mutex_lock(&plan->options.arenas->lock);
-    int code = take_arenas(run, err);
-    pthread_mutex_unlock(&plan->options.arenas->lock);
-    if (!code && plan->is_on_device)
-        code = device_step_open(&run->on_device, plan->options.device, err);
-    if (!code && plan->is_whole) { /* the one iteration stays as long as the run */
+    if (plan->is_whole) { /* the one iteration stays as long as the run */
         run->root = frame_new(run, FRAME_ROOT, NULL, NULL);
-        code = region_open(run, iteration_new(run, run->root, 0), err);
+        iteration_new(run, run->root, 0);
     }
-    if (!code)
-        return run;
-    pthread_mutex_lock(&plan->options.arenas->lock);
-    set_busy(run, false);
-    drop_arenas(run);
-    pthread_mutex_unlock(&plan->options.arenas->lock);
-    run_free(run);
-    return NULL;
+    return run;
 }
 
-/* One that no step uses, or a new one; NULL with the error set. */
+/* One that no step uses, or a new one, with the memory of its arenas; NULL with the error set. */
 static struct run *run_take(struct plan *plan, struct error *err)
 {
     pthread_mutex_lock(&plan->options.arenas->lock);
-    struct run *run = find_idle(plan);
+    struct run *run = plan->idle_runs;
     if (run)
-        set_busy(run, true);
+        plan->idle_runs = run->next;
+    else
+        run = run_new(plan);
+    int code = take_arenas(run, err);
     pthread_mutex_unlock(&plan->options.arenas->lock);
-    return run ? run : run_new(plan, err);
+    if (!code)
+        return run;
+    run_free(run);
+    return NULL;
 }
 
 static void run_give(struct run *run)
 {
     struct plan *plan = run->plan;
     pthread_mutex_lock(&plan->options.arenas->lock);
-    set_busy(run, false);
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i])
+            run->arenas[i]->busy = false;
     run->next = plan->idle_runs;
     plan->idle_runs = run;
     pthread_mutex_unlock(&plan->options.arenas->lock);
@@ -154,8 +129,6 @@ static void run_free_idle(struct plan *plan)
     pthread_mutex_lock(&plan->options.arenas->lock);
     struct run *idle = plan->idle_runs;
     plan->idle_runs = NULL;
-    for (struct run *at = idle; at; at = at->next)
-        drop_arenas(at);
     pthread_mutex_unlock(&plan->options.arenas->lock);
     while (idle) {
         struct run *next = idle->next;
@@ -165,13 +138,6 @@ static void run_free_idle(struct plan *plan)
 }
 
 /* ---- what a run was given ---- */
-
-/* Those who wait for a value learn by the rendezvous that the step stops. */
-static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
-{
-    struct rendezvous *rendezvous = CONTAINER_OF(waiter, struct run, stop)->step->rendezvous;
-    rendezvous->abort(rendezvous, reason);
-}
 
 /* Feeds are what the plan was made for. */
 static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
@@ -284,16 +250,15 @@ static int open(struct run *run, struct error *err)
     struct rendezvous *rendezvous = run->step->rendezvous;
     run->queue = NULL;
     run->failed = false;
-    run->conclude = conclude;
-    run->async_done = run_async_done;
-    run->resume = run_resume;
-    run->stop.cancelled = abort_rendezvous;
+    if (run->plan->is_whole)
+        iteration_place(run, run->root->oldest);
     run->waits = rendezvous && !step_on_cancel(run->step, &run->stop, err);
     if (rendezvous && !run->waits)
         rendezvous->abort(rendezvous, err);
-    return err->code || !run->plan->is_on_device
-               ? err->code
-               : device_step_begin(&run->on_device, run->step, err);
+    if (!err->code && run->plan->is_on_device &&
+        !device_step_open(&run->on_device, run->plan->options.device, err))
+        device_step_begin(&run->on_device, run->step, err);
+    return err->code;
 }
 
 /* NULL with the error set: it has ended. */
@@ -411,8 +376,12 @@ void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds
 
 void plan_trim(struct plan *plan)
 {
-    if (plan->frames.items[FRAME_ROOT].borrows)
+    if (plan->frames.items[FRAME_ROOT].borrows) {
         run_free_idle(plan);
+        pthread_mutex_lock(&plan->options.arenas->lock);
+        arenas_trim(plan->options.arenas, NULL, false);
+        pthread_mutex_unlock(&plan->options.arenas->lock);
+    }
     if (plan->pool)
         pool_trim(plan->pool);
     if (plan->host_pool)

@@ -12,42 +12,11 @@
 
 /* ---- calls and arenas ---- */
 
-static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
-{
-    for (int i = 0; !it->frame->def->borrows && i < 2; i++) {
-        size_t bytes = it->frame->def->arena_bytes[i];
-        if (bytes && !it->arenas[i])
-            it->arenas[i] = pool_alloc(
-                i || plan->options.device->is_host ? plan->pool : plan->host_pool, bytes);
-        if (bytes && !it->arenas[i])
-            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
-                             mem_limit_text());
-    }
-    return 0;
-}
-
 /* An arena of no bytes is none. */
 static void *at_offset(const struct iteration *it, bool on_device, int64_t offset)
 {
     const struct buffer *arena = it->arenas[on_device];
     return arena ? (char *)arena->data + offset : NULL;
-}
-
-/* In an order shapes are known of all values. */
-static void place_outputs(const struct plan *plan, struct iteration *it, int id)
-{
-    const struct item *item = &plan->items.items[id];
-    struct tensor *out = it->outputs + item->first_output;
-    for (int i = 0; i < item->n_out; i++) {
-        const struct value *value = &plan->values.items[item->out[i]];
-        bool has_place = value->offset >= 0;
-        if (has_place || it->frame->def->has_order)
-            out[i] = (struct tensor){
-                .type = value->type,
-                .shape = value->shape,
-                .layout = value->layout,
-                .data = has_place ? at_offset(it, value->on_device, value->offset) : NULL};
-    }
 }
 
 struct tensor *iteration_value(struct run *run, struct iteration *it, int v)
@@ -89,105 +58,111 @@ void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int id
     }
 }
 
-static struct plain_call plain_call_of(const struct plan *plan, const struct region_item *at,
-                                       struct region_call *c)
-{
-    const struct item *item = c->host.item;
-    bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->drops && !at->locks &&
-                    item->flow == FLOW_ALWAYS && !item->is_prepared &&
-                    !plan->regions.items[item->region].is_point && !plan->options.check_numerics;
-    return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
-}
-
-/* Sets what is the same in every step; returns the call's inputs, which are to be set. */
-static struct tensor **make_call(struct run *run, struct iteration *it, int id,
-                                 struct call_host *host, struct kernel_call *call)
+/* Sets what is the same in every step. */
+static void make_call(struct run *run, struct iteration *it, int at)
 {
     struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[id];
+    const struct region_item *place = &it->frame->def->order.items[at];
+    const struct item *item = &plan->items.items[place->item];
     struct tensor **in = it->pointers + item->first_input + item->first_output;
-    struct tensor **out = in + item->n_in;
-    for (int i = 0; i < item->n_out; i++)
-        out[i] = &it->outputs[item->first_output + i];
+    struct region_call *c = &it->calls[at];
     bool has_order = it->frame->def->has_order;
-    *host = (struct call_host){.planned = has_order,
-                               .counts = has_order && plan->pool && plan->options.device->is_host,
-                               .fetches = &run->fetches,
-                               .plan = plan,
-                               .item = item,
-                               .iteration = it,
-                               .kept = it->kept ? it->kept + item->first_output : NULL,
-                               .copies_reads = !has_order && !plan->keeps_reads,
-                               .pool = plan->pool,
-                               .on_device = &run->on_device,
-                               .executor.done = run->async_done};
-    *call = (struct kernel_call){.node = item->node,
-                                 .state = item->state,
-                                 .scratch_bytes = item->scratch_bytes,
-                                 .form = item->code ? item->code->form : 0,
-                                 .n_in = item->n_in,
-                                 .n_out = item->n_out,
-                                 .in = in,
-                                 .out = out,
-                                 .refs = item->refs,
-                                 .device = plan->options.device,
-                                 .step_block = device_step_block(&run->on_device),
-                                 .item = plan->faults.first + (uint32_t)id,
-                                 .threads = plan_team(plan),
-                                 .executor = &host->executor};
-    return in;
+    bool is_plain = !place->gathers && !place->looks && !place->is_relieved && !place->drops &&
+                    !place->locks && item->flow == FLOW_ALWAYS && !item->is_prepared &&
+                    !plan->regions.items[item->region].is_point && !plan->options.check_numerics;
+    for (int i = 0; i < item->n_in; i++)
+        in[i] = iteration_input(run, it, place->item, i);
+    for (int i = 0; i < item->n_out; i++)
+        in[item->n_in + i] = &it->outputs[item->first_output + i];
+    c->host = (struct call_host){.planned = has_order,
+                                 .counts = has_order && plan->pool && plan->options.device->is_host,
+                                 .fetches = &run->fetches,
+                                 .plan = plan,
+                                 .item = item,
+                                 .iteration = it,
+                                 .kept = it->kept ? it->kept + item->first_output : NULL,
+                                 .copies_reads = !has_order && !plan->keeps_reads,
+                                 .pool = plan->pool,
+                                 .on_device = &run->on_device,
+                                 .executor.done = run->async_done};
+    c->call = (struct kernel_call){.node = item->node,
+                                   .state = item->state,
+                                   .scratch_bytes = item->scratch_bytes,
+                                   .form = item->code ? item->code->form : 0,
+                                   .n_in = item->n_in,
+                                   .n_out = item->n_out,
+                                   .in = in,
+                                   .out = in + item->n_in,
+                                   .refs = item->refs,
+                                   .device = plan->options.device,
+                                   .step_block = device_step_block(&run->on_device),
+                                   .item = plan->faults.first + (uint32_t)place->item,
+                                   .threads = plan_team(plan),
+                                   .executor = &c->host.executor};
+    it->plain[at] = (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 
-static void make_calls(struct run *run, struct iteration *it)
+/* Sets the addresses that depend on where the arenas are. In an order shapes are known of all
+ * values. */
+static void place_outputs(const struct plan *plan, struct iteration *it, int at)
+{
+    const struct plan_frame *def = it->frame->def;
+    const struct item *item = &plan->items.items[def->order.items[at].item];
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        bool has_place = value->offset >= 0;
+        if (has_place || def->has_order)
+            it->outputs[item->first_output + i] = (struct tensor){
+                .type = value->type,
+                .shape = value->shape,
+                .layout = value->layout,
+                .data = has_place ? at_offset(it, value->on_device, value->offset) : NULL};
+    }
+    if (item->scratch_bytes)
+        it->calls[at].call.scratch =
+            at_offset(it, !plan->options.device->is_host, item->scratch_offset);
+}
+
+/* With run->lock. */
+static int open_region(struct run *run, struct iteration *it, struct error *err)
 {
     const struct plan *plan = run->plan;
     const struct plan_frame *def = it->frame->def;
-    it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
-    it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
-    for (size_t at = 0; at < def->order.n; at++) {
-        struct region_call *c = &it->calls[at];
-        int id = def->order.items[at].item;
-        struct tensor **in = make_call(run, it, id, &c->host, &c->call);
-        for (int i = 0; i < c->call.n_in; i++)
-            in[i] = iteration_input(run, it, id, i);
-        it->plain[at] = plain_call_of(plan, &def->order.items[at], c);
+    int n = (int)def->order.n;
+    bool is_new = !it->calls, is_moved = is_new;
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = def->borrows ? 0 : def->arena_bytes[i];
+        bool on_host = !i && !plan->options.device->is_host;
+        if (bytes && !it->arenas[i] &&
+            !(it->arenas[i] = pool_alloc(on_host ? plan->host_pool : plan->pool, bytes))) {
+            it->placed[0] = NULL; /* nothing has been placed there */
+            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
+                             mem_limit_text());
+        }
+        void *memory = it->arenas[i] ? it->arenas[i]->data : NULL;
+        is_moved |= it->placed[i] != memory;
+        it->placed[i] = memory;
     }
-}
-
-/* Sets the addresses that depend on where the arenas are. */
-static void place_addresses(const struct plan *plan, struct iteration *it)
-{
-    const struct plan_frame *def = it->frame->def;
-    bool on_device = !plan->options.device->is_host;
-    for (size_t at = 0; at < def->order.n; at++) {
-        int id = def->order.items[at].item;
-        const struct item *item = &plan->items.items[id];
-        place_outputs(plan, it, id);
-        if (item->scratch_bytes)
-            it->calls[at].call.scratch = at_offset(it, on_device, item->scratch_offset);
+    if (is_new) {
+        it->calls = mem_array((size_t)n + 1, sizeof *it->calls);
+        it->plain = mem_array((size_t)n + 1, sizeof *it->plain);
+    } else if (is_moved && it->frame == run->root) {
+        captured_forget(run);
     }
-    for (int i = 0; i < 2; i++)
-        it->placed[i] = it->arenas[i] ? it->arenas[i]->data : NULL;
+    for (int at = 0; at < n && is_new; at++)
+        make_call(run, it, at);
+    for (int at = 0; at < n && is_moved; at++)
+        place_outputs(plan, it, at);
+    it->is_open = true;
+    return 0;
 }
 
 int region_open(struct run *run, struct iteration *it, struct error *err)
 {
-    int code = 0;
     if (atomic_load_explicit(&it->is_open, memory_order_acquire))
         return 0;
     pthread_mutex_lock(&run->lock);
-    if (!it->is_open && !(code = take_arenas(run->plan, it, err))) {
-        bool is_moved = !it->calls;
-        for (int i = 0; i < 2; i++)
-            is_moved |= it->placed[i] != (it->arenas[i] ? it->arenas[i]->data : NULL);
-        if (is_moved && it->calls && it->frame == run->root)
-            captured_forget(run);
-        if (!it->calls)
-            make_calls(run, it);
-        if (is_moved)
-            place_addresses(run->plan, it);
-        it->is_open = true;
-    }
+    int code = it->is_open ? 0 : open_region(run, it, err);
     pthread_mutex_unlock(&run->lock);
     return code;
 }
@@ -215,10 +190,18 @@ static void region_close(struct iteration *it)
 
 /* ---- iterations and frames: with run->lock held, or when nothing of the step runs ---- */
 
-static void make_activations(struct run *run, struct iteration *it, const struct plan_frame *def)
+static struct iteration *iteration_alloc(struct run *run, int index)
 {
     const struct plan *plan = run->plan;
+    const struct plan_frame *def = &plan->frames.items[index];
+    struct iteration *it = mem_alloc(sizeof *it);
     it->activations = mem_array(def->heads.n + 1, sizeof *it->activations);
+    it->counters = mem_array(def->heads.n + 1, sizeof *it->counters);
+    it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
+    it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
+    it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
+    if (index == FRAME_ROOT && run->captured && !def->has_order)
+        it->kept = mem_array((size_t)def->n_outputs + 1, sizeof *it->kept);
     for (size_t i = 0; i < def->heads.n; i++) {
         const struct item *head = &plan->items.items[def->heads.items[i]];
         struct activation *a = &it->activations[i];
@@ -234,19 +217,6 @@ static void make_activations(struct run *run, struct iteration *it, const struct
         a->n_edges = head->n_edges;
         a->first_output = head->first_output;
     }
-}
-
-static struct iteration *iteration_alloc(struct run *run, int index)
-{
-    const struct plan_frame *def = &run->plan->frames.items[index];
-    struct iteration *it = mem_alloc(sizeof *it);
-    it->counters = mem_array(def->heads.n + 1, sizeof *it->counters);
-    it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
-    it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
-    it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
-    if (index == FRAME_ROOT && run->captured && !def->has_order)
-        it->kept = mem_array((size_t)def->n_outputs + 1, sizeof *it->kept);
-    make_activations(run, it, def);
     return it;
 }
 
@@ -314,22 +284,16 @@ void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int i
             tensor_release(&it->outputs[item->first_output + i]);
 }
 
-/* Lets go of what is left where not all was over. */
-static void drop_values(const struct plan *plan, struct iteration *it)
+void iteration_drop(struct run *run, struct iteration *it)
 {
     const struct plan_frame *def = it->frame->def;
-    for (int i = 0; i < def->n_inputs; i++) {
+    bool is_left = run->failed || it->n_fired < (int)def->heads.n; /* not all was over */
+    for (int i = 0; is_left && i < def->n_inputs; i++) {
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;
     }
-    for (size_t at = 0; at < def->order.n; at++)
-        iteration_drop_outputs(plan, it, def->order.items[at].item);
-}
-
-void iteration_drop(struct run *run, struct iteration *it)
-{
-    if (run->failed || it->n_fired < (int)it->frame->def->heads.n)
-        drop_values(run->plan, it);
+    for (size_t at = 0; is_left && at < def->order.n; at++)
+        iteration_drop_outputs(run->plan, it, def->order.items[at].item);
     region_close(it);
     it->next = run->idle_iterations[it->frame->index];
     run->idle_iterations[it->frame->index] = it;
@@ -357,19 +321,16 @@ struct frame *frame_new(struct run *run, int index, struct frame *parent,
     return frame;
 }
 
-static void drop_carried(struct frame *frame)
-{
-    for (size_t i = 0; i < frame->deferred.n; i++)
-        tensor_release(&frame->deferred.items[i].value.tensor);
-    for (size_t i = 0; i < frame->invariants.n; i++)
-        tensor_release(&frame->invariants.items[i].value.tensor);
-    frame->deferred.n = frame->invariants.n = 0;
-    frame->starts = false;
-}
-
 void frame_drop(struct run *run, struct frame *frame)
 {
-    drop_carried(frame);
+    vec_each(deferral, &frame->deferred) {
+        tensor_release(&deferral->value.tensor);
+    }
+    vec_each(deferral, &frame->invariants) {
+        tensor_release(&deferral->value.tensor);
+    }
+    frame->deferred.n = frame->invariants.n = 0;
+    frame->starts = false;
     while (frame->oldest) {
         struct iteration *it = frame->oldest;
         frame->oldest = it->next;

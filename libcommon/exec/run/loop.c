@@ -12,7 +12,6 @@
 
 struct loop_run {
     struct run *run;
-    const struct plan_frame *loop;
     struct frame *frame;
     struct launch launch;
     struct buffer arena;
@@ -30,7 +29,6 @@ static struct loop_run *loop_run_take(const struct kernel_call *call)
         size_t n = (size_t)(loop->n_entered + loop->n_variables) * sizeof *l->carried;
         l = run->loops[index] = mem_alloc(sizeof *l + n);
         l->run = run;
-        l->loop = loop;
         l->next = l->carried + loop->n_entered;
         pthread_mutex_lock(&run->lock);
         l->frame = frame_new(run, index, NULL, NULL);
@@ -69,27 +67,6 @@ static int run_body_part(struct loop_run *l, int part, struct error *err)
     return code;
 }
 
-static bool goes_on(const struct loop_run *l)
-{
-    const struct tensor *value = iteration_output(l->run->plan, l->frame->oldest, l->loop->goes_on);
-    return *(const bool *)value->data;
-}
-
-/* Two variables may have changed places. */
-static void hand_on(struct loop_run *l)
-{
-    const struct plan *plan = l->run->plan;
-    for (int i = 0; i < l->loop->n_variables; i++) {
-        struct tensor *made = iteration_output(plan, l->frame->oldest, l->loop->next[i]);
-        l->next[i] = *made;
-        made->buffer = NULL;
-    }
-    for (int i = 0; i < l->loop->n_variables; i++) {
-        tensor_release(&l->carried[i]);
-        l->carried[i] = l->next[i];
-    }
-}
-
 /* Returns the buffer that holds the input's memory: also a variable's, where the input is a view of
  * one. */
 static struct buffer *holder_of(const struct kernel_call *call, int i)
@@ -117,7 +94,8 @@ static int give_output(struct kernel_call *call, int output, const struct tensor
 int while_run(struct kernel_call *call)
 {
     struct loop_run *l = loop_run_take(call);
-    const struct plan_frame *loop = l->loop;
+    const struct plan *plan = l->run->plan;
+    const struct plan_frame *loop = call->state;
     struct iteration *it = l->frame->oldest;
     int code = 0;
     for (int i = 0; i < loop->n_entered; i++) {
@@ -126,17 +104,24 @@ int while_run(struct kernel_call *call)
         share_value(&l->carried[i], &in);
     }
     for (int64_t number = 0; !code; number++) {
-        it->tag = while_iteration(call->iteration, l->frame->def->key, number);
+        it->tag = while_iteration(call->iteration, loop->key, number);
         code = run_body_part(l, CONDITION, call->err);
-        if (code || !goes_on(l))
+        if (code || !*(const bool *)iteration_output(plan, it, loop->goes_on)->data)
             break;
         code = run_body_part(l, BODY, call->err);
-        if (!code)
-            hand_on(l);
-        iteration_clear(l->run->plan, it);
+        for (int i = 0; i < loop->n_variables && !code; i++) { /* two may have changed places */
+            struct tensor *made = iteration_output(plan, it, loop->next[i]);
+            l->next[i] = *made;
+            made->buffer = NULL;
+        }
+        for (int i = 0; i < loop->n_variables && !code; i++) {
+            tensor_release(&l->carried[i]);
+            l->carried[i] = l->next[i];
+        }
+        iteration_clear(plan, it);
         code = code ? code : step_stopped(call->step, call->err);
     }
-    iteration_clear(l->run->plan, it);
+    iteration_clear(plan, it);
     for (int i = 0; i < loop->n_variables && !code; i++)
         if (loop->outputs[i] >= 0)
             code = give_output(call, loop->outputs[i], &l->carried[i]);

@@ -120,82 +120,22 @@ static bool *dead_item(const struct run *run, const struct item *item)
     return run->dead + run->plan->values.n + (item - run->plan->items.items);
 }
 
-static bool has_all(const struct run *run, const struct item *item)
-{
-    bool dead = false;
-    for (int i = 0; i < item->n_in && !dead; i++)
-        dead = run->dead[item->in[i]];
-    for (int i = 0; i < item->n_controls && !dead; i++)
-        dead = *dead_item(run, &run->plan->items.items[item->controls[i]]);
-    return !dead;
-}
-
+/* False: it is dead. */
 static bool begin_branch(struct run *run, struct iteration *it, const struct region_call *c)
 {
     const struct item *item = c->host.item;
-    bool dead = item->flow == FLOW_MERGE ? !bind_alive(run, it, c) : !has_all(run, item);
+    bool dead = item->flow == FLOW_MERGE && !bind_alive(run, it, c);
+    for (int i = 0; i < item->n_in && item->flow != FLOW_MERGE && !dead; i++)
+        dead = run->dead[item->in[i]];
+    for (int i = 0; i < item->n_controls && item->flow != FLOW_MERGE && !dead; i++)
+        dead = *dead_item(run, &run->plan->items.items[item->controls[i]]);
     *dead_item(run, item) = dead;
     for (int i = 0; i < item->n_out; i++)
         run->dead[item->out[i]] = dead;
     return !dead;
 }
 
-static void end_branch(struct run *run, struct iteration *it, const struct region_call *c)
-{
-    const struct item *item = c->host.item;
-    if (item->flow != FLOW_SWITCH)
-        return;
-    int left = item->out[!*(const bool *)c->call.in[1]->data];
-    run->dead[left] = true;
-    iteration_output(run->plan, it, left)->data = NULL; /* nobody looks at it */
-}
-
 /* ---- one item ---- */
-
-/* KERNEL_PENDING: its kernel goes on by itself, or is over by now, and the step with it. */
-static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
-                    struct region_call *c)
-{
-    const struct item *item = c->host.item;
-    struct iteration *it = launch->activation->iteration;
-    if (item_begin(item, &run->on_device, &launch->err) ||
-        (at->looks && region_gather(run, launch, it, at->item)))
-        return launch->err.code;
-    struct item_start start = item_start(&c->call, run->step);
-    if (launch->activation->region->is_point) {
-        bind_alive(run, it, c);
-        if (item->flags & KERNEL_ASYNC)
-            region_give_locks(launch->activation);
-        launch->start = start;
-    }
-    int result = item_kernel(item)(&c->call);
-    return result == KERNEL_PENDING ? result : item_over(run->plan, item, &c->call, start, result);
-}
-
-/* One that may be dead. */
-static int run_of_branch(struct run *run, struct launch *launch, const struct region_item *at,
-                         struct region_call *c)
-{
-    struct iteration *it = launch->activation->iteration;
-    if (!begin_branch(run, it, c))
-        return c->host.item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0;
-    int code = run_item(run, launch, at, c);
-    if (!code)
-        end_branch(run, it, c);
-    return code;
-}
-
-/* In a whole plan, gives back the locks whose last item it is. */
-static void give_locks(const struct run *run, struct activation *a, const struct item *item)
-{
-    if (!run->plan->is_whole) {
-        region_give_locks(a);
-        return;
-    }
-    for (size_t i = 0; i < item->gives.n; i++)
-        variable_unlock(item->gives.items[i].variable, item->gives.items[i].write);
-    a->n_locked = 0;
-}
 
 /* After its kernel, which has ended with that code. */
 static int end_item(struct run *run, struct launch *launch, const struct region_item *at, int code)
@@ -203,23 +143,51 @@ static int end_item(struct run *run, struct launch *launch, const struct region_
     struct activation *a = launch->activation;
     if (at->gathers)
         iteration_drop_inputs(run->plan, a->iteration, at->item);
-    if (at->locks)
-        give_locks(run, a, &run->plan->items.items[at->item]);
+    if (at->locks && run->plan->is_whole) { /* those whose last item it is */
+        vec_each(lock, &run->plan->items.items[at->item].gives) {
+            variable_unlock(lock->variable, lock->write);
+        }
+        a->n_locked = 0;
+    } else if (at->locks) {
+        region_give_locks(a);
+    }
     temporaries_free(&launch->temporaries);
     return code ? code : step_stopped(run->step, &launch->err);
 }
 
-/* One with something around its kernel. KERNEL_PENDING: it was put aside, or its kernel was. */
-static int run_with_more(struct run *run, struct launch *launch, const struct region_item *at,
-                         struct region_call *c)
+/* One with something around its kernel. KERNEL_PENDING: it was put aside; or its kernel goes on by
+ * itself, or is over by now, and the step with it. */
+static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
+                    struct region_call *c)
 {
     struct activation *a = launch->activation;
+    struct iteration *it = a->iteration;
     const struct item *item = c->host.item;
     if (at->locks && !region_take_locks(a, &item->locks))
         return KERNEL_PENDING;
-    int code = item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
-                                         : run_of_branch(run, launch, at, c);
-    return code == KERNEL_PENDING ? code : end_item(run, launch, at, code);
+    if (item->flow != FLOW_ALWAYS && !begin_branch(run, it, c))
+        return end_item(run, launch, at,
+                        item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0);
+    if (item_begin(item, &run->on_device, &launch->err) ||
+        (at->looks && region_gather(run, launch, it, at->item)))
+        return end_item(run, launch, at, launch->err.code);
+    struct item_start start = item_start(&c->call, run->step);
+    if (a->region->is_point) {
+        bind_alive(run, it, c);
+        if (item->flags & KERNEL_ASYNC)
+            region_give_locks(a);
+        launch->start = start;
+    }
+    int result = item_kernel(item)(&c->call);
+    if (result == KERNEL_PENDING)
+        return result;
+    int code = item_over(run->plan, item, &c->call, start, result);
+    if (!code && item->flow == FLOW_SWITCH) {
+        int left = item->out[!*(const bool *)c->call.in[1]->data];
+        run->dead[left] = true;
+        iteration_output(run->plan, it, left)->data = NULL; /* nobody looks at it */
+    }
+    return end_item(run, launch, at, code);
 }
 
 int region_end_async(struct run *run, struct launch *launch)
@@ -289,6 +257,18 @@ static int run_plain(struct run *run, struct launch *launch, const struct region
     return code;
 }
 
+/* Gives back the locks of a whole plan that were taken and not yet given. */
+static void abandon_locks(const struct run *run, const struct activation *a)
+{
+    const struct plan *plan = run->plan;
+    for (int at = 0; at <= a->at; at++) {
+        vec_each(lock, &plan->items.items[plan->order[at]].locks) {
+            if (lock->until > a->at)
+                variable_unlock(lock->variable, lock->write);
+        }
+    }
+}
+
 /* Runs the next captured or plain items; else one item. */
 static int run_next(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
@@ -302,42 +282,17 @@ static int run_next(struct run *run, struct launch *launch, const struct region_
         return run_plain(run, launch, a->region, it->plain + first);
     if (at->is_relieved)
         calls->reclaim(calls->context, run, launch);
-    code = run_with_more(run, launch, at, &it->calls[first + a->at]);
+    code = run_item(run, launch, at, &it->calls[first + a->at]);
     if (!code) /* else it is put aside, perhaps, and another thread's by now */
         a->at++;
     return code;
-}
-
-static void tell_others(struct run *run, struct activation *a, const struct region_item *at,
-                        const struct region_calls *calls)
-{
-    bool tells = region_tells(at);
-    if (tells)
-        calls->tell(calls->context, run, a);
-    if (at->drops) /* before: who is told may be the one holder then */
-        region_drop(run->plan, a, at);
-    if (tells)
-        calls->give(calls->context, run);
-}
-
-/* Gives back the locks of a whole plan that were taken and not yet given. */
-static void abandon_locks(const struct run *run, const struct activation *a)
-{
-    const struct plan *plan = run->plan;
-    for (int at = 0; at <= a->at; at++) {
-        vec_each(lock, &plan->items.items[plan->order[at]].locks) {
-            if (lock->until > a->at)
-                variable_unlock(lock->variable, lock->write);
-        }
-    }
 }
 
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
     const struct region *region = a->region;
-    struct iteration *it = a->iteration;
-    if (!a->at && region_open(run, it, &launch->err))
+    if (!a->at && region_open(run, a->iteration, &launch->err))
         return launch->err.code;
     bind_calls(run, launch, a->at);
     while (a->at < region->n) {
@@ -347,8 +302,13 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         if (code)
             return code;
         const struct region_item *at = &region->items[a->at - 1];
-        if (at->leads || at->drops)
-            tell_others(run, a, at, calls);
+        bool tells = region_tells(at);
+        if (tells)
+            calls->tell(calls->context, run, a);
+        if (at->drops) /* before: who is told may be the one holder then */
+            region_drop(run->plan, a, at);
+        if (tells)
+            calls->give(calls->context, run);
     }
     return 0;
 }

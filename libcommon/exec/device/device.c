@@ -273,32 +273,21 @@ void pinned_remove(const void *data)
     pthread_mutex_unlock(&pinning);
 }
 
-static void pinned_open(struct device *device)
+/* The device, or none, takes the place of the other, or of none: its own of all memory. */
+static void replace_device(struct device *before, struct device *device)
 {
     int place = 0;
-    if (!device->memory->pin)
-        return;
     pthread_mutex_lock(&pinning);
-    while (place < DEVICES_MAX && devices[place])
+    while (place < DEVICES_MAX && devices[place] != before)
         place++;
-    if (place < DEVICES_MAX)
+    if (place < DEVICES_MAX) {
+        vec_each(pinned, &all) {
+            unpin(pinned, place);
+        }
         devices[place] = device;
-    for (size_t i = 0; place < DEVICES_MAX && i < all.n; i++)
-        pin(&all.items[i], place);
-    pthread_mutex_unlock(&pinning);
-}
-
-static void pinned_close(struct device *device)
-{
-    if (!device->memory->pin)
-        return;
-    pthread_mutex_lock(&pinning);
-    for (int place = 0; place < DEVICES_MAX; place++) {
-        if (devices[place] != device)
-            continue;
-        for (size_t i = 0; i < all.n; i++)
-            unpin(&all.items[i], place);
-        devices[place] = NULL;
+        vec_each(pinned, &all) {
+            pin(pinned, place);
+        }
     }
     pthread_mutex_unlock(&pinning);
 }
@@ -324,7 +313,8 @@ struct device *device_open(const char *type, int index, const struct device_opti
     struct device *device = entry->open(index, options, err);
     if (device) {
         device->module = module;
-        pinned_open(device);
+        if (device->memory->pin)
+            replace_device(NULL, device);
     }
     return device;
 }
@@ -333,7 +323,8 @@ void device_free(struct device *device)
 {
     if (!device)
         return;
-    pinned_close(device);
+    if (device->memory->pin)
+        replace_device(device, NULL);
     device->free(device);
 }
 

@@ -15,14 +15,19 @@
 
 /* ---- values that pass from plan to plan, on a device with memory of its own ---- */
 
-/* The fault as it is by now: kernels behind it may leave something before who gets the values
- * looks. */
-static int make_point(struct kernel_call *call, struct device_point *at)
+/* Where values are; the fault is as it is by now: kernels behind it may leave something before who
+ * gets them looks. */
+static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
+                            struct device_point *at)
 {
-    const struct call_host *host = call_host(call);
     struct device *device = call->device;
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i]->buffer) /* of a variable it is a copy that was made for the call */
+            tensor_share(&values[i], call->in[i]);
+        else if (kernel_keep_input(call, i, &values[i]))
+            return call->err->code;
     at->device = device;
-    at->block = pool_alloc(host->pool, sizeof(struct step_block));
+    at->block = pool_alloc(call_host(call)->pool, sizeof(struct step_block));
     if (!at->block)
         return error_set(call->err, ERR_OS, "no memory for a value that is handed over%s",
                          mem_limit_text());
@@ -31,18 +36,6 @@ static int make_point(struct kernel_call *call, struct device_point *at)
         return call->err->code;
     at->ready = device->queue->record(device, QUEUE_COMPUTE, false);
     return 0;
-}
-
-static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
-                            struct device_point *at)
-{
-    int code = 0;
-    for (int i = 0; !code && i < call->n_in; i++)
-        if (call->in[i]->buffer) /* of a variable it is a copy that was made for the call */
-            tensor_share(&values[i], call->in[i]);
-        else
-            code = kernel_keep_input(call, i, &values[i]);
-    return code ? code : make_point(call, at);
 }
 
 static int join_point(struct kernel_call *call, const struct device_point *at)
@@ -129,28 +122,6 @@ static int constant_run(struct kernel_call *call)
     return 0;
 }
 
-/* Returns whether the fetch is the one holder of what the step computed, in memory that outlives
- * the device. */
-static bool is_left_to_fetch(const struct kernel_call *call)
-{
-    const struct call_host *host = call_host(call);
-    const struct value *value = &host->plan->values.items[host->item->in[0]];
-    const struct buffer *buffer = call->in[0]->buffer;
-    return !host->planned && call->device->is_host && value->kind == VALUE_COMPUTED &&
-           !value->is_outgoing && buffer && atomic_load(&buffer->holders) == 1;
-}
-
-/* Memory of the plan stays as it is until the step is over (plan_memory.c), and what is counted is
- * kept; a variable's is somebody else's next. */
-static bool stays(const struct kernel_call *call)
-{
-    const struct call_host *host = call_host(call);
-    const struct plan *plan = host->plan;
-    int root = plan_root_value(plan, host->item->in[0]);
-    return host->planned ? plan->values.items[root].kind == VALUE_COMPUTED
-                         : call->in[0]->buffer != NULL;
-}
-
 int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err)
 {
     int code = 0;
@@ -166,38 +137,38 @@ int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct e
     return code;
 }
 
-static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
-{
-    struct device *device = call->device;
-    const struct tensor *in = call->in[0];
-    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    struct device_timer *timing = item_start_copy(call, QUEUE_OUT);
-    int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
-    item_copied(call, timing);
-    if (!call_host(call)->is_captured) /* for which the compute queue waits in the end */
-        queue_keep(device, QUEUE_OUT, in);
-    if (!stays(call))
-        queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
-    return code ? code : KERNEL_ENQUEUED;
-}
-
 /* Fetches are there when the step is over. */
 static int fetch_run(struct kernel_call *call)
 {
     struct call_host *host = call_host(call);
+    const struct plan *plan = host->plan;
+    struct device *device = call->device;
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &(*host->fetches)[*(const int *)call->state];
-    const struct value *value = &host->plan->values.items[host->item->in[0]];
-    if (is_left_to_fetch(call))
+    const struct value *value = &plan->values.items[host->item->in[0]];
+    /* the one holder of what the step computed, in memory that outlives the device */
+    if (!host->planned && device->is_host && value->kind == VALUE_COMPUTED && !value->is_outgoing &&
+        in->buffer && atomic_load(&in->buffer->holders) == 1)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
     /* memory that the device copies well to, until the step is over (fetches_bring_home) */
     if (!host->is_captured &&
-        tensor_in_buffer(fetch, in->type, &in->shape,
-                         pool_alloc(host->plan->host_pool, tensor_bytes(in)), call->err))
+        tensor_in_buffer(fetch, in->type, &in->shape, pool_alloc(plan->host_pool, tensor_bytes(in)),
+                         call->err))
         return call->err->code;
-    return copy_fetch(call, fetch);
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    struct device_timer *timing = item_start_copy(call, QUEUE_OUT);
+    int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
+    item_copied(call, timing);
+    if (!host->is_captured) /* for which the compute queue waits in the end */
+        queue_keep(device, QUEUE_OUT, in);
+    /* Memory of the plan stays as it is until the step is over (plan_memory.c), and what is counted
+     * is kept; a variable's is somebody else's next. */
+    int root = plan_root_value(plan, host->item->in[0]);
+    if (host->planned ? plan->values.items[root].kind != VALUE_COMPUTED : !in->buffer)
+        queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
+    return code ? code : KERNEL_ENQUEUED;
 }
 
 static int copy_run(struct kernel_call *call)
@@ -211,12 +182,24 @@ static int copy_run(struct kernel_call *call)
     return code || device->is_host ? code : KERNEL_ENQUEUED;
 }
 
-/* The feed is on the device, or on its way there. */
-static int take_prefetched(struct kernel_call *call, struct prefetched_feed *prefetched)
+/* A feed may be on the device, or on its way there. Whoever uses a copy has the compute queue wait
+ * for it (item_begin). */
+static int copy_in_run(struct kernel_call *call)
 {
+    const struct call_host *host = call_host(call);
     struct device *device = call->device;
+    struct prefetched_feed *prefetched =
+        plan_is_feed_copy(host->plan, host->item)
+            ? prefetched_find(call->step->prefetched, call->in[0], device)
+            : NULL;
+    int code = 0;
+    if (!prefetched) {
+        code = bring_in(call, 0, call->in[0]);
+        if (!code && !host->is_captured)
+            queue_keep(device, QUEUE_IN, call->out[0]);
+        return code ? code : KERNEL_ENQUEUED;
+    }
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
-    int code = out ? 0 : call->err->code;
     if (out) {
         device->queue->wait(device, QUEUE_COMPUTE, prefetched->ready);
         code = device->memory->copy(device, out->data, prefetched->memory->data,
@@ -225,23 +208,7 @@ static int take_prefetched(struct kernel_call *call, struct prefetched_feed *pre
         prefetched->timing = NULL;
     }
     prefetched_taken(call->step->prefetched, prefetched);
-    return code ? code : KERNEL_ENQUEUED;
-}
-
-/* Whoever uses the copy has the compute queue wait for it (item_begin). */
-static int copy_in_run(struct kernel_call *call)
-{
-    const struct call_host *host = call_host(call);
-    struct prefetched_feed *prefetched =
-        plan_is_feed_copy(host->plan, host->item)
-            ? prefetched_find(call->step->prefetched, call->in[0], call->device)
-            : NULL;
-    if (prefetched)
-        return take_prefetched(call, prefetched);
-    int code = bring_in(call, 0, call->in[0]);
-    if (!code && !host->is_captured)
-        queue_keep(call->device, QUEUE_IN, call->out[0]);
-    return code ? code : KERNEL_ENQUEUED;
+    return !out || code ? call->err->code : KERNEL_ENQUEUED;
 }
 
 /* Gives a copy of a value that the host needs in the middle of a step. */
@@ -257,19 +224,6 @@ static int copy_out_run(struct kernel_call *call)
 
 /* ---- Send and Recv of what stays in the memory of its device ---- */
 
-/* What receives gets it where it is, and nothing waits but the device's queue. A device that the
- * sender's reaches gets a copy, from memory to memory. A rendezvous that takes no values of devices
- * gets one in host memory, and brings such. */
-static int send_here(struct kernel_call *call, struct rendezvous *rendezvous)
-{
-    struct rendezvous_key key = rendezvous_key_of(call);
-    struct rendezvous_value value = {.tensor = TENSOR_INIT};
-    if (!hand_over_inputs(call, &value.tensor, &value.at))
-        return rendezvous->send(rendezvous, &key, &value, call->err);
-    rendezvous_value_release(&value);
-    return call->err->code;
-}
-
 static int send_copied(struct kernel_call *call, struct tensor *copied)
 {
     struct rendezvous *rendezvous = rendezvous_of(call);
@@ -279,47 +233,45 @@ static int send_copied(struct kernel_call *call, struct tensor *copied)
     return rendezvous->send(rendezvous, &key, &value, call->err);
 }
 
+/* What receives gets it where it is, and nothing waits but the device's queue. A device that the
+ * sender's reaches gets a copy, from memory to memory. A rendezvous that takes no values of devices
+ * gets one in host memory, and brings such. */
 static int hand_over_run(struct kernel_call *call)
 {
     struct rendezvous *rendezvous = rendezvous_of(call);
+    struct rendezvous_value value = {.tensor = TENSOR_INIT};
     if (!rendezvous)
         return call->err->code;
-    if (!call->in[0]) {
-        struct rendezvous_key key = rendezvous_key_of(call);
-        return rendezvous->send(rendezvous, &key, NULL, call->err);
-    }
-    return rendezvous->takes_devices ? send_here(call, rendezvous) : bring_out(call, send_copied);
+    if (call->in[0] && !rendezvous->takes_devices)
+        return bring_out(call, send_copied);
+    struct rendezvous_key key = rendezvous_key_of(call);
+    if (!call->in[0] || !hand_over_inputs(call, &value.tensor, &value.at))
+        return rendezvous->send(rendezvous, &key, call->in[0] ? &value : NULL, call->err);
+    rendezvous_value_release(&value);
+    return call->err->code;
 }
 
-/* The memory is the sender's until the copy is over. */
-static int copy_from_peer(struct kernel_call *call, const struct rendezvous_value *value, void *to,
-                          void *fault)
+/* A copy waits for who computes the value, and for who had the memory that it goes to. The memory
+ * that it comes from is the sender's until it is over. */
+static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
 {
     struct device *here = call->device, *there = value->at.device;
     const struct tensor *from = &value->tensor, block = {.buffer = value->at.block};
-    const void *found = device_point_fault(&value->at);
-    int code = there->peer->copy_to(there, fault, here, found, sizeof(struct fault), call->err);
-    if (!code)
-        code = there->peer->copy_to(there, to, here, from->data, tensor_bytes(from), call->err);
-    queue_keep(there, QUEUE_OUT, from);
-    queue_keep(there, QUEUE_OUT, &block);
-    return code;
-}
-
-/* A copy waits for who computes the value, and for who had the memory that it goes to. */
-static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
-{
-    const struct call_host *host = call_host(call);
-    struct device *here = call->device, *there = value->at.device;
-    const struct tensor *out = kernel_alloc_output(call, 0, &value->tensor.shape);
-    struct buffer *fault = out ? pool_alloc(host->pool, sizeof(struct fault)) : NULL;
+    const struct tensor *out = kernel_alloc_output(call, 0, &from->shape);
+    struct buffer *fault = out ? pool_alloc(call_host(call)->pool, sizeof(struct fault)) : NULL;
     if (!fault)
         return out ? error_set(call->err, ERR_OS, "no memory for a value of another device%s",
                                mem_limit_text())
                    : call->err->code;
     device_follow(there, QUEUE_OUT, here, QUEUE_COMPUTE);
     there->queue->wait(there, QUEUE_OUT, value->at.ready);
-    int code = copy_from_peer(call, value, out->data, fault->data);
+    int code = there->peer->copy_to(there, fault->data, here, device_point_fault(&value->at),
+                                    sizeof(struct fault), call->err);
+    if (!code)
+        code =
+            there->peer->copy_to(there, out->data, here, from->data, tensor_bytes(from), call->err);
+    queue_keep(there, QUEUE_OUT, from);
+    queue_keep(there, QUEUE_OUT, &block);
     device_follow(here, QUEUE_COMPUTE, there, QUEUE_OUT);
     if (!code)
         code = here->leave_fault(here, call->step_block, fault->data, call->err);
@@ -351,35 +303,35 @@ static int take_over_run(struct kernel_call *call)
 
 /* They go to the step's collective in host memory. Where it adds on their device they go there
  * where they are, and nothing waits but the device's queue. */
-static int take_here(struct kernel_call *call, const struct collective_results *results)
-{
-    int code = join_point(call, &results->at);
-    for (int i = 0; !code && i < call->n_out; i++)
-        if (!kernel_share_output(call, i, &results->values[i]))
-            code = call->err->code;
-    return code;
-}
-
-static int take_from_host(struct kernel_call *call, const struct collective_results *results)
-{
-    const struct call_host *host = call_host(call);
-    int code = 0;
-    for (int i = 0; !code && i < call->n_out; i++)
-        code = bring_in(call, i, &results->values[i]);
-    device_step_await_copies(host->on_device);
-    return code;
-}
-
 static int take_reduced(struct kernel_call *call, const struct collective_results *results)
 {
+    bool is_here = results->at.device;
     thread_enter_device(call->device, 1);
-    return results->at.device ? take_here(call, results) : take_from_host(call, results);
+    int code = is_here ? join_point(call, &results->at) : 0;
+    for (int i = 0; !code && i < call->n_out; i++)
+        if (!is_here)
+            code = bring_in(call, i, &results->values[i]);
+        else if (!kernel_share_output(call, i, &results->values[i]))
+            code = call->err->code;
+    if (!is_here)
+        device_step_await_copies(call_host(call)->on_device);
+    return code;
 }
 
-static int bring_here(struct kernel_call *call)
+static int bring_copies(struct kernel_call *call, struct tensor *values)
+{
+    const struct collective_reduction *reduction = call->state;
+    const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
+    return collective_ask(call, values, what, take_reduced);
+}
+
+static int reduce_handed_over(struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
+    const struct collective *collective = call->step->collective;
     const struct collective_reduction *reduction = call->state;
+    if (collective && !(reduction->options.by_device && collective->adds_on == call->device))
+        return bring_out(call, bring_copies);
     struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
     struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
@@ -395,22 +347,6 @@ static int bring_here(struct kernel_call *call)
     }
     mem_free(values);
     return code;
-}
-
-static int bring_copies(struct kernel_call *call, struct tensor *values)
-{
-    const struct collective_reduction *reduction = call->state;
-    const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
-    return collective_ask(call, values, what, take_reduced);
-}
-
-static int reduce_handed_over(struct kernel_call *call)
-{
-    const struct collective *collective = call->step->collective;
-    const struct collective_reduction *reduction = call->state;
-    bool stays =
-        !collective || (reduction->options.by_device && collective->adds_on == call->device);
-    return stays ? bring_here(call) : bring_out(call, bring_copies);
 }
 
 int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {

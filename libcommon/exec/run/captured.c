@@ -57,22 +57,22 @@ static bool is_feed_copy(const struct capture_call *c, int at)
 
 /* ---- memory that stays ---- */
 
-static void add_input(const struct capture_call *c, int at, int i)
+static void add_input(const struct capture_call *c, const struct item *item, int i)
 {
     const struct plan *plan = c->run->plan;
-    const struct item *items = plan->items.items, *item = call_of(c, at)->host.item;
     int v = item->in[i];
     const struct value *value = v < 0 ? NULL : &plan->values.items[v];
-    bool is_made = value && value->kind == VALUE_COMPUTED && value->item >= 0;
-    bool is_of_region = is_made && items[value->item].region == item->region;
-    if (!is_made || (is_of_region && items[value->item].position >= c->segment->first))
+    if (!value || value->kind != VALUE_COMPUTED || value->item < 0)
         return;
+    const struct item *maker = &plan->items.items[value->item];
+    bool is_of_region = maker->region == item->region;
     struct tensor *made = iteration_output(plan, c->it, v);
     struct kept_value kept = {.at = is_of_region ? made
                                                  : &c->it->inputs[item->first_input + i].tensor,
                               .kept = &c->it->kept[made - c->it->outputs],
                               .is_token = !is_of_region};
-    vec_push(&c->captured->inputs, kept);
+    if (!is_of_region || maker->position < c->segment->first)
+        vec_push(&c->captured->inputs, kept);
 }
 
 static void add_output(const struct capture_call *c, int at, int i)
@@ -80,13 +80,12 @@ static void add_output(const struct capture_call *c, int at, int i)
     struct region_call *call = call_of(c, at);
     int v = call->host.item->out[i];
     const struct value *value = &c->run->plan->values.items[v];
-    if (value->kind != VALUE_COMPUTED || region_is_placed(c->run->plan, v))
-        return;
     struct kept_value kept = {.at = call->call.out[i],
                               .kept = &c->it->kept[call->call.out[i] - c->it->outputs],
                               .value = value,
                               .is_fed = is_feed_copy(c, at)};
-    vec_push(&c->captured->outputs, kept);
+    if (value->kind == VALUE_COMPUTED && !region_is_placed(c->run->plan, v))
+        vec_push(&c->captured->outputs, kept);
 }
 
 /* Once. In an order all but fetches has its place. */
@@ -98,7 +97,7 @@ static void find_kept(const struct capture_call *c)
     for (int at = 0; at < c->segment->n; at++) {
         const struct item *item = call_of(c, at)->host.item;
         for (int i = 0; c->it->kept && i < item->n_in; i++)
-            add_input(c, at, i);
+            add_input(c, item, i);
         for (int i = 0; c->it->kept && i < item->n_out; i++)
             add_output(c, at, i);
         if (item->builtin != BUILTIN_FETCH)
@@ -125,12 +124,12 @@ static bool is_elsewhere(const struct kept_value *k)
 static bool may_write(const struct segment_capture *captured)
 {
     bool may = true;
-    for (size_t i = 0; i < captured->inputs.n && may; i++) {
-        const struct kept_value *k = &captured->inputs.items[i];
-        may = !is_elsewhere(k) || (k->kept->buffer && is_free(k->kept));
+    vec_each(k, &captured->inputs) {
+        may &= !is_elsewhere(k) || (k->kept->buffer && is_free(k->kept));
     }
-    for (size_t i = 0; i < captured->outputs.n && may; i++)
-        may = is_free(captured->outputs.items[i].kept);
+    vec_each(k, &captured->outputs) {
+        may &= is_free(k->kept);
+    }
     return may;
 }
 
@@ -220,36 +219,31 @@ static int run_kernel(const struct capture_call *c, int at)
     return result;
 }
 
-static int enqueue_item(const struct capture_call *c, int at)
-{
-    const struct item *item = call_of(c, at)->host.item;
-    if (c->segment->items[at].looks &&
-        region_gather(c->run, c->launch, c->it, c->segment->items[at].item))
-        return c->launch->err.code;
-    int result = run_kernel(c, at);
-    if (result > 0 || result == KERNEL_ENQUEUED)
-        return result > 0 ? result : 0;
-    if (result == KERNEL_DONE && only_aliases(c->run->plan, item))
-        return 0;
-    return error_set(&c->launch->err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
-}
-
 /* Feeds are copied before the launch. The compute queue waits in the end for what copies to the
  * host. */
 static int enqueue(void *context)
 {
     const struct capture_call *c = context;
+    const struct plan *plan = c->run->plan;
     bool fetches = false;
-    int code = 0;
-    for (int at = 0; at < c->segment->n && !code; at++) {
+    for (int at = 0; at < c->segment->n; at++) {
+        const struct item *item = call_of(c, at)->host.item;
         if (is_feed_copy(c, at))
             continue;
-        fetches |= call_of(c, at)->host.item->builtin == BUILTIN_FETCH;
-        code = enqueue_item(c, at);
+        fetches |= item->builtin == BUILTIN_FETCH;
+        if (c->segment->items[at].looks &&
+            region_gather(c->run, c->launch, c->it, c->segment->items[at].item))
+            return c->launch->err.code;
+        int result = run_kernel(c, at);
+        if (result > 0)
+            return result;
+        if (result != KERNEL_ENQUEUED && (result != KERNEL_DONE || !only_aliases(plan, item)))
+            return error_set(&c->launch->err, ERR_INTERNAL, "kernel '%s' cannot be captured",
+                             item->kernel);
     }
-    if (fetches && !code)
-        queue_follow(c->run->plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
-    return code;
+    if (fetches)
+        queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
+    return 0;
 }
 
 /* Kernels count the updates of variables when they enqueue them. */
@@ -312,18 +306,6 @@ static void forget_capture(struct run *run, struct segment_capture *captured)
     *captured = (struct segment_capture){0};
 }
 
-/* They have been there since the first step, or since they were captured. */
-static bool are_there(const struct capture_call *c)
-{
-    bool there = true;
-    for (size_t i = 0; i < c->segment->locks.n && there; i++) {
-        const struct variable *variable = c->segment->locks.items[i].variable;
-        there = variable->initialized &&
-                (!c->captured->graph || variable->value.data == c->captured->writes[i].data);
-    }
-    return there;
-}
-
 static int launch_capture(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
@@ -344,7 +326,13 @@ static int launch_capture(const struct capture_call *c)
 /* Called with all locks held. False: some memory is not where it was, or not yet free again. */
 static bool try_launch(const struct capture_call *c, int *code)
 {
-    if (!are_there(c)) {
+    bool are_there = true; /* since the first step, or since they were captured */
+    for (size_t i = 0; i < c->segment->locks.n && are_there; i++) {
+        const struct variable *variable = c->segment->locks.items[i].variable;
+        are_there = variable->initialized &&
+                    (!c->captured->graph || variable->value.data == c->captured->writes[i].data);
+    }
+    if (!are_there) {
         forget_capture(c->run, c->captured);
         return false;
     }
@@ -353,9 +341,7 @@ static bool try_launch(const struct capture_call *c, int *code)
     bool may = may_write(c->captured);
     *code = may ? take_inputs(c) : 0;
     pthread_mutex_unlock(&c->run->lock);
-    if (!may)
-        return false;
-    if (!*code && c->captured->state == CAPTURE_DUE && !capture(c))
+    if (!may || (!*code && c->captured->state == CAPTURE_DUE && !capture(c)))
         return false;
     *code = *code ? *code : launch_capture(c);
     drop_inputs(c);

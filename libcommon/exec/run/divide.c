@@ -151,19 +151,6 @@ static void add_fetches(struct uncut *u)
     }
 }
 
-static void describe(const struct graph *whole, const struct frames *frames,
-                     struct access_graph *graph, struct arena *memory)
-{
-    const char **names = arena_array(memory, whole->nodes.n + 1, sizeof *names);
-    const int *variables = access_variables(whole, memory);
-    *graph = (struct access_graph){.n = (int)whole->nodes.n, .names = names};
-    access_add_frames(graph, whole, frames, memory);
-    graph_each(node, whole) {
-        names[node->id] = node->name;
-        access_add_node(graph, whole, variables, node);
-    }
-}
-
 static void take_order(const struct uncut *u, const struct access_graph *graph,
                        const struct frames *frames, const struct access_order *found,
                        plan_order *order)
@@ -197,7 +184,15 @@ int uncut_order(struct uncut *u, plan_order *order, struct error *err)
     add_fetches(u);
     if (frames_new(u->prune.to, &frames, &ignored))
         return 0;
-    describe(u->prune.to, frames, &graph, &memory);
+    const struct graph *whole = u->prune.to;
+    const char **names = arena_array(&memory, whole->nodes.n + 1, sizeof *names);
+    const int *variables = access_variables(whole, &memory);
+    graph = (struct access_graph){.n = (int)whole->nodes.n, .names = names};
+    access_add_frames(&graph, whole, frames, &memory);
+    graph_each(node, whole) {
+        names[node->id] = node->name;
+        access_add_node(&graph, whole, variables, node);
+    }
     int code = access_order_find(&graph, &found, err);
     if (!code)
         take_order(u, &graph, frames, &found, order);

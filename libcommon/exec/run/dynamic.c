@@ -27,30 +27,18 @@ static void push(struct run *run, struct activation *a)
     pthread_cond_signal(&run->changed);
 }
 
-/* With the lock held: what leads to most comes first. NULL: it is empty. */
-static struct activation *pop(struct run *run)
+/* With the lock held: what leads to most comes first; with `frees`, of those alone that let go of
+ * memory in which values have left. NULL: there is none. */
+static struct activation *pop(struct run *run, bool frees)
 {
-    struct activation **best = &run->queue;
-    for (struct activation **at = best; *at; at = &(*at)->next)
-        if ((*at)->region->rank < (*best)->region->rank)
+    struct activation **best = NULL;
+    for (struct activation **at = &run->queue; *at; at = &(*at)->next)
+        if ((!frees || (*at)->region->frees) &&
+            (!best || (*at)->region->rank < (*best)->region->rank))
             best = at;
-    struct activation *a = *best;
+    struct activation *a = best ? *best : NULL;
     if (a)
         *best = a->next;
-    return a;
-}
-
-/* One that lets go of memory in which values have left; NULL: none is ready. */
-static struct activation *pop_free(struct run *run)
-{
-    pthread_mutex_lock(&run->lock);
-    struct activation **at = &run->queue;
-    while (*at && !(*at)->region->frees)
-        at = &(*at)->next;
-    struct activation *a = *at;
-    if (a)
-        *at = a->next;
-    pthread_mutex_unlock(&run->lock);
     return a;
 }
 
@@ -92,17 +80,14 @@ static void call_helpers(struct run *run, int wanted)
     }
 }
 
-/* A value of a loop or a branch lies where it was made. */
-static bool copies_to_send(const struct run *run, const struct activation *a)
-{
-    const struct token *input = &a->iteration->inputs[a->head->first_input];
-    return a->head->role == ROLE_SEND && input->is_live && input->tensor.data &&
-           outgoing_copies(run->plan->options.outgoing, &input->tensor);
-}
-
 static bool is_short(const struct run *run, const struct activation *a)
 {
-    return a->is_dead || run->failed || (a->is_cheap && !copies_to_send(run, a));
+    if (a->is_dead || run->failed || !a->is_cheap || a->head->role != ROLE_SEND)
+        return a->is_dead || run->failed || a->is_cheap;
+    /* a value of a loop or a branch lies where it was made */
+    const struct token *input = &a->iteration->inputs[a->head->first_input];
+    return !(input->is_live && input->tensor.data &&
+             outgoing_copies(run->plan->options.outgoing, &input->tensor));
 }
 
 /* Others wait for what it takes away. */
@@ -153,7 +138,7 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
     if (queued)
         call_helpers(run, queued);
     while (was_started(run) && run->helpers == 0 && run->queue)
-        prepend(pop(run), mine);
+        prepend(pop(run, false), mine);
 }
 
 /* ---- activations ---- */
@@ -184,10 +169,20 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
 static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
                     struct activation **list);
 
+static void propagate(void *context, struct run *run, struct activation *a)
+{
+    struct activation **list = context, *ready = NULL;
+    pthread_mutex_lock(&run->lock);
+    ready_propagate_items(run, a, &ready);
+    distribute(run, ready, TAKES_GIVES, list);
+    pthread_mutex_unlock(&run->lock);
+}
+
 /* Runs those of the list that give; others go on with the list when the region is over. */
-static void run_gives(struct run *run, struct activation **list)
+static void give_values(void *context, struct run *run)
 {
     struct launch own = {.err = ERROR_INIT};
+    struct activation **list = context;
     for (struct activation **at = list; *at;) {
         struct activation *a = *at;
         if (!gives(a)) {
@@ -199,20 +194,6 @@ static void run_gives(struct run *run, struct activation **list)
             at = list;
     }
     vec_release(&own.temporaries);
-}
-
-static void propagate(void *context, struct run *run, struct activation *a)
-{
-    struct activation **list = context, *ready = NULL;
-    pthread_mutex_lock(&run->lock);
-    ready_propagate_items(run, a, &ready);
-    distribute(run, ready, TAKES_GIVES, list);
-    pthread_mutex_unlock(&run->lock);
-}
-
-static void give_values(void *context, struct run *run)
-{
-    run_gives(run, context);
     deferred_before_long();
 }
 
@@ -222,34 +203,26 @@ static void give_values(void *context, struct run *run)
  * which takes it; and where that makes the next piece of a value, before what takes long. */
 static void run_relieved(void *context, struct run *run, const struct launch *relieved)
 {
-    struct activation **list = context, *a;
     struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
-    while (own.depth <= DEPTH_MAX && (a = pop_free(run))) {
-        run_one(run, a, &own, TAKES_GIVES, list);
-        give_values(context, run);
+    for (struct activation *a; own.depth <= DEPTH_MAX; give_values(context, run)) {
+        pthread_mutex_lock(&run->lock);
+        a = pop(run, true);
+        pthread_mutex_unlock(&run->lock);
+        if (!a)
+            break;
+        run_one(run, a, &own, TAKES_GIVES, context);
     }
     vec_release(&own.temporaries);
 }
 
-/* KERNEL_PENDING: it is put aside or pending, and the run may be over. */
-static int run_kind(struct run *run, struct launch *launch, struct activation **list)
+/* Runs it, by its own launch or that of the thread, and what became ready by it is distributed.
+ * False: it is put aside or pending, and the run may be over. */
+static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
+                    struct activation **list)
 {
-    struct activation *a = launch->activation;
-    if (run->failed)
-        return 0;
-    if (a->is_dead && a->head->role != ROLE_SEND) {
-        if (collective_decline(run->step, a->head->node, a->iteration->tag, &launch->err))
-            return launch->err.code;
-        return a->region->fetches ? item_fail_dead(&launch->err) : 0;
-    }
     const struct region_calls calls = {propagate, give_values, run_relieved, list};
-    return region_run(run, launch, &calls);
-}
-
-/* The launch that it runs with: the thread's `own`, or the activation's. */
-static struct launch *find_launch(struct run *run, struct activation *a, struct launch *own)
-{
     struct launch *launch = run->plan->is_whole ? &run->own : own;
+    int code = 0;
     if (a->region->is_point && a->head->flags & KERNEL_ASYNC) {
         if (!a->launch)
             a->launch = mem_alloc(sizeof *a->launch);
@@ -257,16 +230,14 @@ static struct launch *find_launch(struct run *run, struct activation *a, struct 
     }
     launch->err.code = 0;
     launch->activation = a;
-    return launch;
-}
-
-/* Runs it, by its own launch or that of the thread, and what became ready by it is distributed.
- * False: it waits, and the run may be over. */
-static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
-                    struct activation **list)
-{
-    struct launch *launch = find_launch(run, a, own);
-    int code = run_kind(run, launch, list);
+    bool goes_on = !run->failed, is_dead = a->is_dead && a->head->role != ROLE_SEND;
+    if (goes_on && !is_dead)
+        code = region_run(run, launch, &calls);
+    else if (goes_on &&
+             collective_decline(run->step, a->head->node, a->iteration->tag, &launch->err))
+        code = launch->err.code;
+    else if (goes_on && a->region->fetches)
+        code = item_fail_dead(&launch->err);
     if (code != KERNEL_PENDING)
         finish(run, launch, code, takes, list);
     return code != KERNEL_PENDING;
@@ -299,7 +270,7 @@ void run_begin(struct run *run, bool computes)
 
 void run_drain(struct run *run)
 {
-    for (struct activation *a; (a = pop(run));) {
+    for (struct activation *a; (a = pop(run, false));) {
         pthread_mutex_unlock(&run->lock);
         a->next = NULL;
         run_execute(run, a, true);

@@ -124,19 +124,6 @@ static struct iteration *start_iteration(struct run *run, struct frame *frame, i
     return it;
 }
 
-static struct frame *find_child(struct run *run, struct iteration *it, int index,
-                                struct activation **ready)
-{
-    for (struct frame *f = it->children; f; f = f->next)
-        if (f->index == index)
-            return f;
-    struct frame *frame = frame_new(run, index, it->frame, it);
-    frame->next = it->children;
-    it->children = frame;
-    start_iteration(run, frame, 0, ready)->outstanding--;
-    return frame;
-}
-
 static struct deferral defer(int item, const struct token *value)
 {
     struct deferral kept = {.item = item, .value.is_live = value->is_live};
@@ -148,7 +135,15 @@ static void enter_frame(struct run *run, struct iteration *it, int item, const s
                         struct activation **ready)
 {
     const struct item *of = &run->plan->items.items[item];
-    struct frame *frame = find_child(run, it, of->child_frame, ready);
+    struct frame *frame = it->children;
+    while (frame && frame->index != of->child_frame)
+        frame = frame->next;
+    if (!frame) {
+        frame = frame_new(run, of->child_frame, it->frame, it);
+        frame->next = it->children;
+        it->children = frame;
+        start_iteration(run, frame, 0, ready)->outstanding--;
+    }
     struct iteration *first = frame->oldest;
     first->outstanding++; /* the frame must not end while we deliver */
     if (of->is_constant) {
@@ -236,21 +231,6 @@ static void check_iteration(struct run *run, struct iteration *it, struct activa
     }
 }
 
-static void move_value(struct run *run, struct activation *a, const struct token *value,
-                       struct activation **ready)
-{
-    switch (a->head->role) {
-    case ROLE_ENTER:
-        enter_frame(run, a->iteration, a->item, value, ready);
-        break;
-    case ROLE_NEXT:
-        next_iteration(run, a->iteration, a->item, value, ready);
-        break;
-    default:
-        leave_frame(run, a->iteration, a->item, value, ready);
-    }
-}
-
 /* ---- what is over ---- */
 
 static void propagate_edges(struct run *run, struct activation *a, const struct out_edge *edges,
@@ -275,7 +255,12 @@ static void propagate_move(struct run *run, struct activation *a, struct activat
     for (int e = 0; e < a->n_edges; e++)
         if (a->edges[e].input == EDGE_AFTER)
             deliver(run, a->iteration, &a->edges[e], NULL, !a->is_dead, ready);
-    move_value(run, a, &value, ready);
+    if (a->head->role == ROLE_ENTER)
+        enter_frame(run, a->iteration, a->item, &value, ready);
+    else if (a->head->role == ROLE_NEXT)
+        next_iteration(run, a->iteration, a->item, &value, ready);
+    else
+        leave_frame(run, a->iteration, a->item, &value, ready);
 }
 
 static void propagate_items(struct run *run, struct activation *a, struct activation **ready)

@@ -88,39 +88,13 @@ int item_make_ready(const struct item *item, struct device_step *on_device, stru
     return 0;
 }
 
-static int fail_not_finite(const struct item *item, int output, const struct tensor *t, int64_t bad,
-                           struct error *err)
-{
-    struct str what = STR_INIT;
-    tensor_print_not_finite(&what, t, bad);
-    if (item->n_out > 1)
-        error_set(err, ERR_DATA, "output %d is %s", output, str_text(&what));
-    else
-        error_set(err, ERR_DATA, "result is %s", str_text(&what));
-    str_release(&what);
-    err->reason = ERROR_NOT_FINITE;
-    return item_fail(item, err);
-}
-
-/* Looks at an output on the host; *copy is to be released. */
-static int look_at(const struct plan *plan, const struct item *item, int output,
-                   const struct tensor **t, struct tensor *copy, struct error *err)
-{
-    const struct tensor *there = *t;
-    if (!plan->values.items[item->out[output]].on_device)
-        return 0;
-    if (tensor_alloc(copy, there->type, &there->shape, err))
-        return err->code;
-    *t = copy;
-    struct device *device = plan->options.device;
-    return device_read(device, copy->data, there->data, tensor_bytes(copy), err);
-}
-
+/* Looks at outputs, on the host. */
 static int check_numerics(const struct plan *plan, const struct item *item,
                           const struct kernel_call *call)
 {
     struct error *err = call->err;
-    for (int i = 0; item->node && i < item->n_out; i++) {
+    error_clear(err);
+    for (int i = 0; item->node && i < item->n_out && !err->code; i++) {
         const struct tensor *t = call->out[i];
         struct tensor copy = TENSOR_INIT;
         if (item->node->outputs[i].is_ref && call->refs)
@@ -129,15 +103,26 @@ static int check_numerics(const struct plan *plan, const struct item *item,
                     t = &call->refs[k]->value;
         if (!t || !t->data || t->layout || !dtype_is_floating(t->type))
             continue;
-        int code = look_at(plan, item, i, &t, &copy, err);
-        int64_t bad = code ? -1 : tensor_find_not_finite(t);
-        if (bad >= 0)
-            code = fail_not_finite(item, i, t, bad, err);
+        if (plan->values.items[item->out[i]].on_device &&
+            !tensor_alloc(&copy, t->type, &t->shape, err) &&
+            !device_read(plan->options.device, copy.data, t->data, tensor_bytes(t), err))
+            t = &copy;
+        int64_t bad = err->code ? -1 : tensor_find_not_finite(t);
+        if (bad >= 0) {
+            struct str what = STR_INIT;
+            if (item->n_out > 1)
+                str_printf(&what, "output %d is ", i);
+            else
+                str_append(&what, "result is ");
+            tensor_print_not_finite(&what, t, bad);
+            error_set(err, ERR_DATA, "%s", str_text(&what));
+            str_release(&what);
+            err->reason = ERROR_NOT_FINITE;
+            item_fail(item, err);
+        }
         tensor_release(&copy);
-        if (code)
-            return code;
     }
-    return 0;
+    return err->code;
 }
 
 /* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */

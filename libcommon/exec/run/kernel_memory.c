@@ -61,27 +61,22 @@ bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
     return true;
 }
 
-/* A value that came from elsewhere the call has for itself, with a hold; one that the region has
- * made others there may look at without one, if anybody else uses it. */
-static bool is_exclusive(const struct kernel_call *call, int i)
-{
-    const struct call_host *host = call_host(call);
-    return is_computed(call, i) && host->plan->values.items[host->item->in[i]].n_uses == 1 &&
-           buffer_is_sole(call->in[i]->buffer);
-}
-
-/* An input that the kernel may overwrite, of as many bytes. A value that leaves the process is made
- * where it can be sent from. */
+/* Has the output take over the memory of an input that the kernel may overwrite, of as many bytes.
+ * A value that came from elsewhere the call has for itself, with a hold; one that the region has
+ * made others there may look at without one, if anybody else uses it. A value that leaves the
+ * process is made where it can be sent from. */
 static bool take_over(struct kernel_call *call, int i, const struct shape *shape,
                       const struct value *value)
 {
     const struct call_host *host = call_host(call);
     const struct item *item = host->item;
-    if (i || item->output_forward != FORWARD_REUSE || !is_exclusive(call, item->output_from))
+    int from = item->output_from;
+    if (i || item->output_forward != FORWARD_REUSE || !is_computed(call, from) ||
+        host->plan->values.items[item->in[from]].n_uses != 1)
         return false;
-    struct tensor *in = call->in[item->output_from];
-    if (in->layout || value->layout || in->type == STRING || value->type == STRING ||
-        (int64_t)tensor_bytes(in) != shape_bytes(shape, value->type) ||
+    struct tensor *in = call->in[from];
+    if (!buffer_is_sole(in->buffer) || in->layout || value->layout || in->type == STRING ||
+        value->type == STRING || (int64_t)tensor_bytes(in) != shape_bytes(shape, value->type) ||
         (value->is_outgoing && outgoing_copies(host->plan->options.outgoing, in)))
         return false;
     *call->out[i] = (struct tensor){value->type, *shape, in->data, in->buffer, NULL};
@@ -121,21 +116,16 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
     return tensor_in_buffer(out, type, shape, buffer, call->err) ? NULL : out;
 }
 
-static bool is_an_input(const struct kernel_call *call, const void *data)
-{
-    for (int k = 0; k < call->n_in; k++)
-        if (call->in[k] && call->in[k]->data == data)
-            return true;
-    return false;
-}
-
 /* In builds for tests nobody finds anything there that some other value has left: it is NaN. */
 static void spoil(const struct kernel_call *call, const struct tensor *out, bool on_device)
 {
     const struct device *device = call->device;
-    size_t bytes = out->layout ? device->layout->bytes(out->layout) : tensor_bytes(out);
-    if ((!on_device || device->is_host) && out->type != STRING && !is_an_input(call, out->data))
-        spoil_memory(out->data, bytes);
+    bool is_own = (!on_device || device->is_host) && out->type != STRING;
+    for (int k = 0; k < call->n_in; k++)
+        is_own &= !call->in[k] || call->in[k]->data != out->data;
+    if (is_own)
+        spoil_memory(out->data,
+                     out->layout ? device->layout->bytes(out->layout) : tensor_bytes(out));
 }
 
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
@@ -233,42 +223,28 @@ static struct buffer *alloc_on_device(const struct kernel_call *call, size_t byt
     return pool ? pool_alloc(pool, bytes) : device_alloc(call->device, bytes);
 }
 
-/* Copies an input as tensor_copy does. */
-static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
-{
-    const struct call_host *host = call_host(call);
-    const struct plan *plan = host->plan;
-    const struct tensor *in = call->in[i];
-    struct buffer *buffer = NULL;
-    if (plan->values.items[host->item->in[i]].on_device)
-        return value_copy(call->device, alloc_on_device(call, tensor_bytes(in)), in, copy,
-                          call->err);
-    if (plan->values.items[host->item->in[i]].is_outgoing)
-        buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
-    return buffer ? value_copy(call->device, buffer, in, copy, call->err)
-                  : tensor_copy(copy, in, call->err);
-}
-
-/* Memory of a variable that is written in place is not counted. */
-static bool is_counted(const struct kernel_call *call, int i)
-{
-    const struct call_host *host = call_host(call);
-    const struct plan *plan = host->plan;
-    bool is_variable = plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
-    return call->in[i]->buffer && (!is_variable || plan->options.device->is_host);
-}
-
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 {
     const struct call_host *host = call_host(call);
+    const struct plan *plan = host->plan;
+    const struct value *value = &plan->values.items[host->item->in[i]];
+    const struct tensor *in = call->in[i];
+    struct buffer *buffer = NULL;
     if (call->node && !node_keeps(call->node, i))
         return error_set(call->err, ERR_INTERNAL, "it is not declared that input %d is kept", i);
-    bool leaves = host->plan->values.items[host->item->in[i]].is_outgoing;
-    if (!is_counted(call, i))
-        return copy_input(call, i, kept);
-    if (!leaves || !copy_to_send(host, i, call->in[i], kept))
-        tensor_share(kept, call->in[i]);
-    return 0;
+    /* memory of a variable that is written in place is not counted */
+    if (in->buffer && (value->kind != VALUE_VARIABLE || plan->options.device->is_host)) {
+        if (!value->is_outgoing || !copy_to_send(host, i, in, kept))
+            tensor_share(kept, in);
+        return 0;
+    }
+    if (value->on_device)
+        return value_copy(call->device, alloc_on_device(call, tensor_bytes(in)), in, kept,
+                          call->err);
+    if (value->is_outgoing)
+        buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
+    return buffer ? value_copy(call->device, buffer, in, kept, call->err)
+                  : tensor_copy(kept, in, call->err);
 }
 
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)

@@ -24,44 +24,6 @@ struct plan_set {
 
 /* ---- the request, divided ---- */
 
-/* By node; what is on no device of ours is in a place behind them. */
-static int *find_places(const struct graph *graph, const struct plan_set_options *options)
-{
-    int *place = mem_array(graph->nodes.n + 1, sizeof *place);
-    const char *last = NULL;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        struct error ignored = ERROR_INIT;
-        int at = -1;
-        if (last && !strcmp(last, node->assigned))
-            place[i] = place[i - 1];
-        else if ((at = device_find(options->devices, options->n_devices, node, &ignored)) >= 0)
-            place[i] = at;
-        else
-            place[i] = options->n_devices;
-        last = node->assigned;
-    }
-    return place;
-}
-
-/* Something that the request names, or that is sent, is on none of the devices. */
-static int check_places(const struct graph *graph, const struct plan_set_options *options,
-                        const struct plan_request *request, const struct share *lost,
-                        struct error *err)
-{
-    int node = -1;
-    if (lost->feeds.n)
-        node = request->feeds[lost->feeds.items[0]].edge.node;
-    if (lost->fetches.n)
-        node = request->fetches[lost->fetches.items[0]].node;
-    if (lost->targets.n)
-        node = lost->targets.items[0];
-    return node < 0 || device_find(options->devices, options->n_devices, graph_node(graph, node),
-                                   err) >= 0
-               ? 0
-               : err->code;
-}
-
 static int make_plan(const struct plan_part *part, const struct graph *graph,
                      const struct plan_set_options *set, const struct plan_request *whole,
                      struct plan **plan, struct error *err)
@@ -112,17 +74,41 @@ static int make_together(struct plan_set *set, const struct graph *graph,
     return code;
 }
 
-/* Into parts that have something to do. */
+/* By node, the device that it is on; what is on none of ours is in a place behind them. */
+static int *find_places(const struct graph *graph, const struct plan_set_options *options)
+{
+    int *place = mem_array(graph->nodes.n + 1, sizeof *place);
+    const char *last = NULL;
+    graph_each(node, graph) {
+        struct error ignored = ERROR_INIT;
+        int at = last && !strcmp(last, node->assigned)
+                     ? place[node->id - 1]
+                     : device_find(options->devices, options->n_devices, node, &ignored);
+        place[node->id] = at < 0 ? options->n_devices : at;
+        last = node->assigned;
+    }
+    return place;
+}
+
+/* Into parts that have something to do. ERR_CONFIG: something that the request names, or that is
+ * sent, is on none of the devices. */
 static int divide(struct plan_set *set, const struct graph *graph,
                   const struct plan_set_options *options, const struct plan_request *request,
                   struct error *err)
 {
-    struct share *shares = mem_array((size_t)options->n_devices + 1, sizeof *shares);
+    int n = options->n_devices, node = -1;
+    struct share *shares = mem_array((size_t)n + 1, sizeof *shares), *lost = &shares[n];
     int *place = find_places(graph, options);
     request_divide(graph, request, place, shares);
-    int code = check_places(graph, options, request, &shares[options->n_devices], err);
-    share_release(&shares[options->n_devices]);
-    for (int i = 0; i < options->n_devices; i++) {
+    if (lost->feeds.n)
+        node = request->feeds[lost->feeds.items[0]].edge.node;
+    if (lost->fetches.n)
+        node = request->fetches[lost->fetches.items[0]].node;
+    if (lost->targets.n)
+        node = lost->targets.items[0];
+    bool is_lost = node >= 0 && device_find(options->devices, n, graph_node(graph, node), err) < 0;
+    share_release(lost);
+    for (int i = 0; i < n; i++) {
         if (share_is_idle(&shares[i]))
             share_release(&shares[i]);
         else
@@ -131,7 +117,7 @@ static int divide(struct plan_set *set, const struct graph *graph,
     }
     mem_free(place);
     mem_free(shares);
-    return code;
+    return is_lost ? err->code : 0;
 }
 
 int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
@@ -208,9 +194,12 @@ struct plan_set_run {
     struct part_run parts[];
 };
 
-/* All parts are over. The first reason counts, wherever it came from. */
-static void conclude(struct plan_set_run *run)
+/* A part is over, or all have been started; if that was the last: the first reason counts, wherever
+ * it came from. */
+static void drop_user(struct plan_set_run *run)
 {
+    if (atomic_fetch_sub(&run->left, 1) > 1)
+        return;
     struct step *step = run->step;
     struct step_done *done = run->done;
     struct error err = ERROR_INIT;
@@ -236,12 +225,6 @@ static void conclude(struct plan_set_run *run)
     done->done(done, err.code, &err);
 }
 
-static void drop_user(struct plan_set_run *run)
-{
-    if (atomic_fetch_sub(&run->left, 1) == 1)
-        conclude(run);
-}
-
 static void part_over(struct step_done *done, int code, const struct error *err)
 {
     struct part_run *r = (struct part_run *)done;
@@ -250,47 +233,36 @@ static void part_over(struct step_done *done, int code, const struct error *err)
     drop_user(r->run);
 }
 
-static struct plan_set_run *prepare(const struct plan_set *set, struct step *step,
-                                    const struct tensor *feeds, struct tensor *fetches)
-{
-    size_t n = (size_t)set->n_parts;
-    struct plan_set_run *run = mem_alloc(sizeof *run + n * sizeof run->parts[0]);
-    run->set = set;
-    run->step = step;
-    run->fetches = fetches;
-    atomic_init(&run->left, (int)n + 1);
-    for (size_t i = 0; i < n; i++) {
-        const struct plan_part *part = &set->parts[i];
-        struct part_run *r = &run->parts[i];
-        r->done.done = part_over;
-        r->run = run;
-        r->feeds = mem_array(part->share.feeds.n + 1, sizeof *r->feeds);
-        r->fetches = mem_array(part->share.fetches.n + 1, sizeof *r->fetches);
-        for (size_t k = 0; k < part->share.feeds.n; k++)
-            r->feeds[k] = feeds[part->share.feeds.items[k]];
-    }
-    if (set->n_fetches)
-        memset(fetches, 0, (size_t)set->n_fetches * sizeof *fetches);
-    if (!step->rendezvous)
-        step->rendezvous = run->own = rendezvous_local_new();
-    return run;
-}
-
 /* The first part, whose expensive kernels this thread may run, comes last: so all work at once. */
 void plan_set_start(struct plan_set *set, struct step *step, const struct tensor *feeds,
                     struct tensor *fetches, struct step_done *done)
 {
-    if (set->n_parts == 1) {
+    int n = set->n_parts;
+    if (n == 1) {
         plan_start(set->plans[0], step, feeds, fetches, done);
         return;
     }
-    struct plan_set_run *run = prepare(set, step, feeds, fetches);
+    struct plan_set_run *run = mem_alloc(sizeof *run + (size_t)n * sizeof run->parts[0]);
+    run->set = set;
+    run->step = step;
+    run->fetches = fetches;
     run->done = done;
-    for (int i = set->n_parts - 1; i >= 0; i--) {
-        run->parts[i].done.computes = i == 0 && done->computes;
-        run->parts[i].done.is_part = true;
-        plan_start(set->plans[i], step, run->parts[i].feeds, run->parts[i].fetches,
-                   &run->parts[i].done);
+    atomic_init(&run->left, n + 1);
+    if (set->n_fetches)
+        memset(fetches, 0, (size_t)set->n_fetches * sizeof *fetches);
+    if (!step->rendezvous)
+        step->rendezvous = run->own = rendezvous_local_new();
+    for (int i = n - 1; i >= 0; i--) {
+        const struct share *share = &set->parts[i].share;
+        struct part_run *r = &run->parts[i];
+        r->done = (struct step_done){
+            .done = part_over, .computes = i == 0 && done->computes, .is_part = true};
+        r->run = run;
+        r->feeds = mem_array(share->feeds.n + 1, sizeof *r->feeds);
+        r->fetches = mem_array(share->fetches.n + 1, sizeof *r->fetches);
+        for (size_t k = 0; k < share->feeds.n; k++)
+            r->feeds[k] = feeds[share->feeds.items[k]];
+        plan_start(set->plans[i], step, r->feeds, r->fetches, &r->done);
     }
     drop_user(run);
 }

@@ -11,6 +11,11 @@
 #include "base/time.h"
 #include "exec/plan/plan_io.h"
 
+static struct prefetched_feeds fed(const struct feeds *feeds)
+{
+    return (struct prefetched_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
+}
+
 /* The driver's batch is that of its next step, of which devices may ask for what they want. */
 static void begin_prefetched(struct driver *driver)
 {
@@ -18,9 +23,8 @@ static void begin_prefetched(struct driver *driver)
         driver->stage = stage_new(driver->trace);
         driver->prefetched = prefetched_new(driver->stage);
     }
-    prefetched_begin(driver->prefetched, &(struct prefetched_feeds){driver->feeds.edges.items,
-                                                                    driver->feeds.values.items,
-                                                                    (int)driver->feeds.edges.n});
+    const struct prefetched_feeds feeds = fed(&driver->feeds);
+    prefetched_begin(driver->prefetched, &feeds);
 }
 
 /* ---- the feeds of steps, from records ---- */
@@ -127,16 +131,6 @@ static int wait_for_input(void *context, struct error *err)
     return fds[1].revents ? error_set(err, ERR_CANCELLED, "no more feeds are wanted") : 0;
 }
 
-static struct prefetched_feeds fed(const struct feeds *feeds)
-{
-    return (struct prefetched_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
-}
-
-static void signal_event(int event)
-{
-    BUG_ON(eventfd_write(event, 1));
-}
-
 static void *read_ahead(void *context)
 {
     struct feed_ahead *ahead = context;
@@ -156,7 +150,7 @@ static void *read_ahead(void *context)
         struct prefetched_feeds feeds = fed(&ahead->feeds);
         if (!ahead->err.code && ahead->more)
             prefetched_fill(ahead->prefetched, &feeds);
-        signal_event(ahead->done);
+        BUG_ON(eventfd_write(ahead->done, 1));
     }
 }
 
@@ -203,7 +197,7 @@ static void feed_ahead_free(struct feed_ahead *ahead)
     ahead->is_stopped = true;
     pthread_cond_signal(&ahead->changed);
     pthread_mutex_unlock(&ahead->lock);
-    signal_event(ahead->stop);
+    BUG_ON(eventfd_write(ahead->stop, 1));
     pthread_join(ahead->thread, NULL);
     release(ahead);
 }
@@ -361,19 +355,12 @@ int driver_initialize(struct driver *driver, struct error *err)
 
 /* ---- running ---- */
 
+#define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
+
 static bool is_written(const struct driver *driver)
 {
     int64_t every = driver->write_every > 1 ? driver->write_every : 1;
     return driver->request.fetches.n && driver->writer && driver->step % every == 0;
-}
-
-#define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
-
-static const struct request_view *views_of(struct driver *driver)
-{
-    if (!driver->views)
-        driver->views = request_views(&driver->request);
-    return driver->views;
 }
 
 static int64_t version_now(const struct driver *driver)
@@ -395,7 +382,7 @@ static int write_fetches(struct driver *driver, struct tensor *values, int64_t b
     }
     for (int i = n_kept; i < n; i++) {
         int at = i - n_kept;
-        const struct request_view *view = driver->version ? &views_of(driver)[at] : NULL;
+        const struct request_view *view = driver->version ? &driver->views[at] : NULL;
         named[i] = (struct named_tensor){driver->request.names.items[at], values[at]};
         versions[i] = !view || view->of_own ? -1 : view->before ? before : after;
     }
@@ -417,6 +404,8 @@ int driver_run_step(struct driver *driver, struct error *err)
     driver->at_hand.trace = driver->trace;
     struct session_call call = make_call(&driver->request, &driver->feeds);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
+    if (!driver->views && (driver->version || driver->fetched))
+        driver->views = request_views(&driver->request);
     int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
     begin_prefetched(driver);
@@ -435,7 +424,7 @@ int driver_run_step(struct driver *driver, struct error *err)
     for (size_t i = 0; i < driver->request.fetches.n; i++) {
         if (!code && driver->fetched)
             driver->fetched(driver->fetched_context, driver->request.names.items[i], &values[i],
-                            &views_of(driver)[i]);
+                            &driver->views[i]);
         tensor_release(&values[i]);
     }
     mem_free(values);

@@ -301,22 +301,11 @@ struct session_handle {
     struct shape *shapes;           /* and theirs */
 };
 
-static void *copy_of(const void *items, int n, size_t size)
-{
-    char *copy = mem_array((size_t)n + 1, size);
-    if (n)
-        memcpy(copy, items, (size_t)n * size);
-    return copy;
-}
-
 struct session_handle *session_prepare(struct session *session, const struct session_call *call)
 {
     struct session_handle *handle = mem_alloc(sizeof *handle);
     handle->session = session;
     handle->call = *call;
-    handle->call.feeds = copy_of(call->feeds, call->n_feeds, sizeof *call->feeds);
-    handle->call.fetches = copy_of(call->fetches, call->n_fetches, sizeof *call->fetches);
-    handle->call.targets = copy_of(call->targets, call->n_targets, sizeof *call->targets);
     handle->types = mem_array((size_t)call->n_feeds + 1, sizeof *handle->types);
     handle->shapes = mem_array((size_t)call->n_feeds + 1, sizeof *handle->shapes);
     return handle;
@@ -350,9 +339,6 @@ void session_handle_free(struct session_handle *handle)
         return;
     if (handle->plans)
         return_plan(handle->plans);
-    mem_free((void *)(uintptr_t)handle->call.feeds);
-    mem_free((void *)(uintptr_t)handle->call.fetches);
-    mem_free((void *)(uintptr_t)handle->call.targets);
     mem_free(handle->types);
     mem_free(handle->shapes);
     mem_free(handle);

@@ -230,42 +230,42 @@ int saved_parts_have(const struct saved_parts *parts, const struct variable *lik
 
 /* ---- reading ---- */
 
-/* Returns whether a part has the bits that parts before it had, as far as they overlap. */
-static int check_overlap(const struct part_search *s, const struct tensor *part,
-                         const struct box *box, const struct tensor *value,
-                         const struct tensor *map, struct error *err)
+/* Copies the part to its place. ERR_DATA unless it has the bits that parts before it had, as far as
+ * they overlap; `map`, of parts that may, has a byte for each element: 0, none was there yet. */
+static int place_part(const struct part_search *s, const struct box *box, const struct tensor *part,
+                      const struct tensor *value, const struct tensor *map, struct error *err)
 {
-    size_t item = dtype_bytes(part->type), n = (size_t)tensor_count(part);
-    struct tensor before, seen;
+    const struct box *wanted = &s->wanted.box;
+    size_t item = dtype_bytes(part->type), n = s->overlaps ? (size_t)tensor_count(part) : 0;
+    struct tensor before = TENSOR_INIT, seen = TENSOR_INIT;
     bool same = true;
-    if (tensor_alloc(&before, part->type, &part->shape, err))
-        return err->code;
-    if (tensor_alloc(&seen, UINT8, &part->shape, err)) {
-        tensor_release(&before);
-        return err->code;
+    if (n && !tensor_alloc(&before, part->type, &part->shape, err) &&
+        !tensor_alloc(&seen, UINT8, &part->shape, err)) {
+        memset(seen.data, 0, n);
+        box_copy(before.data, box, value->data, wanted, item);
+        box_copy(seen.data, box, map->data, wanted, 1);
+        for (size_t i = 0; same && i < n; i++)
+            same = !((const uint8_t *)seen.data)[i] ||
+                   !memcmp((const char *)before.data + i * item,
+                           (const char *)part->data + i * item, item);
+        box_fill(map->data, wanted, box, 1);
     }
-    memset(seen.data, 0, n);
-    box_copy(before.data, box, value->data, &s->wanted.box, item);
-    box_copy(seen.data, box, map->data, &s->wanted.box, 1);
-    for (size_t i = 0; same && i < n; i++)
-        same =
-            !((const uint8_t *)seen.data)[i] || !memcmp((const char *)before.data + i * item,
-                                                        (const char *)part->data + i * item, item);
     tensor_release(&before);
     tensor_release(&seen);
     if (!same)
         error_set(err, ERR_DATA, "%s: variable '%s': elements are in it twice, and differ",
                   s->parts->from, s->wanted.of);
+    if (!err->code)
+        box_copy(value->data, wanted, part->data, box, item);
     return err->code;
 }
 
 static void read_found(const struct part_search *s, struct tensor *value, uint64_t *updates,
                        struct error *err)
 {
-    const struct box *wanted = &s->wanted.box;
     struct tensor map = TENSOR_INIT, part;
     if (!make_wanted(s, s->like->type, value, err) && s->overlaps &&
-        !make_wanted(s, UINT8, &map, err)) /* a byte for each element: 0, none was there yet */
+        !make_wanted(s, UINT8, &map, err))
         memset(map.data, 0, tensor_bytes(&map));
     for (size_t i = 0; i < s->found.n && !err->code; i++) {
         const struct found_part *found = &s->found.items[i];
@@ -273,10 +273,7 @@ static void read_found(const struct part_search *s, struct tensor *value, uint64
         *updates = n > *updates ? n : *updates;
         if (s->parts->read(s->parts, found->i, &part, err))
             break;
-        if (!s->overlaps || !check_overlap(s, &part, &found->box, value, &map, err))
-            box_copy(value->data, wanted, part.data, &found->box, dtype_bytes(part.type));
-        if (s->overlaps)
-            box_fill(map.data, wanted, &found->box, 1);
+        place_part(s, &found->box, &part, value, &map, err);
         tensor_release(&part);
     }
     tensor_release(&map);

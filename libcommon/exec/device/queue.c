@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/device/queue.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "base/container_of.h"
@@ -84,41 +84,28 @@ int device_write(struct device *device, void *to, const void *from, size_t bytes
 
 /* ---- the end ---- */
 
-struct settlement {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int left;
-};
-
 struct settler {
     struct event_waiter waiter;
-    struct settlement *all;
+    sem_t told;
 };
 
 static void settled(struct event_waiter *waiter, const struct error *failure)
 {
-    struct settlement *all = CONTAINER_OF(waiter, struct settler, waiter)->all;
     (void)failure;
-    pthread_mutex_lock(&all->lock);
-    all->left--;
-    pthread_cond_signal(&all->changed);
-    pthread_mutex_unlock(&all->lock);
+    sem_post(&CONTAINER_OF(waiter, struct settler, waiter)->told);
 }
 
 /* A queue's waiters are told in the order in which they asked. */
 void device_settle(struct device *device)
 {
-    struct settlement all = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = N_QUEUES};
-    struct settler settlers[N_QUEUES];
     for (int i = 0; i < N_QUEUES; i++) {
-        settlers[i] = (struct settler){{.done = settled}, &all};
-        queue_notify_end(device, (enum queue_kind)i, &settlers[i].waiter);
+        struct settler settler = {.waiter.done = settled};
+        sem_init(&settler.told, 0, 0);
+        queue_notify_end(device, (enum queue_kind)i, &settler.waiter);
+        while (sem_wait(&settler.told))
+            ;
+        sem_destroy(&settler.told);
     }
-    pthread_mutex_lock(&all.lock);
-    while (all.left)
-        pthread_cond_wait(&all.changed, &all.lock);
-    pthread_mutex_unlock(&all.lock);
 }
 
 /* ---- memory that a queue uses ---- */

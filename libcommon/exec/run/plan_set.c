@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/plan_set.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -269,21 +269,16 @@ void plan_set_start(struct plan_set *set, struct step *step, const struct tensor
 
 struct blocked_thread {
     struct step_done done; /* first */
-    pthread_mutex_t lock;
-    pthread_cond_t over;
-    bool is_over;
+    sem_t over;
     struct error err;
 };
 
 static void step_over(struct step_done *done, int code, const struct error *err)
 {
     struct blocked_thread *blocked = (struct blocked_thread *)done;
-    pthread_mutex_lock(&blocked->lock);
     if (code)
         blocked->err = *err;
-    blocked->is_over = true;
-    pthread_cond_signal(&blocked->over);
-    pthread_mutex_unlock(&blocked->lock);
+    sem_post(&blocked->over);
 }
 
 int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *feeds,
@@ -291,17 +286,13 @@ int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *f
 {
     if (set->n_parts == 1)
         return plan_run(set->plans[0], step, feeds, fetches, err);
-    struct blocked_thread blocked = {.done = {.done = step_over, .computes = true},
-                                     .lock = PTHREAD_MUTEX_INITIALIZER,
-                                     .over = PTHREAD_COND_INITIALIZER};
+    struct blocked_thread blocked = {.done = {.done = step_over, .computes = true}};
+    sem_init(&blocked.over, 0, 0);
     plan_set_start(set, step, feeds, fetches, &blocked.done);
     deferred_catch_up();
-    pthread_mutex_lock(&blocked.lock);
-    while (!blocked.is_over)
-        pthread_cond_wait(&blocked.over, &blocked.lock);
-    pthread_mutex_unlock(&blocked.lock);
-    pthread_cond_destroy(&blocked.over);
-    pthread_mutex_destroy(&blocked.lock);
+    while (sem_wait(&blocked.over))
+        ;
+    sem_destroy(&blocked.over);
     if (blocked.err.code)
         *err = blocked.err;
     return blocked.err.code;

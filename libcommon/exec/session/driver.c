@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -102,10 +103,8 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
 struct feed_ahead {
     struct driver *driver;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `is_asked` and `is_stopped` */
-    pthread_cond_t changed;
-    bool is_asked; /* the batch is the thread's, until `done` is told */
-    bool is_stopped;
+    sem_t asked; /* the batch is the thread's, until `done` is told; or it is stopped */
+    atomic_bool is_stopped;
     int done, stop;    /* event counters */
     bool is_under_way; /* who runs steps has asked, and has not taken */
 
@@ -135,13 +134,9 @@ static void *read_ahead(void *context)
 {
     struct feed_ahead *ahead = context;
     for (;;) {
-        pthread_mutex_lock(&ahead->lock);
-        while (!ahead->is_asked && !ahead->is_stopped)
-            pthread_cond_wait(&ahead->changed, &ahead->lock);
-        ahead->is_asked = false;
-        bool is_stopped = ahead->is_stopped;
-        pthread_mutex_unlock(&ahead->lock);
-        if (is_stopped)
+        while (sem_wait(&ahead->asked))
+            ;
+        if (ahead->is_stopped)
             return NULL;
         struct step_feeds feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
         feeds_clear(&ahead->feeds);
@@ -163,8 +158,7 @@ static void release(struct feed_ahead *ahead)
     prefetched_free(ahead->prefetched);
     feeds_release(&ahead->feeds);
     record_release(&ahead->record);
-    pthread_mutex_destroy(&ahead->lock);
-    pthread_cond_destroy(&ahead->changed);
+    sem_destroy(&ahead->asked);
     mem_free(ahead);
 }
 
@@ -174,8 +168,7 @@ static struct feed_ahead *read_on(struct driver *driver)
 {
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
     ahead->driver = driver;
-    pthread_mutex_init(&ahead->lock, NULL);
-    pthread_cond_init(&ahead->changed, NULL);
+    sem_init(&ahead->asked, 0, 0);
     ahead->prefetched = prefetched_new(driver->stage);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
     ahead->done = eventfd(0, EFD_CLOEXEC);
@@ -193,10 +186,8 @@ static void feed_ahead_free(struct feed_ahead *ahead)
     if (!ahead)
         return;
     stage_stop(ahead->driver->stage);
-    pthread_mutex_lock(&ahead->lock);
     ahead->is_stopped = true;
-    pthread_cond_signal(&ahead->changed);
-    pthread_mutex_unlock(&ahead->lock);
+    sem_post(&ahead->asked);
     BUG_ON(eventfd_write(ahead->stop, 1));
     pthread_join(ahead->thread, NULL);
     release(ahead);
@@ -209,10 +200,7 @@ static void request_feed(struct feed_ahead *ahead, int64_t step)
     prefetched_reserve(ahead->prefetched, &like);
     ahead->step = step;
     ahead->is_under_way = true;
-    pthread_mutex_lock(&ahead->lock);
-    ahead->is_asked = true;
-    pthread_cond_signal(&ahead->changed);
-    pthread_mutex_unlock(&ahead->lock);
+    sem_post(&ahead->asked);
 }
 
 /* As driver_next_feeds: the driver has the feeds of its next step, and the batch for them. Then
@@ -416,7 +404,8 @@ int driver_run_step(struct driver *driver, struct error *err)
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {
-        trace_step(driver->trace, driver->step, start, time_now_ns());
+        const struct trace_run all = {.start = start, .end = time_now_ns()};
+        trace_kernel(driver->trace, driver->step, &all);
         code = trace_flush(driver->trace, driver->trace_writer, err);
     }
     if (!code && is_written(driver))

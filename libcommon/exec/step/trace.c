@@ -61,11 +61,6 @@ void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run
     pthread_mutex_unlock(&trace->lock);
 }
 
-void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end)
-{
-    trace_kernel(trace, step, &(struct trace_run){.start = start, .end = end});
-}
-
 void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer)
 {
     struct trace_event event = {EVENT_PEER, .step = step, .peer = *peer};

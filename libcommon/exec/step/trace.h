@@ -18,7 +18,8 @@ struct trace;
 struct trace *trace_new(void);
 void trace_free(struct trace *trace);
 
-/* One run of a kernel. The texts are borrowed: they must outlive the next flush. */
+/* One run of a kernel, or of a whole step (no node). The texts are borrowed: they must outlive the
+ * next flush. */
 struct trace_run {
     const char *node, *kernel, *op;
     int64_t start, end;
@@ -26,9 +27,6 @@ struct trace_run {
 };
 
 void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run);
-
-/* A step ran. */
-void trace_step(struct trace *trace, int64_t step, int64_t start, int64_t end);
 
 /* The bytes of values that have gone to another task, and come from it, up to the end of a step. */
 struct trace_peer {

@@ -37,9 +37,9 @@ static void a_trace_adds_up(void **unused)
     trace_kernel(trace, 0, &(struct trace_run){"i", "k", "Relu", 0, 9000000, NULL});
     trace_kernel(trace, 1, &(struct trace_run){"b", "k", "Relu", 10000000, 10200000, NULL});
     trace_kernel(trace, 1, &(struct trace_run){"a", "k", "MatMul", 10000000, 10500000, NULL});
-    trace_step(trace, 1, 10000000, 11000000);
+    trace_kernel(trace, 1, &(struct trace_run){.start = 10000000, .end = 11000000});
     trace_kernel(trace, 2, &(struct trace_run){"c", "k", "MatMul", 11000000, 11700000, NULL});
-    trace_step(trace, 2, 11000000, 12000000);
+    trace_kernel(trace, 2, &(struct trace_run){.start = 11000000, .end = 12000000});
     struct trace_summary *summary = trace_summary_new();
     add_trace(summary, trace);
     struct str text = STR_INIT;

@@ -151,51 +151,41 @@ static void add_fetches(struct uncut *u)
     }
 }
 
-static void take_order(const struct uncut *u, const struct access_graph *graph,
-                       const struct frames *frames, const struct access_order *found,
-                       plan_order *order)
-{
-    bool *copied = mem_alloc(graph->accesses.n + 1);
-    for (size_t i = 0; i < found->copies.n; i++)
-        copied[found->copies.items[i].access] = true;
-    vec_each(at, &found->places) {
-        const struct access *access = &graph->accesses.items[at->access];
-        int node = access->node;
-        bool is_fetch = u->source[node] < 0;
-        struct plan_place place = {.node = u->source[node],
-                                   .input =
-                                       is_fetch ? u->fetch[node - (int)u->n_nodes] : access->input,
-                                   .depth = frames->frames.items[at->frame].depth,
-                                   .place = at->place,
-                                   .is_copied = copied[at->access]};
-        vec_push(order, place);
-    }
-    mem_free(copied);
-    plan_order_sort(order);
-}
-
 int uncut_order(struct uncut *u, plan_order *order, struct error *err)
 {
     struct error ignored = ERROR_INIT; /* the plan of the node's part has the same */
     struct arena memory = ARENA_INIT;
-    struct access_graph graph;
     struct access_order found;
     struct frames *frames;
     add_fetches(u);
-    if (frames_new(u->prune.to, &frames, &ignored))
-        return 0;
     const struct graph *whole = u->prune.to;
+    if (frames_new(whole, &frames, &ignored))
+        return 0;
     const char **names = arena_array(&memory, whole->nodes.n + 1, sizeof *names);
     const int *variables = access_variables(whole, &memory);
-    graph = (struct access_graph){.n = (int)whole->nodes.n, .names = names};
+    struct access_graph graph = {.n = (int)whole->nodes.n, .names = names};
     access_add_frames(&graph, whole, frames, &memory);
     graph_each(node, whole) {
         names[node->id] = node->name;
         access_add_node(&graph, whole, variables, node);
     }
     int code = access_order_find(&graph, &found, err);
-    if (!code)
-        take_order(u, &graph, frames, &found, order);
+    bool *copied = arena_array(&memory, graph.accesses.n + 1, sizeof *copied);
+    for (size_t i = 0; !code && i < found.copies.n; i++)
+        copied[found.copies.items[i].access] = true;
+    for (size_t i = 0; !code && i < found.places.n; i++) {
+        const struct access_place *at = &found.places.items[i];
+        const struct access *access = &graph.accesses.items[at->access];
+        int node = access->node, source = u->source[node];
+        const struct plan_place place = {.node = source,
+                                         .input = source < 0 ? u->fetch[node - (int)u->n_nodes]
+                                                             : access->input,
+                                         .depth = frames->frames.items[at->frame].depth,
+                                         .place = at->place,
+                                         .is_copied = copied[at->access]};
+        vec_push(order, place);
+    }
+    plan_order_sort(order);
     access_order_release(&found);
     access_graph_release(&graph);
     frames_free(frames);

@@ -66,20 +66,6 @@ static bool unlock(struct run *run)
     return is_over;
 }
 
-/* With the lock held: asks for helpers, up to one per activation in the queue. */
-static void call_helpers(struct run *run, int wanted)
-{
-    int threads = run->plan->options.threads;
-    int limit = (threads > 0 ? threads : 1) - !was_started(run);
-    while (wanted-- > 0 && run->helpers < limit) {
-        run->helpers++;
-        if (!workers_submit(limit, help, run)) {
-            run->helpers--;
-            return;
-        }
-    }
-}
-
 static bool is_short(const struct run *run, const struct activation *a)
 {
     if (a->is_dead || run->failed || !a->is_cheap || a->head->role != ROLE_SEND)
@@ -135,8 +121,10 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
         kept->next = NULL;
         *mine = kept;
     }
-    if (queued)
-        call_helpers(run, queued);
+    int threads = run->plan->options.threads; /* helpers, up to one per activation in the queue */
+    int limit = (threads > 0 ? threads : 1) - !was_started(run);
+    while (queued-- > 0 && run->helpers < limit && workers_submit(limit, help, run))
+        run->helpers++;
     while (was_started(run) && run->helpers == 0 && run->queue)
         prepend(pop(run, false), mine);
 }
@@ -160,7 +148,7 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
     if (a->head->role == ROLE_RECV && !a->iteration->outputs[a->head->first_output].type)
         a->is_dead = true;
     if (!run->failed)
-        ready_propagate(run, a, &ready);
+        ready_propagate(run, a, true, &ready);
     distribute(run, ready, takes, mine);
     run->active--;
     unlock(run);
@@ -173,7 +161,7 @@ static void propagate(void *context, struct run *run, struct activation *a)
 {
     struct activation **list = context, *ready = NULL;
     pthread_mutex_lock(&run->lock);
-    ready_propagate_items(run, a, &ready);
+    ready_propagate(run, a, false, &ready);
     distribute(run, ready, TAKES_GIVES, list);
     pthread_mutex_unlock(&run->lock);
 }

@@ -111,10 +111,10 @@ void loop_run_free(struct run *run, struct loop_run *loop);
 
 /* dynamic_ready.c; all with run->lock held. Ready activations go to *ready. */
 void ready_start_root(struct run *run, struct activation **ready);
-/* Sends the outputs of those of a region's items that have run and were not sent yet. */
-void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready);
-/* Sends the outputs of an activation that is over along its edges. */
-void ready_propagate(struct run *run, struct activation *a, struct activation **ready);
+/* Sends the outputs of an activation along its edges: of one that is over all; else those of its
+ * region's items that have run and were not sent yet. */
+void ready_propagate(struct run *run, struct activation *a, bool is_over,
+                     struct activation **ready);
 /* After a step without errors: an item outside of loops that never became ready, or NULL. */
 const struct item *ready_find_waiting(const struct run *run);
 

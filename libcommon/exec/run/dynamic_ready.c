@@ -304,15 +304,12 @@ static void pass_on(struct run *run, struct activation **ready)
     }
 }
 
-void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready)
+void ready_propagate(struct run *run, struct activation *a, bool is_over, struct activation **ready)
 {
-    propagate_items(run, a, ready);
-    pass_on(run, ready);
-}
-
-void ready_propagate(struct run *run, struct activation *a, struct activation **ready)
-{
-    propagate(run, a, ready);
+    if (is_over)
+        propagate(run, a, ready);
+    else
+        propagate_items(run, a, ready);
     pass_on(run, ready);
 }
 

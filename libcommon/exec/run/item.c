@@ -57,22 +57,6 @@ void item_copied(const struct kernel_call *call, struct device_timer *timing)
         device_timer_end(timing, host->on_device, &run);
 }
 
-static void tell_trace(const struct plan *plan, const struct item *item,
-                       const struct kernel_call *call, struct item_start start, int result)
-{
-    const struct call_host *host = call_host(call);
-    struct trace_run run = describe(item);
-    run.start = start.time;
-    run.end = time_now_ns();
-    if (start.timing && result == KERNEL_ENQUEUED) {
-        device_timer_end(start.timing, host->on_device, &run);
-        return;
-    }
-    device_timer_drop(start.timing);
-    if (!call->step_block || !tells_itself(plan, item))
-        trace_kernel(call->step->trace, call->step->number, &run);
-}
-
 /* ---- the end ---- */
 
 int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err)
@@ -160,8 +144,18 @@ int item_over(const struct plan *plan, const struct item *item, const struct ker
 {
     if (item->builtin == BUILTIN_LOOP || item->builtin == BUILTIN_CONSTANT)
         return result; /* what it repeats speaks for itself */
-    if (call->step->trace)
-        tell_trace(plan, item, call, start, result);
+    if (call->step->trace) {
+        struct trace_run run = describe(item);
+        run.start = start.time;
+        run.end = time_now_ns();
+        bool is_timed = start.timing && result == KERNEL_ENQUEUED;
+        if (is_timed)
+            device_timer_end(start.timing, call_host(call)->on_device, &run);
+        else
+            device_timer_drop(start.timing);
+        if (!is_timed && (!call->step_block || !tells_itself(plan, item)))
+            trace_kernel(call->step->trace, call->step->number, &run);
+    }
     if (result > 0)
         return fail(item, call);
     return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;

@@ -220,28 +220,6 @@ static struct iteration *iteration_alloc(struct run *run, int index)
     return it;
 }
 
-static void iteration_free(struct iteration *it, const struct plan_frame *def)
-{
-    for (int i = 0; it->kept && i < def->n_outputs; i++)
-        if (it->kept[i].buffer)
-            tensor_release(&it->kept[i]);
-    for (size_t i = 0; i < def->heads.n; i++) {
-        if (it->activations[i].launch)
-            vec_release(&it->activations[i].launch->temporaries);
-        mem_free(it->activations[i].launch);
-    }
-    region_close(it);
-    mem_free(it->calls);
-    mem_free(it->plain);
-    mem_free(it->counters);
-    mem_free(it->inputs);
-    mem_free(it->outputs);
-    mem_free(it->kept);
-    mem_free(it->pointers);
-    mem_free(it->activations);
-    mem_free(it);
-}
-
 void iteration_place(struct run *run, struct iteration *it)
 {
     for (int i = 0; i < 2; i++) {
@@ -355,9 +333,26 @@ void frame_clear(struct run *run)
 void frame_free_idle(struct run *run)
 {
     for (size_t i = 0; i < run->plan->frames.n; i++) {
+        const struct plan_frame *def = &run->plan->frames.items[i];
         for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
             next = it->next;
-            iteration_free(it, &run->plan->frames.items[i]);
+            for (int k = 0; it->kept && k < def->n_outputs; k++)
+                tensor_release(&it->kept[k]);
+            for (size_t k = 0; k < def->heads.n; k++) {
+                if (it->activations[k].launch)
+                    vec_release(&it->activations[k].launch->temporaries);
+                mem_free(it->activations[k].launch);
+            }
+            region_close(it);
+            mem_free(it->calls);
+            mem_free(it->plain);
+            mem_free(it->counters);
+            mem_free(it->inputs);
+            mem_free(it->outputs);
+            mem_free(it->kept);
+            mem_free(it->pointers);
+            mem_free(it->activations);
+            mem_free(it);
         }
         for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
             next = f->next;

@@ -176,49 +176,37 @@ static void end(struct run *run, int code, const struct error *err)
 
 /* ---- the end ---- */
 
-/* After a step without errors: something that waits for ever is an error. */
-static void check_waiting(struct run *run)
-{
-    const struct item *waiting = run->failed ? NULL : ready_find_waiting(run);
-    if (!waiting)
-        return;
-    run->failed = true;
-    error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
-    item_fail(waiting, &run->err);
-}
-
-/* Nothing of the step is left but what was enqueued. */
+/* Nothing of the step is left but what was enqueued. After a step without errors something that
+ * waits for ever is an error. */
 static void release_run(struct run *run)
 {
+    bool is_whole = run->plan->is_whole;
     region_give_locks(&run->keeper);
-    if (!run->plan->is_whole) {
-        check_waiting(run);
-        frame_clear(run);
+    const struct item *waiting = is_whole || run->failed ? NULL : ready_find_waiting(run);
+    if (waiting) {
+        run->failed = true;
+        error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
+        item_fail(waiting, &run->err);
     }
+    if (!is_whole)
+        frame_clear(run);
     device_step_end(&run->on_device);
 }
 
-/* How a run has ended, all that it enqueued included: as the device's failure says (NULL or no
- * error: none), or what a kernel has left in the step block, which comes before what the run itself
- * met with. */
-static int find_result(struct run *run, const struct error *devices, struct error *err)
+/* A run has ended, all that it enqueued included: as the device's failure says (NULL or no error:
+ * none), or what a kernel has left in the step block, which comes before what the run itself met
+ * with. */
+static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     bool has_failed = devices && devices->code;
     device_step_tell(&run->on_device, run->step, has_failed);
     const struct fault *fault = has_failed ? NULL : device_step_fault(&run->on_device);
+    int code = run->failed ? run->err.code : has_failed ? devices->code : 0;
     if (fault)
-        return fault_report(fault, err);
-    if (!run->failed && !has_failed)
-        return 0;
-    *err = run->failed ? run->err : *devices;
-    return err->code;
-}
-
-/* The device's work is over, too. */
-static int collect(struct run *run, const struct error *devices, struct error *err)
-{
-    int code = find_result(run, devices, err);
-    if (!code)
+        code = fault_report(fault, err);
+    else if (code)
+        *err = run->failed ? run->err : *devices;
+    else
         code = fetches_bring_home(run->plan, run->fetches, err);
     captured_over(run, !code);
     end(run, code, err);
@@ -310,18 +298,6 @@ static void wait_for(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* All of a whole plan, on the thread that waits for it, without queue or counters. */
-static void run_whole(struct run *run)
-{
-    struct activation *a = run->root->oldest->activations;
-    run->own.activation = a;
-    a->at = a->n_locked = 0;
-    run->failed = run->plan->n_order && region_run(run, &run->own, NULL);
-    if (run->failed)
-        run->err = run->own.err;
-    run->own.err.code = 0;
-}
-
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
@@ -329,8 +305,13 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     struct run *run = begin(plan, step, feeds, fetches, NULL, err);
     if (!run)
         return err->code;
-    if (plan->is_whole) {
-        run_whole(run);
+    if (plan->is_whole) { /* without queue or counters */
+        struct activation *a = run->own.activation = run->root->oldest->activations;
+        a->at = a->n_locked = 0;
+        run->failed = plan->n_order && region_run(run, &run->own, NULL);
+        if (run->failed)
+            run->err = run->own.err;
+        run->own.err.code = 0;
     } else {
         deferred_begin();
         region_take_locks(&run->keeper, &plan->locks);

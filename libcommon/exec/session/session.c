@@ -115,40 +115,6 @@ static struct plan_cache_entry *hold_plan(struct session *session, struct plan_c
     return c;
 }
 
-/* Makes room by dropping the least recently used plan that nobody runs. */
-static void drop_oldest(struct session *session)
-{
-    size_t oldest = session->plans.n;
-    for (size_t i = 0; i < session->plans.n; i++) {
-        const struct plan_cache_entry *c = session->plans.items[i];
-        if (!c->users && !c->keep &&
-            (oldest == session->plans.n || c->last_used < session->plans.items[oldest]->last_used))
-            oldest = i;
-    }
-    if (oldest == session->plans.n)
-        return;
-    cached_free(session->plans.items[oldest]);
-    session->plans.items[oldest] = vec_pop(&session->plans);
-}
-
-/* A call that was run once, such as initialization, mostly does not come back when something else
- * begins: memory of its step would stay for as long as the session. With `making`, under which no
- * plan goes away, and without `lock`. */
-static void trim_others(struct session *session)
-{
-    VEC(struct plan_cache_entry *) idle = VEC_INIT;
-    pthread_mutex_lock(&session->lock);
-    for (size_t i = 0; i < session->plans.n; i++)
-        if (session->plans.items[i]->uses == 1 && !session->plans.items[i]->users)
-            vec_push(&idle, session->plans.items[i]);
-    pthread_mutex_unlock(&session->lock);
-    for (size_t i = 0; i < idle.n; i++)
-        plan_set_trim(idle.items[i]->set);
-    if (idle.n)
-        mem_trim();
-    vec_release(&idle);
-}
-
 /* With one more user. `making` is held, under which nobody else adds one; `lock` is not, which
  * others take meanwhile to run what is there. */
 static struct plan_cache_entry *make(struct session *session, const struct session_call *call,
@@ -171,10 +137,30 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
         cached_free(c);
         return NULL;
     }
-    trim_others(session);
+    /* A call that was run once, such as initialization, mostly does not come back when something
+     * else begins: memory of its step would stay for as long as the session. */
+    VEC(struct plan_set *) once = VEC_INIT;
     pthread_mutex_lock(&session->lock);
-    if (session->plans.n >= session->plans_max)
-        drop_oldest(session);
+    vec_each(at, &session->plans) {
+        if ((*at)->uses == 1 && !(*at)->users)
+            vec_push(&once, (*at)->set);
+    }
+    pthread_mutex_unlock(&session->lock);
+    for (size_t i = 0; i < once.n; i++) /* no plan goes away, as `making` is held */
+        plan_set_trim(once.items[i]);
+    if (once.n)
+        mem_trim();
+    vec_release(&once);
+    pthread_mutex_lock(&session->lock);
+    struct plan_cache_entry **oldest = NULL; /* the least recently used that nobody runs */
+    vec_each(at, &session->plans) {
+        if (!(*at)->users && !(*at)->keep && (!oldest || (*at)->last_used < (*oldest)->last_used))
+            oldest = at;
+    }
+    if (oldest && session->plans.n >= session->plans_max) {
+        cached_free(*oldest);
+        *oldest = vec_pop(&session->plans);
+    }
     vec_push(&session->plans, hold_plan(session, c));
     pthread_mutex_unlock(&session->lock);
     return c;

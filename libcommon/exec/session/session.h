@@ -58,8 +58,8 @@ int session_run(struct session *session, const struct session_call *call, struct
 
 /* A call that is made again and again: as long as its feeds have the types and shapes of the time
  * before, a step looks for no plan and takes no lock of the session. Feeds that have others are as
- * welcome, and then the usual ones. The call's feeds, fetches and targets are borrowed, their values
- * are not looked at before the first step. Used by one thread at a time; freed before the
+ * welcome, and then the usual ones. The call's feeds, fetches and targets are borrowed, their
+ * values are not looked at before the first step. Used by one thread at a time; freed before the
  * session. */
 struct session_handle *session_prepare(struct session *session, const struct session_call *call);
 int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,

@@ -405,28 +405,23 @@ static bool take_away(struct variable_snapshot *snapshot)
 }
 
 /* A writer that has its lock has copied it, so that nobody waits for a step that does not end. */
-static void collect_one(struct variable_snapshot *snapshot)
-{
-    struct variable *v = snapshot->variable;
-    for (bool is_placed = true; is_placed;) {
-        pthread_mutex_lock(&v->mutex);
-        is_placed = v->snapshot == snapshot;
-        pthread_mutex_unlock(&v->mutex);
-        if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
-            continue;
-        if (take_away(snapshot)) /* no writer comes before the lock is given back */
-            variable_get_value(v, &snapshot->value, &snapshot->err);
-        variable_unlock(v, false);
-    }
-}
-
 int variable_snapshots_collect(struct variable_snapshots *snapshots, struct error *err)
 {
     vec_each(snapshot, snapshots) {
-        collect_one(snapshot);
+        struct variable *v = snapshot->variable;
+        for (bool is_placed = true; is_placed;) {
+            pthread_mutex_lock(&v->mutex);
+            is_placed = v->snapshot == snapshot;
+            pthread_mutex_unlock(&v->mutex);
+            if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
+                continue;
+            if (take_away(snapshot)) /* no writer comes before the lock is given back */
+                variable_get_value(v, &snapshot->value, &snapshot->err);
+            variable_unlock(v, false);
+        }
         if (snapshot->err.code) {
             *err = snapshot->err;
-            return error_prefix(err, "'%s': ", snapshot->variable->name);
+            return error_prefix(err, "'%s': ", v->name);
         }
     }
     return 0;

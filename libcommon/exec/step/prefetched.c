@@ -175,7 +175,7 @@ void prefetched_free(struct prefetched_batch *prefetched)
 static const struct tensor *find_feed(const struct prefetched_feeds *feeds, struct edge edge)
 {
     for (int i = 0; i < feeds->n; i++)
-        if (feeds->edges[i].node == edge.node && feeds->edges[i].slot == edge.slot)
+        if (edge_key(feeds->edges[i]) == edge_key(edge))
             return tensor_bytes(&feeds->values[i]) ? &feeds->values[i] : NULL;
     return NULL;
 }
@@ -281,21 +281,6 @@ void prefetched_end(struct prefetched_batch *prefetched)
     pthread_mutex_unlock(&stage->lock);
 }
 
-/* With the lock: the number of the want, which may be new; -1: there are too many. */
-static int add_want(struct stage *stage, struct edge edge, struct device *device)
-{
-    int i = 0;
-    while (i < stage->n_wants &&
-           (stage->wants[i].edge.node != edge.node || stage->wants[i].edge.slot != edge.slot ||
-            stage->wants[i].device != device))
-        i++;
-    if (i == WANTS_MAX)
-        return -1;
-    if (i == stage->n_wants)
-        stage->wants[stage->n_wants++] = (struct want){edge, device};
-    return i;
-}
-
 struct prefetched_feed *prefetched_find(struct prefetched_batch *prefetched,
                                         const struct tensor *feed, struct device *device)
 {
@@ -310,8 +295,14 @@ struct prefetched_feed *prefetched_find(struct prefetched_batch *prefetched,
         return NULL;
     struct stage *stage = prefetched->stage;
     pthread_mutex_lock(&stage->lock);
-    int i = add_want(stage, feeds->edges[at], device);
-    struct prefetched_slot *slot = i < 0 ? NULL : &prefetched->slots[i];
+    const struct want want = {feeds->edges[at], device};
+    int i = 0;
+    while (i < stage->n_wants && (edge_key(stage->wants[i].edge) != edge_key(want.edge) ||
+                                  stage->wants[i].device != device))
+        i++;
+    if (i == stage->n_wants && i < WANTS_MAX)
+        stage->wants[stage->n_wants++] = want;
+    struct prefetched_slot *slot = i < WANTS_MAX ? &prefetched->slots[i] : NULL;
     bool is_there = slot && slot->data == feed->data;
     if (slot && !slot->is_asked) {
         slot->is_asked = true;

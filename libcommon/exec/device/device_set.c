@@ -8,37 +8,27 @@
 #include "exec/device/queue.h"
 #include "graph/device_name.h"
 
-typedef VEC(struct device_name) device_names;
-
-/* Finds the names of a graph's devices, each once. */
-static int find_names(device_names *names, const struct graph *graph, struct error *err)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        struct device_name name;
-        size_t at = 0;
-        if (device_name_parse(&name, node->assigned, err))
-            return err->code;
-        if (!device_name_is_full(&name))
-            return error_set(err, ERR_CONFIG, "%s: has no device", node_text(node));
-        if (names->n && !device_name_same_task(&names->items[0], &name))
-            return error_set(err, ERR_CONFIG, "%s: is on '%s', of another task than other nodes",
-                             node_text(node), node->assigned);
-        while (at < names->n && !device_name_equal(&names->items[at], &name))
-            at++;
-        if (at == names->n)
-            vec_push(names, name);
-    }
-    return 0;
-}
-
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err)
 {
-    device_names names = VEC_INIT;
+    VEC(struct device_name) names = VEC_INIT; /* each once */
     struct device_options each = *options;
-    int cores = options->threads > 0 ? options->threads : cores_usable();
-    int code = find_names(&names, graph, err);
+    int cores = options->threads > 0 ? options->threads : cores_usable(), code = 0;
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct device_name name;
+        size_t at = 0;
+        code = device_name_parse(&name, node->assigned, err);
+        if (!code && !device_name_is_full(&name))
+            code = error_set(err, ERR_CONFIG, "%s: has no device", node_text(node));
+        if (!code && names.n && !device_name_same_task(&names.items[0], &name))
+            code = error_set(err, ERR_CONFIG, "%s: is on '%s', of another task than other nodes",
+                             node_text(node), node->assigned);
+        while (!code && at < names.n && !device_name_equal(&names.items[at], &name))
+            at++;
+        if (!code && at == names.n)
+            vec_push(&names, name);
+    }
     if (names.n)
         each.threads = cores / (int)names.n;
     each.threads = each.threads > 0 ? each.threads : 1;

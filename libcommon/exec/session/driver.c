@@ -67,7 +67,7 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
         int code = stream_read(driver->feed_reader, feeding->record, more, err);
         if (code)
             return code;
-        bool started = feeds_started(feeds);
+        bool started = feeds->edges.n > feeds->n_constant;
         if (!*more && !started && (feeding->may_end || !driver->needs.n))
             return 0;
         if (!*more) {

@@ -124,11 +124,6 @@ bool feeds_complete(const struct feeds *feeds, const struct node_list *needs)
     return true;
 }
 
-bool feeds_started(const struct feeds *feeds)
-{
-    return feeds->edges.n > feeds->n_constant;
-}
-
 void feeds_clear(struct feeds *feeds)
 {
     while (feeds->edges.n > feeds->n_constant) {

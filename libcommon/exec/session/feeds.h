@@ -37,8 +37,6 @@ const char *feeds_repeated(const struct feeds *feeds, const struct record *recor
 bool feeds_has(const struct feeds *feeds, int node);
 /* True when every node of `needs` is fed. */
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);
-/* True when the record stage has given something to the step at hand. */
-bool feeds_started(const struct feeds *feeds);
 
 /* Forgets, before the next step, what came from records. */
 void feeds_clear(struct feeds *feeds);

@@ -200,46 +200,12 @@ static void describe_access(struct moments *m, const struct node *node)
     }
 }
 
-static void view_reads(struct moments *m, struct arena *memory)
-{
-    int *n_writes = arena_array(memory, m->graph->nodes.n + 1, sizeof *n_writes);
-    int *counts = access_count_writes(&m->access);
-    vec_each(access, &m->access.accesses) {
-        n_writes[access->variable] += access->write;
-    }
-    vec_each(read, &m->access.accesses) {
-        struct request_view *view = &m->views[read->node];
-        if (read->write)
-            continue;
-        view->of_own |= is_own(m, read->variable);
-        view->before |= counts[read - m->access.accesses.items] < n_writes[read->variable];
-    }
-    mem_free(counts);
-}
-
 static bool take_view(struct moments *m, int to, int from)
 {
     struct request_view *view = &m->views[to], before = *view;
     view->before |= m->views[from].before;
     view->of_own |= m->views[from].of_own;
     return view->before != before.before || view->of_own != before.of_own;
-}
-
-/* Gives nodes the views of their inputs, but for those that they have written over; it goes round
- * until nothing changes, as values also go to the next iteration, and to other parts. */
-static void spread_views(struct moments *m, const int *order)
-{
-    bool changes = true;
-    while (changes) {
-        changes = false;
-        graph_each_ordered(node, m->graph, order) {
-            const struct node *send = m->used[node->id] ? join_send_of(m->graph, node) : NULL;
-            for (int k = 0; m->used[node->id] && !m->is_write[node->id] && k < node->n_inputs; k++)
-                changes |= take_view(m, node->id, node->inputs[k].node);
-            if (send)
-                changes |= take_view(m, node->id, send->id);
-        }
-    }
 }
 
 struct request_view *request_views(const struct request *request)
@@ -266,9 +232,29 @@ struct request_view *request_views(const struct request *request)
         if (m.used[node->id])
             describe_access(&m, node);
     }
-    view_reads(&m, &memory);
-    if (!graph_order(graph, order, &ignored))
-        spread_views(&m, order);
+    int *n_writes = arena_array(&memory, n, sizeof *n_writes); /* by variable */
+    int *counts = access_count_writes(&m.access);
+    vec_each(access, &m.access.accesses) {
+        n_writes[access->variable] += access->write;
+    }
+    vec_each(read, &m.access.accesses) {
+        bool is_early = counts[read - m.access.accesses.items] < n_writes[read->variable];
+        m.views[read->node].of_own |= !read->write && is_own(&m, read->variable);
+        m.views[read->node].before |= !read->write && is_early;
+    }
+    mem_free(counts);
+    /* Nodes have the views of their inputs, but for those that they have written over; it goes
+     * round until nothing changes, as values also go to the next iteration, and to other parts. */
+    for (bool changes = !graph_order(graph, order, &ignored); changes;) {
+        changes = false;
+        graph_each_ordered(node, graph, order) {
+            const struct node *send = m.used[node->id] ? join_send_of(graph, node) : NULL;
+            for (int k = 0; m.used[node->id] && !m.is_write[node->id] && k < node->n_inputs; k++)
+                changes |= take_view(&m, node->id, node->inputs[k].node);
+            if (send)
+                changes |= take_view(&m, node->id, send->id);
+        }
+    }
     for (size_t i = 0; i < n_fetches; i++)
         views[i] = m.views[request->fetches.items[i].node];
     access_graph_release(&m.access);

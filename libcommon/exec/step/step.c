@@ -108,26 +108,6 @@ bool step_off_cancel(struct step *step, struct step_waiter *waiter)
     return was_told;
 }
 
-/* Called with the guard locked, which is unlocked while waiters are told. */
-static void tell_waiters(struct step_stop *stop, struct guard *guard)
-{
-    stop->is_telling = true;
-    stop->teller = pthread_self();
-    while (stop->waiters) {
-        struct step_waiter *waiter = stop->waiters;
-        unlink_waiter(waiter);
-        waiter->was_told = true;
-        stop->told = waiter;
-        pthread_mutex_unlock(&guard->lock);
-        waiter->cancelled(waiter, &stop->reason); /* it may be gone afterwards */
-        pthread_mutex_lock(&guard->lock);
-        stop->told = NULL;
-        pthread_cond_broadcast(&guard->told);
-    }
-    stop->is_telling = false;
-    pthread_cond_broadcast(&guard->told);
-}
-
 static void stop_step(struct step *step, const struct error *reason, bool cancelled)
 {
     struct step_stop *stop = &step->stop;
@@ -138,7 +118,21 @@ static void stop_step(struct step *step, const struct error *reason, bool cancel
         atomic_store(&stop->stopped, true);
         if (cancelled)
             atomic_store(&step->cancelled, true);
-        tell_waiters(stop, guard);
+        stop->is_telling = true;
+        stop->teller = pthread_self();
+        while (stop->waiters) {
+            struct step_waiter *waiter = stop->waiters;
+            unlink_waiter(waiter);
+            waiter->was_told = true;
+            stop->told = waiter;
+            pthread_mutex_unlock(&guard->lock);
+            waiter->cancelled(waiter, &stop->reason); /* it may be gone afterwards */
+            pthread_mutex_lock(&guard->lock);
+            stop->told = NULL;
+            pthread_cond_broadcast(&guard->told);
+        }
+        stop->is_telling = false;
+        pthread_cond_broadcast(&guard->told);
     }
     pthread_mutex_unlock(&guard->lock);
     deferred_end();

@@ -154,22 +154,6 @@ static int take_inputs(const struct capture_call *c)
     return code;
 }
 
-/* While something is captured there is no other memory. */
-static int make_memory(const struct capture_call *c, struct error *err)
-{
-    const struct plan *plan = c->run->plan;
-    vec_each(k, &c->captured->outputs) {
-        const struct value *value = k->value;
-        struct pool *pool = k->at ? plan->pool : plan->host_pool;
-        if (k->kept->buffer)
-            continue;
-        struct buffer *buffer = pool_alloc(pool, (size_t)shape_bytes(&value->shape, value->type));
-        if (tensor_in_buffer(k->kept, value->type, &value->shape, buffer, err))
-            return err->code;
-    }
-    return 0;
-}
-
 static struct tensor *kept_place(const struct capture_call *c, const struct kept_value *k)
 {
     return k->at ? k->at : &c->run->fetches[k->fetch];
@@ -183,18 +167,6 @@ static void exchange_values(const struct capture_call *c, bool captures)
         if (captures ? !k->at || k->is_fed : !k->is_fed)
             tensor_share(kept_place(c, k), k->kept);
     }
-}
-
-/* False: something was made elsewhere, or somebody has it. */
-static bool take_back(const struct capture_call *c)
-{
-    bool is_ours = true;
-    vec_each(k, &c->captured->outputs) {
-        is_ours &= kept_place(c, k)->data == k->kept->data;
-        tensor_release(kept_place(c, k));
-        is_ours &= is_free(k->kept);
-    }
-    return is_ours;
 }
 
 /* ---- capturing ---- */
@@ -273,11 +245,18 @@ static void drop_inputs(const struct capture_call *c)
  * in another shape. */
 static bool capture(const struct capture_call *c)
 {
-    struct device *device = c->run->plan->options.device;
+    const struct plan *plan = c->run->plan;
+    struct device *device = plan->options.device;
     struct segment_capture *captured = c->captured;
     struct error err = ERROR_INIT;
-    if (make_memory(c, &err))
-        return false;
+    vec_each(k, &captured->outputs) { /* while something is captured there is no other memory */
+        const struct value *value = k->value;
+        struct pool *pool = k->at ? plan->pool : plan->host_pool;
+        size_t bytes = (size_t)shape_bytes(&value->shape, value->type);
+        if (!k->kept->buffer &&
+            tensor_in_buffer(k->kept, value->type, &value->shape, pool_alloc(pool, bytes), &err))
+            return false;
+    }
     exchange_values(c, true);
     note_writes(c, false);
     int code = device->capture->capture(device, enqueue, (void *)c, &captured->graph, &err);
@@ -285,7 +264,12 @@ static bool capture(const struct capture_call *c)
     temporaries_free(&c->launch->temporaries);
     c->launch->err.code = 0;
     drop_inputs(c);
-    bool is_made = take_back(c) && !code;
+    bool is_made = !code;
+    vec_each(k, &captured->outputs) { /* or something was made elsewhere, or somebody has it */
+        is_made &= kept_place(c, k)->data == k->kept->data;
+        tensor_release(kept_place(c, k));
+        is_made &= is_free(k->kept);
+    }
     captured->state = is_made ? CAPTURE_MADE : CAPTURE_REFUSED;
     for (size_t i = 0; i < captured->inputs.n && !is_made; i++)
         if (captured->inputs.items[i].is_token)

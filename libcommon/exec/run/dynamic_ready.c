@@ -29,23 +29,22 @@ static void schedule(struct run *run, struct iteration *it, int local, bool is_d
 /* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
  * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
  * a conditional in the body, is the same in every iteration. */
-static void check_merge(struct run *run, struct iteration *it, int local, struct activation **ready)
-{
-    const struct item *item = it->activations[local].head;
-    struct counter *c = &it->counters[local];
-    int expected = it->number == 0 || !item->merge_next ? item->merge_first : item->merge_next;
-    bool live = c->has_live || item->merge_ready;
-    if (!c->fired && c->pending <= 0 && (live || c->dead >= expected))
-        schedule(run, it, local, !live, ready);
-}
-
-static inline void check_plain(struct run *run, struct iteration *it, int local,
-                               struct activation **ready)
+static inline void check(struct run *run, struct iteration *it, int local, bool is_merge,
+                         struct activation **ready)
 {
     const struct counter *c = &it->counters[local];
-    if (c->pending <= 0 && !c->fired)
+    if (c->pending > 0 || c->fired)
+        return;
+    if (!is_merge) {
         schedule(run, it, local, c->dead > 0 && it->activations[local].head->role != ROLE_TRIGGER,
                  ready);
+        return;
+    }
+    const struct item *item = it->activations[local].head;
+    int expected = it->number == 0 || !item->merge_next ? item->merge_first : item->merge_next;
+    bool live = c->has_live || item->merge_ready;
+    if (live || (int)c->dead >= expected)
+        schedule(run, it, local, !live, ready);
 }
 
 static void keep_input(struct iteration *it, const struct out_edge *edge,
@@ -71,7 +70,7 @@ static void deliver_to_merge(struct run *run, struct iteration *it, const struct
         keep_input(it, edge, value);
         c->has_live = true;
     }
-    check_merge(run, it, edge->waits, ready);
+    check(run, it, edge->waits, true, ready);
 }
 
 static inline void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
@@ -87,7 +86,7 @@ static inline void deliver(struct run *run, struct iteration *it, const struct o
     if (edge->input != EDGE_AFTER && !is_live)
         c->dead++;
     c->pending--;
-    check_plain(run, it, edge->waits, ready);
+    check(run, it, edge->waits, false, ready);
 }
 
 /* Sends a value of an item, and that the item is over, into an iteration. */
@@ -337,10 +336,7 @@ void ready_start_root(struct run *run, struct activation **ready)
     struct iteration *it = iteration_new(run, run->root, 0);
     for (size_t i = 0; i < def->roots.n; i++) {
         int local = def->roots.items[i];
-        if (it->activations[local].head->role == ROLE_MERGE)
-            check_merge(run, it, local, ready);
-        else
-            check_plain(run, it, local, ready);
+        check(run, it, local, it->activations[local].head->role == ROLE_MERGE, ready);
     }
     pass_on(run, ready);
 }

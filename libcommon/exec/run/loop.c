@@ -11,7 +11,6 @@
 #include "exec/run/item.h"
 
 struct loop_run {
-    struct run *run;
     struct frame *frame;
     struct launch launch;
     struct buffer arena;
@@ -19,27 +18,15 @@ struct loop_run {
     struct tensor carried[1]; /* by input, counted where they have buffers; variables come first */
 };
 
-static struct loop_run *loop_run_take(const struct kernel_call *call)
+static struct loop_run *loop_run_new(struct run *run, const struct plan_frame *loop)
 {
-    struct run *run = call_host(call)->iteration->activations->run;
-    const struct plan_frame *loop = call->state;
-    int index = (int)(loop - run->plan->frames.items);
-    struct loop_run *l = run->loops[index];
-    if (!l) {
-        size_t n = (size_t)(loop->n_entered + loop->n_variables) * sizeof *l->carried;
-        l = run->loops[index] = mem_alloc(sizeof *l + n);
-        l->run = run;
-        l->next = l->carried + loop->n_entered;
-        pthread_mutex_lock(&run->lock);
-        l->frame = frame_new(run, index, NULL, NULL);
-        iteration_new(run, l->frame, 0)->carried = l->carried;
-        pthread_mutex_unlock(&run->lock);
-    }
-    struct iteration *it = l->frame->oldest;
-    if (call->scratch != l->arena.data)
-        it->is_open = false;
-    l->arena.data = call->scratch;
-    it->arenas[0] = call->scratch ? &l->arena : NULL;
+    size_t n = (size_t)(loop->n_entered + loop->n_variables);
+    struct loop_run *l = mem_alloc(sizeof *l + n * sizeof *l->carried);
+    l->next = l->carried + loop->n_entered;
+    pthread_mutex_lock(&run->lock);
+    l->frame = frame_new(run, (int)(loop - run->plan->frames.items), NULL, NULL);
+    iteration_new(run, l->frame, 0)->carried = l->carried;
+    pthread_mutex_unlock(&run->lock);
     return l;
 }
 
@@ -59,7 +46,7 @@ static int run_body_part(struct loop_run *l, int part, struct error *err)
     struct activation *a = &l->frame->oldest->activations[part];
     l->launch.activation = a;
     a->at = a->n_locked = 0;
-    int code = region_run(l->run, &l->launch, NULL);
+    int code = region_run(a->run, &l->launch, NULL);
     if (code) {
         *err = l->launch.err;
         l->launch.err.code = 0;
@@ -93,11 +80,17 @@ static int give_output(struct kernel_call *call, int output, const struct tensor
 
 int while_run(struct kernel_call *call)
 {
-    struct loop_run *l = loop_run_take(call);
-    const struct plan *plan = l->run->plan;
+    struct run *run = call_host(call)->iteration->activations->run;
+    const struct plan *plan = run->plan;
     const struct plan_frame *loop = call->state;
-    struct iteration *it = l->frame->oldest;
+    struct loop_run **own = &run->loops[loop - plan->frames.items], *l = *own;
     int code = 0;
+    if (!l)
+        l = *own = loop_run_new(run, loop);
+    struct iteration *it = l->frame->oldest;
+    it->is_open = it->is_open && call->scratch == l->arena.data;
+    l->arena.data = call->scratch;
+    it->arenas[0] = call->scratch ? &l->arena : NULL;
     for (int i = 0; i < loop->n_entered; i++) {
         struct tensor in = *call->in[i];
         in.buffer = holder_of(call, i);

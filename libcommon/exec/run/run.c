@@ -112,18 +112,6 @@ static struct run *run_take(struct plan *plan, struct error *err)
     return NULL;
 }
 
-static void run_give(struct run *run)
-{
-    struct plan *plan = run->plan;
-    pthread_mutex_lock(&plan->options.arenas->lock);
-    for (int i = 0; i < 2; i++)
-        if (run->arenas[i])
-            run->arenas[i]->busy = false;
-    run->next = plan->idle_runs;
-    plan->idle_runs = run;
-    pthread_mutex_unlock(&plan->options.arenas->lock);
-}
-
 static void run_free_idle(struct plan *plan)
 {
     pthread_mutex_lock(&plan->options.arenas->lock);
@@ -171,7 +159,13 @@ static void end(struct run *run, int code, const struct error *err)
     end_step(run->step, run->done);
     if (plan->is_whole)
         iteration_clear(plan, run->root->oldest);
-    run_give(run);
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i])
+            run->arenas[i]->busy = false;
+    run->next = plan->idle_runs;
+    plan->idle_runs = run;
+    pthread_mutex_unlock(&plan->options.arenas->lock);
 }
 
 /* ---- the end ---- */
@@ -233,22 +227,6 @@ static void conclude(struct run *run)
 
 /* ---- the beginning ---- */
 
-static int open(struct run *run, struct error *err)
-{
-    struct rendezvous *rendezvous = run->step->rendezvous;
-    run->queue = NULL;
-    run->failed = false;
-    if (run->plan->is_whole)
-        iteration_place(run, run->root->oldest);
-    run->waits = rendezvous && !step_on_cancel(run->step, &run->stop, err);
-    if (rendezvous && !run->waits)
-        rendezvous->abort(rendezvous, err);
-    if (!err->code && run->plan->is_on_device &&
-        !device_step_open(&run->on_device, run->plan->options.device, err))
-        device_step_begin(&run->on_device, run->step, err);
-    return err->code;
-}
-
 /* NULL with the error set: it has ended. */
 static struct run *begin(struct plan *plan, struct step *step, const struct tensor *feeds,
                          struct tensor *fetches, struct step_done *done, struct error *err)
@@ -268,11 +246,21 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
     run->step = step;
     run->fetches = fetches;
     run->done = done;
+    run->queue = NULL;
+    run->failed = false;
     for (int i = 0; i < plan->n_feeds; i++) {
         run->feeds[i] = feeds[i];
         run->feeds[i].buffer = NULL;
     }
-    if (!open(run, err))
+    if (plan->is_whole)
+        iteration_place(run, run->root->oldest);
+    run->waits = step->rendezvous && !step_on_cancel(step, &run->stop, err);
+    if (step->rendezvous && !run->waits)
+        step->rendezvous->abort(step->rendezvous, err);
+    if (!err->code && plan->is_on_device &&
+        !device_step_open(&run->on_device, plan->options.device, err))
+        device_step_begin(&run->on_device, step, err);
+    if (!err->code)
         return run;
     end(run, err->code, err);
     return NULL;

@@ -113,6 +113,7 @@ struct item {
     int child_frame;  /* of an Enter */
     enum item_role role;
     int frame;                     /* of the plan's frames */
+    int condition;                 /* of the graph's: that it runs under; -1: always */
     int local;                     /* index within it */
     int region;                    /* -1: not known yet */
     int head;                      /* the region's first item, which waits for all */

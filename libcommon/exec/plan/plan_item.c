@@ -50,6 +50,7 @@ int plan_add_item(struct plan *plan, const struct item *item)
     int id = (int)plan->items.n;
     vec_push(&plan->items, *item);
     plan->items.items[id].frame = plan->in_frame;
+    plan->items.items[id].condition = plan_condition_of(plan, item->node);
     plan->items.items[id].region = -1;
     plan->items.items[id].head = id;
     if (plan->has_branches && plan_has_order(plan, plan->in_frame))

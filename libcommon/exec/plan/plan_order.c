@@ -173,78 +173,34 @@ static void add_accesses(struct order *o)
             add_user(o, &o->uses.items[i]);
 }
 
+/* One order that runs all has no loops but items. */
 static void add_frames(struct order *o)
 {
     const struct plan *plan = o->plan;
-    size_t n = plan->items.n;
-    if (plan->is_whole || plan->frames.n < 2)
+    size_t n = plan->items.n + 1, n_frames = plan->frames.n;
+    if (!plan->graph_frames || (plan->is_whole && !plan->has_branches))
         return;
-    int *frame = arena_array(&o->memory, n + 1, sizeof *frame);
-    int *enters = arena_array(&o->memory, n + 1, sizeof *enters);
-    for (size_t i = 0; i < n; i++) {
+    int *frame = arena_array(&o->memory, n, sizeof *frame);
+    int *enters = arena_array(&o->memory, n, sizeof *enters);
+    int *condition = arena_array(&o->memory, n, sizeof *condition);
+    int *of_frame = arena_array(&o->memory, n_frames, sizeof *of_frame);
+    memset(of_frame, -1, n_frames * sizeof *of_frame);
+    for (size_t i = 0; i + 1 < n; i++) {
         const struct item *item = &plan->items.items[i];
         frame[i] = item->frame;
         enters[i] = item->role == ROLE_ENTER ? item->child_frame : 0;
+        condition[i] = item->condition;
+        if (enters[i] && condition[i] >= 0)
+            of_frame[enters[i]] = condition[i];
     }
+    access_name_conditions(&o->graph, plan->graph_frames);
+    o->graph.condition = condition;
+    if (plan->is_whole)
+        return;
     o->graph.frame = frame;
     o->graph.enters = enters;
     o->graph.parent = plan->parents;
-    o->graph.n_frames = (int)plan->frames.n;
-}
-
-int plan_condition_of(const struct plan *plan, int item)
-{
-    const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
-    return node ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
-}
-
-/* Finds the conditions of copies that the planner made: a copy for a Merge runs where its value is
- * there, another one when its consumer does. */
-static void find_copies(const struct plan *plan, int *condition)
-{
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *item = &plan->items.items[i];
-        for (int k = 0; item->flow == FLOW_MERGE && k < item->n_in; k++) {
-            int copy = plan_maker(plan, item, k);
-            if (copy >= 0 && plan->items.items[copy].builtin == BUILTIN_COPY)
-                condition[copy] =
-                    frames_edge_condition(plan->graph_frames, plan->graph, item->node->inputs[k]);
-        }
-        for (int k = 0; k < item->n_in; k++) {
-            int copy = item->in[k] < 0 ? -1 : plan_copy_for(plan, item, k);
-            if (copy >= 0)
-                condition[copy] = condition[i];
-        }
-    }
-}
-
-static const int *find_conditions(const struct plan *plan, struct access_graph *graph,
-                                  struct arena *memory)
-{
-    const struct frames *frames = plan->graph_frames;
-    if (!frames)
-        return NULL;
-    access_name_conditions(graph, frames);
-    int *condition = arena_array(memory, plan->items.n + 1, sizeof *condition);
-    for (size_t i = 0; i < plan->items.n; i++)
-        condition[i] = plan_condition_of(plan, (int)i);
-    find_copies(plan, condition);
-    return condition;
-}
-
-static void add_conditions(struct order *o)
-{
-    const struct plan *plan = o->plan;
-    bool any = !plan->is_whole || plan->has_branches;
-    const int *condition = any ? find_conditions(plan, &o->graph, &o->memory) : NULL;
-    o->graph.condition = condition;
-    if (!condition || plan->is_whole)
-        return;
-    int *of_frame = arena_array(&o->memory, plan->frames.n + 1, sizeof *of_frame);
-    memset(of_frame, -1, plan->frames.n * sizeof *of_frame);
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (plan->items.items[i].role == ROLE_ENTER && condition[i] >= 0)
-            of_frame[plan->items.items[i].child_frame] = condition[i];
+    o->graph.n_frames = (int)n_frames;
     o->graph.frame_condition = of_frame;
 }
 
@@ -269,7 +225,6 @@ static void describe(struct order *o)
     o->graph.n = (int)n;
     o->graph.names = names;
     add_frames(o);
-    add_conditions(o);
     add_accesses(o);
 }
 

@@ -193,10 +193,14 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
             return err->code;
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
-        /* The users of a Merge's output are not known as users of the variable. */
+        /* The users of a Merge's output are not known as users of the variable: it is copied, where
+         * the value is there. */
         if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge") &&
-            plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE)
+            plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE) {
             v = plan_add_copy(plan, v);
+            plan->items.items[plan->values.items[v].item].condition =
+                frames_edge_condition(plan->graph_frames, plan->graph, node->inputs[i]);
+        }
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
     return 0;

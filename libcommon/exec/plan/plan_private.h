@@ -85,6 +85,12 @@ static inline int plan_frame_of(const struct plan *plan, const struct node *node
     return plan->graph_frames ? plan->graph_frames->frame[node->id] : FRAME_ROOT;
 }
 
+/* The condition under which the node runs, as far as the graph shows it. */
+static inline int plan_condition_of(const struct plan *plan, const struct node *node)
+{
+    return node && plan->graph_frames ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
+}
+
 /* Returns whether the item is repeated by another one. */
 static inline bool plan_is_repeated(const struct plan *plan, const struct item *item)
 {

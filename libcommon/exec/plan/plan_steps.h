@@ -93,9 +93,6 @@ void plan_fold(struct plan *plan, struct item *item);
 void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
 
-/* The condition under which an item runs, as far as the graph shows it. */
-int plan_condition_of(const struct plan *plan, int item);
-
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
  * it sees the input. With `in_order`, those that are in order, when they are; else before frames
  * are found. */

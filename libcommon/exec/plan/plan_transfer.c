@@ -158,7 +158,9 @@ static int copy_variable(struct plan *plan, int v, const struct item *consumer)
         if (from >= 0 && !plan->items.items[from].removed)
             like.controls[like.n_controls++] = from;
     }
-    return add_copy(plan, v, false, like);
+    int copy = add_copy(plan, v, false, like);
+    plan->items.items[plan->values.items[copy].item].condition = plan_condition_of(plan, node);
+    return copy;
 }
 
 int plan_copy_for(const struct plan *plan, const struct item *item, int input)

@@ -18,12 +18,14 @@ static bool fill_inputs(const struct plan *plan, const struct item *item, struct
 {
     bool known = true;
     for (int i = 0; i < item->n_in; i++) {
-        struct edge edge = item->node->inputs[i];
-        a->in_types[i] = graph_node(plan->graph, edge.node)->outputs[edge.slot];
+        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
+        struct edge edge = item->node ? item->node->inputs[i] : EDGE_NONE;
+        a->in_types[i] = item->node ? graph_node(plan->graph, edge.node)->outputs[edge.slot]
+                                    : (struct node_output){value->type, false, value->shape};
         known = known && shape_is_known(&a->in_types[i].shape);
-        if (item->in[i] < 0)
+        if (!value)
             continue;
-        a->in_layouts[i] = plan->values.items[item->in[i]].layout;
+        a->in_layouts[i] = value->layout;
         a->in_values[i] = plan_host_constant(plan, item->in[i]);
     }
     return known;
@@ -108,8 +110,9 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                arena_array(&arena, n_in, sizeof *a.in_layouts),
                                arena_array(&arena, (size_t)item->n_out + 1, sizeof *a.out)};
     bool known = fill_inputs(plan, item, &a);
+    const struct node_output *out_types = node ? node->outputs : a.in_types; /* of a relayout */
     for (int i = 0; i < item->n_out; i++)
-        known = known && shape_is_known(&node->outputs[i].shape);
+        known = known && shape_is_known(&out_types[i].shape);
     struct kernel_setup setup = {.node = node,
                                  .row = item->row,
                                  .form = item->code ? item->code->form : 0,
@@ -118,7 +121,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .n_in = item->n_in,
                                  .n_out = item->n_out,
                                  .in_types = a.in_types,
-                                 .out_types = node->outputs,
+                                 .out_types = out_types,
                                  .in_values = a.in_values,
                                  .in_layouts = a.in_layouts,
                                  .shapes_known = known,

@@ -222,36 +222,16 @@ int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *
 
 int plan_row_major(struct plan *plan, int v, struct error *err)
 {
-    struct value from = plan->values.items[v];
-    if (!from.layout)
+    const struct value *from = &plan->values.items[v];
+    if (!from->layout)
         return v;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        const struct item *made = &plan->items.items[i];
-        if (!made->node && made->code == plan->options.device->layout->relayout && made->in[0] == v)
+    const struct kernel_code *relayout = plan->options.device->layout->relayout;
+    vec_each(made, &plan->items) {
+        if (!made->node && made->code == relayout && made->in[0] == v)
             return made->out[0];
     }
-    struct node_output type = {from.type, false, from.shape};
-    struct kernel_output output = {.layout = NULL};
-    const struct tensor *no_value = NULL;
-    const struct kernel_code *relayout = plan->options.device->layout->relayout;
-    struct kernel_setup setup = {.device = plan->options.device,
-                                 .n_in = 1,
-                                 .n_out = 1,
-                                 .in_types = &type,
-                                 .out_types = &type,
-                                 .in_values = &no_value,
-                                 .in_layouts = &from.layout,
-                                 .shapes_known = true,
-                                 .threads = plan->options.device->threads,
-                                 .out = &output,
-                                 .name = "relayout",
-                                 .err = err};
-    if (relayout->prepare(&setup))
-        return -1;
-    struct item item = {.code = relayout,
-                        .name = "relayout",
-                        .kernel = setup.name,
-                        .state = setup.state,
-                        .scratch_bytes = setup.scratch_bytes};
-    return plan_add_derived(plan, item, v, from.on_device);
+    struct item item = {.code = relayout, .name = "relayout", .kernel = "relayout"};
+    int made = plan_add_derived(plan, item, v, from->on_device);
+    struct item *added = &plan->items.items[plan->values.items[made].item];
+    return plan_prepare_kernel(plan, added, err) ? -1 : made;
 }

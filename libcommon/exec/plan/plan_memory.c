@@ -27,7 +27,7 @@ struct users {
 };
 
 struct storage {
-    bool on_device;
+    bool on_device, is_scratch; /* of the item: of no value */
     size_t bytes;
     int from, to; /* positions in the order */
     int block;    /* from its first position to its last */
@@ -327,7 +327,8 @@ static void assign_storage(struct place *p, int at)
 {
     struct plan *plan = p->plan;
     int id = p->frame->order.items[at].item;
-    const struct item *item = &plan->items.items[id];
+    struct item *item = &plan->items.items[id];
+    const struct plan_frame *loop = item->state;
     for (int k = 0; k < item->n_out; k++) {
         int v = item->out[k], storage;
         struct value *value = &plan->values.items[v];
@@ -342,13 +343,26 @@ static void assign_storage(struct place *p, int at)
             reuse_storage(p, id, v, storage);
             continue;
         }
-        struct storage fresh = {
-            value->on_device, ALIGN_UP(value->bytes), at, value->live_to, 0, -1, {0}};
+        struct storage fresh = {.on_device = value->on_device,
+                                .bytes = ALIGN_UP(value->bytes),
+                                .from = at,
+                                .to = value->live_to};
         if (p->users)
             fresh.users = p->users[v];
         p->storage_of[v] = (int)p->storages.n;
         vec_push(&p->storages, fresh);
     }
+    if (item->builtin == BUILTIN_LOOP)
+        item->scratch_bytes = loop->arena_bytes[0];
+    struct storage scratch = {.on_device = !plan->options.device->is_host,
+                              .is_scratch = true,
+                              .bytes = item->scratch_bytes,
+                              .from = at,
+                              .to = at};
+    if (p->users)
+        add_user(p, &scratch.users, id);
+    if (scratch.bytes)
+        vec_push(&p->storages, scratch);
 }
 
 /* ---- free blocks ---- */
@@ -509,23 +523,6 @@ static void free_block(struct place *p, struct space *s, int block, const struct
         add_free(s, block);
 }
 
-static void place_scratch(struct place *p, int id)
-{
-    struct item *item = &p->plan->items.items[id];
-    struct space *space = &p->spaces[!p->plan->options.device->is_host];
-    const struct plan_frame *loop = item->state;
-    struct users users = {0};
-    if (item->builtin == BUILTIN_LOOP)
-        item->scratch_bytes = loop->arena_bytes[0];
-    if (!item->scratch_bytes)
-        return;
-    if (p->users)
-        add_user(p, &users, id);
-    int block = allocate(p, space, (int64_t)item->scratch_bytes, id);
-    item->scratch_offset = space->blocks.items[block].offset;
-    free_block(p, space, block, &users);
-}
-
 /* Storages by the position where they end: lists linked through `next`. */
 static void sweep_storages(struct place *p)
 {
@@ -545,8 +542,9 @@ static void sweep_storages(struct place *p)
             struct space *space = &p->spaces[storage->on_device];
             storage->block = allocate(p, space, (int64_t)storage->bytes, id);
             storage->offset = space->blocks.items[storage->block].offset;
+            if (storage->is_scratch)
+                p->plan->items.items[id].scratch_offset = storage->offset;
         }
-        place_scratch(p, id);
         for (int s = ending[at]; s >= 0; s = next[s]) {
             const struct storage *storage = &p->storages.items[s];
             free_block(p, &p->spaces[storage->on_device], storage->block, &storage->users);

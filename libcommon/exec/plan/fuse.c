@@ -32,7 +32,7 @@ static void bind_named(struct fuse_groups *g, const struct node *node)
     }
 }
 
-static void look_at_all(struct fuse_groups *g)
+static void look_at_all(struct fuse_groups *g, const struct fusion *fused)
 {
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
@@ -47,26 +47,27 @@ static void look_at_all(struct fuse_groups *g)
             g->uses[node->controls[k]]++;
     }
     for (int i = 0; i < g->options->n_keep; i++)
-        g->uses[g->options->keep[i].node]++;
+        g->uses[fusion_edge(fused, g->options->keep[i]).node]++;
 }
 
-/* Looks at all nodes, of which none is in a group yet, and empties `fused`. False: the graph has no
- * order, which is refused elsewhere. */
+/* Looks at all nodes of what passes have made so far, of which none is in a group yet. False: the
+ * graph has no order, which is refused elsewhere. */
 static bool groups_init(struct fuse_groups *g, const struct graph *graph,
-                        const struct fuse_options *options, struct fusion *fused)
+                        const struct fuse_options *options, const struct fusion *fused)
 {
     struct error ignored = ERROR_INIT;
+    graph = fused->graph ? fused->graph : graph;
     size_t n = graph->nodes.n + 1;
-    *fused = (struct fusion){.node_of = mem_array(n, sizeof *fused->node_of)};
     *g = (struct fuse_groups){
-        .graph = graph, .options = options, .n_outputs = 1, .fused = fused, .memory = ARENA_INIT};
+        .graph = graph, .options = options, .n_outputs = 1, .memory = ARENA_INIT};
+    g->node_of = arena_array(&g->memory, n, sizeof *g->node_of);
     g->order = arena_array(&g->memory, n, sizeof *g->order);
     g->uses = arena_array(&g->memory, n, sizeof *g->uses);
     g->taker = arena_array(&g->memory, n, sizeof *g->taker);
     g->bound = arena_array(&g->memory, n, sizeof *g->bound);
     g->named = arena_array(&g->memory, n, sizeof *g->named);
     g->end = arena_array(&g->memory, n, sizeof *g->end);
-    look_at_all(g);
+    look_at_all(g, fused);
     return !graph_order(graph, g->order, &ignored);
 }
 
@@ -83,6 +84,30 @@ bool fuse_reads_variables(const struct fuse_groups *g, const struct node *node)
         if (fuse_source(g, node->inputs[i])->is_ref)
             return true;
     return false;
+}
+
+bool fuse_is_own(const struct fuse_groups *g, const struct node *node, const struct node *taker)
+{
+    return g->uses[node->id] == 1 && !g->named[node->id] && !node->n_controls &&
+           fuse_same_place(node, taker);
+}
+
+struct edge fuse_gradient(const struct fuse_groups *g, const struct node *update)
+{
+    struct edge edge = update->inputs[update->op->def->descent.gradient];
+    const struct node *node;
+    while (node_is(node = graph_node(g->graph, edge.node), "Identity") &&
+           fuse_is_own(g, node, update))
+        edge = node->inputs[0];
+    return edge;
+}
+
+void fuse_claim_gradient(struct fuse_groups *g, const struct node *update, struct edge from,
+                         int end)
+{
+    struct edge edge = update->inputs[update->op->def->descent.gradient];
+    for (; edge.node != from.node; edge = graph_node(g->graph, edge.node)->inputs[0])
+        g->end[edge.node] = end;
 }
 
 bool fuse_same_place(const struct node *a, const struct node *b)
@@ -129,15 +154,15 @@ void fuse_take_inputs(struct fuse_groups *g, fuse_edges *inputs, struct node_spe
 /* The new node that stands for one of the old graph, or for the group that it is part of. */
 static int standing_for(const struct fuse_groups *g, int old)
 {
-    return g->fused->node_of[g->end[old] < 0 ? old : g->end[old]];
+    return g->node_of[g->end[old] < 0 ? old : g->end[old]];
 }
 
 static void connect(const struct fuse_groups *g, const struct node *node)
 {
     struct node *copy = graph_node(g->to, standing_for(g, node->id));
-    bool is_end = g->fused->node_of[node->id] >= 0;
+    bool is_end = g->node_of[node->id] >= 0;
     for (int i = 0; is_end && i < copy->n_inputs; i++)
-        copy->inputs[i] = fusion_edge(g->fused, copy->inputs[i]);
+        copy->inputs[i].node = g->node_of[copy->inputs[i].node];
     for (int i = 0; i < node->n_controls; i++)
         graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
 }
@@ -160,14 +185,14 @@ static int add_group(struct fuse_groups *g, const struct node *end, const struct
 /* The new graph: of each group the node that the pass describes, and all other nodes. */
 static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass)
 {
-    g->fused->graph = g->to = graph_new(g->graph->registry);
+    g->to = graph_new(g->graph->registry);
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
-        g->fused->node_of[i] = -1;
+        g->node_of[i] = -1;
         if (g->end[i] < 0)
-            g->fused->node_of[i] = graph_add_copy(g->to, node)->id;
+            g->node_of[i] = graph_add_copy(g->to, node)->id;
         else if (g->end[i] == (int)i)
-            g->fused->node_of[i] = add_group(g, node, pass);
+            g->node_of[i] = add_group(g, node, pass);
     }
     for (size_t i = 0; i < g->graph->nodes.n; i++)
         connect(g, graph_node(g->graph, (int)i));
@@ -206,56 +231,40 @@ void fusion_release(struct fusion *fused)
     *fused = (struct fusion){0};
 }
 
-static void run_pass(const struct device_pass *pass, const struct graph *graph,
-                     const struct fuse_options *options, struct fusion *fused)
+/* Returns how many nodes it has made part of others. */
+static int run_pass(const struct device_pass *pass, const struct graph *graph,
+                    const struct fuse_options *options, struct fusion *fused)
 {
     struct fuse_groups groups;
     if (groups_init(&groups, graph, options, fused))
         pass->find(&groups);
-    if (fused->n_gone)
+    if (groups.n_gone) {
         rewrite_groups(&groups, pass);
+        for (size_t i = 0; i < graph->nodes.n; i++)
+            if (fused->node_of[i] >= 0)
+                fused->node_of[i] = groups.node_of[fused->node_of[i]];
+        if (fused->graph)
+            vec_push(&fused->before, fused->graph);
+        fused->graph = groups.to;
+        fused->n_gone += groups.n_gone;
+    }
     arena_release(&groups.memory);
-}
-
-/* Takes the changes of one more pass. */
-static void follow(struct fusion *fused, struct fusion *next, size_t n_nodes)
-{
-    for (size_t i = 0; i < n_nodes; i++)
-        if (fused->node_of[i] >= 0)
-            fused->node_of[i] = next->node_of[fused->node_of[i]];
-    if (fused->graph)
-        vec_push(&fused->before, fused->graph);
-    fused->graph = next->graph;
-    fused->n_gone += next->n_gone;
-    next->graph = NULL;
+    return groups.n_gone;
 }
 
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES])
 {
-    size_t n = graph->nodes.n, n_keep = (size_t)options->n_keep;
-    struct edge *keep = mem_array(n_keep + 1, sizeof *keep);
-    struct fuse_options now = *options;
+    size_t n = graph->nodes.n;
     *fused = (struct fusion){.node_of = mem_array(n + 1, sizeof *fused->node_of)};
     for (size_t i = 0; i < n; i++)
         fused->node_of[i] = (int)i;
     for (int p = 0; p < N_DEVICE_PASSES; p++) {
-        struct fusion next;
+        bool runs = device_passes[p].find && !(options->without >> p & 1);
+        int gone = runs ? run_pass(&device_passes[p], graph, options, fused) : 0;
         if (n_gone)
-            n_gone[p] = 0;
-        if (options->without >> p & 1 || !device_passes[p].find)
-            continue;
-        for (size_t i = 0; i < n_keep; i++)
-            keep[i] = fusion_edge(fused, options->keep[i]);
-        now.keep = keep;
-        run_pass(&device_passes[p], fused->graph ? fused->graph : graph, &now, &next);
-        if (n_gone)
-            n_gone[p] = next.n_gone;
-        if (next.graph)
-            follow(fused, &next, n);
-        fusion_release(&next);
+            n_gone[p] = gone;
     }
-    mem_free(keep);
 }
 
 /* ---- with names ---- */

@@ -93,7 +93,7 @@ void fuse_chains_find(struct fuse_groups *g)
 {
     size_t n = g->graph->nodes.n;
     struct chains c = {.groups = g};
-    if (!kernel_exists(g->options->kernels, "FusedElementwise", g->options->device))
+    if (!fuse_known_op(g, "FusedElementwise"))
         return;
     c.kept = arena_array(&g->memory, n + 1, sizeof *c.kept);
     c.fusable = arena_array(&g->memory, n + 1, sizeof *c.fusable);
@@ -101,7 +101,7 @@ void fuse_chains_find(struct fuse_groups *g)
         const struct node *node = graph_node(g->graph, (int)i);
         if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
             continue; /* the table of kernels is long, and is asked last */
-        const struct kernel_row *row = kernel_find(g->options->kernels, node, g->options->device);
+        const struct kernel_row *row = fuse_row(g, node);
         c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
     }
     for (size_t i = 0; i < n; i++)
@@ -109,7 +109,7 @@ void fuse_chains_find(struct fuse_groups *g)
             count_kept(&c, graph_node(g->graph, g->order[i]));
     for (size_t i = n; i-- > 0;)
         if (c.fusable[g->order[i]] && g->end[g->order[i]] < 0)
-            g->fused->n_gone += claim_chain(&c, graph_node(g->graph, g->order[i])) - 1;
+            g->n_gone += claim_chain(&c, graph_node(g->graph, g->order[i])) - 1;
 }
 
 /* ---- its node ---- */

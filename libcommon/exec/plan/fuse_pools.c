@@ -92,7 +92,7 @@ void fuse_pools_find(struct fuse_groups *g)
         g->end[pool->id] = pool->id;
         g->end[i] = masked ? mask->id : (int)i;
         g->end[g->end[i]] = g->end[i];
-        g->fused->n_gone++;
+        g->n_gone++;
     }
 }
 

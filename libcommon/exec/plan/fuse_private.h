@@ -24,7 +24,8 @@ struct fuse_groups {
      * others. */
     const struct node_output *outputs;
     int n_outputs;
-    struct fusion *fused;
+    int *node_of; /* of `to`, by node; -1: it is part of another */
+    int n_gone;   /* nodes that are part of others, or are made another way */
     struct arena memory;
     void *own; /* of the pass */
 };
@@ -47,6 +48,18 @@ void fuse_set_attrs(struct fuse_groups *groups, const struct node *node, const s
 /* Gives `spec` copies of the inputs, and releases the vector. */
 void fuse_take_inputs(struct fuse_groups *groups, fuse_edges *inputs, struct node_spec *spec);
 
+/* Returns whether the node makes its one value for nobody but `taker`, where that is, and as soon
+ * as it can. */
+bool fuse_is_own(const struct fuse_groups *groups, const struct node *node,
+                 const struct node *taker);
+
+/* What an update is given as its gradient, seen through Identities that are its own. */
+struct edge fuse_gradient(const struct fuse_groups *groups, const struct node *update);
+
+/* Makes what leads from that edge to the update part of the group of `end`. */
+void fuse_claim_gradient(struct fuse_groups *groups, const struct node *update, struct edge from,
+                         int end);
+
 /* Returns whether `name` is that of a mark: an order, a place with others, a gradient. */
 static inline bool fuse_is_mark(const char *name)
 {
@@ -57,6 +70,19 @@ static inline const struct node_output *fuse_source(const struct fuse_groups *gr
                                                     struct edge edge)
 {
     return &graph_node(groups->graph, edge.node)->outputs[edge.slot];
+}
+
+/* The row of the node's kernel; NULL: it has none. */
+static inline const struct kernel_row *fuse_row(const struct fuse_groups *groups,
+                                                const struct node *node)
+{
+    return kernel_find(groups->options->kernels, node, groups->options->device);
+}
+
+/* The op that a row names, if the device has a kernel of it; else NULL. */
+static inline const char *fuse_known_op(const struct fuse_groups *groups, const char *op)
+{
+    return op && kernel_exists(groups->options->kernels, op, groups->options->device) ? op : NULL;
 }
 
 /* The passes: how each finds groups, and describes the node of one (op, inputs, attributes, in

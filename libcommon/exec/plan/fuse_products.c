@@ -8,23 +8,16 @@
 
 /* ---- which ops ---- */
 
-static const struct kernel_row *row_of(const struct fuse_groups *g, const struct node *node)
-{
-    return kernel_find(g->options->kernels, node, g->options->device);
-}
-
 /* The op that does what comes behind the product, too; NULL: it is no product. */
 static const char *whole_op(const struct fuse_groups *g, const struct node *node)
 {
-    const struct kernel_row *row = fuse_can_go(g, node) ? row_of(g, node) : NULL;
-    bool exists = row && row->with_epilogue &&
-                  kernel_exists(g->options->kernels, row->with_epilogue, g->options->device);
-    return exists ? row->with_epilogue : NULL;
+    const struct kernel_row *row = fuse_can_go(g, node) ? fuse_row(g, node) : NULL;
+    return row ? fuse_known_op(g, row->with_epilogue) : NULL;
 }
 
 static bool has_row(const struct fuse_groups *g, const struct node *node, bool is_first)
 {
-    const struct kernel_row *row = row_of(g, node);
+    const struct kernel_row *row = fuse_row(g, node);
     if (!row || !(row->flags & KERNEL_EPILOGUE))
         return false;
     /* Right behind the product it has a pass over memory in any case, as part of a chain then. */
@@ -48,7 +41,7 @@ static void claim(struct fuse_groups *g, const struct node *product)
 {
     const struct node *last = product, *next;
     while ((next = g->taker[last->id]) && can_follow(g, product, last, next)) {
-        g->fused->n_gone++;
+        g->n_gone++;
         last = next;
     }
     for (const struct node *node = product; last != product; node = g->taker[node->id]) {

@@ -14,8 +14,7 @@
 static const char *summing_op(const struct fuse_groups *g, const struct node *node)
 {
     bool is_free = g->uses[node->id] == 1 && fuse_can_go(g, node) && !fuse_reads_variables(g, node);
-    const struct kernel_row *row =
-        is_free ? kernel_find(g->options->kernels, node, g->options->device) : NULL;
+    const struct kernel_row *row = is_free ? fuse_row(g, node) : NULL;
     return row ? row->with_sum : NULL;
 }
 
@@ -88,7 +87,7 @@ static void claim(struct fuse_groups *g, const struct node *sum)
             g->end[sum->inputs[i].node] = -1;
     if (is_group) {
         g->end[sum->id] = sum->id;
-        g->fused->n_gone += n;
+        g->n_gone += n;
     }
 }
 
@@ -105,22 +104,8 @@ static const char *updating_op(const struct fuse_groups *g, const struct node *n
     bool fits = node->op->def->descent.gradient > 0;
     for (int i = 0; i < node->n_attrs && fits; i++)
         fits = !fuse_is_mark(node->attrs[i].name) || !strcmp(node->attrs[i].name, "_class");
-    const struct kernel_row *row =
-        fits ? kernel_find(g->options->kernels, node, g->options->device) : NULL;
+    const struct kernel_row *row = fits ? fuse_row(g, node) : NULL;
     return row ? row->with_product : NULL;
-}
-
-/* Returns the node that makes an update's gradient, if one does, and the gradient's name. */
-static const struct node *name_of_gradient(const struct fuse_groups *g, const struct node *update)
-{
-    const struct node *node = input_node(g, update, update->op->def->descent.gradient);
-    return node_is(node, "Identity") ? node : NULL;
-}
-
-static const struct node *maker_of_gradient(const struct fuse_groups *g, const struct node *update)
-{
-    const struct node *name = name_of_gradient(g, update);
-    return name ? input_node(g, name, 0) : input_node(g, update, update->op->def->descent.gradient);
 }
 
 /* By node: whether what it gives may be memory of a variable that the step writes. */
@@ -151,21 +136,19 @@ static bool can_update_by(const struct fuse_groups *g, const struct node *produc
 
 static void claim_update(struct fuse_groups *g, const struct node *update, const bool *shown)
 {
-    const struct node *name = name_of_gradient(g, update), *product = maker_of_gradient(g, update);
-    if ((name && (g->uses[name->id] > 1 || name->n_controls || g->named[name->id])) ||
-        !can_update_by(g, product, update, shown))
+    struct edge gradient = fuse_gradient(g, update);
+    if (!can_update_by(g, graph_node(g->graph, gradient.node), update, shown))
         return;
-    g->end[product->id] = g->end[update->id] = update->id;
-    if (name)
-        g->end[name->id] = update->id;
-    g->fused->n_gone++;
+    g->end[gradient.node] = g->end[update->id] = update->id;
+    fuse_claim_gradient(g, update, gradient, update->id);
+    g->n_gone++;
 }
 
 /* References, scalars, operands. */
 static void describe_update(struct fuse_groups *g, const struct node *update,
                             struct node_spec *spec)
 {
-    const struct node *product = maker_of_gradient(g, update);
+    const struct node *product = graph_node(g->graph, fuse_gradient(g, update).node);
     const struct attr_value *nesterov = node_attr(update, "use_nesterov");
     fuse_edges inputs = VEC_INIT;
     int n_refs = 0;

@@ -48,34 +48,22 @@ static bool is_update(const struct node *node)
  * node's kernel; NULL: it is none that has such. */
 static const char *joined_op(const struct fuse_groups *g, const struct node *node)
 {
-    if (!is_update(node))
-        return NULL;
-    const struct kernel_row *row = kernel_find(g->options->kernels, node, g->options->device);
-    bool exists = row && row->with_others &&
-                  kernel_exists(g->options->kernels, row->with_others, g->options->device);
-    return exists ? row->with_others : NULL;
-}
-
-static bool is_cast(const struct node *node)
-{
-    return node->op->def->identity.when == SAME_TYPE;
+    const struct kernel_row *row = is_update(node) ? fuse_row(g, node) : NULL;
+    return row ? fuse_known_op(g, row->with_others) : NULL;
 }
 
 /* Finds what the update takes for its gradient: what this is cast from, of 16 bits, if it is so for
  * nobody else. */
 static struct edge gradient_of(const struct fuse_groups *g, const struct node *update)
 {
-    struct edge given = update->inputs[update->op->def->descent.gradient], edge = given;
-    for (const struct node *node = update; !is_cast(node); edge = node->inputs[0]) {
-        node = graph_node(g->graph, edge.node);
-        if (g->uses[node->id] != 1 || g->named[node->id] || node->n_controls ||
-            !fuse_same_place(node, update) || (!node_is(node, "Identity") && !is_cast(node)))
-            return given;
-    }
-    if (fuse_source(g, edge)->is_ref) /* it is read when the Cast runs, not when the update does */
+    struct edge given = update->inputs[update->op->def->descent.gradient];
+    const struct node *cast = graph_node(g->graph, fuse_gradient(g, update).node);
+    if (cast->op->def->identity.when != SAME_TYPE || !fuse_is_own(g, cast, update) ||
+        fuse_source(g, cast->inputs[0])->is_ref) /* it is read when the Cast runs */
         return given;
-    enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, edge)->type;
-    return to == FLOAT32 && dtype_is_floating(from) && dtype_bytes(from) == 2 ? edge : given;
+    enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, cast->inputs[0])->type;
+    bool is_narrow = to == FLOAT32 && dtype_is_floating(from) && dtype_bytes(from) == 2;
+    return is_narrow ? cast->inputs[0] : given;
 }
 
 static bool is_narrow(const struct fuse_groups *g, const struct node *update)
@@ -175,7 +163,7 @@ static bool has_race(const struct updates *u)
 /* Returns whether the device wants fewer updates, and so keeps gradients. */
 static bool wants_joined(const struct fuse_groups *g, const struct node *update)
 {
-    return kernel_find(g->options->kernels, update, g->options->device)->flags & KERNEL_JOINED;
+    return fuse_row(g, update)->flags & KERNEL_JOINED;
 }
 
 static bool is_small(const struct updates *u, const struct node *node)
@@ -304,14 +292,11 @@ static void claim_group(struct updates *u, const int *group, int n)
         end = group[i] > end ? group[i] : end;
     for (int i = 0; i < n; i++) {
         const struct node *update = graph_node(g->graph, group[i]);
-        struct edge edge = update->inputs[update->op->def->descent.gradient];
-        struct edge read = gradient_of(g, update);
         g->end[group[i]] = end;
-        for (; edge.node != read.node; edge = graph_node(g->graph, edge.node)->inputs[0])
-            g->end[edge.node] = end;
-        g->fused->n_gone += is_narrow(g, update);
+        fuse_claim_gradient(g, update, gradient_of(g, update), end);
+        g->n_gone += is_narrow(g, update);
     }
-    g->fused->n_gone += n - 1;
+    g->n_gone += n - 1;
 }
 
 /* In the graph's order, so that the gradients of a group are made one soon after the other. */

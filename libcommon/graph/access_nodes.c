@@ -112,36 +112,33 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
 
 #define SLOTS_MAX 1024 /* of a predicate */
 
-void access_name_conditions(struct access_graph *accesses, const struct frames *frames)
+void access_name_conditions(struct access_graph *accesses, const struct frames *frames,
+                            struct arena *memory)
 {
-    for (size_t i = 0; i < frames->conditions.n; i++) {
-        const struct condition *known = &frames->conditions.items[i];
+    int *of_frame = arena_array(memory, frames->frames.n, sizeof *of_frame);
+    vec_each(known, &frames->conditions) {
         struct access_condition condition = {known->predicate.node * SLOTS_MAX +
                                                  known->predicate.slot,
                                              known->branch, known->parent};
         vec_push(&accesses->conditions, condition);
     }
+    for (size_t i = 0; i < frames->frames.n; i++)
+        of_frame[i] = frames->frames.items[i].condition;
+    accesses->frame_condition = of_frame;
 }
 
 void access_add_frames(struct access_graph *accesses, const struct graph *graph,
                        const struct frames *frames, struct arena *memory)
 {
-    int *of_frame = arena_array(memory, frames->frames.n + 1, sizeof *of_frame);
     int *enters = arena_array(memory, graph->nodes.n + 1, sizeof *enters);
-    memset(of_frame, -1, frames->frames.n * sizeof *of_frame);
-    access_name_conditions(accesses, frames);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (!node_is(node, "Enter"))
-            continue;
-        enters[i] = frames_output(frames, node);
-        if (frames->condition[i] >= 0)
-            of_frame[enters[i]] = frames->condition[i];
+    access_name_conditions(accesses, frames, memory);
+    graph_each(node, graph) {
+        if (node_is(node, "Enter"))
+            enters[node->id] = frames_output(frames, node);
     }
     accesses->frame = frames->frame;
     accesses->parent = frames->parents;
     accesses->n_frames = (int)frames->frames.n;
     accesses->enters = enters;
     accesses->condition = frames->condition;
-    accesses->frame_condition = of_frame;
 }

@@ -29,8 +29,9 @@ const bool *access_shown(const struct graph *graph, const int *order, const int 
 void access_add_node(struct access_graph *accesses, const struct graph *graph, const int *variables,
                      const struct node *node);
 
-/* Adds the conditions of the graph, numbered as in `frames`. */
-void access_name_conditions(struct access_graph *accesses, const struct frames *frames);
+/* Adds the conditions of the graph, numbered as in `frames`, and those of loops. */
+void access_name_conditions(struct access_graph *accesses, const struct frames *frames,
+                            struct arena *memory);
 
 /* Adds the loops, what enters them, and the conditions that nodes and loops run under, all from
  * `frames`, whose memory is borrowed. */

@@ -211,6 +211,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
                                         .parent = parent,
                                         .depth = f->frames.items[parent].depth + 1,
                                         .loop_cond = -1,
+                                        .condition = CONDITION_NONE,
                                         .parallel_iterations =
                                             (int)node_int(node, "parallel_iterations")};
             vec_push(&f->frames, frame);
@@ -219,8 +220,10 @@ static int add_control_flow(struct analysis *a, const struct node *node)
         variable.frame = (int)index;
         if (a->f->frames.items[variable.frame].depth > FRAMES_DEPTH_MAX)
             return fail_node(a, node, "loops are nested too deep");
-        a->f->frames.items[variable.frame].n_enters++;
-        a->f->variable[node->id] = (int)a->f->variables.n;
+        struct graph_frame *entered = &f->frames.items[variable.frame];
+        entered->n_enters++;
+        entered->condition = and_conditions(f, entered->condition, f->condition[node->id]);
+        f->variable[node->id] = (int)f->variables.n;
         vec_push(&a->f->variables, variable);
         return 0;
     }
@@ -336,7 +339,8 @@ int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct
     f->condition = arena_array(&f->arena, n, sizeof *f->condition);
     f->variable = arena_array(&f->arena, n, sizeof *f->variable);
     memset(f->variable, -1, n * sizeof *f->variable);
-    vec_push(&f->frames, ((struct graph_frame){.name = "", .parent = -1, .loop_cond = -1}));
+    vec_push(&f->frames,
+             ((struct graph_frame){.name = "", .parent = -1, .loop_cond = -1, .condition = -1}));
     int code = analyse(&a);
     map_release(&a.names);
     if (code) {

@@ -93,7 +93,7 @@ void fuse_chains_find(struct fuse_groups *g)
 {
     size_t n = g->graph->nodes.n;
     struct chains c = {.groups = g};
-    if (!fuse_known_op(g, "FusedElementwise"))
+    if (!kernel_exists(g->options->kernels, "FusedElementwise", g->options->device))
         return;
     c.kept = arena_array(&g->memory, n + 1, sizeof *c.kept);
     c.fusable = arena_array(&g->memory, n + 1, sizeof *c.fusable);

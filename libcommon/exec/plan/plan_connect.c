@@ -144,8 +144,7 @@ static void count_arrival(struct plan *plan, int id, int input, int from)
         at->pending++;
         return;
     }
-    const struct item *producer = &plan->items.items[from];
-    if (producer->node && node_is(producer->node, "NextIteration"))
+    if (plan->items.items[from].role == ROLE_NEXT)
         at->merge_next++;
     else
         at->merge_first++;

@@ -83,12 +83,6 @@ int plan_root_value(const struct plan *plan, int value)
     return plan->values.items[value].root;
 }
 
-bool plan_is_back_edge(const struct plan *plan, int from, int to)
-{
-    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
-    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
-}
-
 /* ---- what they cost ---- */
 
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */

@@ -642,8 +642,7 @@ static void join_branches(struct plan *plan)
             if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
                 plan->values.items[b].kind == VALUE_COMPUTED && merged[a].beside < 0 &&
                 merged[b].beside < 0 &&
-                exclude(plan->graph_frames,
-                        plan->items.items[plan->values.items[a].item].condition,
+                exclude(plan->graph_frames, plan->items.items[plan->values.items[a].item].condition,
                         plan->items.items[plan->values.items[b].item].condition)) {
                 merged[a].beside = b;
                 merged[b].beside = a;

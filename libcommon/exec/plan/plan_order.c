@@ -177,31 +177,26 @@ static void add_accesses(struct order *o)
 static void add_frames(struct order *o)
 {
     const struct plan *plan = o->plan;
-    size_t n = plan->items.n + 1, n_frames = plan->frames.n;
+    size_t n = plan->items.n + 1;
     if (!plan->graph_frames || (plan->is_whole && !plan->has_branches))
         return;
     int *frame = arena_array(&o->memory, n, sizeof *frame);
     int *enters = arena_array(&o->memory, n, sizeof *enters);
     int *condition = arena_array(&o->memory, n, sizeof *condition);
-    int *of_frame = arena_array(&o->memory, n_frames, sizeof *of_frame);
-    memset(of_frame, -1, n_frames * sizeof *of_frame);
     for (size_t i = 0; i + 1 < n; i++) {
         const struct item *item = &plan->items.items[i];
         frame[i] = item->frame;
         enters[i] = item->role == ROLE_ENTER ? item->child_frame : 0;
         condition[i] = item->condition;
-        if (enters[i] && condition[i] >= 0)
-            of_frame[enters[i]] = condition[i];
     }
-    access_name_conditions(&o->graph, plan->graph_frames);
+    access_name_conditions(&o->graph, plan->graph_frames, &o->memory);
     o->graph.condition = condition;
     if (plan->is_whole)
         return;
     o->graph.frame = frame;
     o->graph.enters = enters;
     o->graph.parent = plan->parents;
-    o->graph.n_frames = (int)n_frames;
-    o->graph.frame_condition = of_frame;
+    o->graph.n_frames = (int)plan->frames.n;
 }
 
 static void describe(struct order *o)

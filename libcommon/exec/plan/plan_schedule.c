@@ -47,7 +47,9 @@ void plan_collect_befores(const struct plan *plan, int id, before_vec *befores)
     const struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++) {
         int from = plan_maker(plan, item, k);
-        if (from >= 0 && !plan_is_back_edge(plan, from, id))
+        bool is_next =
+            from >= 0 && item->role == ROLE_MERGE && plan->items.items[from].role == ROLE_NEXT;
+        if (from >= 0 && !is_next)
             vec_push(befores,
                      ((struct before){from, item->in[k] - plan->items.items[from].out[0], false}));
     }

@@ -103,8 +103,6 @@ void plan_resolve_views(struct plan *plan, bool in_order);
  * cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
               struct error *err);
-/* Returns whether it brings a value into the next iteration of a loop. */
-bool plan_is_back_edge(const struct plan *plan, int from, int to);
 
 /* Adds what an item waits for in its iteration: inputs' items, control inputs, `after`. */
 struct before {

@@ -12,8 +12,9 @@ struct while_search {
     const struct plan *plan;
     const struct graph *graph;
     const struct frames *frames;
-    bool *refused; /* by frame, of outermost loops */
-    int *begun;    /* by node: how many loops around it have decided to go on before it runs */
+    bool *refused;    /* by frame, of outermost loops */
+    int *n_variables; /* by frame: that iterations change */
+    int *begun;       /* by node: how many loops around it have decided to go on before it runs */
 };
 
 /* ---- which nodes can be planned for ---- */
@@ -151,26 +152,11 @@ static void check_wishes(struct while_search *s, const struct node *node)
 }
 
 /* All variables enter the loop if it is to run at all, and so does whatever else enters. */
-static void check_conditions(struct while_search *s)
+static bool enters_with_loop(const struct while_search *s, const struct loop_variable *v)
 {
-    enum { UNKNOWN = CONDITION_NONE - 1 };
-    const struct frames *f = s->frames;
-    int *condition = mem_array(f->frames.n + 1, sizeof *condition);
-    for (size_t i = 0; i < f->frames.n; i++)
-        condition[i] = UNKNOWN;
-    vec_each(v, &f->variables) {
-        int of = f->condition[v->enter], *known = &condition[v->frame];
-        if (v->merge >= 0 && *known != UNKNOWN && *known != of)
-            refuse(s, v->frame);
-        if (v->merge >= 0)
-            *known = of;
-    }
-    vec_each(v, &f->variables) {
-        if (condition[v->frame] == UNKNOWN ||
-            !frames_implies(f, condition[v->frame], f->condition[v->enter]))
-            refuse(s, v->frame);
-    }
-    mem_free(condition);
+    int of_loop = s->frames->frames.items[v->frame].condition;
+    int own = s->frames->condition[v->enter];
+    return v->merge >= 0 ? own == of_loop : frames_implies(s->frames, of_loop, own);
 }
 
 static void check_nodes(struct while_search *s)
@@ -188,11 +174,13 @@ static void check_nodes(struct while_search *s)
         if (s->frames->frame[i] && !can_repeat(s, node))
             refuse(s, s->frames->frame[i]);
     }
-    for (size_t i = 0; i < s->frames->variables.n; i++)
-        if (!is_complete(s, &s->frames->variables.items[i]))
-            refuse(s, s->frames->variables.items[i].frame);
+    vec_each(v, &s->frames->variables) {
+        s->n_variables[v->frame] += v->merge >= 0;
+        if (!is_complete(s, v) || !enters_with_loop(s, v))
+            refuse(s, v->frame);
+    }
     for (size_t i = 1; i < s->frames->frames.n; i++)
-        if (s->frames->frames.items[i].loop_cond < 0)
+        if (s->frames->frames.items[i].loop_cond < 0 || !s->n_variables[i])
             refuse(s, (int)i);
 }
 
@@ -248,12 +236,12 @@ static int find_items(struct plan *plan, struct error *err)
     size_t n = plan->graph->nodes.n + 1;
     struct while_search s = {.plan = plan, .graph = plan->graph, .frames = f};
     s.refused = arena_array(&memory, f->frames.n, sizeof *s.refused);
+    s.n_variables = arena_array(&memory, f->frames.n, sizeof *s.n_variables);
     s.begun = arena_array(&memory, n, sizeof *s.begun);
     int *order = arena_array(&memory, n, sizeof *order);
     int code = graph_order(plan->graph, order, err);
     if (!code) {
         check_nodes(&s);
-        check_conditions(&s);
         check_effects(&s, order);
     }
     plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);

@@ -47,7 +47,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &plan->items.items[i].uses);
+            plan_collect_uses(plan, (int)i, &plan->memory, &plan->items.items[i].uses);
     plan_find_copies(plan);
     if ((code = plan_find_regions(plan, err)))
         return code;
@@ -94,34 +94,15 @@ void plan_release(struct plan *plan)
         return;
     if (plan->faults.n)
         fault_source_remove(&plan->faults);
-    vec_each(frame, &plan->frames) {
-        vec_release(&frame->heads);
-        vec_release(&frame->roots);
-        vec_release(&frame->exits);
-        vec_release(&frame->over);
-        vec_release(&frame->order);
-        vec_release(&frame->counted);
-    }
     vec_each(item, &plan->items) {
         plan_release_state(item);
-        vec_release(&item->after);
-        vec_release(&item->locks);
-        vec_release(&item->gives);
-        vec_release(&item->uses);
     }
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
     pool_free(plan->host_pool);
-    vec_release(&plan->frames);
     frames_free(plan->graph_frames);
-    vec_release(&plan->wishes);
-    vec_release(&plan->locks);
-    for (size_t i = 0; i < plan->segments.n; i++)
-        vec_release(&plan->segments.items[i].locks);
-    vec_release(&plan->segments);
-    vec_release(&plan->regions);
     vec_release(&plan->items);
     vec_release(&plan->values);
     graph_free(plan->graph);

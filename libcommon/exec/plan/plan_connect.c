@@ -42,7 +42,7 @@ static void set_role(struct plan *plan, int id)
         item->child_frame = frames_output(plan->graph_frames, item->node);
         plan->frames.items[item->child_frame].n_enters++;
     } else if (item->role == ROLE_EXIT) {
-        vec_push(&plan->frames.items[item->frame].exits, id);
+        vec_push_in(&plan->memory, &plan->frames.items[item->frame].exits, id);
     }
 }
 
@@ -59,7 +59,7 @@ static void add_head(struct plan *plan, int id)
 {
     struct plan_frame *frame = &plan->frames.items[plan->items.items[id].frame];
     plan->items.items[id].local = (int)frame->heads.n;
-    vec_push(&frame->heads, id);
+    vec_push_in(&plan->memory, &frame->heads, id);
 }
 
 static void add_to_frame(struct plan *plan, struct item *item)
@@ -72,7 +72,7 @@ static void add_to_frame(struct plan *plan, struct item *item)
     for (int i = 0; i < item->n_out && frame->has_order; i++)
         if (plan->values.items[item->out[i]].kind == VALUE_COMPUTED &&
             plan->values.items[item->out[i]].is_counted)
-            vec_push(&frame->counted, item->out[i]);
+            vec_push_in(&plan->memory, &frame->counted, item->out[i]);
 }
 
 /* A point is a region by itself, behind all that has planned memory: it has its scratch alone, as
@@ -93,8 +93,8 @@ static void add_point(struct plan *plan, int id)
                             .rank = -1,
                             .is_point = true,
                             .is_cheap = item->is_cheap};
-    vec_push(&plan->regions, region);
-    vec_push(&frame->order, ((struct region_item){.item = id}));
+    vec_push_in(&plan->memory, &plan->regions, region);
+    vec_push_in(&plan->memory, &frame->order, ((struct region_item){.item = id}));
     add_to_frame(plan, item);
 }
 
@@ -166,7 +166,7 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
     if (loop < 0) {
         add_out_edge(plan, of, before, edge);
     } else {
-        vec_push(&plan->frames.items[loop].over, edge);
+        vec_push_in(&plan->memory, &plan->frames.items[loop].over, edge);
         count_arrival(plan, edge.item, edge.input, before);
     }
 }
@@ -225,14 +225,14 @@ static void find_gifts(const struct plan *plan, const struct item *item)
 
 /* Items that wait for other tasks begin when those that other tasks wait for have been sent, as far
  * as that is cheap. */
-static void find_roots(const struct plan *plan, struct plan_frame *root)
+static void find_roots(struct plan *plan, struct plan_frame *root)
 {
     for (size_t i = 0; i < 2 * root->heads.n; i++) {
         const struct item *item = &plan->items.items[root->heads.items[i % root->heads.n]];
         bool is_recv = item->role == ROLE_RECV,
              is_root = item->role == ROLE_MERGE || !item->pending;
         if (is_root && is_recv == (i >= root->heads.n))
-            vec_push(&root->roots, item->local);
+            vec_push_in(&plan->memory, &root->roots, item->local);
     }
 }
 

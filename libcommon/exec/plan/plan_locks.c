@@ -35,17 +35,19 @@ static void sort_locks(variable_lock_vec *locks)
 }
 
 /* Adds what an item uses. */
-static void add_uses(const struct item *item, variable_lock_vec *locks)
+static void add_uses(struct arena *memory, const struct item *item, variable_lock_vec *locks)
 {
     vec_each(use, &item->uses) {
-        vec_push(locks, ((struct variable_lock){.variable = use->variable, .write = use->write}));
+        struct variable_lock lock = {.variable = use->variable, .write = use->write};
+        vec_push_in(memory, locks, lock);
     }
 }
 
-static void add_locks(const variable_lock_vec *more, variable_lock_vec *locks)
+static void add_locks(struct plan *plan, const variable_lock_vec *more, variable_lock_vec *locks)
 {
-    for (size_t i = 0; i < more->n; i++)
-        vec_push(locks, more->items[i]);
+    vec_each(lock, more) {
+        vec_push_in(&plan->memory, locks, *lock);
+    }
 }
 
 /* ---- of a whole plan ---- */
@@ -59,17 +61,17 @@ struct span { /* positions in the order */
 typedef VEC(struct span) span_vec;
 
 /* Reads that no write comes between are one. */
-static void collect_spans(const struct plan *plan, span_vec *spans)
+static void collect_spans(const struct plan *plan, struct arena *memory, span_vec *spans)
 {
     int n_ids = 0;
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
-    int *last = mem_array((size_t)n_ids + 1, sizeof *last); /* span, and one, by variable */
+    int *last = arena_array(memory, (size_t)n_ids + 1, sizeof *last); /* span + 1, by variable */
     variable_lock_vec locks = VEC_INIT;
     for (int position = 0; position < plan->n_order; position++) {
         locks.n = 0;
-        add_uses(&plan->items.items[plan->order[position]], &locks);
+        add_uses(memory, &plan->items.items[plan->order[position]], &locks);
         sort_locks(&locks);
         for (size_t i = 0; i < locks.n; i++) {
             struct span span = {locks.items[i].variable, position, position, locks.items[i].write};
@@ -78,12 +80,10 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
                 spans->items[at].to = position;
                 continue;
             }
-            vec_push(spans, span);
+            vec_push_in(memory, spans, span);
             last[span.variable->id] = (int)spans->n;
         }
     }
-    vec_release(&locks);
-    mem_free(last);
 }
 
 /* Larger ids first, and spans of one variable in their order. */
@@ -107,9 +107,9 @@ static int begin_of(int *begin, int position)
 /* Hoists spans that begin while one of a larger id is kept, and joins those of one variable that
  * overlap then. Only larger ids move a span, so each is final when the next smaller id is looked
  * at. `begin` is a union-find over positions: kept ones are one with the position before. */
-static void hoist(span_vec *spans, int n_positions)
+static void hoist(span_vec *spans, int n_positions, struct arena *memory)
 {
-    int *begin = mem_array((size_t)n_positions + 1, sizeof *begin);
+    int *begin = arena_array(memory, (size_t)n_positions + 1, sizeof *begin);
     size_t n = 0;
     for (int i = 0; i < n_positions; i++)
         begin[i] = i;
@@ -131,25 +131,25 @@ static void hoist(span_vec *spans, int n_positions)
                 begin[at] = at - 1;
     }
     spans->n = n;
-    mem_free(begin);
 }
 
 static void find_spans(struct plan *plan)
 {
     struct region_item *order = plan->frames.items[0].order.items;
+    struct arena memory = ARENA_INIT;
     span_vec spans = VEC_INIT;
-    collect_spans(plan, &spans);
+    collect_spans(plan, &memory, &spans);
     if (spans.n)
         qsort(spans.items, spans.n, sizeof *spans.items, larger_first);
-    hoist(&spans, plan->n_order);
+    hoist(&spans, plan->n_order, &memory);
     for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
         const struct span *span = &spans.items[i];
         struct variable_lock lock = {span->variable, span->write, span->to};
-        vec_push(&plan->items.items[plan->order[span->from]].locks, lock);
-        vec_push(&plan->items.items[plan->order[span->to]].gives, lock);
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->from]].locks, lock);
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->to]].gives, lock);
         order[span->from].locks = order[span->to].locks = true;
     }
-    vec_release(&spans);
+    arena_release(&memory);
 }
 
 /* ---- of a dynamic plan ---- */
@@ -162,14 +162,14 @@ static void find_own(struct plan *plan)
         struct item *item = &plan->items.items[id];
         only_reads = only_reads && !(item->flags & KERNEL_ASYNC);
         if (!item->removed)
-            add_uses(item, &item->locks);
+            add_uses(&plan->memory, item, &item->locks);
         sort_locks(&item->locks);
         for (size_t i = 0; i < item->locks.n; i++)
             only_reads = only_reads && !item->locks.items[i].write;
     }
     plan->keeps_reads = only_reads;
     for (size_t i = 0; only_reads && i < plan->items.n; i++) {
-        add_locks(&plan->items.items[i].locks, &plan->locks);
+        add_locks(plan, &plan->items.items[i].locks, &plan->locks);
         plan->items.items[i].locks.n = 0;
     }
     sort_locks(&plan->locks);
@@ -262,9 +262,9 @@ void plan_find_segments(struct plan *plan)
             if (!(segment.n = n = find_segment(plan, region, at)))
                 continue;
             for (int i = at; i < at + n; i++)
-                add_locks(&plan->items.items[items[i].item].locks, &segment.locks);
+                add_locks(plan, &plan->items.items[items[i].item].locks, &segment.locks);
             sort_locks(&segment.locks);
-            vec_push(&plan->segments, segment);
+            vec_push_in(&plan->memory, &plan->segments, segment);
             items[at].segment = (int)plan->segments.n;
         }
     }

@@ -670,7 +670,7 @@ static void add_reuses(struct place *p)
     vec_each(reuse, &p->reuses) {
         if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
             continue;
-        vec_push(&p->plan->items.items[reuse->item].after, reuse->before);
+        vec_push_in(&p->plan->memory, &p->plan->items.items[reuse->item].after, reuse->before);
         last = reuse;
     }
     vec_release(&p->reuses);
@@ -682,10 +682,11 @@ void plan_place_memory(struct region_find *f)
     struct place p = {.plan = plan, .find = f};
     find_unplaced(f);
     join_branches(plan);
-    struct users *users = mem_array(plan->is_whole ? 1 : plan->values.n + 1, sizeof *users);
-    p.storage_of = mem_array(plan->values.n + 1, sizeof *p.storage_of);
+    struct users *users =
+        arena_array(&f->memory, plan->is_whole ? 1 : plan->values.n + 1, sizeof *users);
+    p.storage_of = arena_array(&f->memory, plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
-    p.is_copied = mem_array(plan->values.n + 1, sizeof *p.is_copied);
+    p.is_copied = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_copied);
     for (size_t i = plan->frames.n; i-- > 0;) { /* loops before what has them done */
         p.users = plan->frames.items[i].has_order ? NULL : users;
         place_frame(&p, &plan->frames.items[i]);
@@ -693,8 +694,5 @@ void plan_place_memory(struct region_find *f)
     for (int i = 0; i < 2; i++)
         vec_release(&p.spaces[i].blocks);
     vec_release(&p.storages);
-    mem_free(p.storage_of);
-    mem_free(users);
-    mem_free(p.is_copied);
     add_reuses(&p);
 }

@@ -14,7 +14,7 @@
 
 /* ---- uses of variables ---- */
 
-void plan_collect_uses(const struct plan *plan, int id, use_vec *uses)
+void plan_collect_uses(const struct plan *plan, int id, struct arena *memory, use_vec *uses)
 {
     const struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++) {
@@ -31,7 +31,7 @@ void plan_collect_uses(const struct plan *plan, int id, use_vec *uses)
                           .input = k,
                           .write = is_ref && !node_has(item->node, OP_READS_REF),
                           .may_lack = is_ref && !item->needs_initialized};
-        vec_push(uses, use);
+        vec_push_in(memory, uses, use);
     }
 }
 
@@ -260,14 +260,15 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
     int id = plan->values.items[copy].item;
     use_copy(plan, use, copy);
     if (around->after >= 0)
-        vec_push(&plan->items.items[id].after, around->after);
-    vec_push(&plan->items.items[around->before].after, id);
+        vec_push_in(&plan->memory, &plan->items.items[id].after, around->after);
+    vec_push_in(&plan->memory, &plan->items.items[around->before].after, id);
 }
 
 static void add_orders(struct plan *plan, const access_edge_vec *edges)
 {
     for (size_t i = 0; i < edges->n; i++)
-        vec_push(&plan->items.items[edges->items[i].to].after, edges->items[i].from);
+        vec_push_in(&plan->memory, &plan->items.items[edges->items[i].to].after,
+                    edges->items[i].from);
 }
 
 static int order_all(struct order *o, struct error *err)
@@ -288,11 +289,10 @@ static int order_all(struct order *o, struct error *err)
         o->graph.wishes.items[found.refused.items[i]].to = -1;
     for (size_t i = 0; i < o->graph.wishes.n && !code; i++)
         if (o->graph.wishes.items[i].to >= 0)
-            vec_push(&plan->items.items[o->graph.wishes.items[i].to].after,
-                     o->graph.wishes.items[i].from);
+            vec_push_in(&plan->memory, &plan->items.items[o->graph.wishes.items[i].to].after,
+                        o->graph.wishes.items[i].from);
     access_order_release(&found);
     access_graph_release(&o->graph);
-    arena_release(&o->memory);
     return code;
 }
 
@@ -302,10 +302,10 @@ int plan_order_variables(struct plan *plan, struct error *err)
     bool any = plan->wishes.n > 0;
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &o.uses);
+            plan_collect_uses(plan, (int)i, &o.memory, &o.uses);
     for (size_t i = 0; i < o.uses.n; i++)
         any |= o.uses.items[i].write;
     int code = any ? order_all(&o, err) : 0;
-    vec_release(&o.uses);
+    arena_release(&o.memory);
     return code;
 }

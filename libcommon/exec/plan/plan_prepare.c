@@ -325,7 +325,7 @@ static void follow_variable(struct plan *plan, int id, int node)
             int waits = k < 0 ? id : plan_copy_for(plan, item, k);
             if (waits < 0)
                 continue;
-            vec_push(&plan->items.items[waits].after, before);
+            vec_push_in(&plan->memory, &plan->items.items[waits].after, before);
         }
     }
 }
@@ -342,7 +342,7 @@ static void bind_after(struct plan *plan)
             const struct node *named = graph_find(plan->graph, names->strings[k]);
             int before = named ? plan->item_of[named->id] : -1;
             if (before >= 0 && before != i && !plan->items.items[before].removed)
-                vec_push(&plan->wishes, ((struct access_edge){before, i}));
+                vec_push_in(&plan->memory, &plan->wishes, ((struct access_edge){before, i}));
         }
         for (int k = 0; node && k < node->n_inputs + node->n_controls; k++)
             follow_variable(plan, i, node_dependency(node, k).node);

@@ -31,9 +31,9 @@ struct plan {
     int *slot_of;                  /* by variable of graph_frames: which input of its loop's item */
     int in_frame;                  /* that of which an item is being made */
     struct plan_options options;
-    struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
     VEC(struct value) values;
+    struct arena memory; /* of all else here, and of what all that has */
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
     bool *may_be_absent; /* by node: a constant of a loop or a branch */

@@ -18,6 +18,7 @@ struct schedule {
     int_vec *next;
     int *left; /* how many items come after it, one after the other, on the longest way */
     struct heap heap;
+    struct arena memory;
 };
 
 static int rank_of(const struct schedule *s, int item)
@@ -71,7 +72,7 @@ static void schedule_edges(struct schedule *s)
             int from = befores.items[k].item;
             if (!is_sorted(s, from) || rank_of(s, from) != rank_of(s, i))
                 continue;
-            vec_push(&s->next[from], i);
+            vec_push_in(&s->memory, &s->next[from], i);
             s->pending[i]++;
         }
     }
@@ -81,8 +82,8 @@ static void schedule_edges(struct schedule *s)
 /* Goes backwards through any order that keeps to the edges. */
 static void measure_ways(struct schedule *s, int n)
 {
-    int *pending = mem_array((size_t)n + 1, sizeof *pending);
-    int *stack = mem_array((size_t)n + 1, sizeof *stack), at = 0, end = 0;
+    int *pending = arena_array(&s->memory, (size_t)n + 1, sizeof *pending);
+    int *stack = arena_array(&s->memory, (size_t)n + 1, sizeof *stack), at = 0, end = 0;
     for (int i = 0; i < n; i++)
         if (!(pending[i] = s->pending[i]))
             stack[end++] = i;
@@ -97,18 +98,16 @@ static void measure_ways(struct schedule *s, int n)
             s->left[item] = way > s->left[item] ? way : s->left[item];
         }
     }
-    mem_free(pending);
-    mem_free(stack);
 }
 
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order, struct error *err)
 {
     int n = (int)plan->items.n, wanted = 0;
-    struct schedule s = {.plan = plan, .rank = rank};
-    s.pending = mem_array(3 * (size_t)n + 3, sizeof *s.pending);
+    struct schedule s = {.plan = plan, .rank = rank, .memory = ARENA_INIT};
+    s.pending = arena_array(&s.memory, 3 * (size_t)n + 3, sizeof *s.pending);
     s.left = s.pending + n;
     s.heap = (struct heap){.items = s.left + n, .before = goes_before, .context = &s};
-    s.next = mem_array((size_t)n + 1, sizeof *s.next);
+    s.next = arena_array(&s.memory, (size_t)n + 1, sizeof *s.next);
     schedule_edges(&s);
     measure_ways(&s, n);
     for (int i = 0; i < n; i++) {
@@ -124,10 +123,7 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
             if (--s.pending[s.next[item].items[k]] == 0)
                 heap_push(&s.heap, s.next[item].items[k]);
     }
-    for (int i = 0; i < n; i++)
-        vec_release(&s.next[i]);
-    mem_free(s.next);
-    mem_free(s.pending);
+    arena_release(&s.memory);
     if (*n_order == wanted)
         return 0;
     return error_set(err, ERR_INTERNAL, "the plan has a cycle among reads and writes");

@@ -90,7 +90,7 @@ void plan_fold(struct plan *plan, struct item *item);
 
 /* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
  * they contradict each other. */
-void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
+void plan_collect_uses(const struct plan *plan, int item, struct arena *memory, use_vec *uses);
 int plan_order_variables(struct plan *plan, struct error *err);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
@@ -132,6 +132,7 @@ struct region_find {
     int *arrival;      /* the first of a point's: by item */
     int *over_arrival; /* that a loop is over: by frame */
     bool alone;        /* every item is a region */
+    struct arena memory;
 };
 
 /* plan_memory.c: what regions compute gets its place: lifetimes, reuse, offsets of what the items

@@ -118,7 +118,7 @@ static bool resolve(struct views *s, struct item *item)
 }
 
 /* Adds the first item that reads each variable. */
-static void add_reads(use_vec *reads, const use_vec *more)
+static void add_reads(struct arena *memory, use_vec *reads, const use_vec *more)
 {
     vec_each(use, more) {
         bool known = false;
@@ -126,25 +126,24 @@ static void add_reads(use_vec *reads, const use_vec *more)
             known = reads->items[k].variable == use->variable &&
                     (use->may_lack || !reads->items[k].may_lack);
         if (!known)
-            vec_push(reads, *use);
+            vec_push_in(memory, reads, *use);
     }
 }
 
 /* Before what it reads itself, so that what is wrong is found when it would have been. */
-static void read_for(struct item *item, const use_vec *reads)
+static void read_for(struct plan *plan, struct item *item, const use_vec *reads)
 {
     use_vec own = item->uses;
     item->uses = (use_vec)VEC_INIT;
-    add_reads(&item->uses, reads);
+    add_reads(&plan->memory, &item->uses, reads);
     vec_each(use, &own) {
-        vec_push(&item->uses, *use);
+        vec_push_in(&plan->memory, &item->uses, *use);
     }
-    vec_release(&own);
 }
 
 /* The consumer of its value is still to come, so that there is one that reads for it. One of a
  * branch may not run, so those behind it read again. */
-static void resolve_order(struct views *s)
+static void resolve_order(struct views *s, struct arena *memory)
 {
     struct plan *plan = s->plan;
     use_vec reads = VEC_INIT; /* since one stayed */
@@ -157,19 +156,18 @@ static void resolve_order(struct views *s)
         if (!goes)
             plan->order[n++] = id;
         else
-            add_reads(&reads, &item->uses);
+            add_reads(memory, &reads, &item->uses);
         if (!has_order)
             continue;
         item->uses_copies = uses_copies |= item->uses_copies;
         if (reads.n && !goes)
-            read_for(item, &reads);
+            read_for(plan, item, &reads);
         if (item->flow == FLOW_ALWAYS && !goes) {
             reads.n = 0;
             uses_copies = false;
         }
     }
     plan->n_order = n;
-    vec_release(&reads);
 }
 
 void plan_resolve_views(struct plan *plan, bool in_order)
@@ -191,7 +189,7 @@ void plan_resolve_views(struct plan *plan, bool in_order)
     for (size_t i = 0; i < plan->wishes.n; i++)
         s.is_needed[plan->wishes.items[i].from] = s.is_needed[plan->wishes.items[i].to] = true;
     if (in_order)
-        resolve_order(&s);
+        resolve_order(&s, &memory);
     for (size_t i = 0; !in_order && i < plan->items.n; i++)
         if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             resolve(&s, &plan->items.items[i]);

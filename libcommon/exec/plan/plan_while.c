@@ -270,7 +270,7 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
                                    .key = while_key(of->name),
                                    .parallel_iterations = of->parallel_iterations,
                                    .item = -1};
-        vec_push(&plan->frames, frame);
+        vec_push_in(&plan->memory, &plan->frames, frame);
     }
     for (int i = 0; any && i < plan->n_fetches; i++) {
         int frame = frames_output(plan->graph_frames, graph_node(plan->graph, fetches[i].node));

@@ -115,32 +115,30 @@ static void find_key(struct region_find *f, int id, before_vec *befores)
 
 /* ---- regions ---- */
 
-static int region_of_key(struct region_find *f, struct map *known, struct arena *names, int id)
+static int region_of_key(struct region_find *f, struct map *known, int id)
 {
     const struct key *key = &f->keys[id];
     int64_t region = (int64_t)f->plan->regions.n;
     const struct item *item = &f->plan->items.items[id];
-    const char *name = arena_printf(names, "%d %d %d %d %d", item->frame, key->ready, key->dead,
-                                    key->level, f->alone ? id : -1);
+    const char *name = arena_printf(&f->memory, "%d %d %d %d %d", item->frame, key->ready,
+                                    key->dead, key->level, f->alone ? id : -1);
     if (map_get(known, name, &region))
         return (int)region;
     map_put(known, name, region);
     struct region fresh = {.frame = item->frame, .n_ready = item->n_ready, .level = key->level};
-    vec_push(&f->plan->regions, fresh);
+    vec_push_in(&f->plan->memory, &f->plan->regions, fresh);
     return (int)region;
 }
 
 static void group(struct region_find *f, const int *order, int n_order)
 {
     struct map known = MAP_INIT;
-    struct arena names = ARENA_INIT;
     for (int i = 0; i < n_order; i++) {
         struct item *item = &f->plan->items.items[order[i]];
         item->n_ready = arrival_set_count(&f->sets, f->keys[order[i]].ready);
-        item->region = item->is_point ? -1 : region_of_key(f, &known, &names, order[i]);
+        item->region = item->is_point ? -1 : region_of_key(f, &known, order[i]);
     }
     map_release(&known);
-    arena_release(&names);
 }
 
 static int by_arrivals(const void *a, const void *b)
@@ -154,17 +152,16 @@ static int by_arrivals(const void *a, const void *b)
 }
 
 /* Ranks the regions. An edge leads to a region with more arrivals. */
-static void rank_regions(struct plan *plan)
+static void rank_regions(struct region_find *f)
 {
-    size_t n = plan->regions.n;
-    struct region **all = mem_array(n + 1, sizeof *all);
+    size_t n = f->plan->regions.n;
+    struct region **all = arena_array(&f->memory, n + 1, sizeof *all);
     for (size_t i = 0; i < n; i++)
-        all[i] = &plan->regions.items[i];
+        all[i] = &f->plan->regions.items[i];
     if (n)
         qsort(all, n, sizeof *all, by_arrivals);
     for (size_t i = 0; i < n; i++)
         all[i]->rank = (int)i;
-    mem_free(all);
 }
 
 /* Splits regions by keys: facts that only running tells. */
@@ -172,16 +169,15 @@ static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
     before_vec befores = VEC_INIT;
-    int *order = mem_array(plan->items.n + 1, sizeof *order), n_order;
+    int *order = arena_array(&f->memory, plan->items.n + 1, sizeof *order), n_order;
     int code = plan_sort(plan, NULL, order, &n_order, err);
     for (int i = 0; !code && !f->alone && i < n_order; i++)
         find_key(f, order[i], &befores);
     if (!code) {
         group(f, order, n_order);
-        rank_regions(plan);
+        rank_regions(f);
     }
     vec_release(&befores);
-    mem_free(order);
     return code;
 }
 
@@ -207,13 +203,14 @@ static void mark_condition(struct plan *plan, const struct plan_frame *loop)
 
 /* Where one order runs all of a frame that is one region; of a loop the condition is one, and what
  * is left of the body. */
-static void find_by_order(struct plan *plan)
+static void find_by_order(struct region_find *f)
 {
-    int *first = mem_array(plan->frames.n, sizeof *first);
+    struct plan *plan = f->plan;
+    int *first = arena_array(&f->memory, plan->frames.n, sizeof *first);
     for (int i = 0; i < (int)plan->frames.n; i++) {
         first[i] = (int)plan->regions.n;
         for (int k = 0; plan_has_order(plan, i) && k <= (i != FRAME_ROOT); k++)
-            vec_push(&plan->regions, ((struct region){.frame = i}));
+            vec_push_in(&plan->memory, &plan->regions, ((struct region){.frame = i}));
         if (i != FRAME_ROOT && plan_has_order(plan, i))
             mark_condition(plan, &plan->frames.items[i]);
     }
@@ -221,7 +218,6 @@ static void find_by_order(struct plan *plan)
         if (plan_has_order(plan, item->frame))
             item->region = first[item->frame] + (item->frame && !item->in_condition);
     }
-    mem_free(first);
 }
 
 /* ---- their order ---- */
@@ -229,9 +225,10 @@ static void find_by_order(struct plan *plan)
 /* The items of each region behind one another. On a device with memory of its own feeds go there
  * first: they may be on their way already, and no step that was captured has them. Loops come
  * behind what is outside of them, one after the other. */
-static int order_items(struct plan *plan, struct error *err)
+static int order_items(struct region_find *f, struct error *err)
 {
-    int *rank = mem_array(plan->items.n + 1, sizeof *rank), n = (int)plan->regions.n;
+    struct plan *plan = f->plan;
+    int *rank = arena_array(&f->memory, plan->items.n + 1, sizeof *rank), n = (int)plan->regions.n;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
         if (plan_is_repeated(plan, item))
@@ -243,9 +240,7 @@ static int order_items(struct plan *plan, struct error *err)
                       !(plan->is_whole && plan_is_feed_copy(plan, item));
     }
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
-    int code = plan_sort(plan, rank, plan->order, &plan->n_order, err);
-    mem_free(rank);
-    return code;
+    return plan_sort(plan, rank, plan->order, &plan->n_order, err);
 }
 
 static void fill_regions(struct plan *plan)
@@ -261,7 +256,7 @@ static void fill_regions(struct plan *plan)
         }
         region->is_cheap &= item->is_cheap = item_is_cheap(plan, item);
         item->position = (int)frame->order.n;
-        vec_push(&frame->order, entry);
+        vec_push_in(&plan->memory, &frame->order, entry);
         item->head = frame->order.items[region->first].item;
     }
 }
@@ -404,19 +399,19 @@ static void put_late(struct plan *plan)
 
 int plan_find_regions(struct plan *plan, struct error *err)
 {
-    struct region_find f = {.plan = plan};
+    struct region_find f = {.plan = plan, .memory = ARENA_INIT};
     size_t n = plan->items.n + 1;
     int code = 0;
-    f.keys = mem_array(n, sizeof *f.keys);
-    f.arrival = mem_array(n, sizeof *f.arrival);
-    f.over_arrival = mem_array(plan->frames.n, sizeof *f.over_arrival);
+    f.keys = arena_array(&f.memory, n, sizeof *f.keys);
+    f.arrival = arena_array(&f.memory, n, sizeof *f.arrival);
+    f.over_arrival = arena_array(&f.memory, plan->frames.n, sizeof *f.over_arrival);
     int n_arrivals = plan->is_whole ? 0 : number_arrivals(&f);
     f.alone = plan->options.cut == CUT_ITEMS || n_arrivals > ARRIVALS_MAX;
     arrival_sets_init(&f.sets, f.alone ? 1 : n_arrivals);
     if (!plan->is_whole)
         code = find_by_keys(&f, err);
-    find_by_order(plan);
-    if (!code && !(code = plan_goes_on(plan, err)) && !(code = order_items(plan, err)) &&
+    find_by_order(&f);
+    if (!code && !(code = plan_goes_on(plan, err)) && !(code = order_items(&f, err)) &&
         !(code = plan_goes_on(plan, err))) {
         put_late(plan);
         plan_find_counted(plan);
@@ -425,8 +420,6 @@ int plan_find_regions(struct plan *plan, struct error *err)
         plan_place_memory(&f);
     }
     arrival_sets_release(&f.sets);
-    mem_free(f.over_arrival);
-    mem_free(f.arrival);
-    mem_free(f.keys);
+    arena_release(&f.memory);
     return code;
 }

@@ -3,7 +3,6 @@
  * The dataflow of regions: what runs in each frame, what each item waits for, where its outputs go,
  * and, when edges are known, what is to be done at each position of a region.
  */
-#include <string.h>
 
 #include "base/memory.h"
 #include "exec/device/pool.h"
@@ -373,9 +372,9 @@ void plan_connect(struct plan *plan)
         struct item *item = &plan->items.items[i];
         item->first_edge = (int)n_edges;
         item->n_edges = (int)of[i].n;
-        if (of[i].n)
-            memcpy(plan->edges + n_edges, of[i].items, of[i].n * sizeof *of[i].items);
-        n_edges += of[i].n;
+        vec_each(edge, &of[i]) {
+            plan->edges[n_edges++] = *edge;
+        }
         vec_release(&of[i]);
         find_gifts(plan, item);
     }

@@ -97,21 +97,18 @@ static void copy_nodes(struct prune *p)
         name = arena_printf(&p->memory, "%s %s", node->op->def->name, name);
         if (!map_get(&known, name, &group)) {
             map_put(&known, name, group);
-            vec_push(&groups, (group_members)VEC_INIT);
+            vec_push_in(&p->memory, &groups, (group_members)VEC_INIT);
         }
-        vec_push(&groups.items[group],
-                 ((struct group_member){node_string(node, "tensor_name"), node->id}));
+        vec_push_in(&p->memory, &groups.items[group],
+                    ((struct group_member){node_string(node, "tensor_name"), node->id}));
     }
-    for (size_t i = 0; i < groups.n; i++) {
-        group_members *members = &groups.items[i];
+    vec_each(members, &groups) {
         qsort(members->items, members->n, sizeof *members->items, by_tensor);
         if (members->n > 1)
             copy_group(p, members);
         else
             copy_node(p, graph_node(p->from, members->items->node));
-        vec_release(&groups.items[i]);
     }
-    vec_release(&groups);
     map_release(&known);
 }
 
@@ -234,6 +231,7 @@ static int set_shapes(struct stacks *s, bool *any, struct error *err)
 
 static int infer_stacks(struct graph *graph, struct error *err)
 {
+    struct arena memory = ARENA_INIT;
     size_t n = graph->nodes.n + 1;
     bool any = false;
     int code = 0;
@@ -241,15 +239,13 @@ static int infer_stacks(struct graph *graph, struct error *err)
         any = node_makes_resource(graph_node(graph, (int)i));
     for (int round = 0; any && round < ROUNDS_MAX && !code; round++) {
         struct stacks s = {.graph = graph,
-                           .stack = mem_array(n, sizeof *s.stack),
-                           .pushed = mem_array(n, sizeof *s.pushed),
-                           .is_known = mem_array(n, sizeof *s.is_known)};
+                           .stack = arena_array(&memory, n, sizeof *s.stack),
+                           .pushed = arena_array(&memory, n, sizeof *s.pushed),
+                           .is_known = arena_array(&memory, n, sizeof *s.is_known)};
         find(&s);
         code = set_shapes(&s, &any, err);
-        mem_free(s.stack);
-        mem_free(s.pushed);
-        mem_free(s.is_known);
     }
+    arena_release(&memory);
     return code;
 }
 

@@ -6,7 +6,6 @@
  * is a user of the read. In a dynamic one such values are copies already (dynamic.h).
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"

@@ -82,7 +82,7 @@ static void collect_controls(struct plan *plan, const struct node *node, int num
             bool is_new = plan->looked_at[before] != number;
             plan->looked_at[before] = number;
             if (is_new && plan->item_of[before] >= 0)
-                vec_push(controls, plan->item_of[before]);
+                vec_push_in(&plan->memory, controls, plan->item_of[before]);
             else if (is_new && plan->may_be_absent[before])
                 vec_push(&todo, before);
         }
@@ -115,11 +115,10 @@ static void bind_controls(struct plan *plan, struct item *item)
         if (plan->may_be_absent[node->inputs[i].node])
             collect_controls(plan, graph_node(plan->graph, node->inputs[i].node), number,
                              &controls);
-    item->controls = arena_array(&plan->memory, controls.n + 1, sizeof *item->controls);
+    item->controls = controls.items;
     for (size_t i = 0; i < controls.n; i++)
         if (i < n_own || !waits_for(plan, item, controls.items[i]))
             item->controls[item->n_controls++] = controls.items[i];
-    vec_release(&controls);
 }
 
 /* An item that looks at what arrives gets a constant in this way, where it is there. */

@@ -3,7 +3,6 @@
  * The order of items in a region.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "base/memory.h"

@@ -133,8 +133,9 @@ static inline void shuffled_free(struct rendezvous *rendezvous)
 static inline struct rendezvous *shuffled_new(uint64_t seed)
 {
     struct shuffled *s = mem_alloc(sizeof *s);
-    s->interface = (struct rendezvous){shuffled_send,    shuffled_receive, shuffled_abort,
-                                       shuffled_aborted, shuffled_free,    true};
+    s->interface = (struct rendezvous){
+        shuffled_send, shuffled_receive, shuffled_abort, shuffled_aborted, shuffled_free, true,
+        NULL};
     s->random = seed;
     pthread_mutex_init(&s->lock, NULL);
     return &s->interface;

@@ -142,7 +142,7 @@ static inline void started_open(struct started *s, int64_t number)
     memset(s, 0, sizeof *s);
     s->done.done = started_over;
     s->step.number = number;
-    s->step.rendezvous = rendezvous_local_new();
+    s->step.rendezvous = rendezvous_local_new(0);
 }
 
 static inline void started_close(struct started *s)

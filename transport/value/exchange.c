@@ -222,14 +222,20 @@ struct remote **exchange_step(struct value_exchange *exchange, uint64_t step)
     return NULL;
 }
 
-void exchange_end_step(struct remote *remote)
+const char *exchange_find_name(const struct value_exchange *exchange, const char *name)
+{
+    int64_t index;
+    return map_get(&exchange->names, name, &index) ? exchange->expected.items[index].name : NULL;
+}
+
+void exchange_end_step(struct remote *remote, bool failed)
 {
     struct value_exchange *exchange = remote->exchange;
     pthread_mutex_lock(&exchange->lock);
     struct remote **at = exchange_step(exchange, remote->step);
     *at = vec_pop(&exchange->steps);
     pthread_mutex_unlock(&exchange->lock);
-    if (remote->reason) /* else others may still ask for what it sent */
+    if (failed) /* else others may still ask for what it sent */
         exchange_forget(exchange, remote->step);
     remote_release(remote);
 }

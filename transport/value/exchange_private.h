@@ -2,11 +2,11 @@
  *
  * What the files of the exchange share. Private to transport.
  *
- * The rendezvous of one step over several processes is a table of what has come and nobody has
- * asked for yet, of what is waited for, and of what a peer has announced.
+ * The rendezvous of one step over several processes is one of this process, where values meet, and
+ * what peers have announced.
  *
- * Locks: that of the table, then that of an exchange; neither is held while a rendezvous or a peer
- * is called.
+ * Locks: that of a step, then that of its rendezvous; neither is held, nor that of an exchange,
+ * while a waiter or a peer is called.
  */
 #ifndef TF_TRANSPORT_EXCHANGE_PRIVATE_H
 #define TF_TRANSPORT_EXCHANGE_PRIVATE_H
@@ -32,16 +32,24 @@ struct expected_value {
     size_t route; /* where from */
 };
 
+/* A value that a peer sends once it is granted. */
+struct announcement {
+    const char *name; /* the exchange's own */
+    char *key;        /* the same text, which stays */
+    uint64_t iteration;
+    struct peer *peer; /* held */
+    bool granted;      /* a receiver waits */
+};
+
 /* Two holders use it: the step, by rendezvous->free, and the exchange. */
 struct remote {
     struct rendezvous interface; /* first */
+    struct rendezvous *local;    /* where values meet */
     struct value_exchange *exchange;
     uint64_t step;
     atomic_int holders;
-    size_t n_buckets;
-    pthread_mutex_t lock; /* guards what follows; held to set the reason */
-    struct remote_item **buckets;
-    _Atomic(struct error *) reason; /* of the abort; NULL: there was none */
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct announcement) announced;
 };
 
 struct value_exchange {
@@ -76,8 +84,10 @@ int exchange_find_route(struct value_exchange *exchange, const char *device, str
 /* With the lock: where the step is, NULL: it is not there; a new one. */
 struct remote **exchange_step(struct value_exchange *exchange, uint64_t step);
 struct remote *exchange_make_step(struct value_exchange *exchange, uint64_t step);
-/* Its rendezvous is free. */
-void exchange_end_step(struct remote *remote);
+/* Its rendezvous is free; with `failed` nobody asks for what it has announced. */
+void exchange_end_step(struct remote *remote, bool failed);
+/* The exchange's own text of a name that a value may come by; NULL: none may. */
+const char *exchange_find_name(const struct value_exchange *exchange, const char *name);
 
 /* ---- the rendezvous of a step ---- */
 

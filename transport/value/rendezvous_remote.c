@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Callbacks are made, and peers are sent to, without the lock.
+ * Values meet as those of one process do (exec/step/rendezvous.h); here is what comes from peers,
+ * and what was announced. Callbacks are made, and peers are sent to, without the lock.
  */
 #include <string.h>
 
@@ -8,140 +9,112 @@
 #include "graph/task.h"
 #include "transport/value/exchange_private.h"
 
-enum remote_item_state {
-    ITEM_WAITING,   /* a receiver waits */
-    ITEM_VALUE,     /* a value waits */
-    ITEM_ANNOUNCED, /* a peer waits for the grant */
-    ITEM_GRANTED,   /* it was granted; a receiver waits */
-};
-
-struct remote_item {
-    enum remote_item_state state;
-    const char *key;
-    uint64_t iteration;
-    const char *from;                 /* the device that a receiver waits for */
-    struct rendezvous_waiter *waiter; /* of the states that have one */
-    struct tensor value;              /* zeroed: dead */
-    struct peer *peer;                /* that sent or announced it, held; NULL: this task */
-    uint64_t charged;
-    struct remote_item *next;
-};
-
-static struct remote_item **find(struct remote *remote, const char *key, uint64_t iteration)
+static bool is_aborted(struct remote *remote)
 {
-    uint64_t hash = hash_bytes(key, strlen(key), iteration);
-    struct remote_item **at = &remote->buckets[hash & (remote->n_buckets - 1)];
-    while (*at &&
-           ((*at)->iteration != iteration || ((*at)->key != key && strcmp((*at)->key, key) != 0)))
-        at = &(*at)->next;
-    return at;
-}
-
-static struct remote_item *add(struct remote_item **at, enum remote_item_state state,
-                               const char *key, uint64_t iteration)
-{
-    struct remote_item *item = mem_alloc(sizeof *item);
-    item->state = state;
-    item->key = key;
-    item->iteration = iteration;
-    item->next = *at;
-    *at = item;
-    return item;
-}
-
-static struct remote_item *unlink_item(struct remote_item **at)
-{
-    struct remote_item *item = *at;
-    *at = item->next;
-    return item;
-}
-
-static void wake_waiter(struct rendezvous_waiter *waiter, const struct tensor *value)
-{
-    struct rendezvous_value arrived = {.tensor = value ? *value : (struct tensor){0}};
-    waiter->arrived(waiter, value ? &arrived : NULL, NULL);
-}
-
-static void item_free(struct remote_item *item)
-{
-    if (item->charged)
-        flow_return(item->peer, item->charged);
-    peer_release(item->peer);
-    tensor_release(&item->value);
-    mem_free(item);
-}
-
-static int twice(const char *key, const char *what, int code, struct error *err)
-{
-    return error_set(err, code, "'%s' is %s twice in one iteration", key, what);
-}
-
-static bool has_waiter(const struct remote_item *item)
-{
-    return item->state == ITEM_WAITING || item->state == ITEM_GRANTED;
+    struct error reason;
+    return remote->local->aborted(remote->local, &reason);
 }
 
 /* ---- what comes ---- */
 
-/* With the lock. *met is who waits for it, taken out of the table; NULL: it waits itself. */
-static int place_value(struct remote *remote, const struct arrival *arrival,
-                       struct remote_item **met, struct error *err)
+static void return_credit(const struct rendezvous_value *value)
 {
-    struct remote_item **at = find(remote, arrival->key, arrival->iteration), *there = *at;
-    int wrong = arrival->peer ? ERR_PROTOCOL : ERR_INTERNAL;
-    if (arrival->granted && !(there && there->state == ITEM_GRANTED))
-        return error_set(err, wrong, "'%s' was sent without its grant", arrival->key);
-    if (there && (there->state == ITEM_WAITING || arrival->granted)) {
-        *met = unlink_item(at);
-        return 0;
-    }
-    if (there)
-        return twice(arrival->key, "sent", wrong, err);
-    struct remote_item *item = add(at, ITEM_VALUE, arrival->key, arrival->iteration);
-    if (arrival->value)
-        tensor_share(&item->value, arrival->value);
-    item->peer = arrival->peer ? peer_retain(arrival->peer) : NULL;
-    item->charged = arrival->charged;
-    return 0;
+    flow_return(value->owner, value->charged);
+    peer_release(value->owner);
+}
+
+/* With the lock. The name is the exchange's own, which its values of that key have. */
+static struct announcement *find_announced(struct remote *remote, const char *name,
+                                           uint64_t iteration)
+{
+    vec_each(announced, &remote->announced)
+        if (announced->name == name && announced->iteration == iteration)
+            return announced;
+    return NULL;
+}
+
+static void announcement_release(struct announcement *announced)
+{
+    peer_release(announced->peer);
+    mem_free(announced->key);
+}
+
+/* With the lock: whether the value comes as was agreed; it was announced and is not any more. */
+static bool end_announcement(struct remote *remote, const struct arrival *arrival)
+{
+    struct announcement *announced = find_announced(remote, arrival->key, arrival->iteration);
+    if (!announced || !announced->granted || !arrival->granted)
+        return !announced && !arrival->granted;
+    announcement_release(announced);
+    *announced = vec_pop(&remote->announced);
+    return true;
 }
 
 int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    struct remote_item *met = NULL;
-    int code = 0;
-    pthread_mutex_lock(&remote->lock);
-    bool kept = !remote->reason && !(code = place_value(remote, arrival, &met, err));
-    pthread_mutex_unlock(&remote->lock);
-    if (arrival->charged && (met || !kept))
-        flow_return(arrival->peer, arrival->charged);
-    if (met) {
-        wake_waiter(met->waiter, arrival->value);
-        item_free(met);
+    const struct rendezvous_key key = {.tensor_name = arrival->key,
+                                       .iteration = arrival->iteration};
+    struct rendezvous_value value = {.owner = NULL};
+    struct error failure = ERROR_INIT;
+    if (arrival->value)
+        tensor_share(&value.tensor, arrival->value);
+    if (arrival->charged) {
+        value.released = return_credit;
+        value.owner = peer_retain(arrival->peer);
+        value.charged = arrival->charged;
     }
-    return code;
+    pthread_mutex_lock(&remote->lock);
+    bool fits = end_announcement(remote, arrival);
+    pthread_mutex_unlock(&remote->lock);
+    if (fits)
+        remote->local->send(remote->local, &key, &value, &failure);
+    else
+        error_set(&failure, ERR_PROTOCOL,
+                  arrival->granted ? "'%s' was sent without its grant"
+                                   : "'%s' is sent twice in one iteration",
+                  arrival->key);
+    rendezvous_value_release(&value);
+    return !failure.code || is_aborted(remote) ? 0
+                                               : error_set(err, ERR_PROTOCOL, "%s", failure.text);
+}
+
+struct met_key {
+    const char *name;
+    uint64_t iteration;
+    bool is_received;
+};
+
+static bool is_met(void *context, const struct rendezvous_key *key, bool is_received)
+{
+    struct met_key *met = context;
+    met->is_received = is_received;
+    return key->iteration == met->iteration && !strcmp(key->tensor_name, met->name);
 }
 
 int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
+    struct met_key met = {arrival->key, arrival->iteration, false};
     struct value_id id = {remote->exchange->session, remote->step, arrival->key, arrival->iteration,
                           0};
-    bool grant = false;
-    int code = 0;
-    pthread_mutex_lock(&remote->lock);
-    struct remote_item **at = find(remote, arrival->key, arrival->iteration);
-    if (!remote->reason && !*at) {
-        add(at, ITEM_ANNOUNCED, arrival->key, arrival->iteration)->peer =
-            peer_retain(arrival->peer);
-    } else if (!remote->reason && (*at)->state == ITEM_WAITING) {
-        (*at)->state = ITEM_GRANTED;
-        grant = true;
-    } else if (!remote->reason) {
-        code = twice(arrival->key, "sent", ERR_PROTOCOL, err);
+    bool grants = false, is_twice = false;
+    if (is_aborted(remote))
+        return 0;
+    pthread_mutex_lock(&remote->lock); /* who receives from now on looks for it then */
+    is_twice = find_announced(remote, arrival->key, arrival->iteration);
+    if (!is_twice && remote->local->find(remote->local, is_met, &met)) {
+        grants = met.is_received;
+        is_twice = !grants;
     }
+    if (!is_twice)
+        vec_push(&remote->announced,
+                 ((struct announcement){arrival->key, mem_strdup(arrival->key), arrival->iteration,
+                                        peer_retain(arrival->peer), grants}));
     pthread_mutex_unlock(&remote->lock);
-    if (grant)
+    if (grants)
         flow_grant(arrival->peer, &id);
-    return code;
+    return is_twice
+               ? error_set(err, ERR_PROTOCOL, "'%s' is sent twice in one iteration", arrival->key)
+               : 0;
 }
 
 /* ---- the interface ---- */
@@ -153,21 +126,12 @@ static void print_key(const char *key, struct str *out)
     str_printf(out, "'%.*s'", send ? (int)(send - key) : (int)strlen(key), key);
 }
 
-static int send_tensor(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                       const struct tensor *value, struct error *err)
+static int send_to(struct remote *remote, struct peer *peer, const struct rendezvous_key *key,
+                   const struct tensor *value, struct error *err)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    struct arrival arrival = {.key = key->tensor_name, .iteration = key->iteration, .value = value};
     struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
                           key->priority};
-    struct peer *peer;
-    if (rendezvous->aborted(rendezvous, err) ||
-        exchange_find_route(remote->exchange, key->recv_device, &peer, err))
-        return err->code;
-    if (!peer)
-        return remote_arrived(remote, &arrival, err);
     int code = flow_send(peer, &id, value, err);
-    peer_release(peer);
     if (code) {
         struct str text = STR_INIT;
         struct error cause = *err;
@@ -181,107 +145,61 @@ static int send_tensor(struct rendezvous *rendezvous, const struct rendezvous_ke
 static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                        struct rendezvous_value *value, struct error *err)
 {
-    int code = send_tensor(rendezvous, key, value ? &value->tensor : NULL, err);
+    struct remote *remote = (struct remote *)rendezvous;
+    struct peer *peer = NULL;
+    int code = rendezvous->aborted(rendezvous, err)
+                   ? err->code
+                   : exchange_find_route(remote->exchange, key->recv_device, &peer, err);
+    if (!code && !peer)
+        return remote->local->send(remote->local, key, value, err);
+    if (!code)
+        code = send_to(remote, peer, key, value ? &value->tensor : NULL, err);
+    peer_release(peer);
     if (value)
         rendezvous_value_release(value);
     return code;
 }
 
+/* Once it is told, who waits may end the step, and with that the session and its names. */
 static void remote_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                            struct rendezvous_waiter *waiter)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
-                          0};
-    struct error failure = ERROR_INIT;
-    struct remote_item *met = NULL;
-    struct peer *granted = NULL;
-    char *granted_key = NULL; /* a copy: whoever aborts may end the waiter, and free its graph */
+    struct remote *remote = remote_retain((struct remote *)rendezvous);
+    const char *name = exchange_find_name(remote->exchange, key->tensor_name);
+    struct value_id id = {remote->exchange->session, remote->step, NULL, key->iteration, 0};
+    struct announcement granted = {.peer = NULL};
+    remote->local->receive(remote->local, key, waiter);
     pthread_mutex_lock(&remote->lock);
-    struct remote_item **at = find(remote, key->tensor_name, key->iteration);
-    if (remote->reason) {
-        failure = *remote->reason;
-    } else if (*at && (*at)->state == ITEM_VALUE) {
-        met = unlink_item(at);
-    } else if (*at && has_waiter(*at)) {
-        twice(key->tensor_name, "received", ERR_INTERNAL, &failure);
-    } else {
-        struct remote_item *item =
-            *at ? *at : add(at, ITEM_WAITING, key->tensor_name, key->iteration);
-        if (item->state == ITEM_ANNOUNCED) {
-            item->state = ITEM_GRANTED;
-            granted = peer_retain(item->peer);
-            id.key = granted_key = mem_strdup(key->tensor_name);
-        }
-        item->waiter = waiter;
-        item->from = key->send_device;
+    struct announcement *announced = find_announced(remote, name, id.iteration);
+    if (announced && !announced->granted && !is_aborted(remote)) {
+        announced->granted = true;
+        granted.peer = peer_retain(announced->peer);
+        id.key = granted.key = mem_strdup(announced->key);
     }
     pthread_mutex_unlock(&remote->lock);
-    if (failure.code)
-        waiter->arrived(waiter, NULL, &failure);
-    if (granted)
-        flow_grant(granted, &id);
-    peer_release(granted);
-    mem_free(granted_key);
-    if (met) {
-        bool is_dead = met->value.type == DTYPE_INVALID;
-        wake_waiter(waiter, is_dead ? NULL : &met->value);
-        item_free(met);
-    }
-}
-
-/* Takes all out of the table; with the lock. */
-static struct remote_item *take_all(struct remote *remote)
-{
-    struct remote_item *all = NULL;
-    for (size_t i = 0; i < remote->n_buckets; i++) {
-        while (remote->buckets[i]) {
-            struct remote_item *item = unlink_item(&remote->buckets[i]);
-            item->next = all;
-            all = item;
-        }
-    }
-    return all;
-}
-
-static void meetings_free(struct remote_item *item, const struct error *reason)
-{
-    while (item) {
-        struct remote_item *next = item->next;
-        if (has_waiter(item))
-            item->waiter->arrived(item->waiter, NULL, reason);
-        item_free(item);
-        item = next;
-    }
+    if (granted.peer)
+        flow_grant(granted.peer, &id);
+    announcement_release(&granted);
+    remote_release(remote);
 }
 
 static void remote_abort(struct rendezvous *rendezvous, const struct error *reason)
 {
-    struct remote *remote = (struct remote *)rendezvous;
-    struct remote_item *all = NULL;
-    pthread_mutex_lock(&remote->lock);
-    if (!remote->reason) {
-        all = take_all(remote);
-        struct error *kept = mem_alloc(sizeof *kept);
-        *kept = *reason;
-        atomic_store(&remote->reason, kept);
-    }
-    pthread_mutex_unlock(&remote->lock);
-    meetings_free(all, reason);
+    struct rendezvous *local = ((struct remote *)rendezvous)->local;
+    local->abort(local, reason);
 }
 
 static bool remote_aborted(struct rendezvous *rendezvous, struct error *reason)
 {
-    const struct error *kept = atomic_load(&((struct remote *)rendezvous)->reason);
-    if (kept)
-        *reason = *kept;
-    return kept != NULL;
+    struct rendezvous *local = ((struct remote *)rendezvous)->local;
+    return local->aborted(local, reason);
 }
 
 static void remote_free(struct rendezvous *rendezvous)
 {
-    exchange_end_step((struct remote *)rendezvous);
-    remote_release((struct remote *)rendezvous);
+    struct remote *remote = (struct remote *)rendezvous;
+    exchange_end_step(remote, is_aborted(remote));
+    remote_release(remote);
 }
 
 struct remote *remote_new(struct value_exchange *exchange, uint64_t step, size_t n_keys)
@@ -292,13 +210,10 @@ struct remote *remote_new(struct value_exchange *exchange, uint64_t step, size_t
                                             .abort = remote_abort,
                                             .aborted = remote_aborted,
                                             .free = remote_free};
+    remote->local = rendezvous_local_new(n_keys);
     remote->exchange = exchange;
     remote->step = step;
     atomic_init(&remote->holders, 1);
-    remote->n_buckets = 8;
-    while (remote->n_buckets < n_keys && remote->n_buckets < 4096)
-        remote->n_buckets *= 2;
-    remote->buckets = mem_array(remote->n_buckets, sizeof *remote->buckets);
     pthread_mutex_init(&remote->lock, NULL);
     return remote;
 }
@@ -313,25 +228,33 @@ void remote_release(struct remote *remote)
 {
     if (atomic_fetch_sub(&remote->holders, 1) > 1)
         return;
-    meetings_free(take_all(remote), remote->reason); /* nobody waits any more */
+    remote->local->free(remote->local);
+    vec_each(announced, &remote->announced)
+        announcement_release(announced);
+    vec_release(&remote->announced);
     pthread_mutex_destroy(&remote->lock);
-    mem_free(remote->reason);
-    mem_free(remote->buckets);
     mem_free(remote);
+}
+
+struct awaited_key {
+    const char *task;
+    struct str *out;
+};
+
+static bool is_awaited(void *context, const struct rendezvous_key *key, bool is_received)
+{
+    const struct awaited_key *awaited = context;
+    struct error ignored = ERROR_INIT;
+    char of[TASK_TEXT_BYTES];
+    bool found = is_received && !task_of_device(of, key->send_device, &ignored) &&
+                 !strcmp(of, awaited->task);
+    if (found)
+        print_key(key->tensor_name, awaited->out);
+    return found;
 }
 
 bool remote_waits_for(struct remote *remote, const char *task, struct str *out)
 {
-    struct error ignored = ERROR_INIT;
-    const char *found = NULL;
-    char of[TASK_TEXT_BYTES];
-    pthread_mutex_lock(&remote->lock);
-    for (size_t i = 0; i < remote->n_buckets; i++)
-        for (const struct remote_item *m = remote->buckets[i]; m && !found; m = m->next)
-            if (has_waiter(m) && !task_of_device(of, m->from, &ignored) && !strcmp(of, task))
-                found = m->key;
-    if (found)
-        print_key(found, out);
-    pthread_mutex_unlock(&remote->lock);
-    return found != NULL;
+    struct awaited_key awaited = {task, out};
+    return remote->local->find(remote->local, is_awaited, &awaited);
 }

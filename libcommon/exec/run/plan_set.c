@@ -251,7 +251,7 @@ void plan_set_start(struct plan_set *set, struct step *step, const struct tensor
     if (set->n_fetches)
         memset(fetches, 0, (size_t)set->n_fetches * sizeof *fetches);
     if (!step->rendezvous)
-        step->rendezvous = run->own = rendezvous_local_new();
+        step->rendezvous = run->own = rendezvous_local_new(0);
     for (int i = n - 1; i >= 0; i--) {
         const struct share *share = &set->parts[i].share;
         struct part_run *r = &run->parts[i];

@@ -12,6 +12,8 @@ void rendezvous_value_release(struct rendezvous_value *value)
 {
     tensor_release(&value->tensor);
     device_point_release(&value->at);
+    if (value->released)
+        value->released(value);
     *value = (struct rendezvous_value){0};
 }
 
@@ -83,7 +85,7 @@ int rendezvous_receive(struct kernel_call *call,
 
 /* A table of values that nobody has asked for yet and of receivers that nothing has come for yet.
  * Callbacks are made without the lock. */
-#define N_BUCKETS 256
+#define BUCKETS_MAX ((size_t)4096)
 
 struct local_item {
     struct rendezvous_key key;
@@ -95,16 +97,18 @@ struct local_item {
 struct local_rendezvous {
     struct rendezvous interface; /* first */
     pthread_mutex_t lock;        /* guards all that follows */
-    struct local_item *buckets[N_BUCKETS];
+    struct local_item **buckets;
+    size_t n_buckets;
     struct error reason; /* of the abort; no code: there was none */
 };
 
 static struct local_item **find(struct local_rendezvous *local, const struct rendezvous_key *key)
 {
     uint64_t hash = hash_bytes(key->tensor_name, strlen(key->tensor_name), key->iteration);
-    struct local_item **at = &local->buckets[hash % N_BUCKETS];
+    struct local_item **at = &local->buckets[hash & (local->n_buckets - 1)];
     while (*at && ((*at)->key.iteration != key->iteration ||
-                   strcmp((*at)->key.tensor_name, key->tensor_name) != 0))
+                   ((*at)->key.tensor_name != key->tensor_name &&
+                    strcmp((*at)->key.tensor_name, key->tensor_name) != 0)))
         at = &(*at)->next;
     return at;
 }
@@ -124,10 +128,40 @@ static struct local_item *unlink_item(struct local_item **at)
     return item;
 }
 
+/* What came, and was taken; of no type: it is dead. */
+static void give(struct rendezvous_waiter *waiter, const struct rendezvous_value *value)
+{
+    waiter->arrived(waiter, value && value->tensor.type != DTYPE_INVALID ? value : NULL, NULL);
+}
+
 static void item_free(struct local_item *item)
 {
     rendezvous_value_release(&item->value);
     mem_free(item);
+}
+
+/* With the lock: takes all out of the table. */
+static struct local_item *take_all(struct local_rendezvous *local)
+{
+    struct local_item *all = NULL;
+    for (size_t i = 0; i < local->n_buckets; i++)
+        while (local->buckets[i]) {
+            struct local_item *item = unlink_item(&local->buckets[i]);
+            item->next = all;
+            all = item;
+        }
+    return all;
+}
+
+static void free_all(struct local_item *item, const struct error *reason)
+{
+    while (item) {
+        struct local_item *next = item->next;
+        if (item->waiter && reason)
+            item->waiter->arrived(item->waiter, NULL, reason);
+        item_free(item);
+        item = next;
+    }
 }
 
 static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
@@ -155,7 +189,7 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
     }
     pthread_mutex_unlock(&local->lock);
     if (met) {
-        met->waiter->arrived(met->waiter, value, NULL);
+        give(met->waiter, value);
         item_free(met);
     }
     if (value)
@@ -184,8 +218,7 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     if (failure.code)
         waiter->arrived(waiter, NULL, &failure);
     if (met) {
-        bool is_dead = met->value.tensor.type == DTYPE_INVALID;
-        waiter->arrived(waiter, is_dead ? NULL : &met->value, NULL);
+        give(waiter, &met->value);
         item_free(met);
     }
 }
@@ -193,27 +226,14 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
 static void local_abort(struct rendezvous *rendezvous, const struct error *reason)
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
-    struct rendezvous_waiter *waiting = NULL;
+    struct local_item *all = NULL;
     pthread_mutex_lock(&local->lock);
-    bool first = !local->reason.code;
-    for (int i = 0; first && i < N_BUCKETS; i++) {
-        while (local->buckets[i]) {
-            struct local_item *item = unlink_item(&local->buckets[i]);
-            if (item->waiter) {
-                item->waiter->next = waiting;
-                waiting = item->waiter;
-            }
-            item_free(item);
-        }
-    }
-    if (first)
+    if (!local->reason.code) {
+        all = take_all(local);
         local->reason = *reason;
-    pthread_mutex_unlock(&local->lock);
-    while (waiting) {
-        struct rendezvous_waiter *next = waiting->next;
-        waiting->arrived(waiting, NULL, reason);
-        waiting = next;
     }
+    pthread_mutex_unlock(&local->lock);
+    free_all(all, reason);
 }
 
 static bool local_aborted(struct rendezvous *rendezvous, struct error *reason)
@@ -227,21 +247,39 @@ static bool local_aborted(struct rendezvous *rendezvous, struct error *reason)
     return aborted;
 }
 
+static bool local_find(struct rendezvous *rendezvous,
+                       bool (*is_it)(void *context, const struct rendezvous_key *key,
+                                     bool is_received),
+                       void *context)
+{
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
+    bool found = false;
+    pthread_mutex_lock(&local->lock);
+    for (size_t i = 0; i < local->n_buckets && !found; i++)
+        for (const struct local_item *item = local->buckets[i]; item && !found; item = item->next)
+            found = is_it(context, &item->key, item->waiter);
+    pthread_mutex_unlock(&local->lock);
+    return found;
+}
+
 static void local_free(struct rendezvous *rendezvous)
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
-    for (int i = 0; i < N_BUCKETS; i++)
-        while (local->buckets[i])
-            item_free(unlink_item(&local->buckets[i]));
+    free_all(take_all(local), NULL); /* nobody waits any more */
     pthread_mutex_destroy(&local->lock);
+    mem_free(local->buckets);
     mem_free(local);
 }
 
-struct rendezvous *rendezvous_local_new(void)
+struct rendezvous *rendezvous_local_new(size_t n_keys)
 {
     struct local_rendezvous *local = mem_alloc(sizeof *local);
-    local->interface = (struct rendezvous){local_send,    local_receive, local_abort,
-                                           local_aborted, local_free,    true};
+    local->interface = (struct rendezvous){local_send, local_receive, local_abort, local_aborted,
+                                           local_free, true,          local_find};
+    local->n_buckets = n_keys ? 8 : 256;
+    while (local->n_buckets < n_keys && local->n_buckets < BUCKETS_MAX)
+        local->n_buckets *= 2;
+    local->buckets = mem_array(local->n_buckets, sizeof(struct local_item *));
     pthread_mutex_init(&local->lock, NULL);
     return &local->interface;
 }

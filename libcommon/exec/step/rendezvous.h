@@ -24,8 +24,12 @@ struct rendezvous_key {
 
 /* A value on its way. */
 struct rendezvous_value {
-    struct tensor tensor; /* reference-counted memory */
+    struct tensor tensor; /* reference-counted memory; of no type: the value is dead */
     struct device_point at;
+    /* Called with the value when it is released; NULL: nothing. What follows is its own. */
+    void (*released)(const struct rendezvous_value *value);
+    void *owner;
+    uint64_t charged;
 };
 
 /* A waiter that a receiver hands over until `arrived` is called, exactly once, from any thread and
@@ -50,10 +54,16 @@ struct rendezvous {
     bool (*aborted)(struct rendezvous *rendezvous, struct error *reason);
     void (*free)(struct rendezvous *rendezvous);
     bool takes_devices; /* values where they are; else those in host memory alone */
+    /* Returns whether there is a key, received or sent and not both yet, that is the one looked
+     * for; `is_it` is called with a lock. NULL: it cannot be looked into. */
+    bool (*find)(struct rendezvous *rendezvous,
+                 bool (*is_it)(void *context, const struct rendezvous_key *key, bool is_received),
+                 void *context);
 };
 
-/* A rendezvous for executors of one process. It takes values of devices. */
-struct rendezvous *rendezvous_local_new(void);
+/* A rendezvous for executors of one process, with room for so many keys at once before it becomes
+ * slower; 0: some hundred. It takes values of devices. */
+struct rendezvous *rendezvous_local_new(size_t n_keys);
 
 void rendezvous_value_release(struct rendezvous_value *value);
 

@@ -40,7 +40,7 @@ static void values_stay_where_they_are(void **state)
         struct plan_pair p;
         pair_open(&p, device_open_eager("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
         for (int64_t i = 1; i <= 6; i++)
-            expect_squares(&p, i, rendezvous_local_new());
+            expect_squares(&p, i, rendezvous_local_new(0));
         assert_int_equal(device_counts(p.device).copies_in, 6 * 3);
         assert_int_equal(device_counts(p.device).copies_out, 6 * 3);
         pair_close(&p);
@@ -51,7 +51,7 @@ static void values_stay_where_they_are(void **state)
 
 static struct rendezvous *of_the_host(void)
 {
-    struct rendezvous *rendezvous = rendezvous_local_new();
+    struct rendezvous *rendezvous = rendezvous_local_new(0);
     rendezvous->takes_devices = false;
     return rendezvous;
 }
@@ -84,7 +84,7 @@ static void names_of_two_devices_meet_on_the_host(void **state)
     (void)state;
     pair_open(&p, device_open_eager(NULL, 0), from, "^s", to);
     for (int64_t i = 1; i <= 6; i++)
-        expect_squares(&p, i, rendezvous_local_new());
+        expect_squares(&p, i, rendezvous_local_new(0));
     assert_int_equal(device_counts(p.device).copies_in, 6 * 4);
     pair_close(&p);
 }
@@ -110,7 +110,7 @@ static void dead_values_are_dead(void **state)
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), from, "^end", to);
         for (int64_t i = 1; i <= 6; i++) {
             float y[4];
-            if (run_pair(&p, i, rendezvous_local_new(), y))
+            if (run_pair(&p, i, rendezvous_local_new(0), y))
                 fail_msg("%s", p.err.text);
             assert_float_equal(y[0], i > 3 ? (float)i : (float)-i, 0);
         }
@@ -147,7 +147,7 @@ static void garbage_is_garbage_there(void **state)
         for (int64_t i = 1; i <= 7; i++) {
             bool takes = seed % 3;
             float y[4];
-            int code = run_pair(&p, i, takes ? rendezvous_local_new() : of_the_host(), y);
+            int code = run_pair(&p, i, takes ? rendezvous_local_new(0) : of_the_host(), y);
             assert_int_equal(code, i == 5 ? ERR_DATA : 0);
             if (i == 5)
                 assert_string_equal(p.err.text, "node 'q': Div: integer division by zero");
@@ -187,7 +187,7 @@ static void nobody_waits_for_what_garbage_brings(void **state)
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), asks, "^end", text);
         for (int64_t i = 3; i <= 7; i++) {
             float y[4];
-            assert_int_equal(run_pair(&p, i, rendezvous_local_new(), y), i == 5 ? ERR_DATA : 0);
+            assert_int_equal(run_pair(&p, i, rendezvous_local_new(0), y), i == 5 ? ERR_DATA : 0);
             if (i == 5)
                 assert_string_equal(p.err.text, "node 'q': Div: integer division by zero");
         }
@@ -209,7 +209,7 @@ static void what_nobody_takes_is_given_back(void **state)
         struct error stopped = ERROR_INIT;
         pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", how), doubles, "^s", negates);
         for (int i = 0; i < 5; i++) {
-            struct step step = {.number = 1, .rendezvous = rendezvous_local_new()};
+            struct step step = {.number = 1, .rendezvous = rendezvous_local_new(0)};
             assert_int_equal(plan_run(p.sides[0].plan, &step, &x, NULL, &p.err), 0);
             if (how)
                 step.rendezvous->abort(step.rendezvous,
@@ -230,7 +230,7 @@ static void a_device_that_fails_ends_both(void **state)
         int code = 0;
         for (int64_t i = 1; !code && i < 40; i++) {
             float y[4];
-            code = run_pair(&p, i, at % 2 ? rendezvous_local_new() : of_the_host(), y);
+            code = run_pair(&p, i, at % 2 ? rendezvous_local_new(0) : of_the_host(), y);
         }
         assert_int_equal(code, ERR_OS);
         assert_non_null(strstr(p.err.text, "the TEST device has failed, as it was asked to"));
@@ -250,7 +250,7 @@ static void another_device_of_the_name_is_refused(void **state)
     pair_open(&other, device_open_with(NULL, 0), doubles, "^s", negates);
     struct plan_side own = p.sides[1];
     p.sides[1] = other.sides[1];
-    assert_int_equal(run_pair(&p, 1, rendezvous_local_new(), y), ERR_INTERNAL);
+    assert_int_equal(run_pair(&p, 1, rendezvous_local_new(0), y), ERR_INTERNAL);
     assert_string_equal(p.err.text, "node 'r': Recv: was sent what is in the memory of another "
                                     "TEST:0");
     p.sides[1] = own;

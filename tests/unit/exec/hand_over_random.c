@@ -178,7 +178,7 @@ static void step_of_parts(struct cut_run *run, const struct tensor *x, struct st
 {
     struct error err = ERROR_INIT;
     bool has_failed;
-    step->rendezvous = rendezvous_local_new();
+    step->rendezvous = rendezvous_local_new(0);
     atomic_store(&run->left, run->n);
     for (int k = 0; k < run->n; k++) {
         struct side *side = &run->sides[(k + (int)step->number) % run->n];

@@ -83,7 +83,7 @@ static void values_go_from_one_to_the_other(void **state)
         unsetenv("TF_TEST_DEVICE_CAPTURE");
         for (int64_t i = 1; i <= STEPS; i++) {
             float y[4];
-            if (run_pair(&p, i, rendezvous_local_new(), y))
+            if (run_pair(&p, i, rendezvous_local_new(0), y))
                 fail_msg("%s", p.err.text);
             assert_float_equal(y[0], -4 * (float)(i * i), 0);
             assert_float_equal(y[3], -64, 0);
@@ -113,7 +113,7 @@ static void dead_values_are_dead(void **state)
         open_two(&p, texts, "^end", "TF_TEST_DEVICE_SEED", seed, (int)(seed % N_REPLIES));
         for (int64_t i = 1; i <= STEPS; i++) {
             float y[4];
-            if (run_pair(&p, i, rendezvous_local_new(), y))
+            if (run_pair(&p, i, rendezvous_local_new(0), y))
                 fail_msg("%s", p.err.text);
             assert_float_equal(y[0], i > 3 ? (float)i : (float)-i, 0);
         }
@@ -146,7 +146,7 @@ static void garbage_is_garbage_there(void **state)
         pair_initialize(&p);
         for (int64_t i = 1; i <= 7; i++) {
             float y[4];
-            assert_int_equal(run_pair(&p, i, rendezvous_local_new(), y), i == 5 ? ERR_DATA : 0);
+            assert_int_equal(run_pair(&p, i, rendezvous_local_new(0), y), i == 5 ? ERR_DATA : 0);
             if (i == 5)
                 assert_string_equal(p.err.text, "node 'q': Div: integer division by zero");
             else
@@ -165,7 +165,7 @@ static void a_device_that_fails_ends_both(void **state)
         open_two(&p, squares, "^end", "TF_TEST_DEVICE_FAIL", at, (int)(at % N_REPLIES));
         for (int64_t i = 1; !code && i < 40; i++) {
             float y[4];
-            code = run_pair(&p, i, rendezvous_local_new(), y);
+            code = run_pair(&p, i, rendezvous_local_new(0), y);
         }
         assert_int_equal(code, ERR_OS);
         assert_non_null(strstr(p.err.text, "the TEST device has failed, as it was asked to"));

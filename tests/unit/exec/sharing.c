@@ -114,7 +114,7 @@ static void what_was_sent_stays(void **state)
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         struct fixture f;
-        struct rendezvous *rendezvous = rendezvous_local_new();
+        struct rendezvous *rendezvous = rendezvous_local_new(0);
         fixture_open(&f, graph_text, dynamic);
         fixture_do(&f, "^set");
         assert_float_equal(fetch_of(&f, "received", rendezvous, NULL), 1, 0);

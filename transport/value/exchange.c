@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rendezvous of one step over several processes is one of this process, where values meet
+ * (exec/step/rendezvous.h), and what peers have announced.
+ *
+ * Locks: that of a step, then that of its rendezvous; neither is held, nor that of an exchange,
+ * while a waiter or a peer is called.
+ */
 #include "transport/value/exchange.h"
 
 #include <inttypes.h>
@@ -6,9 +13,66 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/memory.h"
+#include "base/vec.h"
 #include "graph/task.h"
-#include "transport/value/exchange_private.h"
+
+#define EXCHANGE_BUCKETS 64
+
+struct route {
+    const char *task;
+    struct peer *peer; /* held; NULL: not there yet */
+};
+
+/* A value that may come. */
+struct expected_value {
+    const char *name;
+    struct node_output output;
+    size_t route; /* where from */
+};
+
+/* A value that a peer sends once it is granted. */
+struct announcement {
+    const char *name; /* the exchange's own */
+    char *key;        /* the same text, which stays */
+    uint64_t iteration;
+    struct peer *peer; /* held */
+    bool granted;      /* a receiver waits */
+};
+
+/* Two holders use it: the step, by rendezvous->free, and the exchange. */
+struct remote {
+    struct rendezvous interface; /* first */
+    struct rendezvous *local;    /* where values meet */
+    struct value_exchange *exchange;
+    uint64_t step;
+    atomic_int holders;
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct announcement) announced;
+};
+
+struct value_exchange {
+    struct exchanges *all;
+    uint64_t session;
+    atomic_int holders;
+    const char *task;          /* this one */
+    struct arena arena;        /* of the texts */
+    struct map names, devices; /* of `expected`, of `routes` */
+    VEC(struct expected_value) expected;
+    struct value_exchange *next;
+
+    pthread_mutex_t lock; /* guards what follows */
+    VEC(struct route) routes;
+    VEC(struct remote *) steps; /* held */
+    uint64_t begun;             /* the largest id */
+};
+
+struct exchanges {
+    pthread_mutex_t lock; /* guards the buckets */
+    struct value_exchange *buckets[EXCHANGE_BUCKETS];
+    atomic_uint_fast64_t dropped;
+};
 
 struct exchanges *exchanges_new(void)
 {
@@ -30,7 +94,31 @@ uint64_t exchanges_dropped(const struct exchanges *all)
     return atomic_load(&all->dropped);
 }
 
-void exchange_release(struct value_exchange *exchange)
+static void announcement_release(struct announcement *announced)
+{
+    peer_release(announced->peer);
+    mem_free(announced->key);
+}
+
+static struct remote *remote_retain(struct remote *remote)
+{
+    atomic_fetch_add(&remote->holders, 1);
+    return remote;
+}
+
+static void remote_release(struct remote *remote)
+{
+    if (atomic_fetch_sub(&remote->holders, 1) > 1)
+        return;
+    remote->local->free(remote->local);
+    vec_each(announced, &remote->announced)
+        announcement_release(announced);
+    vec_release(&remote->announced);
+    pthread_mutex_destroy(&remote->lock);
+    mem_free(remote);
+}
+
+static void exchange_release(struct value_exchange *exchange)
 {
     if (!exchange || atomic_fetch_sub(&exchange->holders, 1) > 1)
         return;
@@ -56,7 +144,8 @@ static struct value_exchange **bucket(struct exchanges *all, uint64_t session)
     return at;
 }
 
-struct value_exchange *exchange_find(struct exchanges *all, uint64_t session)
+/* Held for the caller; NULL: there is none. */
+static struct value_exchange *exchange_find(struct exchanges *all, uint64_t session)
 {
     pthread_mutex_lock(&all->lock);
     struct value_exchange *exchange = *bucket(all, session);
@@ -192,10 +281,132 @@ void exchange_close(struct value_exchange *exchange)
     exchange_release(exchange);
 }
 
-/* ---- steps ---- */
+/* ---- what comes to a step ---- */
 
-int exchange_find_route(struct value_exchange *exchange, const char *device, struct peer **peer,
-                        struct error *err)
+/* With the lock: where the step is; NULL: it is not there. */
+static struct remote **exchange_step(struct value_exchange *exchange, uint64_t step)
+{
+    for (size_t i = 0; i < exchange->steps.n; i++)
+        if (exchange->steps.items[i]->step == step)
+            return &exchange->steps.items[i];
+    return NULL;
+}
+
+/* A value of a peer (NULL: dead). `charged`: bytes of its credit that the value took, which go back
+ * when it is taken; 0 with `granted`. ERR_PROTOCOL. */
+struct arrival {
+    struct peer *peer;
+    const char *key;
+    uint64_t iteration, charged;
+    bool granted;
+    const struct tensor *value;
+};
+
+static bool is_aborted(struct remote *remote)
+{
+    struct error reason;
+    return remote->local->aborted(remote->local, &reason);
+}
+
+static void return_credit(const struct rendezvous_value *value)
+{
+    flow_return(value->owner, value->charged);
+    peer_release(value->owner);
+}
+
+/* With the lock. The name is the exchange's own, which its values of that key have. */
+static struct announcement *find_announced(struct remote *remote, const char *name,
+                                           uint64_t iteration)
+{
+    vec_each(announced, &remote->announced)
+        if (announced->name == name && announced->iteration == iteration)
+            return announced;
+    return NULL;
+}
+
+/* With the lock: whether the value comes as was agreed; it was announced and is not any more. */
+static bool end_announcement(struct remote *remote, const struct arrival *arrival)
+{
+    struct announcement *announced = find_announced(remote, arrival->key, arrival->iteration);
+    if (!announced || !announced->granted || !arrival->granted)
+        return !announced && !arrival->granted;
+    announcement_release(announced);
+    *announced = vec_pop(&remote->announced);
+    return true;
+}
+
+static int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
+{
+    const struct rendezvous_key key = {.tensor_name = arrival->key,
+                                       .iteration = arrival->iteration};
+    struct rendezvous_value value = {.owner = NULL};
+    struct error failure = ERROR_INIT;
+    if (arrival->value)
+        tensor_share(&value.tensor, arrival->value);
+    if (arrival->charged) {
+        value.released = return_credit;
+        value.owner = peer_retain(arrival->peer);
+        value.charged = arrival->charged;
+    }
+    pthread_mutex_lock(&remote->lock);
+    bool fits = end_announcement(remote, arrival);
+    pthread_mutex_unlock(&remote->lock);
+    if (fits)
+        remote->local->send(remote->local, &key, &value, &failure);
+    else
+        error_set(&failure, ERR_PROTOCOL,
+                  arrival->granted ? "'%s' was sent without its grant"
+                                   : "'%s' is sent twice in one iteration",
+                  arrival->key);
+    rendezvous_value_release(&value);
+    return !failure.code || is_aborted(remote) ? 0
+                                               : error_set(err, ERR_PROTOCOL, "%s", failure.text);
+}
+
+struct met_key {
+    const char *name;
+    uint64_t iteration;
+    bool is_received;
+};
+
+static bool is_met(void *context, const struct rendezvous_key *key, bool is_received)
+{
+    struct met_key *met = context;
+    met->is_received = is_received;
+    return key->iteration == met->iteration && !strcmp(key->tensor_name, met->name);
+}
+
+static int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
+{
+    struct met_key met = {arrival->key, arrival->iteration, false};
+    struct value_id id = {remote->exchange->session, remote->step, arrival->key, arrival->iteration,
+                          0};
+    bool grants = false, is_twice = false;
+    if (is_aborted(remote))
+        return 0;
+    pthread_mutex_lock(&remote->lock); /* who receives from now on looks for it then */
+    is_twice = find_announced(remote, arrival->key, arrival->iteration);
+    if (!is_twice && remote->local->find(remote->local, is_met, &met)) {
+        grants = met.is_received;
+        is_twice = !grants;
+    }
+    if (!is_twice)
+        vec_push(&remote->announced,
+                 ((struct announcement){arrival->key, mem_strdup(arrival->key), arrival->iteration,
+                                        peer_retain(arrival->peer), grants}));
+    pthread_mutex_unlock(&remote->lock);
+    if (grants)
+        flow_grant(arrival->peer, &id);
+    return is_twice
+               ? error_set(err, ERR_PROTOCOL, "'%s' is sent twice in one iteration", arrival->key)
+               : 0;
+}
+
+/* ---- the rendezvous of a step ---- */
+
+/* The peer of a device, held for the caller; NULL: the device is of this task. */
+static int exchange_find_route(struct value_exchange *exchange, const char *device,
+                               struct peer **peer, struct error *err)
 {
     int64_t index;
     int code = 0;
@@ -214,37 +425,118 @@ int exchange_find_route(struct value_exchange *exchange, const char *device, str
     return code;
 }
 
-struct remote **exchange_step(struct value_exchange *exchange, uint64_t step)
+/* "W/read/Send_3" is the Send of W/read. */
+static void print_key(const char *key, struct str *out)
 {
-    for (size_t i = 0; i < exchange->steps.n; i++)
-        if (exchange->steps.items[i]->step == step)
-            return &exchange->steps.items[i];
-    return NULL;
+    const char *send = strstr(key, "/Send_");
+    str_printf(out, "'%.*s'", send ? (int)(send - key) : (int)strlen(key), key);
 }
 
-const char *exchange_find_name(const struct value_exchange *exchange, const char *name)
+static int send_to(struct remote *remote, struct peer *peer, const struct rendezvous_key *key,
+                   const struct tensor *value, struct error *err)
 {
-    int64_t index;
-    return map_get(&exchange->names, name, &index) ? exchange->expected.items[index].name : NULL;
+    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
+                          key->priority};
+    int code = flow_send(peer, &id, value, err);
+    if (code) {
+        struct str text = STR_INIT;
+        struct error cause = *err;
+        print_key(key->tensor_name, &text);
+        error_set(err, code, "%.800s, sending %s", cause.text, str_text(&text));
+        str_release(&text);
+    }
+    return code;
 }
 
-void exchange_end_step(struct remote *remote, bool failed)
+static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                       struct rendezvous_value *value, struct error *err)
 {
+    struct remote *remote = (struct remote *)rendezvous;
+    struct peer *peer = NULL;
+    int code = rendezvous->aborted(rendezvous, err)
+                   ? err->code
+                   : exchange_find_route(remote->exchange, key->recv_device, &peer, err);
+    if (!code && !peer)
+        return remote->local->send(remote->local, key, value, err);
+    if (!code)
+        code = send_to(remote, peer, key, value ? &value->tensor : NULL, err);
+    peer_release(peer);
+    if (value)
+        rendezvous_value_release(value);
+    return code;
+}
+
+/* Once it is told, who waits may end the step, and with that the session and its names. */
+static void remote_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                           struct rendezvous_waiter *waiter)
+{
+    struct remote *remote = remote_retain((struct remote *)rendezvous);
+    const struct value_exchange *exchange = remote->exchange;
+    int64_t index = -1;
+    map_get(&exchange->names, key->tensor_name, &index);
+    const char *name = index < 0 ? NULL : exchange->expected.items[index].name;
+    struct value_id id = {exchange->session, remote->step, NULL, key->iteration, 0};
+    struct announcement granted = {.peer = NULL};
+    remote->local->receive(remote->local, key, waiter);
+    pthread_mutex_lock(&remote->lock);
+    struct announcement *announced = find_announced(remote, name, id.iteration);
+    if (announced && !announced->granted && !is_aborted(remote)) {
+        announced->granted = true;
+        granted.peer = peer_retain(announced->peer);
+        id.key = granted.key = mem_strdup(announced->key);
+    }
+    pthread_mutex_unlock(&remote->lock);
+    if (granted.peer)
+        flow_grant(granted.peer, &id);
+    announcement_release(&granted);
+    remote_release(remote);
+}
+
+static void remote_abort(struct rendezvous *rendezvous, const struct error *reason)
+{
+    struct rendezvous *local = ((struct remote *)rendezvous)->local;
+    local->abort(local, reason);
+}
+
+static bool remote_aborted(struct rendezvous *rendezvous, struct error *reason)
+{
+    struct rendezvous *local = ((struct remote *)rendezvous)->local;
+    return local->aborted(local, reason);
+}
+
+static void remote_free(struct rendezvous *rendezvous)
+{
+    struct remote *remote = (struct remote *)rendezvous;
     struct value_exchange *exchange = remote->exchange;
     pthread_mutex_lock(&exchange->lock);
     struct remote **at = exchange_step(exchange, remote->step);
     *at = vec_pop(&exchange->steps);
     pthread_mutex_unlock(&exchange->lock);
-    if (failed) /* else others may still ask for what it sent */
+    if (is_aborted(remote)) /* else others may still ask for what it sent */
         exchange_forget(exchange, remote->step);
+    remote_release(remote);
     remote_release(remote);
 }
 
-struct remote *exchange_make_step(struct value_exchange *exchange, uint64_t step)
+/* With the lock: the step, made if it is not there. */
+static struct remote *get_step(struct value_exchange *exchange, uint64_t step)
 {
-    vec_push(&exchange->steps,
-             remote_new(exchange, step, exchange->expected.n + exchange->routes.n));
-    return exchange->steps.items[exchange->steps.n - 1];
+    struct remote **at = exchange_step(exchange, step);
+    if (at)
+        return *at;
+    struct remote *remote = mem_alloc(sizeof *remote);
+    remote->interface = (struct rendezvous){.send = remote_send,
+                                            .receive = remote_receive,
+                                            .abort = remote_abort,
+                                            .aborted = remote_aborted,
+                                            .free = remote_free};
+    remote->local = rendezvous_local_new(exchange->expected.n + exchange->routes.n);
+    remote->exchange = exchange;
+    remote->step = step;
+    atomic_init(&remote->holders, 1);
+    pthread_mutex_init(&remote->lock, NULL);
+    vec_push(&exchange->steps, remote);
+    return remote;
 }
 
 int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendezvous **rendezvous,
@@ -256,11 +548,155 @@ int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendez
         code = error_set(err, ERR_PROTOCOL, "step %" PRIu64 " comes after step %" PRIu64, step,
                          exchange->begun);
     } else {
-        struct remote **early = exchange_step(exchange, step);
-        *rendezvous =
-            &remote_retain(early ? *early : exchange_make_step(exchange, step))->interface;
+        *rendezvous = &remote_retain(get_step(exchange, step))->interface;
         exchange->begun = step;
     }
     pthread_mutex_unlock(&exchange->lock);
     return code;
+}
+
+/* ---- what comes from peers ---- */
+
+/* Finds the receiver of a value or an announcement, held. NULL with code 0: nobody any more, or
+ * there is no room for it. */
+static int find_target(struct value_exchange *exchange, const struct value_id *id,
+                       struct arrival *arrival, struct remote **remote, struct error *err)
+{
+    int64_t index;
+    int code = 0;
+    if (!map_get(&exchange->names, id->key, &index))
+        return error_set(err, ERR_PROTOCOL, "nothing receives '%.200s'", id->key);
+    const struct expected_value *expected = &exchange->expected.items[index];
+    const struct node_output *output = &expected->output;
+    const struct tensor *value = arrival->value;
+    arrival->key = expected->name;
+    if (value && (value->type != output->type || !shape_compatible(&value->shape, &output->shape)))
+        return error_set(err, ERR_PROTOCOL, "'%s' is %s, but was sent as %s", expected->name,
+                         shape_text_typed(output->type, &output->shape),
+                         shape_text_typed(value->type, &value->shape));
+    pthread_mutex_lock(&exchange->lock);
+    /* whether the peer is where the graph says that the value comes from */
+    const struct route *route = &exchange->routes.items[expected->route];
+    if (route->peer != arrival->peer &&
+        (route->peer || strcmp(route->task, peer_task(arrival->peer))))
+        code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
+    else if (exchange_step(exchange, id->step) ||
+             (id->step > exchange->begun && exchange->steps.n < EXCHANGE_EARLY_MAX))
+        *remote = remote_retain(get_step(exchange, id->step));
+    pthread_mutex_unlock(&exchange->lock);
+    return code;
+}
+
+typedef int arrive_function(struct remote *, const struct arrival *, struct error *);
+
+static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
+                  arrive_function *function, struct error *err)
+{
+    struct value_exchange *exchange = exchange_find(all, id->session);
+    struct remote *remote = NULL;
+    arrival->iteration = id->iteration;
+    int code = exchange ? find_target(exchange, id, arrival, &remote, err) : 0;
+    if (remote) {
+        code = function(remote, arrival, err);
+        remote_release(remote);
+    } else {
+        atomic_fetch_add(&all->dropped, 1);
+        if (arrival->charged)
+            flow_return(arrival->peer, arrival->charged);
+    }
+    exchange_release(exchange); /* not before: the arrival's key is the exchange's */
+    return code;
+}
+
+int exchanges_value(struct exchanges *all, struct peer *peer, const struct record *record,
+                    struct error *err)
+{
+    struct arrival arrival = {.peer = peer};
+    struct tensor shared = TENSOR_INIT;
+    struct value_id id;
+    int code = 0;
+    bool comes = true;
+    if (!value_id_read(&id, record) || record->n_tensors > (record->kind == RECORD_VALUE))
+        code = error_set(err, ERR_PROTOCOL, "a value record that says not which it is");
+    record_get_bool(&record->header, "granted", &arrival.granted);
+    if (!code && record->kind == RECORD_SHARE) {
+        code = flow_take_shared(peer, record, &shared, err);
+        comes = shared.buffer; /* else as bytes */
+        arrival.value = &shared;
+    } else if (!code && record->n_tensors) {
+        arrival.value = &record->tensors[0].tensor;
+    }
+    if (!code && comes && !arrival.granted) {
+        arrival.charged = flow_cost(arrival.value);
+        if (!flow_charge(peer, arrival.charged))
+            code = error_set(err, ERR_PROTOCOL, "sends '%.200s' beyond its credit", id.key);
+    }
+    if (!code && comes)
+        code = arrive(all, &id, &arrival, remote_arrived, err);
+    tensor_release(&shared);
+    return code;
+}
+
+int exchanges_announce(struct exchanges *all, struct peer *peer, const struct record *record,
+                       struct error *err)
+{
+    struct arrival arrival = {.peer = peer};
+    struct value_id id;
+    return value_id_read(&id, record)
+               ? arrive(all, &id, &arrival, remote_announced, err)
+               : error_set(err, ERR_PROTOCOL, "an announcement that says not of what");
+}
+
+/* ---- a peer is lost ---- */
+
+struct awaited_key {
+    const char *task;
+    struct str *out;
+};
+
+static bool is_awaited(void *context, const struct rendezvous_key *key, bool is_received)
+{
+    const struct awaited_key *awaited = context;
+    struct error ignored = ERROR_INIT;
+    char of[TASK_TEXT_BYTES];
+    bool found = is_received && !task_of_device(of, key->send_device, &ignored) &&
+                 !strcmp(of, awaited->task);
+    if (found)
+        print_key(key->tensor_name, awaited->out);
+    return found;
+}
+
+static bool routes_to(const struct value_exchange *exchange, const struct peer *peer)
+{
+    for (size_t i = 0; i < exchange->routes.n; i++)
+        if (exchange->routes.items[i].peer == peer)
+            return true;
+    return false;
+}
+
+void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
+{
+    VEC(struct remote *) steps = VEC_INIT; /* of exchanges that have a route to the peer, held */
+    pthread_mutex_lock(&all->lock);
+    for (int i = 0; i < EXCHANGE_BUCKETS; i++)
+        for (struct value_exchange *exchange = all->buckets[i]; exchange;
+             exchange = exchange->next) {
+            pthread_mutex_lock(&exchange->lock);
+            for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++)
+                vec_push(&steps, remote_retain(exchange->steps.items[k]));
+            pthread_mutex_unlock(&exchange->lock);
+        }
+    pthread_mutex_unlock(&all->lock);
+    for (size_t i = 0; i < steps.n; i++) {
+        struct error reason = *why;
+        struct str key = STR_INIT;
+        struct awaited_key awaited = {peer_task(peer), &key};
+        struct rendezvous *local = steps.items[i]->local;
+        if (local->find(local, is_awaited, &awaited))
+            error_waited(&reason, "%s", str_text(&key));
+        local->abort(local, &reason);
+        remote_release(steps.items[i]);
+        str_release(&key);
+    }
+    vec_release(&steps);
 }

@@ -1,18 +1,277 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/value/segment.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/memory.h"
 #include "base/time.h"
-#include "transport/value/segment_private.h"
+#include "base/vec.h"
+#include "transport/channel/memfd.h"
+#include "transport/value/extents.h"
 
+#ifndef MADV_POPULATE_READ /* since Linux 5.14; headers of C libraries may be older */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define SEGMENT_PAGE ((size_t)4096)
+#define SEGMENTS_MAX 128 /* each takes a descriptor */
 #define LIMIT_BYTES ((size_t)4 << 30)
+#define LARGE_BYTES ((size_t)8 << 20)
+#define CHUNKS_SHARE 32 /* of the limit: so much chunks may take */
 
-static struct tensor tensor_in(struct buffer *buffer, enum dtype type, const struct shape *shape)
+struct slot {           /* of a tensor in a segment */
+    atomic_int readers; /* tensors there, and those that were shared and not mapped yet */
+    atomic_uint pages;  /* that it has */
+};
+
+#define SEGMENT_SLOTS ((int)((SEGMENT_PAGE - sizeof(uint64_t)) / sizeof(struct slot)))
+
+struct head { /* the memory's last page; the data comes first */
+    uint64_t number;
+    struct slot slots[(SEGMENT_PAGE - sizeof(uint64_t)) / sizeof(struct slot)];
+};
+
+_Static_assert(sizeof(struct head) <= SEGMENT_PAGE, "the counters fit into a page");
+
+struct segment_span {
+    size_t offset, bytes;
+};
+
+struct segment {
+    atomic_int holders; /* the table, and each tensor of this process */
+    struct head *head;
+    void *data;
+    size_t bytes; /* of data: whole pages, most of which have no memory */
+    uint64_t number;
+    int fd;
+    pid_t pid; /* whose descriptor it is, as others find it */
+    bool own;
+    double used;
+    struct extents extents;      /* of an own one, by slot; with the table's lock */
+    atomic_int *tensors;         /* of this process, by slot */
+    struct segment_span *mapped; /* of another's: by slot what was looked at last */
+    atomic_size_t in_use;        /* of another's: bytes of tensors that count */
+};
+
+struct segments {
+    struct outgoing_memory outgoing; /* first */
+    struct mem_reclaimer reclaimer;
+    atomic_bool has_reader;
+    pthread_mutex_t lock;
+    struct segment *all[SEGMENTS_MAX];
+    int n;
+    struct segment *own; /* the one that tensors are put into; NULL: none is there yet */
+    size_t limit;
+};
+
+static size_t segment_whole_pages(size_t bytes)
 {
-    return (struct tensor){type, *shape, buffer->data, buffer, NULL};
+    return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
+}
+
+static void *segment_data_at(const struct segment *segment, size_t offset)
+{
+    return (char *)segment->data + offset;
+}
+
+/* Returns whether so many bytes that are mapped are of another's memory, and stay. */
+static bool segment_counts(const struct segment *segment, size_t bytes)
+{
+    return !segment->own && bytes >= SEGMENT_LEAST_BYTES;
+}
+
+static atomic_int *segment_readers(const struct segment *segment, int slot)
+{
+    return &segment->head->slots[slot].readers;
+}
+
+/* ---- one segment, as it is mapped, and tensors in it ---- */
+
+struct segment_hold { /* what a tensor has */
+    struct buffer buffer;
+    struct segment *segment;
+    int slot;
+};
+
+/* A hold; the last one unmaps it. */
+static void segment_drop(struct segment *segment)
+{
+    if (atomic_fetch_sub(&segment->holders, 1) > 1)
+        return;
+    munmap(segment->data, segment->bytes);
+    if (segment->own)
+        mem_discharge(extents_bytes(&segment->extents));
+    munmap(segment->head, SEGMENT_PAGE);
+    close(segment->fd);
+    extents_release(&segment->extents);
+    mem_free(segment->tensors);
+    mem_free(segment->mapped);
+    mem_free(segment);
+}
+
+/* Takes the descriptor over, in any case. */
+static struct segment *segment_map(int fd, size_t bytes, bool own)
+{
+    int access = own ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *data = mmap(NULL, bytes, access, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *head = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)bytes);
+    if (data == MAP_FAILED || head == MAP_FAILED) {
+        if (data != MAP_FAILED)
+            munmap(data, bytes);
+        if (head != MAP_FAILED)
+            munmap(head, SEGMENT_PAGE);
+        close(fd);
+        return NULL;
+    }
+    madvise(data, bytes, MADV_DONTDUMP); /* it would get memory everywhere */
+    struct segment *segment = mem_alloc(sizeof *segment);
+    *segment = (struct segment){
+        .head = head, .data = data, .bytes = bytes, .fd = fd, .pid = getpid(), .own = own};
+    atomic_init(&segment->holders, 1);
+    segment->tensors = mem_array((size_t)SEGMENT_SLOTS, sizeof *segment->tensors);
+    segment->mapped = mem_array((size_t)SEGMENT_SLOTS, sizeof *segment->mapped);
+    segment->number = segment->head->number;
+    return segment;
+}
+
+/* Makes a segment of so much address space, an even number of pages, or less if no more is allowed.
+ * NULL: the system gives none. */
+static struct segment *segment_make(size_t bytes)
+{
+    uint64_t number;
+    /* The limit of a file's size, which address space without memory counts for, too. */
+    struct rlimit limit;
+    size_t allowed = bytes + 2 * SEGMENT_PAGE;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < allowed)
+        allowed = (size_t)limit.rlim_cur / (2 * SEGMENT_PAGE) * (2 * SEGMENT_PAGE);
+    if (allowed <= 2 * SEGMENT_PAGE)
+        return NULL;
+    bytes = allowed - 2 * SEGMENT_PAGE;
+    int fd = memfd_new("tf-tensor", bytes + SEGMENT_PAGE);
+    if (fd < 0)
+        return NULL;
+    if (getrandom(&number, sizeof number, 0) != sizeof number ||
+        pwrite(fd, &number, sizeof number, (off_t)bytes) != sizeof number) {
+        close(fd);
+        return NULL;
+    }
+    return segment_map(fd, bytes, true);
+}
+
+/* NULL: it is not there, or not for this process. */
+static struct segment *segment_open(const struct segment_offer *offer)
+{
+    size_t bytes;
+    int fd = memfd_open((int64_t)offer->pid, (int64_t)offer->fd, &bytes);
+    if (fd < 0)
+        return NULL;
+    if (bytes <= SEGMENT_PAGE || bytes % SEGMENT_PAGE) {
+        close(fd);
+        return NULL;
+    }
+    struct segment *segment = segment_map(fd, bytes - SEGMENT_PAGE, false);
+    if (!segment || segment->number == offer->number)
+        return segment;
+    segment_drop(segment);
+    return NULL;
+}
+
+/* The pages are there before anybody writes: a lack of memory is known here. They are mapped at
+ * once, which takes a third of the time of as many faults. */
+static bool segment_commit(const struct segment *segment, struct segment_span span)
+{
+    if (fallocate(segment->fd, 0, (off_t)span.offset, (off_t)span.bytes))
+        return false;
+    madvise(segment_data_at(segment, span.offset), span.bytes, MADV_POPULATE_WRITE);
+    return true;
+}
+
+static void segment_uncommit(const struct segment *segment, struct segment_span span)
+{
+    fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)span.offset,
+              (off_t)span.bytes);
+}
+
+static void return_segment(struct buffer *buffer)
+{
+    const struct segment_hold *held = (struct segment_hold *)buffer; /* its first member */
+    struct segment *segment = held->segment;
+    if (segment_counts(segment, buffer->bytes))
+        atomic_fetch_sub(&segment->in_use, buffer->bytes);
+    atomic_fetch_sub(&segment->tensors[held->slot], 1);
+    atomic_fetch_sub_explicit(segment_readers(segment, held->slot), 1, memory_order_release);
+    segment_drop(segment);
+    mem_free(buffer);
+}
+
+static bool is_of_process(const struct segment_hold *held)
+{
+    return held->segment->own && atomic_load(segment_readers(held->segment, held->slot)) == 1;
+}
+
+static bool is_read(const struct buffer *buffer)
+{
+    return !is_of_process((const struct segment_hold *)buffer);
+}
+
+/* The caller's hold of the segment, and the slot's count, become the buffer's. */
+static struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_span span)
+{
+    struct segment_hold *held = mem_alloc(sizeof *held);
+    held->buffer = (struct buffer){.bytes = span.bytes,
+                                   .data = segment_data_at(segment, span.offset),
+                                   .free = return_segment,
+                                   .owner = segment,
+                                   .is_read = is_read};
+    atomic_init(&held->buffer.holders, 1);
+    held->segment = segment;
+    held->slot = slot;
+    atomic_fetch_add(&segment->tensors[slot], 1);
+    return &held->buffer;
+}
+
+bool segment_has_part(const struct tensor *t)
+{
+    return t->buffer && t->buffer->free == return_segment;
+}
+
+bool segment_has(const struct tensor *t)
+{
+    return segment_has_part(t) && t->data == t->buffer->data;
+}
+
+bool segment_is_own(const struct tensor *t)
+{
+    return segment_has(t) && is_of_process((const struct segment_hold *)t->buffer);
+}
+
+struct segment_offer segment_share(const struct tensor *t)
+{
+    const struct segment_hold *held = (const struct segment_hold *)t->buffer;
+    const struct segment *segment = held->segment;
+    atomic_fetch_add(segment_readers(segment, held->slot), 1);
+    return (struct segment_offer){.pid = (uint64_t)segment->pid,
+                                  .fd = (uint64_t)segment->fd,
+                                  .number = segment->number,
+                                  .slot = (uint64_t)held->slot,
+                                  .offset = (uint64_t)((char *)t->data - (char *)segment->data),
+                                  .bytes = tensor_bytes(t)};
+}
+
+void segment_take_back(const struct tensor *t)
+{
+    const struct segment_hold *held = (const struct segment_hold *)t->buffer;
+    atomic_fetch_sub_explicit(segment_readers(held->segment, held->slot), 1, memory_order_release);
 }
 
 /* ---- offers ---- */
@@ -46,7 +305,7 @@ bool segment_offer_read(const msgpack_object *header, struct segment_offer *offe
 
 /* ---- the table: with the lock ---- */
 
-struct segment *segment_hold(struct segment *segment)
+static struct segment *hold_segment(struct segment *segment)
 {
     atomic_fetch_add(&segment->holders, 1);
     segment->used = time_now();
@@ -62,7 +321,8 @@ static void segments_forget(struct segments *segments, int i)
     segment_drop(segment);
 }
 
-bool segments_add(struct segments *segments, struct segment *segment)
+/* Held for the caller; the table has it as well. False: there is no place. */
+static bool segments_add(struct segments *segments, struct segment *segment)
 {
     /* Another's that nobody has makes place, the one first that was not used for longest. */
     int oldest = -1;
@@ -74,11 +334,184 @@ bool segments_add(struct segments *segments, struct segment *segment)
         segments_forget(segments, oldest);
     if (segments->n >= SEGMENTS_MAX)
         return false;
-    segments->all[segments->n++] = segment_hold(segment);
+    segments->all[segments->n++] = hold_segment(segment);
     return true;
 }
 
+/* ---- room in the own one: with the lock ---- */
+
+static size_t segment_bytes(const struct segments *segments)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < segments->n; i++)
+        bytes += segments->all[i]->own ? extents_bytes(&segments->all[i]->extents)
+                                       : atomic_load(&segments->all[i]->in_use);
+    return bytes;
+}
+
+/* The memory of extent i. */
+static void segment_give_to_system(struct segment *segment, size_t i)
+{
+    const struct memory_extent *extent = &segment->extents.all.items[i];
+    segment_uncommit(segment, (struct segment_span){extent->offset, extent->bytes});
+    mem_discharge(extent->bytes);
+    extents_forget(&segment->extents, i);
+}
+
+/* Memory that nobody reads any more is kept. */
+static void segment_collect(struct segment *segment)
+{
+    for (size_t i = 0; i < segment->extents.all.n; i++) {
+        int slot = segment->extents.all.items[i].user;
+        if (slot != EXTENT_KEPT &&
+            atomic_load_explicit(segment_readers(segment, slot), memory_order_acquire) == 0)
+            extents_keep(&segment->extents, i);
+    }
+}
+
+static bool is_apart(const struct memory_extent *extent, struct segment_span span)
+{
+    return extent->offset >= span.offset + span.bytes ||
+           span.offset >= extent->offset + extent->bytes;
+}
+
+/* Gives what is kept to the system, but for what lies in `but`, the one first that was not used for
+ * longest, until there is room for `fresh` bytes. */
+static bool segments_make_room(struct segments *segments, size_t fresh, struct segment_span but)
+{
+    while (fresh > segments->limit || segment_bytes(segments) > segments->limit - fresh) {
+        struct extents *extents = segments->own ? &segments->own->extents : NULL;
+        const struct memory_extent *oldest = NULL;
+        for (size_t i = 0; extents && i < extents->all.n; i++) {
+            const struct memory_extent *extent = &extents->all.items[i];
+            if (extent->user == EXTENT_KEPT && is_apart(extent, but) &&
+                (!oldest || extent->used < oldest->used))
+                oldest = extent;
+        }
+        if (!oldest)
+            return false;
+        segment_give_to_system(segments->own, (size_t)(oldest - extents->all.items));
+    }
+    return true;
+}
+
+static int find_slot(const struct segment *segment)
+{
+    bool taken[SEGMENT_SLOTS];
+    memset(taken, 0, sizeof taken);
+    for (size_t i = 0; i < segment->extents.all.n; i++)
+        if (segment->extents.all.items[i].user != EXTENT_KEPT)
+            taken[segment->extents.all.items[i].user] = true;
+    for (int slot = 0; slot < SEGMENT_SLOTS; slot++)
+        if (!taken[slot])
+            return slot;
+    return -1;
+}
+
+typedef VEC(struct segment_span) segment_span_vec;
+
+/* Large tensors, others, and chunks of a collective lie in spaces of their own: a smaller one would
+ * part the memory that a larger one left. With the lock: the segment, held, in which the span
+ * has a slot; NULL: there is no room. */
+static struct segment *reserve(struct segments *segments, struct segment_span *span, int *slot,
+                               segment_span_vec *gaps)
+{
+    size_t all = segment_whole_pages(segments->limit);
+    if (!segments->own) {
+        struct segment *made = segment_make(2 * all + segment_whole_pages(all / CHUNKS_SHARE));
+        if (made && segments_add(segments, made))
+            segments->own = made;
+        if (made)
+            segment_drop(made); /* the table's hold is left */
+    }
+    struct segment *segment = segments->own;
+    if (!segment)
+        return NULL;
+    size_t most = segment->bytes / 2, fresh;
+    size_t space = most < all ? most : all;
+    const size_t spaces[] = {0, space, 2 * space, segment->bytes};
+    bool is_chunk = span->bytes < SEGMENT_LEAST_BYTES && 2 * space < segment->bytes;
+    const size_t *from = &spaces[(span->bytes < LARGE_BYTES) + is_chunk];
+    segment_collect(segment);
+    *slot = find_slot(segment);
+    if (*slot < 0 ||
+        !extents_find(&segment->extents, from[0], from[1], span->bytes, &span->offset, &fresh) ||
+        !segments_make_room(segments, fresh, *span))
+        return NULL;
+    /* The part of the span that has no memory yet. */
+    size_t at = span->offset, end = span->offset + span->bytes;
+    for (size_t i = 0; i < segment->extents.all.n; i++) {
+        const struct memory_extent *extent = &segment->extents.all.items[i];
+        if (is_apart(extent, *span))
+            continue;
+        if (extent->offset > at)
+            vec_push(gaps, ((struct segment_span){at, extent->offset - at}));
+        at = extent->offset + extent->bytes;
+    }
+    if (at < end)
+        vec_push(gaps, ((struct segment_span){at, end - at}));
+    extents_use(&segment->extents, span->offset, span->bytes, *slot, time_now());
+    atomic_store_explicit(&segment->head->slots[*slot].pages,
+                          (unsigned)(span->bytes / SEGMENT_PAGE), memory_order_relaxed);
+    atomic_store_explicit(segment_readers(segment, *slot), 1, memory_order_relaxed);
+    return hold_segment(segment);
+}
+
+static size_t span_pages(const segment_span_vec *spans)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < spans->n; i++)
+        bytes += spans->items[i].bytes;
+    return bytes;
+}
+
+/* Without the lock for as long as the system clears the pages. */
+static bool commit_all(const struct segment *segment, const segment_span_vec *gaps)
+{
+    size_t bytes = span_pages(gaps);
+    bool good = !bytes || mem_charge(bytes);
+    bool charged = good && bytes;
+    for (size_t i = 0; good && i < gaps->n; i++)
+        good = segment_commit(segment, gaps->items[i]);
+    if (!good && charged)
+        mem_discharge(bytes);
+    return good;
+}
+
+/* NULL: the limit is reached, or the system has none. Without the lock. */
+static struct buffer *segments_take(struct segments *segments, size_t bytes)
+{
+    struct segment_span span = {.bytes = segment_whole_pages(bytes)};
+    segment_span_vec gaps = VEC_INIT;
+    int slot;
+    pthread_mutex_lock(&segments->lock);
+    struct segment *segment = reserve(segments, &span, &slot, &gaps);
+    pthread_mutex_unlock(&segments->lock);
+    bool good = segment && commit_all(segment, &gaps);
+    if (segment && !good) {
+        /* There is no memory for the gaps: nothing of the span is left. */
+        pthread_mutex_lock(&segments->lock);
+        for (size_t i = 0; i < segment->extents.all.n; i++)
+            if (segment->extents.all.items[i].user == slot) {
+                extents_forget(&segment->extents, i);
+                break;
+            }
+        segment_uncommit(segment, span);
+        atomic_store(segment_readers(segment, slot), 0);
+        pthread_mutex_unlock(&segments->lock);
+        mem_discharge(span.bytes - span_pages(&gaps));
+        segment_drop(segment);
+    }
+    vec_release(&gaps);
+    return good ? segment_buffer(segment, slot, span) : NULL;
+}
+
 /* ---- the interface ---- */
+
+static struct tensor tensor_in(struct buffer *buffer, enum dtype type, const struct shape *shape)
+{
+    return (struct tensor){type, *shape, buffer->data, buffer, NULL};
+}
 
 static struct buffer *alloc_outgoing(struct outgoing_memory *outgoing, enum dtype type,
                                      size_t bytes)
@@ -153,7 +586,7 @@ static struct segment *find_or_open(struct segments *segments, const struct segm
 {
     for (int i = 0; i < segments->n; i++)
         if (segments->all[i]->number == offer->number)
-            return segment_hold(segments->all[i]);
+            return hold_segment(segments->all[i]);
     struct segment *segment = segment_open(offer);
     if (segment && !segments_add(segments, segment)) {
         segment_drop(segment);

@@ -1,28 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/session/driver_session.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/container_of.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/time.h"
+#include "exec/run/divide.h"
 #include "exec/step/step.h"
 #include "graph/graph_io.h"
-#include "transport/session/driver_private.h"
+#include "graph/task.h"
 
 #define LOOK_SECONDS 0.5 /* whether to give up */
+/* Before who stands still is cut off, as its lease is long for who has given up; and for all
+ * answers when the session is closed. */
+#define PATIENCE 5.0
+
+/* Another task of the session. */
+struct remote_task {
+    const char *name;
+    int task;          /* in the table */
+    struct peer *peer; /* held; NULL: not linked yet */
+    bool is_open;      /* the session, there */
+    uint64_t origin;   /* of its variables (conns_origin) */
+};
+
+/* A request that was divided and registered. */
+struct program {
+    struct str key;                  /* feeds, fetches, targets, as bytes */
+    struct share *shares;            /* by task of the table */
+    uint64_t *handles;               /* by remote task; of those whose share is not idle */
+    VEC(struct edge) feeds, fetches; /* of what runs here, in its own graph */
+    VEC(int) targets;
+    plan_order order, own_order; /* of all of it; of what runs here, by its own graph */
+};
+
+struct driver_session {
+    struct driver_session_options options;
+    uint64_t id, incarnation;
+    struct task_table table;
+    int own; /* task; -1: nothing runs here */
+    struct graph *own_graph;
+    struct session *local;
+    struct value_exchange *exchange;
+    VEC(struct remote_task) tasks;
+    VEC(struct program *) programs;
+    struct str key; /* of the request that is looked for */
+    uint64_t last_step;
+    const struct step *step; /* for whose program tasks are asked; NULL: for none */
+    struct conns_watcher watcher;
+
+    pthread_mutex_t lock; /* guards what follows, and what calls count down */
+    pthread_cond_t changed;
+    struct driver_step *running;
+    struct error dial_error; /* a task cannot be reached */
+    struct error cancelled;  /* for good */
+};
+
+/* Requests that are on their way to several tasks. */
+struct task_calls {
+    struct driver_session *session;
+    int waiting;   /* session->lock */
+    double until;  /* when who has not answered is cut off; 0: never */
+    bool gives_up; /* it is at once when the session is given up */
+    struct error first;
+};
+
+struct task_call {
+    struct call call; /* first */
+    struct task_calls *all;
+    void (*reply)(void *context, const struct record *record); /* in the loop's thread, or NULL */
+    void *context;
+};
+
+struct remote_run {
+    struct call call; /* first */
+    struct driver_step *step;
+    const struct remote_task *task;
+    const struct share *share;
+};
+
+struct driver_step {
+    struct session_done local; /* first */
+    struct driver_session *session;
+    const struct session_call *call;
+    struct step *step;
+    struct rendezvous *rendezvous;
+    const struct share *own;
+    struct tensor *feeds, *own_fetches, *fetches; /* of what runs here; of all */
+    struct remote_run *runs;                      /* by remote task; without a step: not asked */
+    double cancelled_at;                          /* by step->cancelled; seen by who waits */
+
+    atomic_int waiting; /* parts, and others who look at it; the last one ends it */
+    bool local_runs;    /* session->lock guards this and what follows */
+    bool begun;         /* all parts were started */
+    struct error first;
+};
 
 /* ---- waiting ---- */
+
+/* Returns whether nobody waits for the session any more, before it is open. */
+static bool is_given_up(const struct driver_session *session)
+{
+    return session->options.given_up && session->options.given_up(session->options.context);
+}
+
+/* Ends the links to its tasks, and so all that is waited for of one that stands still. Only where
+ * the session pumps, as links are another's else. */
+static void cut_off(struct driver_session *session)
+{
+    struct error why = ERROR_INIT;
+    struct link *link;
+    error_set(&why, ERR_UNAVAILABLE, "%s has given up", session->options.task);
+    for (size_t i = 0; session->options.pumps && i < session->tasks.n; i++)
+        if ((link =
+                 peers_find(conns_peers(session->options.conns), session->tasks.items[i].name))) {
+            link_close(link, &why);
+            link_release(link);
+        }
+}
 
 static void nothing(void *argument)
 {
     (void)argument;
 }
 
-void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
+/* Waits until the condition holds, which changes under the session's lock. It is asked with that
+ * lock, but without it where the caller pumps. */
+static void wait_until(struct driver_session *session, bool (*until)(void *context), void *context)
 {
     if (session->options.pumps)
         while (!loop_run_until(conns_loop(session->options.conns), until, context, LOOK_SECONDS))
@@ -38,7 +150,8 @@ void driver_wait(struct driver_session *session, bool (*until)(void *context), v
     pthread_mutex_unlock(&session->lock);
 }
 
-void driver_changed(struct driver_session *session)
+/* Must be called after such a change, with the lock held. */
+static void changed(struct driver_session *session)
 {
     struct loop *loop = conns_loop(session->options.conns);
     if (!session->options.pumps)
@@ -61,12 +174,13 @@ static void session_replied(struct call *call, const struct record *reply,
     if (failure && !all->first.code)
         all->first = *failure;
     all->waiting--;
-    driver_changed(session);
+    changed(session);
     pthread_mutex_unlock(&session->lock);
 }
 
-msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
-                            const struct remote_task *task, const char *verb, int n_fields)
+/* Starts a request to a task; asked_send sends it. NULL: its failure is noted. */
+static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
+                                   const struct remote_task *task, const char *verb, int n_fields)
 {
     struct driver_session *session = all->session;
     struct error err = ERROR_INIT;
@@ -85,7 +199,7 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
     return packer;
 }
 
-void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
+static void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
     if (conns_call(asked->all->session->options.conns, &asked->call, tensors, n, &err))
@@ -98,14 +212,15 @@ static bool has_no_more(void *context)
     const struct step *step = all->session->step;
     bool late =
         (all->until > 0 && time_now() > all->until) || (step && atomic_load(&step->cancelled));
-    if (all->waiting && (late || (all->gives_up && driver_is_given_up(all->session))))
-        driver_cut_off(all->session);
+    if (all->waiting && (late || (all->gives_up && is_given_up(all->session))))
+        cut_off(all->session);
     return !all->waiting;
 }
 
-int asking_wait(struct task_calls *all, struct error *err)
+/* Waits for all answers; the first failure. */
+static int asking_wait(struct task_calls *all, struct error *err)
 {
-    driver_wait(all->session, has_no_more, all);
+    wait_until(all->session, has_no_more, all);
     if (all->first.code)
         *err = all->first;
     return all->first.code;
@@ -139,6 +254,242 @@ int driver_session_tasks(const struct driver_session *session)
 const char *driver_session_task(const struct driver_session *session, int i)
 {
     return session->tasks.items[i].name;
+}
+
+/* ---- a step fails ---- */
+
+static void cancel_replied(struct call *call, const struct record *reply,
+                           const struct error *failure)
+{
+    (void)reply, (void)failure; /* the step's own reply tells how it went */
+    peer_release(call->peer);
+    mem_free(call);
+}
+
+static void cancel_all(struct driver_step *step, bool local_runs)
+{
+    struct driver_session *session = step->session;
+    step->rendezvous->abort(step->rendezvous, &step->first);
+    if (local_runs)
+        step_cancel(step->step, &step->first);
+    for (size_t i = 0; i < session->tasks.n; i++)
+        if (step->runs[i].step) {
+            /* parts that are over, too: they may have announced what nobody takes now */
+            struct call *call = mem_alloc(sizeof *call);
+            struct error ignored = ERROR_INIT;
+            call->replied = cancel_replied;
+            call->peer = peer_retain(step->runs[i].task->peer);
+            msgpack_packer *packer = conns_call_begin(
+                session->options.conns, step->runs[i].task->peer, "cancel", 4, call, &ignored);
+            if (packer) {
+                pack_key_uint(packer, "session", session->id);
+                pack_key_uint(packer, "step", session->last_step);
+                pack_key_int(packer, "code", step->first.code);
+                pack_key_text(packer, "text", step->first.text);
+            }
+            if (!packer || conns_call(session->options.conns, call, NULL, 0, &ignored))
+                cancel_replied(call, NULL, &ignored);
+        }
+}
+
+/* The first failure ends the other parts; before all were started this is left to `begin`. The
+ * caller is counted in step->waiting. */
+static void fail(struct driver_step *step, const struct error *err)
+{
+    struct driver_session *session = step->session;
+    pthread_mutex_lock(&session->lock);
+    bool is_first = !step->first.code, begun = step->begun, local_runs = step->local_runs;
+    if (is_first)
+        step->first = *err;
+    pthread_mutex_unlock(&session->lock);
+    if (is_first && begun)
+        cancel_all(step, local_runs);
+}
+
+/* With the lock: one part, or one who looked on, is over. The step may be gone when the lock is
+ * released: after the last one nobody finds it any more. */
+static void part_is_over(struct driver_step *step)
+{
+    if (!--step->waiting)
+        step->session->running = NULL;
+    changed(step->session);
+}
+
+static void count_down(struct driver_step *step)
+{
+    struct driver_session *session = step->session;
+    pthread_mutex_lock(&session->lock);
+    part_is_over(step);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* The step that runs now, counted; NULL: none. */
+static struct driver_step *running(struct driver_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct driver_step *step = session->running;
+    if (step)
+        step->waiting++;
+    pthread_mutex_unlock(&session->lock);
+    return step;
+}
+
+/* The step that runs fails. */
+static void fail_running(struct driver_session *session, const struct error *why)
+{
+    struct driver_step *step = running(session);
+    if (!step)
+        return;
+    fail(step, why);
+    count_down(step);
+}
+
+void driver_session_cancel(struct driver_session *session, const struct error *why)
+{
+    pthread_mutex_lock(&session->lock);
+    if (!session->cancelled.code)
+        session->cancelled = *why;
+    pthread_mutex_unlock(&session->lock);
+    fail_running(session, why);
+}
+
+/* ---- links: dialing, and what becomes of them; watchers live in the loop's thread ---- */
+
+static struct driver_session *session_of(struct conns_watcher *watcher)
+{
+    return CONTAINER_OF(watcher, struct driver_session, watcher);
+}
+
+static struct remote_task *find_task(struct driver_session *session, const char *name)
+{
+    for (size_t i = 0; i < session->tasks.n; i++)
+        if (!strcmp(session->tasks.items[i].name, name))
+            return &session->tasks.items[i];
+    return NULL;
+}
+
+static void opened(struct conns_watcher *watcher, struct peer *peer)
+{
+    struct driver_session *session = session_of(watcher);
+    struct remote_task *task = find_task(session, peer_task(peer));
+    if (!task || task->peer)
+        return;
+    exchange_route(session->exchange, task->name, peer);
+    pthread_mutex_lock(&session->lock);
+    task->peer = peer_retain(peer);
+    changed(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
+{
+    struct driver_session *session = session_of(watcher);
+    const struct remote_task *task = find_task(session, peer_task(peer));
+    if (task && task->peer == peer)
+        fail_running(session, why);
+}
+
+static void failed(struct conns_watcher *watcher, const char *name, const struct error *why)
+{
+    struct driver_session *session = session_of(watcher);
+    const struct remote_task *task = find_task(session, name);
+    if (!task || task->peer) /* the other side's connection counts */
+        return;
+    pthread_mutex_lock(&session->lock);
+    if (!session->dial_error.code)
+        session->dial_error = *why;
+    changed(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* The address from the cluster; NULL: it does not have the task. */
+static const char *find_address(const struct driver_session *session, const char *name,
+                                struct error *err)
+{
+    char job[DEVICE_WORD_BYTES];
+    int index;
+    if (task_parse(name, job, &index, err))
+        return NULL;
+    const struct cluster_task *task = cluster_find(session->options.cluster, job, index);
+    if (!task)
+        error_set(err, ERR_CONFIG, "the graph needs %s, which is not in the cluster", name);
+    return task ? task->address : NULL;
+}
+
+/* In the loop's thread, or while it does not run. */
+static void dial_all(void *argument)
+{
+    struct driver_session *session = argument;
+    double timeout = session->options.timeout > 0 ? session->options.timeout : 30;
+    session->watcher = (struct conns_watcher){opened, lost, failed, NULL};
+    conns_watch(session->options.conns, &session->watcher);
+    for (size_t i = 0; i < session->tasks.n; i++) {
+        struct error err = ERROR_INIT;
+        const char *name = session->tasks.items[i].name;
+        struct peer *peer = conns_peer(session->options.conns, name);
+        const char *address = find_address(session, name, &err);
+        if (peer)
+            opened(&session->watcher, peer);
+        else if (!address ||
+                 peers_connect(conns_peers(session->options.conns), name, address, timeout, &err))
+            failed(&session->watcher, name, &err);
+        peer_release(peer);
+    }
+}
+
+static bool is_linked(void *context)
+{
+    const struct driver_session *session = context;
+    bool all = true;
+    for (size_t i = 0; i < session->tasks.n; i++)
+        all = all && session->tasks.items[i].peer;
+    return all || session->dial_error.code || is_given_up(session);
+}
+
+static int dial(struct driver_session *session, struct error *err)
+{
+    if (session->options.pumps)
+        dial_all(session);
+    else
+        loop_post(conns_loop(session->options.conns), dial_all, session);
+    wait_until(session, is_linked, session);
+    pthread_mutex_lock(&session->lock); /* of what was given up the loop may tell just now */
+    if (session->dial_error.code)
+        *err = session->dial_error;
+    else if (is_given_up(session))
+        error_set(err, ERR_CANCELLED, "the session was given up");
+    pthread_mutex_unlock(&session->lock);
+    return err->code;
+}
+
+struct unwatch {
+    struct driver_session *session;
+    bool done;
+};
+
+static void unwatch(void *argument)
+{
+    struct unwatch *u = argument;
+    conns_unwatch(u->session->options.conns, &u->session->watcher);
+    pthread_mutex_lock(&u->session->lock);
+    u->done = true;
+    changed(u->session);
+    pthread_mutex_unlock(&u->session->lock);
+}
+
+static bool is_unwatched(void *context)
+{
+    return ((struct unwatch *)context)->done;
+}
+
+static void let_go_of_tasks(struct driver_session *session)
+{
+    struct unwatch u = {.session = session};
+    if (session->options.pumps)
+        unwatch(&u);
+    else
+        loop_post(conns_loop(session->options.conns), unwatch, &u);
+    wait_until(session, is_unwatched, &u);
 }
 
 /* ---- opening ---- */
@@ -209,7 +560,7 @@ static int open_tasks(struct driver_session *session, struct error *err)
     mem_free(asked);
     if (own.code)
         *err = own;
-    else if (code && driver_is_given_up(session)) /* links that it cut off itself */
+    else if (code && is_given_up(session)) /* links that it cut off itself */
         code = error_set(err, ERR_CANCELLED, "the session was given up");
     return own.code ? own.code : code;
 }
@@ -231,7 +582,7 @@ static int check_origins(const struct driver_session *session, struct error *err
     return 0;
 }
 
-static int make(struct driver_session *session, struct error *err)
+static int make_session(struct driver_session *session, struct error *err)
 {
     const struct driver_session_options *options = &session->options;
     if (task_table_fill(&session->table, options->graph, err))
@@ -240,7 +591,7 @@ static int make(struct driver_session *session, struct error *err)
         const char *name = session->table.names.items[i];
         if (!strcmp(name, options->task))
             session->own = (int)i;
-        else if (!driver_address(session, name, err))
+        else if (!find_address(session, name, err))
             return err->code;
         else
             vec_push(&session->tasks, ((struct remote_task){.name = name, .task = (int)i}));
@@ -271,9 +622,9 @@ int driver_session_open(const struct driver_session_options *options,
     session->incarnation = peers_self(conns_peers(options->conns))->incarnation;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->changed, NULL);
-    int code = make(session, err);
+    int code = make_session(session, err);
     if (!code)
-        code = driver_dial(session, err);
+        code = dial(session, err);
     if (!code)
         code = open_tasks(session, err);
     if (!code)
@@ -286,13 +637,363 @@ int driver_session_open(const struct driver_session_options *options,
     return code;
 }
 
+/* ---- programs: a request, divided among the tasks once and kept ---- */
+
+static void program_free(struct program *program, size_t n_tasks)
+{
+    for (size_t i = 0; i < n_tasks; i++)
+        share_release(&program->shares[i]);
+    str_release(&program->key);
+    vec_release(&program->feeds);
+    vec_release(&program->fetches);
+    vec_release(&program->targets);
+    vec_release(&program->order);
+    vec_release(&program->own_order);
+    mem_free(program->shares);
+    mem_free(program->handles);
+    mem_free(program);
+}
+
+static plan_order order_of(const struct driver_session *session, const struct program *program,
+                           int task)
+{
+    plan_order all = VEC_INIT;
+    size_t n = 0;
+    share_take_order(&program->shares[task], &program->order, &all);
+    vec_each(place, &all)
+        if (place->node < 0 || session->table.of_node[place->node] == task)
+            all.items[n++] = *place;
+    all.n = n;
+    return all;
+}
+
+/* A node of the whole graph in the graph of what runs here. */
+static int own_node(const struct driver_session *session, int node)
+{
+    return graph_find(session->own_graph, graph_node(session->options.graph, node)->name)->id;
+}
+
+static struct edge own_edge(const struct driver_session *session, struct edge edge)
+{
+    return (struct edge){own_node(session, edge.node), edge.slot};
+}
+
+/* Some of the edges, by their places; NULL: nodes. */
+static void pack_edges(msgpack_packer *packer, const char *key, const struct graph *graph,
+                       const struct edge *edges, const int *which, size_t n)
+{
+    pack_key_array(packer, key, n);
+    for (size_t i = 0; i < n; i++) {
+        struct str text = STR_INIT;
+        graph_print_edge(&text, graph,
+                         edges ? edges[which[i]] : (struct edge){which[i], CONTROL_SLOT});
+        pack_text(packer, str_text(&text));
+        str_release(&text);
+    }
+}
+
+static void take_handle(void *context, const struct record *record)
+{
+    if (!record_get_uint(&record->header, "handle", context))
+        *(uint64_t *)context = UINT64_MAX; /* the task will refuse it */
+}
+
+static int register_all(struct driver_session *session, const struct session_call *call,
+                        struct program *program, struct error *err)
+{
+    struct task_calls all = {.session = session};
+    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
+    const struct graph *graph = session->options.graph;
+    for (size_t i = 0; i < session->tasks.n; i++) {
+        const struct remote_task *task = &session->tasks.items[i];
+        const struct share *share = &program->shares[task->task];
+        msgpack_packer *packer = NULL;
+        asked[i] = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
+        if (!share_is_idle(share))
+            packer = asked_begin(&asked[i], &all, task, "register", 4);
+        if (!packer)
+            continue;
+        plan_order order = order_of(session, program, task->task);
+        pack_edges(packer, "feeds", graph, call->feeds, share->feeds.items, share->feeds.n);
+        pack_edges(packer, "fetches", graph, call->fetches, share->fetches.items, share->fetches.n);
+        pack_edges(packer, "targets", graph, NULL, share->targets.items, share->targets.n);
+        pack_key_array(packer, "order", 5 * order.n); /* five fields each, one after the other */
+        vec_each(place, &order) {
+            pack_text(packer, place->node < 0 ? "" : graph_node(graph, place->node)->name);
+            msgpack_pack_int(packer, place->input);
+            msgpack_pack_int(packer, place->depth);
+            msgpack_pack_int(packer, place->place);
+            msgpack_pack_int(packer, place->is_copied);
+        }
+        vec_release(&order);
+        asked_send(&asked[i], NULL, 0);
+    }
+    bool fails = FAILPOINT("driver.register");
+    int code = asking_wait(&all, err);
+    if (fails && !code)
+        code = error_set(err, ERR_UNAVAILABLE, "failpoint driver.register");
+    mem_free(asked);
+    return code;
+}
+
+static struct program *make_program(struct driver_session *session, const struct session_call *call,
+                                    struct error *err)
+{
+    struct program *program = mem_alloc(sizeof *program);
+    size_t n = session->table.names.n;
+    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
+    for (int i = 0; i < call->n_feeds; i++)
+        feeds[i].edge = call->feeds[i];
+    struct plan_request request = session_request(call, feeds);
+    program->shares = mem_array(n + 1, sizeof *program->shares);
+    program->handles = mem_array(session->tasks.n + 1, sizeof *program->handles);
+    request_divide(session->options.graph, &request, session->table.of_node, program->shares);
+    struct uncut *uncut = uncut_new(session->options.graph, &request);
+    int code = uncut_order(uncut, &program->order, err);
+    uncut_free(uncut);
+    mem_free(feeds);
+    if (session->own >= 0) {
+        const struct share *share = &program->shares[session->own];
+        vec_each(i, &share->feeds)
+            vec_push(&program->feeds, own_edge(session, call->feeds[*i]));
+        vec_each(i, &share->fetches)
+            vec_push(&program->fetches, own_edge(session, call->fetches[*i]));
+        vec_each(node, &share->targets)
+            vec_push(&program->targets, own_node(session, *node));
+        program->own_order = order_of(session, program, session->own);
+        vec_each(place, &program->own_order)
+            place->node = place->node < 0 ? -1 : own_node(session, place->node);
+        plan_order_sort(&program->own_order);
+    }
+    if (!code && !register_all(session, call, program, err))
+        return program;
+    program_free(program, n);
+    return NULL;
+}
+
+/* The program of a call, made and registered when it is new. NULL: failed. */
+static struct program *get_program(struct driver_session *session, const struct session_call *call,
+                                   struct error *err)
+{
+    struct str *key = &session->key;
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
+    str_clear(key);
+    str_append_bytes(key, counts, sizeof counts);
+    str_append_bytes(key, call->feeds, (size_t)call->n_feeds * sizeof *call->feeds);
+    str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
+    str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
+    for (size_t i = 0; i < session->programs.n; i++) {
+        struct program *program = session->programs.items[i];
+        if (program->key.n == key->n && !memcmp(program->key.data, key->data, key->n))
+            return program;
+    }
+    struct program *program = make_program(session, call, err);
+    if (program) {
+        str_append_bytes(&program->key, key->data, key->n);
+        vec_push(&session->programs, program);
+    }
+    return program;
+}
+
+/* ---- a step: all parts are over before it is, whatever happens ---- */
+
+static int take_fetches(const struct remote_run *run, const struct record *reply, struct error *err)
+{
+    const struct driver_step *step = run->step;
+    const struct graph *graph = step->session->options.graph;
+    if ((size_t)reply->n_tensors != run->share->fetches.n)
+        return error_set(err, ERR_PROTOCOL, "%s: sends %d tensors instead of %zu", run->task->name,
+                         reply->n_tensors, run->share->fetches.n);
+    for (int i = 0; i < reply->n_tensors; i++) {
+        int which = run->share->fetches.items[i];
+        struct edge edge = step->call->fetches[which];
+        const struct tensor *value = &reply->tensors[i].tensor;
+        enum dtype type = graph_node(graph, edge.node)->outputs[edge.slot].type;
+        if (value->type != type)
+            return error_set(err, ERR_PROTOCOL, "%s: sends %s for '%s'", run->task->name,
+                             dtype_name(value->type), graph_node(graph, edge.node)->name);
+        tensor_share(&step->fetches[which], value);
+    }
+    return 0;
+}
+
+static void remote_over(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct remote_run *run = (struct remote_run *)call;
+    struct driver_step *step = run->step;
+    struct error err = ERROR_INIT;
+    bool fails = step->step->number && FAILPOINT("driver.reply");
+    if (failure)
+        err = *failure;
+    else if (fails)
+        error_set(&err, ERR_UNAVAILABLE, "failpoint driver.reply");
+    else
+        take_fetches(run, reply, &err);
+    if (err.code)
+        fail(step, &err);
+    count_down(step);
+}
+
+static void start_remote(struct remote_run *run, uint64_t handle)
+{
+    struct driver_step *step = run->step;
+    struct conns *conns = step->session->options.conns;
+    struct error err = ERROR_INIT;
+    size_t n = run->share->feeds.n;
+    struct named_tensor *feeds = mem_array(n + 1, sizeof *feeds);
+    for (size_t i = 0; i < n; i++)
+        feeds[i] = (struct named_tensor){"", step->call->feed_values[run->share->feeds.items[i]]};
+    run->call.replied = remote_over;
+    msgpack_packer *packer = conns_call_begin(conns, run->task->peer, "step", 7, &run->call, &err);
+    if (packer) {
+        const struct driver_session *session = step->session;
+        pack_key_uint(packer, "session", session->id);
+        pack_key_uint(packer, "handle", handle);
+        pack_key_uint(packer, "step", session->last_step);
+        pack_key_int(packer, "number", step->step->number);
+        pack_key_uint(packer, "seed", step->step->seed);
+        pack_key_uint(packer, "replica", step->step->replica);
+        pack_key_uint(packer, "incarnation", step->step->incarnation);
+        conns_call(conns, &run->call, feeds, (int)n, &err);
+    }
+    mem_free(feeds);
+    if (err.code)
+        remote_over(&run->call, NULL, &err);
+}
+
+static void local_over(struct session_done *done, int code, const struct error *err)
+{
+    struct driver_step *step = (struct driver_step *)done;
+    struct driver_session *session = step->session;
+    struct error reason = ERROR_INIT;
+    for (size_t i = 0; !code && i < step->own->fetches.n; i++)
+        step->fetches[step->own->fetches.items[i]] = step->own_fetches[i];
+    pthread_mutex_lock(&session->lock);
+    step->local_runs = false;
+    if (!code)
+        part_is_over(step);
+    pthread_mutex_unlock(&session->lock);
+    if (!code)
+        return;
+    fail(step, step->rendezvous->aborted(step->rendezvous, &reason) ? &reason : err);
+    count_down(step);
+}
+
+/* Counts all parts before the first is started: those that are over at once end nothing. */
+static void begin(struct driver_step *step, const struct program *program)
+{
+    struct driver_session *session = step->session;
+    atomic_init(&step->waiting, 1);
+    for (size_t i = 0; i < session->tasks.n; i++) {
+        const struct remote_task *task = &session->tasks.items[i];
+        const struct share *share = &program->shares[task->task];
+        if (share_is_idle(share))
+            continue;
+        step->runs[i].step = step;
+        step->runs[i].task = task;
+        step->runs[i].share = share;
+        step->waiting++;
+    }
+    step->local_runs = step->own && !share_is_idle(step->own);
+    step->waiting += step->local_runs;
+    bool local = step->local_runs;
+    pthread_mutex_lock(&session->lock);
+    session->running = step;
+    step->first = session->cancelled; /* between two steps, perhaps */
+    pthread_mutex_unlock(&session->lock);
+    for (size_t i = 0; i < session->tasks.n; i++)
+        if (step->runs[i].step)
+            start_remote(&step->runs[i], program->handles[i]);
+    if (local) {
+        for (size_t i = 0; i < step->own->feeds.n; i++)
+            step->feeds[i] = step->call->feed_values[step->own->feeds.items[i]];
+        struct session_call call = {.feeds = program->feeds.items,
+                                    .feed_values = step->feeds,
+                                    .n_feeds = (int)program->feeds.n,
+                                    .fetches = program->fetches.items,
+                                    .n_fetches = (int)program->fetches.n,
+                                    .targets = program->targets.items,
+                                    .n_targets = (int)program->targets.n,
+                                    .order = &program->own_order};
+        step->step->rendezvous = step->rendezvous;
+        step->local.over = local_over;
+        session_start(session->local, &call, step->step, step->own_fetches, &step->local);
+    }
+    pthread_mutex_lock(&session->lock);
+    step->begun = true;
+    bool failed = step->first.code != 0;
+    local = step->local_runs;
+    if (!failed)
+        part_is_over(step);
+    pthread_mutex_unlock(&session->lock);
+    if (!failed)
+        return;
+    cancel_all(step, local);
+    count_down(step);
+}
+
+/* Asked after every event, of which there are some a second: pings, at least. */
+static bool step_is_answered(void *context)
+{
+    struct driver_step *step = context;
+    struct error why = ERROR_INIT;
+    if (step->cancelled_at > 0 && time_now() > step->cancelled_at + PATIENCE)
+        cut_off(step->session);
+    if (step->cancelled_at <= 0 && step->session->options.pumps &&
+        atomic_load(&step->step->cancelled)) {
+        step->cancelled_at = time_now();
+        error_set(&why, ERR_CANCELLED, "the step was cancelled");
+        fail(step, &why);
+    }
+    return !atomic_load(&step->waiting);
+}
+
+int driver_session_run(struct driver_session *session, const struct session_call *call,
+                       struct step *step, struct tensor *fetches, struct error *err)
+{
+    session->step = step;
+    const struct program *program = get_program(session, call, err);
+    session->step = NULL;
+    struct driver_step s = {.session = session, .call = call, .step = step, .fetches = fetches};
+    if (!program)
+        return atomic_load(&step->cancelled)
+                   ? error_set(err, ERR_CANCELLED, "cancelled before all tasks had answered")
+                   : err->code;
+    if (step->number && FAILPOINT("driver.step"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint driver.step");
+    int code = exchange_begin(session->exchange, ++session->last_step, &s.rendezvous, err);
+    if (code)
+        return code;
+    if (call->n_fetches)
+        memset(fetches, 0, (size_t)call->n_fetches * sizeof *fetches);
+    step->session = session->id;
+    step->incarnation = session->incarnation;
+    step->replica = session->options.replica;
+    s.own = session->own >= 0 ? &program->shares[session->own] : NULL;
+    s.feeds = mem_array((s.own ? s.own->feeds.n : 0) + 1, sizeof *s.feeds);
+    s.own_fetches = mem_array((s.own ? s.own->fetches.n : 0) + 1, sizeof *s.own_fetches);
+    s.runs = mem_array(session->tasks.n + 1, sizeof *s.runs);
+    begin(&s, program);
+    wait_until(session, step_is_answered, &s);
+    s.rendezvous->free(s.rendezvous);
+    step->rendezvous = NULL;
+    for (int i = 0; s.first.code && i < call->n_fetches; i++)
+        tensor_release(&fetches[i]);
+    mem_free(s.feeds);
+    mem_free(s.own_fetches);
+    mem_free(s.runs);
+    if (s.first.code)
+        *err = s.first;
+    return s.first.code;
+}
+
 /* ---- closing ---- */
 
 void driver_session_close(struct driver_session *session)
 {
     if (!session)
         return;
-    struct task_calls all = {.session = session, .until = time_now() + DRIVER_PATIENCE};
+    struct task_calls all = {.session = session, .until = time_now() + PATIENCE};
     struct error ignored = ERROR_INIT;
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)
@@ -301,7 +1002,7 @@ void driver_session_close(struct driver_session *session)
             asked_send(&asked[i], NULL, 0);
     asking_wait(&all, &ignored); /* who is gone has closed it */
     mem_free(asked);
-    driver_let_go(session);
+    let_go_of_tasks(session);
     exchange_close(session->exchange);
     for (size_t i = 0; i < session->programs.n; i++)
         program_free(session->programs.items[i], session->table.names.n);

@@ -1,13 +1,89 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps run in whichever thread can: what is cheap in the loop's, the rest, and making a plan, in
+ * helpers. The thread that ends a step answers.
+ */
 #include "transport/session/server_private.h"
 
+#include <pthread.h>
+
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/container_of.h"
+#include "base/failpoint.h"
+#include "base/life.h"
 #include "base/memory.h"
+#include "base/thread.h"
+#include "exec/state/saver.h"
+#include "exec/step/step.h"
+#include "exec/step/workers.h"
+#include "graph/device_name.h"
+#include "graph/graph_io.h"
+#include "graph/task.h"
+#include "transport/session/served_life.h"
 
-enum served_reaction served_react(struct served_session *served, enum served_event event)
+typedef VEC(struct edge) edge_vec;
+
+struct handle {
+    edge_vec feeds;
+    edge_vec fetches;
+    VEC(int) targets;
+    plan_order order;
+};
+
+struct served_step {
+    struct session_done done;
+    struct served_session *served;
+    uint64_t query, id;
+    struct peer *asker; /* held */
+    const struct handle *handle;
+    struct step step;
+    struct rendezvous *rendezvous;
+    struct tensor *feeds, *fetches;
+    size_t n_feeds; /* that were taken: the handle may be gone at the end */
+    atomic_int holders;
+    struct served_step *next;
+};
+
+struct served_address {
+    const char *task, *address;
+};
+
+/* A session that is served. Members without another comment are the loop's thread's; while the
+ * graph is read, the queue's. */
+struct served_session {
+    struct server *server;
+    uint64_t id;
+    struct peer *owner; /* the driver's, held */
+    struct graph *graph;
+    struct session *session;
+    struct value_exchange *exchange;
+    VEC(struct handle *) handles;
+    struct served_session *next;
+
+    /* Kept until the graph is read: its bytes, and where other tasks are. */
+    struct tensor stream;
+    VEC(struct served_address) addresses;
+    struct arena arena;  /* of the texts */
+    struct error unread; /* why it cannot be served */
+
+    /* Kept until the session is open. */
+    uint64_t open_query;
+    struct loop_timer *deadline;
+
+    pthread_mutex_t lock;  /* guards what follows */
+    enum served_life life; /* changed by the loop's thread alone */
+    struct served_step *steps;
+    int n_holders;             /* steps, who reads the graph, and others */
+    struct served_step *spare; /* memory of steps that are over */
+};
+
+/* ---- the session that is asked ---- */
+
+/* It goes on by its table, which says what is to be done. The loop's thread. */
+static enum served_reaction served_react(struct served_session *served, enum served_event event)
 {
     pthread_mutex_lock(&served->lock);
     enum served_reaction what = served_life_react(&served->life, event);
@@ -15,8 +91,10 @@ enum served_reaction served_react(struct served_session *served, enum served_eve
     return what;
 }
 
-struct served_session *server_find(struct server *server, const struct query *query,
-                                   enum served_event event)
+/* The session that a query names and the asker owns, for what is asked of it; NULL: answered with
+ * an error. */
+static struct served_session *find_session(struct server *server, const struct query *query,
+                                           enum served_event event)
 {
     struct error err = ERROR_INIT;
     uint64_t id = 0;
@@ -33,6 +111,747 @@ struct served_session *server_find(struct server *server, const struct query *qu
     return NULL;
 }
 
+/* ---- holding it, from any thread ---- */
+
+static void handle_free(struct handle *handle)
+{
+    vec_release(&handle->feeds);
+    vec_release(&handle->fetches);
+    vec_release(&handle->targets);
+    vec_release(&handle->order);
+    mem_free(handle);
+}
+
+/* Takes the longer the larger the graph is. */
+static void release(void *argument)
+{
+    struct served_session *served = argument;
+    exchange_close(served->exchange);
+    for (size_t i = 0; i < served->handles.n; i++)
+        handle_free(served->handles.items[i]);
+    vec_release(&served->handles);
+    for (struct served_step *step = served->spare, *next; step; step = next) {
+        next = step->next;
+        mem_free(step);
+    }
+    session_free(served->session);
+    graph_free(served->graph);
+    tensor_release(&served->stream);
+    vec_release(&served->addresses);
+    arena_release(&served->arena);
+    peer_release(served->owner);
+    pthread_mutex_destroy(&served->lock);
+    mem_free(served);
+}
+
+static void served_free(struct served_session *served)
+{
+    struct server *server = served->server;
+    struct served_session **at = &server->sessions;
+    while (*at != served)
+        at = &(*at)->next;
+    *at = served->next;
+    if (served->deadline)
+        loop_timer_free(served->deadline);
+    serial_queue_add(server->graphs, release, served); /* it ends after the last session */
+}
+
+static void last_is_over(void *argument)
+{
+    served_free(argument);
+}
+
+static void served_retain(struct served_session *served)
+{
+    pthread_mutex_lock(&served->lock);
+    served->n_holders++;
+    pthread_mutex_unlock(&served->lock);
+}
+
+/* One holder less: a step (NULL: another), whose memory the next one takes. */
+static void let_go(struct served_session *served, struct served_step *step)
+{
+    struct loop *loop = conns_loop(served->server->options.conns);
+    pthread_mutex_lock(&served->lock);
+    if (step) {
+        step->next = served->spare;
+        served->spare = step;
+    }
+    bool is_last = !--served->n_holders && served->life == SERVED_CLOSING;
+    pthread_mutex_unlock(&served->lock);
+    if (is_last) /* others may be about to look at it in the loop's thread */
+        loop_post(loop, last_is_over, served);
+}
+
+static void served_drop(struct served_session *served)
+{
+    let_go(served, NULL);
+}
+
+/* ---- steps ---- */
+
+/* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
+static int reuse_step(struct served_session *served, struct served_step **step, struct error *err)
+{
+    pthread_mutex_lock(&served->lock);
+    int n = served->n_holders;
+    *step = n < SERVER_STEPS_MAX ? served->spare : NULL;
+    if (*step)
+        served->spare = (*step)->next;
+    served->n_holders += n < SERVER_STEPS_MAX;
+    pthread_mutex_unlock(&served->lock);
+    if (n >= SERVER_STEPS_MAX)
+        return error_set(err, ERR_RETRY, "step: %d run already", n);
+    if (!*step)
+        *step = mem_alloc(sizeof **step);
+    **step = (struct served_step){.served = served};
+    return 0;
+}
+
+static void step_release(struct served_step *step)
+{
+    if (atomic_fetch_sub(&step->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < step->n_feeds; i++)
+        tensor_release(&step->feeds[i]);
+    peer_release(step->asker);
+    mem_free(step->feeds);
+    mem_free(step->fetches);
+    let_go(step->served, step);
+}
+
+static void release_step(struct served_step *step)
+{
+    struct served_session *served = step->served;
+    pthread_mutex_lock(&served->lock);
+    struct served_step **at = &served->steps;
+    while (*at != step)
+        at = &(*at)->next;
+    *at = step->next;
+    pthread_mutex_unlock(&served->lock);
+}
+
+static void reply_step(struct served_step *step)
+{
+    size_t n = step->handle->fetches.n;
+    struct named_tensor *named = mem_array(n + 1, sizeof *named);
+    for (size_t i = 0; i < n; i++)
+        named[i] = (struct named_tensor){
+            graph_node(step->served->graph, step->handle->fetches.items[i].node)->name,
+            step->fetches[i]};
+    reply_tensors(step->asker, step->query, named, (int)n);
+    for (size_t i = 0; i < n; i++)
+        tensor_release(&step->fetches[i]);
+    mem_free(named);
+}
+
+/* The first cause is the rendezvous', if it was aborted from outside. */
+static void step_over(struct session_done *done, int code, const struct error *err)
+{
+    struct served_step *step = (struct served_step *)done;
+    struct error reason = ERROR_INIT;
+    struct rendezvous *rendezvous = step->rendezvous;
+    atomic_fetch_add(&step->served->server->steps, 1);
+    if (!code)
+        reply_step(step);
+    else
+        reply_error(step->asker, step->query,
+                    rendezvous->aborted(rendezvous, &reason) ? &reason : err);
+    rendezvous->free(rendezvous);
+    release_step(step);
+    step_release(step);
+}
+
+static int take_feeds(struct served_step *step, const struct query *query, struct error *err)
+{
+    size_t n = step->handle->feeds.n;
+    if ((size_t)query->record->n_tensors != n)
+        return error_set(err, ERR_PROTOCOL, "step: %d feeds instead of %zu",
+                         query->record->n_tensors, n);
+    step->feeds = mem_array(n + 1, sizeof *step->feeds);
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *value = &query->record->tensors[i].tensor;
+        struct edge edge = step->handle->feeds.items[i];
+        const struct node *node = graph_node(step->served->graph, edge.node);
+        if (plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err))
+            return err->code;
+        tensor_share(&step->feeds[step->n_feeds++], value);
+    }
+    return 0;
+}
+
+static int read_step(struct served_step *step, const struct query *query, struct error *err)
+{
+    const msgpack_object *header = &query->record->header;
+    struct served_session *served = step->served;
+    uint64_t handle, replica;
+    if (!record_get_uint(header, "handle", &handle) || handle >= served->handles.n ||
+        !record_get_uint(header, "step", &step->id) ||
+        !record_get_int(header, "number", &step->step.number) ||
+        !record_get_uint(header, "seed", &step->step.seed) ||
+        !record_get_uint(header, "replica", &replica) || replica > UINT32_MAX ||
+        !record_get_uint(header, "incarnation", &step->step.incarnation))
+        return error_set(err, ERR_PROTOCOL, "step: a field is missing or wrong");
+    step->handle = served->handles.items[handle];
+    step->step.replica = (uint32_t)replica;
+    step->step.session = served->id;
+    if (take_feeds(step, query, err))
+        return err->code;
+    return exchange_begin(served->exchange, step->id, &step->rendezvous, err);
+}
+
+static struct session_call call_of(const struct served_step *step)
+{
+    const struct handle *handle = step->handle;
+    return (struct session_call){.feeds = handle->feeds.items,
+                                 .feed_values = step->feeds,
+                                 .n_feeds = (int)handle->feeds.n,
+                                 .fetches = handle->fetches.items,
+                                 .n_fetches = (int)handle->fetches.n,
+                                 .targets = handle->targets.items,
+                                 .n_targets = (int)handle->targets.n,
+                                 .order = &handle->order};
+}
+
+static void plan_and_start(void *argument)
+{
+    struct served_step *step = argument;
+    struct session_call call = call_of(step);
+    session_start(step->served->session, &call, &step->step, step->fetches, &step->done);
+}
+
+/* A plan is not made in the loop's thread. */
+static void run(struct served_step *step)
+{
+    struct served_session *served = step->served;
+    struct session_call call = call_of(step);
+    step->step.rendezvous = step->rendezvous;
+    step->fetches = mem_array(step->handle->fetches.n + 1, sizeof *step->fetches);
+    pthread_mutex_lock(&served->lock);
+    step->next = served->steps;
+    served->steps = step;
+    pthread_mutex_unlock(&served->lock);
+    step->done.over = step_over;
+    if (!session_start_planned(served->session, &call, &step->step, step->fetches, &step->done) &&
+        !workers_submit(1, plan_and_start, step))
+        plan_and_start(step);
+}
+
+static void verb_step(void *context, const struct query *query)
+{
+    struct served_session *served = find_session(context, query, SERVED_ASKED);
+    struct error err = ERROR_INIT;
+    if (!served)
+        return;
+    struct served_step *step;
+    if (reuse_step(served, &step, &err)) {
+        reply_error(query->peer, query->id, &err);
+        return;
+    }
+    step->query = query->id;
+    step->asker = peer_retain(query->peer);
+    atomic_init(&step->holders, 1);
+    int code = read_step(step, query, &err);
+    if (!code && step->step.number && FAILPOINT("server.step"))
+        code = error_set(&err, ERR_RETRY, "failpoint server.step");
+    if (!code) {
+        run(step);
+        return;
+    }
+    reply_error(query->peer, query->id, &err);
+    step_release(step);
+}
+
+/* ---- cancel ---- */
+
+/* Held; NULL: it is over. */
+static struct served_step *hold_step(struct served_session *served, uint64_t id)
+{
+    pthread_mutex_lock(&served->lock);
+    struct served_step *step = served->steps;
+    while (step && step->id != id)
+        step = step->next;
+    if (step)
+        atomic_fetch_add(&step->holders, 1);
+    pthread_mutex_unlock(&served->lock);
+    return step;
+}
+
+static void verb_cancel(void *context, const struct query *query)
+{
+    struct served_session *served = find_session(context, query, SERVED_ASKED);
+    struct error why = ERROR_INIT;
+    const char *text = record_text(&query->record->header, "text");
+    int64_t code = ERR_CANCELLED;
+    uint64_t id = 0;
+    if (!served)
+        return;
+    record_get_uint(&query->record->header, "step", &id);
+    record_get_int(&query->record->header, "code", &code);
+    error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s",
+              text ? text : "cancelled");
+    struct served_step *step = hold_step(served, id);
+    if (step) {
+        step_cancel(&step->step, &why);
+        step_release(step);
+    } else {
+        exchange_forget(served->exchange, id); /* its part is over, but others wanted its values */
+    }
+    reply_done(query->peer, query->id);
+}
+
+static void cancel_all(struct served_session *served, const struct error *why)
+{
+    VEC(struct served_step *) all = VEC_INIT;
+    pthread_mutex_lock(&served->lock);
+    for (struct served_step *step = served->steps; step; step = step->next) {
+        atomic_fetch_add(&step->holders, 1);
+        vec_push(&all, step);
+    }
+    pthread_mutex_unlock(&served->lock);
+    for (size_t i = 0; i < all.n; i++) {
+        step_cancel(&all.items[i]->step, why);
+        step_release(all.items[i]);
+    }
+    vec_release(&all);
+}
+
+/* ---- closing ---- */
+
+/* Cancels its steps; it is freed when they are over. The one that waits for it to open is told. */
+static void served_close(struct served_session *served, const struct error *why)
+{
+    pthread_mutex_lock(&served->lock);
+    enum served_reaction what = served_life_react(&served->life, SERVED_CLOSE);
+    bool is_idle = !served->n_holders;
+    pthread_mutex_unlock(&served->lock);
+    if (what == SERVED_IGNORE)
+        return;
+    served->server->n_sessions--;
+    if (what == SERVED_TELL)
+        reply_error(served->owner, served->open_query, why);
+    if (is_idle)
+        served_free(served);
+    else
+        cancel_all(served, why);
+}
+
+static void verb_close(void *context, const struct query *query)
+{
+    struct served_session *served = find_session(context, query, SERVED_LEFT);
+    struct error why = ERROR_INIT;
+    if (!served)
+        return;
+    error_set(&why, ERR_CANCELLED, "the driver closed the session");
+    served_close(served, &why);
+    reply_done(query->peer, query->id);
+}
+
+/* ---- opening ---- */
+
+/* A driver waits for the reply until every link is there. */
+static void try_reply(struct served_session *served)
+{
+    const char *task;
+    if (exchange_lacks(served->exchange, &task) ||
+        served_react(served, SERVED_WHOLE) != SERVED_GO_ON)
+        return;
+    loop_timer_free(served->deadline);
+    served->deadline = NULL;
+    msgpack_packer *packer = reply_begin(served->owner, served->open_query, 1);
+    if (!packer)
+        return;
+    pack_key_uint(packer, "origin", *conns_origin(served->server->options.conns));
+    reply_end(served->owner, NULL, 0);
+}
+
+static void too_late(void *context)
+{
+    struct served_session *served = context;
+    struct error why = ERROR_INIT;
+    const char *task = "";
+    if (served_react(served, SERVED_LATE) != SERVED_FAIL)
+        return;
+    exchange_lacks(served->exchange, &task);
+    error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task,
+              served->server->options.timeout);
+    served_close(served, &why);
+}
+
+/* The graph comes as the bytes of a stream. */
+static int read_graph(struct served_session *served, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    const struct tensor *bytes = &served->stream;
+    struct task_table table = {0};
+    struct stream_reader *reader =
+        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of a session");
+    int code = graph_read_whole(reader, options->registry, &served->graph, err);
+    stream_reader_free(reader);
+    tensor_release(&served->stream);
+    if (!code)
+        code = task_table_fill(&table, served->graph, err);
+    if (!code && (table.names.n != 1 || strcmp(table.names.items[0], options->task) != 0))
+        code = error_set(err, ERR_CONFIG, "the graph is not that of %s alone", options->task);
+    task_table_release(&table);
+    return code;
+}
+
+static int make(struct served_session *served, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    struct session_options session = {.plan = {.kernels = options->kernels,
+                                               .device = options->devices[0],
+                                               .variables = options->variables,
+                                               .outgoing = conns_outgoing(options->conns),
+                                               .threads = options->threads},
+                                      .devices = options->devices,
+                                      .n_devices = options->n_devices};
+    served->session = session_new(served->graph, &session);
+    served->exchange =
+        exchange_open(conns_exchanges(options->conns), served->id, options->task, served->graph);
+    return served->exchange
+               ? 0
+               : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
+}
+
+/* The one of two tasks whose name comes first dials. */
+static int reach(struct served_session *served, const struct served_address *to, struct error *err)
+{
+    const struct server_options *options = &served->server->options;
+    struct peer *peer = conns_peer(options->conns, to->task);
+    int code = 0;
+    if (peer)
+        exchange_route(served->exchange, to->task, peer);
+    else if (strcmp(options->task, to->task) < 0)
+        code = peers_connect(conns_peers(options->conns), to->task, to->address, options->timeout,
+                             err);
+    peer_release(peer);
+    return code;
+}
+
+static int reach_all(struct served_session *served, struct error *err)
+{
+    int code = 0;
+    exchange_route(served->exchange, peer_task(served->owner), served->owner);
+    for (size_t i = 0; i < served->addresses.n && !code; i++)
+        if (exchange_is_without(served->exchange, served->addresses.items[i].task))
+            code = reach(served, &served->addresses.items[i], err);
+    return code;
+}
+
+/* In the loop's thread again; the session is held for it. */
+static void go_on(void *argument)
+{
+    struct served_session *served = argument;
+    struct server *server = served->server;
+    int code = served->unread.code;
+    bool goes_on = served_react(served, SERVED_READ) == SERVED_GO_ON;
+    if (goes_on && !code)
+        code = reach_all(served, &served->unread);
+    if (code) {
+        served_close(served, &served->unread);
+    } else if (goes_on) {
+        served->deadline = loop_timer_new(conns_loop(server->options.conns), too_late, served);
+        loop_timer_set(served->deadline, server->options.timeout);
+        try_reply(served);
+    }
+    served_drop(served);
+}
+
+/* Runs in the queue's thread. */
+static void read_and_make(void *argument)
+{
+    struct served_session *served = argument;
+    if (!read_graph(served, &served->unread))
+        make(served, &served->unread);
+    loop_post(conns_loop(served->server->options.conns), go_on, served);
+}
+
+static int take_addresses(struct served_session *served, const struct record *record,
+                          struct error *err)
+{
+    const msgpack_object *map = record_field(&record->header, "addresses");
+    uint32_t n = map && map->type == MSGPACK_OBJECT_MAP ? map->via.map.size : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+        if (key->type != MSGPACK_OBJECT_STR || value->type != MSGPACK_OBJECT_STR)
+            return error_set(err, ERR_PROTOCOL, "open: addresses are texts");
+        struct served_address address = {
+            arena_strndup(&served->arena, key->via.str.ptr, key->via.str.size),
+            arena_strndup(&served->arena, value->via.str.ptr, value->via.str.size)};
+        vec_push(&served->addresses, address);
+    }
+    return 0;
+}
+
+static int take_request(struct served_session *served, const struct record *record,
+                        struct error *err)
+{
+    const struct server *server = served->server;
+    if (!record_get_uint(&record->header, "session", &served->id) || !served->id)
+        return error_set(err, ERR_PROTOCOL, "open: which session?");
+    if (server->n_sessions >= SERVER_SESSIONS_MAX)
+        return error_set(err, ERR_RETRY, "there are %d sessions already", server->n_sessions);
+    if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8)
+        return error_set(err, ERR_PROTOCOL, "open: there is no graph");
+    tensor_share(&served->stream, &record->tensors[0].tensor);
+    return take_addresses(served, record, err);
+}
+
+static void verb_open(void *context, const struct query *query)
+{
+    struct server *server = context;
+    struct error err = ERROR_INIT;
+    struct served_session *served = mem_alloc(sizeof *served);
+    served->server = server;
+    served->owner = peer_retain(query->peer);
+    served->open_query = query->id;
+    LIFE_BEGINS("served.reading");
+    pthread_mutex_init(&served->lock, NULL);
+    if (take_request(served, query->record, &err)) {
+        reply_error(query->peer, query->id, &err);
+        release(served);
+        return;
+    }
+    served->next = server->sessions;
+    server->sessions = served;
+    server->n_sessions++;
+    served_retain(served);
+    serial_queue_add(server->graphs, read_and_make, served);
+}
+
+/* ---- requests that a driver registers, to run them again and again ---- */
+
+/* Feeds and fetches are tensors, targets are nodes. */
+static int read_names(const struct graph *graph, const struct query *query, const char *field,
+                      edge_vec *edges, struct error *err)
+{
+    bool are_nodes = !strcmp(field, "targets");
+    const msgpack_object *names = record_field(&query->record->header, field);
+    struct arena arena = ARENA_INIT;
+    int code = 0;
+    if (!names || names->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(err, ERR_PROTOCOL, "register: there are no %s", field);
+    for (uint32_t i = 0; !code && i < names->via.array.size; i++) {
+        const msgpack_object *name = &names->via.array.ptr[i];
+        struct edge edge;
+        if (name->type != MSGPACK_OBJECT_STR)
+            code = error_set(err, ERR_PROTOCOL, "register: %s are texts", field);
+        else
+            code = graph_parse_edge(
+                graph, arena_strndup(&arena, name->via.str.ptr, name->via.str.size), &edge, err);
+        if (!code && edge.slot == CONTROL_SLOT && !are_nodes)
+            code = error_set(err, ERR_PROTOCOL, "register: '%s' is no tensor",
+                             graph_node(graph, edge.node)->name);
+        if (!code)
+            vec_push(edges, edge);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static bool read_number(const msgpack_object *object, int *number)
+{
+    *number = object->type == MSGPACK_OBJECT_POSITIVE_INTEGER && object->via.u64 < INT_MAX
+                  ? (int)object->via.u64
+                  : -1;
+    return *number >= 0;
+}
+
+static int read_place(const struct graph *graph, const msgpack_object *fields, plan_order *order,
+                      struct error *err)
+{
+    struct plan_place place = {.node = -1};
+    struct str name = STR_INIT;
+    bool is_right = fields[0].type == MSGPACK_OBJECT_STR && read_number(&fields[1], &place.input) &&
+                    read_number(&fields[2], &place.depth) &&
+                    read_number(&fields[3], &place.place) &&
+                    read_number(&fields[4], &place.is_copied);
+    if (is_right && fields[0].via.str.size) {
+        str_append_bytes(&name, fields[0].via.str.ptr, fields[0].via.str.size);
+        const struct node *node = graph_find(graph, str_text(&name));
+        place.node = node ? node->id : -1;
+        is_right = node != NULL;
+    }
+    str_release(&name);
+    if (!is_right)
+        return error_set(err, ERR_PROTOCOL, "register: the order of reads and writes is damaged");
+    vec_push(order, place);
+    return 0;
+}
+
+/* Reads the order of reads and writes that the driver gives, if it gives one. */
+static int read_order(const struct graph *graph, const struct query *query, plan_order *order,
+                      struct error *err)
+{
+    const msgpack_object *all = record_field(&query->record->header, "order");
+    uint32_t n = all && all->type == MSGPACK_OBJECT_ARRAY ? all->via.array.size : 0;
+    for (uint32_t i = 0; i + 4 < n; i += 5)
+        if (read_place(graph, all->via.array.ptr + i, order, err))
+            return err->code;
+    plan_order_sort(order);
+    return 0;
+}
+
+static void verb_register(void *context, const struct query *query)
+{
+    struct served_session *served = find_session(context, query, SERVED_ASKED);
+    struct error err = ERROR_INIT;
+    edge_vec targets = VEC_INIT;
+    if (!served)
+        return;
+    struct handle *handle = mem_alloc(sizeof *handle);
+    int code =
+        FAILPOINT("server.register") ? error_set(&err, ERR_RETRY, "failpoint server.register") : 0;
+    if (!code && served->handles.n >= SERVER_HANDLES_MAX)
+        code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
+                         served->handles.n);
+    if (!code)
+        code = read_names(served->graph, query, "feeds", &handle->feeds, &err);
+    if (!code)
+        code = read_names(served->graph, query, "fetches", &handle->fetches, &err);
+    if (!code)
+        code = read_names(served->graph, query, "targets", &targets, &err);
+    if (!code)
+        code = read_order(served->graph, query, &handle->order, &err);
+    for (size_t i = 0; i < targets.n; i++)
+        vec_push(&handle->targets, targets.items[i].node);
+    vec_release(&targets);
+    if (code) {
+        handle_free(handle);
+        reply_error(query->peer, query->id, &err);
+        return;
+    }
+    vec_push(&served->handles, handle);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 1);
+    if (!packer)
+        return;
+    pack_key_uint(packer, "handle", served->handles.n - 1);
+    reply_end(query->peer, NULL, 0);
+}
+
+/* ---- variables of a session's graph, read and written whole, for drivers that save and restore
+ * ----
+ *
+ * To wait for steps that have a variable locked each request has a thread of its own: they are few.
+ */
+
+struct variable_access {
+    struct served_session *served; /* held */
+    struct peer *asker;            /* held */
+    uint64_t query;
+    const struct node *node;
+    struct device *device;
+    bool writes;
+    int64_t updates;
+    struct tensor value;
+};
+
+static void access_free(struct variable_access *access)
+{
+    served_drop(access->served);
+    peer_release(access->asker);
+    tensor_release(&access->value);
+    mem_free(access);
+}
+
+static void reply_value(const struct variable_access *access, const struct saved_variable *saved)
+{
+    struct named_tensor named = {"", saved->value};
+    msgpack_packer *packer = reply_begin(access->asker, access->query, 1);
+    if (!packer)
+        return;
+    pack_key_int(packer, "updates", saved->updates);
+    reply_end(access->asker, &named, saved->value.type != DTYPE_INVALID);
+}
+
+static void *run_access(void *argument)
+{
+    struct variable_access *access = argument;
+    struct variable_store *store = access->served->server->options.variables;
+    struct saved_variable saved = {
+        .node = access->node, .updates = access->updates, .value = access->value};
+    struct error err = ERROR_INIT;
+    if (access->writes ? variable_put(store, &saved, access->device, &err)
+                       : variable_take(store, &saved, &err))
+        reply_error(access->asker, access->query, &err);
+    else if (access->writes)
+        reply_done(access->asker, access->query);
+    else
+        reply_value(access, &saved);
+    if (!access->writes)
+        tensor_release(&saved.value);
+    access_free(access);
+    return NULL;
+}
+
+/* The device that the node is on; NULL: not of this task. */
+static struct device *device_of(const struct server *server, const struct node *node)
+{
+    struct error ignored = ERROR_INIT;
+    struct device_name name;
+    if (device_name_parse(&name, node->assigned, &ignored))
+        return NULL;
+    for (int i = 0; i < server->options.n_devices; i++) {
+        struct device *device = server->options.devices[i];
+        if (!strcmp(device->type, name.type) && device->index == name.index)
+            return device;
+    }
+    return NULL;
+}
+
+static int read_query(struct variable_access *access, const struct query *query, struct error *err)
+{
+    const struct record *record = query->record;
+    const char *named = record_text(&record->header, "name"), *name = named ? named : "";
+    record_get_int(&record->header, "updates", &access->updates);
+    access->node = graph_find(access->served->graph, name);
+    if (!access->node || !node_is(access->node, "Variable"))
+        error_set(err, ERR_PROTOCOL, "there is no variable '%.200s' in the session", name);
+    else if (!(access->device = device_of(access->served->server, access->node)))
+        error_set(err, ERR_CONFIG, "there is no device '%s' here", access->node->assigned);
+    else if (record->n_tensors != access->writes)
+        error_set(err, ERR_PROTOCOL, "%d values for '%.200s'", record->n_tensors, name);
+    return err->code;
+}
+
+static void start_access(struct server *server, const struct query *query, bool writes)
+{
+    struct served_session *served = find_session(server, query, SERVED_ASKED);
+    struct error err = ERROR_INIT;
+    pthread_t thread;
+    if (!served)
+        return;
+    struct variable_access *access = mem_alloc(sizeof *access);
+    *access = (struct variable_access){
+        .served = served, .asker = peer_retain(query->peer), .query = query->id, .writes = writes};
+    served_retain(served);
+    int code = read_query(access, query, &err);
+    if (!code && writes)
+        tensor_share(&access->value, &query->record->tensors[0].tensor);
+    if (!code && thread_start(&thread, run_access, access))
+        code = error_set(&err, ERR_OS, "cannot start a thread");
+    if (!code) {
+        pthread_detach(thread);
+        return;
+    }
+    reply_error(query->peer, query->id, &err);
+    access_free(access);
+}
+
+static void verb_read(void *context, const struct query *query)
+{
+    start_access(context, query, false);
+}
+
+static void verb_write(void *context, const struct query *query)
+{
+    start_access(context, query, true);
+}
+
+/* ---- the server ---- */
+
 static void verb_info(void *context, const struct query *query)
 {
     struct server *server = context;
@@ -46,47 +865,55 @@ static void verb_info(void *context, const struct query *query)
     reply_end(query->peer, NULL, 0);
 }
 
+/* A session may be freed meanwhile. */
+#define each_session(served, server)                                                               \
+    for (struct served_session *served = (server)->sessions, *next_;                               \
+         served && ((next_ = served->next), true); served = next_)
+
 static struct server *server_of(struct conns_watcher *watcher)
 {
     return CONTAINER_OF(watcher, struct server, watcher);
 }
 
+/* Sessions that wait for a link go on. */
 static void opened(struct conns_watcher *watcher, struct peer *peer)
 {
-    struct served_session *next;
-    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
-        next = served->next;
-        served_linked(served, peer);
+    each_session(served, server_of(watcher))
+    {
+        if (served_react(served, SERVED_LINKED) != SERVED_GO_ON)
+            continue;
+        exchange_route(served->exchange, peer_task(peer), peer);
+        try_reply(served);
     }
 }
 
 /* The sessions of a driver end with it. */
 static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
-    struct served_session *next;
-    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
-        next = served->next;
-        if (served->owner == peer)
-            served_close(served, why);
-    }
+    each_session(served, server_of(watcher)) if (served->owner == peer) served_close(served, why);
 }
 
 static void failed(struct conns_watcher *watcher, const char *task, const struct error *why)
 {
-    struct served_session *next;
-    for (struct served_session *served = server_of(watcher)->sessions; served; served = next) {
-        next = served->next;
-        served_not_linked(served, task, why);
-    }
+    each_session(served,
+                 server_of(watcher)) if (served_react(served, SERVED_MISSED) == SERVED_FAIL &&
+                                         exchange_is_without(served->exchange, task))
+        served_close(served, why);
 }
 
 /* Every worker waits for the update in one way or another. */
 static void update_failed(void *context, const struct error *why)
 {
     struct server *server = context;
-    for (struct served_session *served = server->sessions; served; served = served->next)
-        served_cancel_all(served, why);
+    each_session(served, server) cancel_all(served, why);
 }
+
+static const struct {
+    const char *name;
+    verb_function *function;
+} verbs[] = {{"open", verb_open},   {"close", verb_close},   {"register", verb_register},
+             {"step", verb_step},   {"cancel", verb_cancel}, {"read", verb_read},
+             {"write", verb_write}, {"info", verb_info}};
 
 struct server *server_new(const struct server_options *options)
 {
@@ -100,14 +927,8 @@ struct server *server_new(const struct server_options *options)
     variable_store_send_from(options->variables, conns_outgoing(conns));
     server->graphs = serial_queue_new();
     server->updates = update_loops_new(&server->options, server->graphs, update_failed, server);
-    conns_verb(conns, "open", server_verb_open, server);
-    conns_verb(conns, "close", server_verb_close, server);
-    conns_verb(conns, "register", server_verb_register, server);
-    conns_verb(conns, "step", server_verb_step, server);
-    conns_verb(conns, "cancel", server_verb_cancel, server);
-    conns_verb(conns, "read", server_verb_read, server);
-    conns_verb(conns, "write", server_verb_write, server);
-    conns_verb(conns, "info", verb_info, server);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        conns_verb(conns, verbs[i].name, verbs[i].function, server);
     return server;
 }
 
@@ -120,16 +941,12 @@ static bool has_no_sessions(void *context)
 void server_free(struct server *server)
 {
     struct error why = ERROR_INIT;
-    struct served_session *next;
     if (!server)
         return;
     server->ends = true;
     error_set(&why, ERR_UNAVAILABLE, "%s ends", server->options.task);
     update_loops_free(server->updates);
-    for (struct served_session *served = server->sessions; served; served = next) {
-        next = served->next;
-        served_close(served, &why);
-    }
+    each_session(served, server) served_close(served, &why);
     loop_run_until(conns_loop(server->options.conns), has_no_sessions, server, -1);
     serial_queue_free(server->graphs);
     conns_unwatch(server->options.conns, &server->watcher);

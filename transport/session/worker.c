@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
+#include "graph/graph_io.h"
 #include "graph/holders.h"
 #include "graph/infer.h"
 #include "graph/task.h"
@@ -91,7 +92,8 @@ static void place_journal(struct worker *worker)
     mem_free(path);
 }
 
-void worker_tell_journal(const struct worker *worker)
+/* Says, when it has joined, what of its journal was damaged or another's. */
+static void tell_journal(const struct worker *worker)
 {
     const struct member_options *options = &worker->options.member;
     struct error damage;
@@ -318,6 +320,203 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
     for (size_t i = 0; !code && i < all.n; i++)
         code = worker_put(worker, &all.items[i], err);
     saved_release(&all);
+    return code;
+}
+
+/* ---- the update that a shard runs (update_loop.h) ---- */
+
+/* One that is not of the worker's own step. */
+static const struct node *find_round(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (node_round(node) == ROUND_BEGIN && *node_string(node, "entry"))
+            return node;
+    }
+    return NULL;
+}
+
+/* Returns the nodes that the entry needs, with the entry: the same bytes from every worker. */
+static struct graph *graph_of(const struct graph *graph, const struct entry *entry)
+{
+    struct graph *update = task_closure(graph, entry->edges, entry->n_edges);
+    struct edge *edges = arena_array(&update->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+    for (int i = 0; i < entry->n_edges; i++) {
+        const char *name = graph_node(graph, entry->edges[i].node)->name;
+        edges[i] = (struct edge){graph_find(update, name)->id, entry->edges[i].slot};
+    }
+    graph_add_entry(update, entry->name, edges, entry->n_edges);
+    return update;
+}
+
+static void pack_cluster(void *context, msgpack_packer *packer)
+{
+    const struct cluster *cluster = context;
+    struct str text = STR_INIT;
+    for (size_t i = 0; i < cluster->tasks.n; i++) {
+        const struct cluster_task *task = &cluster->tasks.items[i];
+        str_printf(&text, "task %s:%d %s\n", task->job, task->index, task->address);
+    }
+    pack_key_text(packer, "cluster", str_text(&text));
+    str_release(&text);
+}
+
+static int request_update(struct worker *worker, int task, const struct graph *update,
+                          struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new_memory("tf-exec", 1);
+    int code = graph_write(writer, update, err);
+    if (!code)
+        code = stream_finish(writer, err);
+    if (!code) {
+        size_t n;
+        const void *bytes = stream_writer_bytes(writer, &n);
+        struct shape shape = shape_vector((int64_t)n);
+        struct named_tensor graph = {"graph",
+                                     tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
+        struct driver_ask drive = {.verb = "update",
+                                   .n_fields = 1,
+                                   .pack = pack_cluster,
+                                   .context = &worker->member.cluster,
+                                   .tensors = &graph,
+                                   .n_tensors = 1};
+        code = driver_session_ask(worker->session, task, &drive, NULL, err);
+    }
+    stream_writer_free(writer);
+    return code;
+}
+
+/* Where a graph has a ClockRound, has the shard that it is on run its entry. */
+static int ask_for_updates(struct worker *worker, struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    const struct node *round = find_round(graph);
+    if (!round)
+        return 0;
+    const struct entry *entry = graph_entry(graph, node_string(round, "entry"));
+    int task = worker_task_of(worker, round);
+    if (!entry || task < 0)
+        return error_set(err, ERR_DATA, "%s: there is no entry '%s' that another task could run",
+                         node_text(round), node_string(round, "entry"));
+    struct graph *update = graph_of(graph, entry);
+    int code = request_update(worker, task, update, err);
+    graph_free(update);
+    return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
+}
+
+/* ---- before the first step: variables get their values, and it joins ---- */
+
+/* Reads the one truth value that the entry ready fetches. */
+static int is_ready(struct driver *driver, bool *ready, struct error *err)
+{
+    struct tensor value = TENSOR_INIT;
+    *ready = false;
+    if (!graph_entry(driver->graph, "ready"))
+        return 0;
+    int code = driver_run_entry(driver, "ready", 0, &value, 1, err);
+    if (!code && (value.type != BOOL || shape_count(&value.shape) != 1))
+        code = error_set(err, ERR_DATA, "%s: entry 'ready' is no truth value", driver->name);
+    if (!code)
+        *ready = *(const bool *)value.data;
+    tensor_release(&value);
+    return code;
+}
+
+/* One variable that has no value, for messages. */
+static const struct node *first_without_value(struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct saved_variable saved = {.node = graph_node(graph, (int)i)};
+        struct error ignored = ERROR_INIT;
+        bool lacks = node_is(saved.node, "Variable") && !worker_take(worker, &saved, &ignored) &&
+                     saved.value.type == DTYPE_INVALID;
+        tensor_release(&saved.value);
+        if (lacks)
+            return saved.node;
+    }
+    return NULL;
+}
+
+static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
+{
+    const struct member_options *options = &worker->member.options;
+    double seconds = options->timeout > 0 ? options->timeout : 30, start = time_now(), told = start;
+    bool ready = !graph_entry(driver->graph, "ready");
+    int code = 0;
+    while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
+        double left = start + seconds - time_now();
+        if (options->given_up && options->given_up(options->context))
+            return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
+                             worker->member.task);
+        if (left <= 0) {
+            const struct node *node = first_without_value(worker);
+            return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
+                             worker->member.task, node ? node->name : "?", worker->member.job_name,
+                             seconds);
+        }
+        if (options->waiting && time_now() - told >= 1) {
+            char text[256];
+            snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
+                     worker->member.job_name, left);
+            options->waiting(options->context, text);
+            told = time_now();
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    }
+    return code;
+}
+
+static int initialize(struct worker *worker, struct driver *driver,
+                      const struct worker_origin *origin, int64_t *counted, struct error *err)
+{
+    bool ready;
+    if (worker->collective)
+        return worker_start_collective(worker, driver, origin, counted, err);
+    if (worker->member.index)
+        return wait_until_ready(worker, driver, err);
+    *counted = origin->step;
+    if (origin->reader && worker_restore(worker, origin->reader, err))
+        return err->code;
+    if (origin->is_restored || origin->reader)
+        return worker_take_states(worker, err);
+    int code = is_ready(driver, &ready, err);
+    return code || ready ? code : driver_initialize(driver, err);
+}
+
+/* The second tensor that join fetches is how many pushes of this worker count. */
+static int join(struct driver *driver, int64_t *counted, struct error *err)
+{
+    struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};
+    if (!graph_entry(driver->graph, "join"))
+        return 0;
+    int code = driver_run_entry(driver, "join", 0, values, 2, err);
+    if (!code && (values[1].type != INT64 || shape_count(&values[1].shape) != 1))
+        code = error_set(err, ERR_DATA, "%s: entry 'join' does not fetch version and count",
+                         driver->name);
+    if (!code)
+        *counted = *(const int64_t *)values[1].data;
+    tensor_release(&values[0]);
+    tensor_release(&values[1]);
+    return code;
+}
+
+int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
+                 int64_t *counted, struct error *err)
+{
+    *counted = 0;
+    int code = initialize(worker, driver, origin, counted, err);
+    if (!code)
+        code = ask_for_updates(worker, err);
+    if (!code)
+        code = join(driver, counted, err);
+    if (!code && graph_entry(driver->graph, WORKER_ANCHOR))
+        code = driver_run_entry(driver, WORKER_ANCHOR, 0, NULL, 0, err);
+    worker->averaged = *counted;
+    if (!code)
+        worker_react(&worker->state, WORKER_STARTED);
+    tell_journal(worker);
+    conns_trim(worker->member.conns); /* initial values came through more memory than steps use */
     return code;
 }
 

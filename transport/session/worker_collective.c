@@ -6,15 +6,131 @@
  * checkpoint.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "exec/device/communicator.h"
+#include "exec/step/collective_kernel.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
 #define DEFAULT_SECONDS 30
 #define LOOK_SECONDS 0.05 /* between questions whether to give up */
+
+/* ---- how workers, and the servers that add for them, find each other ---- */
+
+/* Whether nodes of the graph exchange values, some by the shards of the cluster, as servers, and
+ * some by devices. */
+struct graph_exchanges {
+    bool any, by_servers;
+    enum by_device by_device;
+};
+
+static struct graph_exchanges find_exchanges(const struct graph *graph)
+{
+    struct graph_exchanges found = {.by_device = BY_DEVICE_NEVER};
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        bool reduces = node_round(node) == ROUND_REDUCE;
+        found.any |= reduces || node_round(node) == ROUND_ROUTE;
+        found.by_servers |= reduces && collective_by_servers(node);
+        if (reduces && found.by_device == BY_DEVICE_NEVER)
+            found.by_device = collective_by_device(node);
+    }
+    return found;
+}
+
+/* Those that meet: the job's tasks by index, a member's rank is its place among them; and servers.
+ */
+struct join_tasks {
+    int n, n_servers, rank;
+    struct join_task {
+        const char *job;
+        int index;
+        char text[TASK_TEXT_BYTES];
+    } * tasks;
+    const char **names;
+};
+
+static void add_job(struct join_tasks *all, const struct cluster *cluster, const char *job, int n,
+                    int at)
+{
+    for (int index = 0, end = at + n; at < end; index++) {
+        struct join_task *task = &all->tasks[at];
+        if (!cluster_find(cluster, job, index))
+            continue;
+        task->job = job;
+        task->index = index;
+        snprintf(task->text, sizeof task->text, "%s:%d", job, index);
+        all->names[at++] = task->text;
+    }
+}
+
+static int find_tasks(const struct worker *worker, struct join_tasks *all, struct error *err)
+{
+    const struct member *member = &worker->member;
+    bool served = find_exchanges(worker->options.graph).by_servers;
+    all->n = cluster_count(&member->cluster, member->job_name);
+    all->n_servers = served ? cluster_count(&member->cluster, SHARD_JOB) : 0;
+    if (served && !all->n_servers)
+        return error_set(err, ERR_CONFIG,
+                         "sums of the graph go by shards, and the cluster has no task of the job "
+                         "%s",
+                         SHARD_JOB);
+    size_t n = (size_t)all->n + (size_t)all->n_servers;
+    all->tasks = mem_array(n, sizeof *all->tasks);
+    all->names = mem_array(n, sizeof *all->names);
+    add_job(all, &member->cluster, member->job_name, all->n, 0);
+    add_job(all, &member->cluster, SHARD_JOB, all->n_servers, all->n);
+    while (strcmp(all->names[all->rank], member->task) != 0)
+        all->rank++;
+    return 0;
+}
+
+static int meet(struct worker *worker, const struct join_tasks *all, struct error *err)
+{
+    struct member *member = &worker->member;
+    const struct member_options *options = &member->options;
+    size_t n = (size_t)all->n + (size_t)all->n_servers;
+    const char **addresses = mem_array(n, sizeof *addresses);
+    struct collective_join meeting = {.addresses = addresses,
+                                      .seconds =
+                                          options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
+                                      .waiting = options->waiting,
+                                      .given_up = options->given_up,
+                                      .context = options->context};
+    struct address bound;
+    int code = member_listen(member, &bound, err);
+    if (!code)
+        code = member_wait_for(member, all->names, n, err);
+    for (size_t k = 0; !code && k < n; k++)
+        addresses[k] =
+            cluster_find(&member->cluster, all->tasks[k].job, all->tasks[k].index)->address;
+    if (!code)
+        code = collective_links_join(worker->collective, &meeting, err);
+    mem_free(addresses);
+    return code;
+}
+
+int worker_open_collective(struct worker *worker, struct error *err)
+{
+    struct member *member = &worker->member;
+    struct join_tasks all = {.n = 0};
+    if (cluster_count(&member->cluster, member->job_name) < 2 ||
+        !find_exchanges(worker->options.graph).any)
+        return 0;
+    int code = find_tasks(worker, &all, err);
+    const struct collective_tasks group = {all.names, all.n, all.n_servers};
+    if (!code) {
+        worker->collective = collective_links_new(member->conns, &group, all.rank);
+        code = meet(worker, &all, err);
+    }
+    mem_free(all.names);
+    mem_free(all.tasks);
+    return code;
+}
 
 /* ---- the end ---- */
 
@@ -94,40 +210,43 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
     return begins || atomic_load(&driver->at_hand.cancelled);
 }
 
-/* ---- the start ---- */
+/* ---- gathering ---- */
+
+/* Makes the call for one value, of rows unless it says its kind. */
+static int exchange(struct worker *worker, struct collective_call call, const struct tensor *value,
+                    bool *met, struct tensor *result, struct error *err)
+{
+    static const enum collective_kind rows = COLLECTIVE_ROWS;
+    call.values = value;
+    call.n = 1;
+    if (!call.kinds)
+        call.kinds = &rows;
+    return collective_links_run(worker->collective, &call, result, met, err);
+}
 
 int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
                     const struct tensor *value, struct tensor *result, struct error *err)
 {
-    call.values = value;
     call.kinds = &kind;
-    call.n = 1;
-    return collective_links_run(worker->collective, &call, result, NULL, err);
+    return exchange(worker, call, value, NULL, result, err);
 }
 
 int worker_gather_rows(struct worker *worker, const struct collective_key *key,
                        const struct tensor *rows, bool *met, struct tensor *all, struct error *err)
 {
-    const enum collective_kind kind = COLLECTIVE_ROWS;
-    const struct collective_call call = {.key = *key, .values = rows, .kinds = &kind, .n = 1};
-    return collective_links_run(worker->collective, &call, all, met, err);
+    return exchange(worker, (struct collective_call){.key = *key}, rows, met, all, err);
 }
 
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err)
 {
+    const struct collective_call call = {.key = row->key, .with_leaving = row->with_leaving};
     struct shape shape = shape_matrix(1, row->n);
-    enum collective_kind kind = COLLECTIVE_ROWS;
-    struct tensor mine = TENSOR_INIT;
-    const struct collective_call call = {.key = row->key,
-                                         .values = &mine,
-                                         .kinds = &kind,
-                                         .n = 1,
-                                         .with_leaving = row->with_leaving};
+    struct tensor mine;
     if (tensor_alloc(&mine, INT64, &shape, err))
         return err->code;
     memcpy(mine.data, row->items, (size_t)row->n * sizeof *row->items);
-    int code = collective_links_run(worker->collective, &call, all, met, err);
+    int code = exchange(worker, call, &mine, met, all, err);
     tensor_release(&mine);
     return code;
 }
@@ -142,6 +261,8 @@ static int gather(struct worker *worker, const char *name, const int64_t *items,
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");
     return code;
 }
+
+/* ---- agreeing ---- */
 
 /* The words that workers tell each other before they begin; the first one's count. */
 struct start {
@@ -311,6 +432,81 @@ static int verify(struct worker *worker, struct error *err)
     return code;
 }
 
+/* ---- whether the workers' devices add ----
+ *
+ * They do (exec/device/communicator.h) if the graph asks for it, and all workers have a device of
+ * one kind with one library. */
+
+/* A worker's description of its device before the first step. */
+struct worker_device {
+    int64_t kind; /* a hash; 0: it has none */
+    char id[COMMUNICATOR_ID_BYTES];
+};
+
+#define DEVICE_COLUMNS ((int64_t)(sizeof(struct worker_device) / sizeof(int64_t)))
+
+/* `why` says what is missing here. */
+static void describe(const struct worker *worker, struct device *device,
+                     struct worker_device *facts, struct error *why)
+{
+    char text[128] = "";
+    *facts = (struct worker_device){0};
+    if (!device)
+        error_set(why, ERR_UNAVAILABLE, "no node is on a GPU");
+    else if (!device->communicators->describe(device, text, sizeof text, why) &&
+             (worker->collective->rank || !device->communicators->make_id(device, facts->id, why)))
+        facts->kind = (int64_t)(hash_bytes(text, strlen(text), 0) | 1);
+}
+
+static int compare(const struct worker *worker, const struct worker_device *all,
+                   const struct error *own, struct error *err)
+{
+    const struct collective *collective = worker->collective;
+    if (own->code)
+        return error_set(err, ERR_UNAVAILABLE, "schedule=nccl: %s", own->text);
+    for (int k = 0; k < collective->size; k++)
+        if (!all[k].kind)
+            return error_set(err, ERR_UNAVAILABLE, "schedule=nccl: worker %d has no NCCL", k);
+    for (int k = 1; k < collective->size; k++)
+        if (all[k].kind != all[0].kind)
+            return error_set(err, ERR_UNAVAILABLE,
+                             "schedule=nccl: worker %d has another kind of GPU, or another "
+                             "version of CUDA or NCCL, than worker 0",
+                             k);
+    return 0;
+}
+
+/* After the workers have met. ERR_UNAVAILABLE: it has to be so, and a worker, which is named, has
+ * no such device or library. */
+static int join_devices(struct worker *worker, struct error *err)
+{
+    enum by_device by = find_exchanges(worker->options.graph).by_device;
+    struct device *device = NULL;
+    struct error missing = ERROR_INIT, unlike = ERROR_INIT;
+    struct worker_device facts;
+    struct tensor all = TENSOR_INIT;
+    if (by == BY_DEVICE_NEVER)
+        return 0;
+    for (size_t i = 0; i < worker->devices.devices.n && !device; i++)
+        if (worker->devices.devices.items[i]->communicators)
+            device = worker->devices.devices.items[i];
+    describe(worker, device, &facts, &missing);
+    int code = gather(worker, "=devices", &facts.kind, DEVICE_COLUMNS, &all, err);
+    bool alike = !code && !compare(worker, all.data, &missing, &unlike);
+    if (alike) {
+        struct communicator_place place = {.n = worker->collective->size,
+                                           .rank = worker->collective->rank};
+        memcpy(place.id, ((const struct worker_device *)all.data)->id, sizeof place.id);
+        code = collective_links_add_on(worker->collective, device, &place, err);
+    } else if (!code && by == BY_DEVICE_ALWAYS) {
+        code = error_set(err, unlike.code, "%s", unlike.text);
+    }
+    tensor_release(&all);
+    return code;
+}
+
+/* ---- the start ---- */
+
 int worker_start_collective(struct worker *worker, struct driver *driver,
                             const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
@@ -325,7 +521,7 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
     if (!code)
         code = verify(worker, err);
     if (!code)
-        code = worker_join_devices(worker, err);
+        code = join_devices(worker, err);
     *counted = start.step;
     if (!code)
         collective_links_begin(worker->collective, start.step);

@@ -48,20 +48,6 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
 int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
                     const struct tensor *value, struct tensor *result, struct error *err);
 
-/* worker_meet.c: whether nodes of the graph exchange values, some by the shards of the cluster, as
- * servers, and some by devices. */
-struct graph_exchanges {
-    bool any, by_servers;
-    enum by_device by_device;
-};
-struct graph_exchanges worker_find_exchanges(const struct graph *graph);
-
-/* ---- worker_devices.c ---- */
-
-/* After the workers have met: has their devices add, if the graph asks for it. ERR_UNAVAILABLE: it
- * has to be so, and a worker, which is named, has no such device or library. */
-int worker_join_devices(struct worker *worker, struct error *err);
-
 /* ---- worker_state.c ---- */
 
 /* Returns whether it is a variable of which each worker has its own. */
@@ -92,8 +78,6 @@ int worker_keep_before(struct worker *worker, struct error *err);
 
 /* worker.c: a hash of the names of nodes and their ops. */
 uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed);
-/* Says, when it has joined, what of its journal was damaged or another's. */
-void worker_tell_journal(const struct worker *worker);
 /* All say whether they leave, and whether they are about to save. `ranks` of all is the caller's to
  * release, but where *met is false. */
 enum { WORKER_SAYS_LEAVE = 1, WORKER_SAYS_SAVE = 2 };
@@ -114,9 +98,5 @@ int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bo
 bool worker_has_part(const struct worker *worker, const struct node *node);
 /* Before a checkpoint, all workers alike: that of rank `root` has them whole then. */
 int worker_join_parts(struct worker *worker, int64_t step, int root, struct error *err);
-
-/* worker_update.c: where a graph has a ClockRound, has the shard that it is on run its
- * entry. */
-int worker_ask_for_updates(struct worker *worker, struct error *err);
 
 #endif

@@ -3,10 +3,13 @@
  * Steps over several tasks that are cancelled: between two of them, while they end, and while who
  * drives them waits.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "lib/cluster.h"
 
 #include "lib/cut.h"
-#include "transport/session/driver_private.h"
+#include "transport/session/driver_session.h"
 
 #define CANCELLED 2000 /* steps */
 
@@ -128,30 +131,28 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     graph_free(whole);
 }
 
-struct asked_of {
-    struct driver_session session;
-    bool was_locked;
-};
-
-static bool is_unlocked(void *context)
+/* Whether a step is over is asked without the session's lock, which failing it takes. */
+static void who_pumps_ends_a_step_that_is_cancelled(void **state)
 {
-    struct asked_of *a = context;
-    if (pthread_mutex_trylock(&a->session.lock))
-        a->was_locked = true;
-    else
-        pthread_mutex_unlock(&a->session.lock);
-    return true;
-}
-
-/* Whether a step is over is asked so: it may fail the step, which takes the lock. */
-static void who_pumps_asks_without_the_lock(void **state)
-{
-    struct asked_of a = {.session = {.options = {.conns = cluster.conns, .pumps = true}}};
+    static const char text[] =
+        "x = Const() {dtype=float32, value=3}" ON("ps/task:0") "y = Neg(x)" ON("worker/task:0");
+    struct cut_graph cut;
+    struct graph *whole;
+    struct error err = ERROR_INIT;
+    struct tensor value = TENSOR_INIT;
     (void)state;
-    pthread_mutex_init(&a.session.lock, NULL);
-    driver_wait(&a.session, is_unlocked, &a);
-    assert_false(a.was_locked);
-    pthread_mutex_destroy(&a.session.lock);
+    const struct graph *graph = cut_parse(&cut, &whole, text);
+    struct driver_session *session = test_session(&cluster, graph);
+    struct edge fetch = {graph_find(graph, "y")->id, 0};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct step first = {.number = 1}, second = {.number = 2};
+    assert_int_equal(driver_session_run(session, &call, &first, &value, &err), 0);
+    tensor_release(&value);
+    atomic_store(&second.cancelled, true);
+    assert_int_equal(driver_session_run(session, &call, &second, &value, &err), ERR_CANCELLED);
+    driver_session_close(session);
+    cut_close(&cut);
+    graph_free(whole);
 }
 
 int main(void)
@@ -160,7 +161,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_cancelled_between_two_steps_stays_cancelled, start,
                                         stop),
         cmocka_unit_test_setup_teardown(who_cancels_finds_no_step_that_is_over, start, stop),
-        cmocka_unit_test_setup_teardown(who_pumps_asks_without_the_lock, start, stop),
+        cmocka_unit_test_setup_teardown(who_pumps_ends_a_step_that_is_cancelled, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

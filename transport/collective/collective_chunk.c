@@ -26,7 +26,8 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 bool value_is_scheduled(const struct collective_round *r, int value)
 {
-    return collective_goes_by_schedule(&r->schedule, r->kinds[value], r->has_root, &r->own[value]);
+    return collective_goes_by_schedule(&r->call.schedule, r->kinds[value], r->call.has_root,
+                                       &r->own[value]);
 }
 
 bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
@@ -69,12 +70,13 @@ static void cut_value(const struct process_group *group, const struct collective
     bool is_scheduled = value_is_scheduled(r, value);
     chunk_vec parts = VEC_INIT;
     if (is_scheduled) {
-        n_parts = collective_schedule_parts(&r->schedule, &r->group, size, group->interface.rank);
+        n_parts = collective_schedule_parts(&r->call.schedule, &r->call.group, size,
+                                            group->interface.rank);
         most = SCHEDULED_BYTES / bytes;
     } else { /* a chunk for each owner; several where they are not too small, so that sums of some
               * are on their way while parts of others are */
         int n_owners =
-            r->by_servers ? count_servers(group) : collective_group_size(&r->group, size);
+            r->call.by_servers ? count_servers(group) : collective_group_size(&r->call.group, size);
         int64_t least = LEAST_BYTES / bytes;
         most = (count + n_owners - 1) / n_owners;
         if (most > least)
@@ -108,7 +110,7 @@ void chunks_add(struct collective_round *r, chunk_vec *chunks)
 void chunks_cut(const struct process_group *group, struct collective_round *r)
 {
     chunk_vec chunks = VEC_INIT;
-    for (int v = 0; v < r->n; v++)
+    for (int v = 0; v < r->call.n; v++)
         if (!r->routed[v].is_routed && !round_is_small(r, v))
             cut_value(group, r, v, &chunks);
     for (size_t i = 0; i < chunks.n; i++)
@@ -150,9 +152,9 @@ static void settle_chunk(const struct process_group *group, const struct collect
                          struct chunk *chunk)
 {
     bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
-    bool is_served = r->by_servers && r->n_members > 1 && !is_first;
+    bool is_served = r->call.by_servers && r->n_members > 1 && !is_first;
     /* A root that takes no part is found out before it is to give. */
-    bool is_rank = r->has_root && r->root >= 0 && r->root < group->interface.size;
+    bool is_rank = r->call.has_root && r->root >= 0 && r->root < group->interface.size;
     int giver = is_rank ? (int)r->root : r->members[0];
     int owner = is_first    ? giver
                 : is_served ? server_of(group, r, chunk->index)
@@ -174,13 +176,13 @@ static void settle_chunk(const struct process_group *group, const struct collect
 /* Parts for all owners: were they for some, the adapters of the others would have nothing to do. */
 void chunks_settle(const struct process_group *group, struct collective_round *r)
 {
-    int n_servers = r->by_servers ? count_servers(group) : 0;
+    int n_servers = r->call.by_servers ? count_servers(group) : 0;
     int64_t all =
         WINDOW_CHUNKS * CHUNK_BYTES * (n_servers > r->n_members ? n_servers : r->n_members);
     r->window = all > WINDOW_BYTES ? all : WINDOW_BYTES;
-    if (r->schedule.kind != SCHEDULE_DIRECT && r->n_members > 1) {
+    if (r->call.schedule.kind != SCHEDULE_DIRECT && r->n_members > 1) {
         struct sum_schedule schedule = {0};
-        collective_schedule_make(&r->schedule, r->members, r->n_members, &schedule);
+        collective_schedule_make(&r->call.schedule, r->members, r->n_members, &schedule);
         r->n_programs = schedule.n_pieces;
         r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
         for (int piece = 0; piece < schedule.n_pieces; piece++)
@@ -449,7 +451,7 @@ static bool wants(const struct process_group *group, const struct collective_rou
     if (!is_here || chunk->over || (chunk->parts && chunk->parts[end].data))
         return false;
     if (!chunk->program)
-        return is_whole ? kind == COLLECTIVE_FIRST && (!r->has_root || end == r->root)
+        return is_whole ? kind == COLLECTIVE_FIRST && (!r->call.has_root || end == r->root)
                         : collective_adds(kind);
     bool wanted = false;
     for (size_t i = chunk->n_done; i < chunk->program->n && !wanted; i++) {

@@ -29,8 +29,7 @@
 struct device_sum {
     struct process_group *group;
     struct collective_round *round;
-    struct pool *pool, *host_pool;
-    bool yields, is_enqueued;
+    bool is_enqueued;
     struct copy_out copy; /* of the fault alone; then of the values, too, if need be */
     struct event_waiter over;
 };
@@ -69,17 +68,11 @@ static void lose(struct device_sums *sums, const struct error *why)
 
 /* ---- a round until it runs ---- */
 
-void device_sum_new(struct process_group *group, struct collective_round *r,
-                    const struct collective_call *call)
+void device_sum_new(struct process_group *group, struct collective_round *r)
 {
     r->n_missing = 1; /* until the device has added */
     r->on_device = mem_alloc(sizeof *r->on_device);
-    *r->on_device = (struct device_sum){.group = group,
-                                        .round = r,
-                                        .pool = call->pool,
-                                        .host_pool = call->host_pool,
-                                        .yields = call->yields,
-                                        .copy.at = call->at};
+    *r->on_device = (struct device_sum){.group = group, .round = r, .copy.at = r->call.at};
 }
 
 void device_sum_free(struct device_sum *s)
@@ -111,7 +104,7 @@ void device_sum_await(struct device_sum *s)
 {
     struct error err = ERROR_INIT;
     s->copy.done = computed;
-    if (copy_out_enqueue(&s->copy, s->host_pool, &err))
+    if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
         call_tell(s->group, s->round, &err);
     else
         copy_out_notify(&s->copy);
@@ -126,10 +119,10 @@ static void copied(struct copy_out *copy, const struct error *failure)
     const struct collective_call call = {.key = {str_text(&name), r->key.step, r->key.iteration},
                                          .values = copy->to,
                                          .kinds = r->kinds,
-                                         .n = r->n,
-                                         .group = r->group,
-                                         .with_leaving = r->with_leaving,
-                                         .priority = r->priority,
+                                         .n = r->call.n,
+                                         .group = r->call.group,
+                                         .with_leaving = r->call.with_leaving,
+                                         .priority = r->call.priority,
                                          .yields = true};
     if (failure)
         round_fail(s->group, r, failure);
@@ -146,10 +139,10 @@ void device_sum_to_host(struct device_sum *s)
     s->round->holders++;
     pthread_mutex_unlock(&s->group->lock);
     s->copy.from = s->round->own;
-    s->copy.to = mem_array((size_t)s->round->n + 1, sizeof *s->copy.to);
-    s->copy.n = s->round->n;
+    s->copy.to = mem_array((size_t)s->round->call.n + 1, sizeof *s->copy.to);
+    s->copy.n = s->round->call.n;
     s->copy.done = copied;
-    if (copy_out_enqueue(&s->copy, s->host_pool, &err))
+    if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
         copied(&s->copy, &err);
     else
         copy_out_notify(&s->copy);
@@ -178,10 +171,10 @@ static int add_device_value(struct device_sum *s, int i, struct error *err)
     struct device_sums *sums = s->group->sums;
     const struct tensor *value = &s->round->own[i];
     struct tensor *result = &s->round->results[i];
-    if (s->yields && buffer_is_sole(value->buffer)) {
+    if (s->round->call.yields && buffer_is_sole(value->buffer)) {
         tensor_share(result, value);
     } else {
-        struct buffer *buffer = pool_alloc(s->pool, tensor_bytes(value));
+        struct buffer *buffer = pool_alloc(s->round->call.pool, tensor_bytes(value));
         if (!buffer)
             return error_set(err, ERR_OS, "no memory for %s%s",
                              shape_text_typed(value->type, &value->shape), mem_limit_text());
@@ -205,7 +198,7 @@ static void enqueue_sum(struct device_sum *s)
     struct device *device = s->group->sums->device;
     struct error err = ERROR_INIT;
     device->queue->wait(device, QUEUE_COMPUTE, s->copy.at.ready);
-    for (int i = 0; i < s->round->n && !err.code; i++)
+    for (int i = 0; i < s->round->call.n && !err.code; i++)
         add_device_value(s, i, &err);
     if (err.code)
         lose(s->group->sums, &err);

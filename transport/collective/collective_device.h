@@ -5,13 +5,12 @@
 #ifndef TF_TRANSPORT_COLLECTIVE_DEVICE_H
 #define TF_TRANSPORT_COLLECTIVE_DEVICE_H
 
-#include "transport/collective/collective_group.h"
+#include "transport/collective/collective_round.h"
 
 struct device_sum;
 
 /* With the lock: the round's call has values on the group's device. */
-void device_sum_new(struct process_group *group, struct collective_round *round,
-                    const struct collective_call *call);
+void device_sum_new(struct process_group *group, struct collective_round *round);
 void device_sum_free(struct device_sum *sum);
 /* Goes on with the call when the values are there. */
 void device_sum_await(struct device_sum *sum);

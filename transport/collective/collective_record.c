@@ -36,7 +36,7 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         for (int i = 0; i < round->n_members; i++)
             pack_text(packer, group->ends[round->members[i]].task);
         pack_key_bool(packer, "mean", collective_divides(round->kinds[reduce->served->value]));
-        pack_key_int(packer, "priority", round->priority);
+        pack_key_int(packer, "priority", round->call.priority);
     }
     if (reduce->shared) {
         struct segment_offer offer = segment_share(reduce->shared);
@@ -52,7 +52,7 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     const struct collective_key *key = round ? &round->key : reduce->key;
     /* Records of a round come in order; a member's leave comes behind all that it has sent. */
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
-    int32_t priority = round ? round->priority : key ? reduce->priority : of_none;
+    int32_t priority = round ? round->call.priority : key ? reduce->priority : of_none;
     int n_fields = key ? KEY_FIELDS : NUMBER_FIELDS;
     n_fields += (reduce->shared != NULL) + (reduce->served ? SERVED_FIELDS : 0);
     if (reduce->what == REDUCE_BRING)

@@ -5,7 +5,7 @@
 #ifndef TF_TRANSPORT_COLLECTIVE_RECORD_H
 #define TF_TRANSPORT_COLLECTIVE_RECORD_H
 
-#include "transport/collective/collective_group.h"
+#include "transport/collective/collective_round.h"
 
 struct chunk;
 

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds: the list of them, and their lives by the table of collective/round.h.
+ * Rounds: the list of them, their lives by the table of collective/round.h, and what members
+ * contribute.
+ *
+ * That is one record to each other member: all that is small, and how many rows they have of the
+ * others. When the round is settled what is small becomes results, and the rest of the rows is cut
+ * in chunks.
+ *
+ * Values that go by rows: who gets which is known when the round is settled, since what a member
+ * brings says how many rows it has. Small rows go with that already, each member's if they are
+ * small, and to each only its own: parts, if all of the group then take part.
+ *
+ * The rest comes in chunks. They are the same list in all members, in which those of one owner, or
+ * from one member to another, take turns: so all begin with them at about the same pace, and no
+ * link waits for another. A member has those of the list that it sends or gets; the number of each
+ * follows from what all members said.
  */
 #include <string.h>
 
@@ -12,7 +26,16 @@
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"
 
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
+#define UNCALLED_MAX 4096            /* rounds that others came to, and this member not yet */
+#define ROWS_MAX ((uint64_t)1 << 47) /* of a member: sums of them are numbers */
+
 /* ---- the list ---- */
+
+static bool meets(const struct process_group *group, const struct collective_round *r, int rank)
+{
+    return collective_group_has(&r->call.group, group->interface.rank, rank);
+}
 
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key)
 {
@@ -47,6 +70,13 @@ static void release(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
+void rows_free(struct collective_round *r)
+{
+    for (int v = 0; v < r->call.n && r->routed; v++)
+        mem_free(r->routed[v].counts);
+    mem_free(r->routed);
+}
+
 void round_drop(struct process_group *group, struct collective_round *r)
 {
     pthread_mutex_lock(&group->lock);
@@ -54,9 +84,9 @@ void round_drop(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
     if (!last)
         return;
-    release(r->own, r->n);
+    release(r->own, r->call.n);
     if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
-        const struct collective_results results = {r->results, r->at, r->n_members};
+        const struct collective_results results = {r->results, r->call.at, r->n_members};
         r->answered->done(r->answered, &results, NULL);
     }
     chunks_free(group, r);
@@ -65,7 +95,7 @@ void round_drop(struct process_group *group, struct collective_round *r)
         mem_free(r->contributions[k].rows);
     }
     rows_free(r);
-    release(r->results, r->n);
+    release(r->results, r->call.n);
     device_sum_free(r->on_device);
     mem_free(r->contributions);
     mem_free(r->members);
@@ -110,17 +140,57 @@ void round_lose(struct process_group *group, struct collective_round *r, const s
 
 /* ---- the call ---- */
 
+void rows_call(struct process_group *group, struct collective_round *r)
+{
+    r->root = collective_group_rank(&r->call.group, group->interface.rank, r->call.root);
+    r->routed = mem_array((size_t)r->call.n + 1, sizeof *r->routed);
+    int n = collective_group_size(&r->call.group, group->interface.size), root = -1;
+    if (r->call.has_root && r->root >= 0 && r->root < group->interface.size &&
+        meets(group, r, (int)r->root))
+        root = collective_group_place(&r->call.group, (int)r->root);
+    for (int v = 0; v < r->call.n; v++) {
+        struct routed_value *routed = &r->routed[v];
+        enum collective_kind kind = r->kinds[v];
+        const struct shape *shape = &r->own[v].shape;
+        if (!collective_routes(kind, r->call.has_root))
+            continue;
+        *routed = (struct routed_value){.is_routed = true,
+                                        .at = r->n_routed++,
+                                        .unit = collective_row_elements(kind, shape),
+                                        .brought = collective_rows(kind, shape),
+                                        .wanted = r->call.rows ? r->call.rows[v] : 0,
+                                        .counts = mem_array(2 * (size_t)n, sizeof(int64_t))};
+        routed->routing = (struct row_routes){kind, n, root, routed->counts, NULL};
+        routed->counts[collective_group_place(&r->call.group, group->interface.rank)] =
+            routed->brought;
+    }
+}
+
+bool round_is_small(const struct collective_round *r, int value)
+{
+    const struct tensor *t = &r->own[value];
+    enum collective_kind kind = r->kinds[value];
+    return t->type == STRING || (!r->on_device && collective_adds(kind) &&
+                                 (!collective_can_add(kind, t->type) ||
+                                  (int64_t)tensor_bytes(t) <= COLLECTIVE_SMALL_BYTES));
+}
+
 /* Makes a signature of kinds, types, and shapes but for how many rows there are. */
 static uint64_t sign(const struct collective_round *r, int size)
 {
-    const int64_t call[7] = {r->n,         r->has_root,   r->has_root ? r->root : 0,
-                             r->wants,     r->group.size, r->group.stride,
-                             r->by_servers};
+    const int64_t call[7] = {r->call.n,
+                             r->call.has_root,
+                             r->call.has_root ? r->root : 0,
+                             r->call.rows != NULL,
+                             r->call.group.size,
+                             r->call.group.stride,
+                             r->call.by_servers};
     uint64_t hash =
-        hash_bytes(call, sizeof call, r->on_device ? UINT64_MAX : (uint64_t)r->schedule.kind);
-    if (r->schedule.hosts)
-        hash = hash_bytes(r->schedule.hosts, (size_t)size * sizeof *r->schedule.hosts, hash);
-    for (int i = 0; i < r->n; i++) {
+        hash_bytes(call, sizeof call, r->on_device ? UINT64_MAX : (uint64_t)r->call.schedule.kind);
+    if (r->call.schedule.hosts)
+        hash =
+            hash_bytes(r->call.schedule.hosts, (size_t)size * sizeof *r->call.schedule.hosts, hash);
+    for (int i = 0; i < r->call.n; i++) {
         const struct shape *shape = &r->own[i].shape;
         bool rows = collective_gathers(r->kinds[i]) && shape->rank > 0;
         const int64_t head[3] = {r->kinds[i], r->own[i].type, shape->rank};
@@ -148,29 +218,21 @@ static int make_result(struct process_group *group, const struct collective_call
     return 0;
 }
 
-bool round_lacks(const struct process_group *group, const struct collective_round *r, int rank)
-{
-    return group->ends[rank].left || (group->ends[rank].leaving && !r->with_leaving);
-}
-
-bool round_meets(const struct process_group *group, const struct collective_round *r, int rank)
-{
-    return collective_group_has(&r->group, group->interface.rank, rank);
-}
-
 static void begin_call(struct process_group *group, struct collective_round *r,
-                       const struct collective_group *members)
+                       const struct collective_call *call)
 {
     BUG_ON(round_react(r->state, ROUND_CALL) != REACT_TAKE);
     r->state = ROUND_CALLING;
-    r->group = *members;
+    r->call = *call;
+    if (call->at.device)
+        r->call.schedule = (struct collective_schedule){0};
     group->n_uncalled--;
 }
 
 void round_decline(struct process_group *group, struct collective_round *r,
                    const struct collective_group *members)
 {
-    begin_call(group, r, members);
+    begin_call(group, r, &(struct collective_call){.group = *members});
     r->declined = true;
 }
 
@@ -178,16 +240,10 @@ int round_call(struct process_group *group, struct collective_round *r,
                const struct collective_call *call, struct error *err)
 {
     int code = 0;
-    begin_call(group, r, &call->group);
-    r->n = call->n;
-    r->priority = call->priority;
-    r->at = call->at;
+    begin_call(group, r, call);
     if (call->at.device) /* which has a way of its own */
-        device_sum_new(group, r, call);
-    else
-        r->schedule = call->schedule;
-    r->with_leaving = call->with_leaving;
-    r->by_servers = call->by_servers && count_servers(group) > 0;
+        device_sum_new(group, r);
+    r->call.by_servers &= count_servers(group) > 0;
     r->kinds = mem_array((size_t)call->n + 1, sizeof *r->kinds);
     r->own = mem_array((size_t)call->n + 1, sizeof *r->own);
     r->results = mem_array((size_t)call->n + 1, sizeof *r->results);
@@ -195,18 +251,379 @@ int round_call(struct process_group *group, struct collective_round *r,
         r->kinds[i] = call->kinds[i];
         tensor_share(&r->own[i], &call->values[i]);
     }
-    rows_call(group, r, call);
+    rows_call(group, r);
     r->signature = sign(r, group->interface.size);
     if (r->on_device)
         return 0;
     chunks_cut(group, r);
-    for (int i = 0; !code && i < r->n; i++)
+    for (int i = 0; !code && i < r->call.n; i++)
         if (!r->routed[i].is_routed && !round_is_small(r, i))
             code = make_result(group, call, i, r, err);
     return code;
 }
 
+/* ---- what is said ---- */
+
+int contribution_fields(const struct collective_round *r)
+{
+    return r->declined + (r->n_routed > 0) + (r->on_device != NULL);
+}
+
+void contribution_pack(const struct collective_round *r, uint64_t number, msgpack_packer *packer)
+{
+    if (r->declined)
+        pack_key_bool(packer, "nothing", true);
+    if (r->n_routed)
+        pack_key_array(packer, "rows", 2 * (size_t)r->n_routed);
+    for (int v = 0; v < r->call.n; v++) {
+        if (!r->routed[v].is_routed)
+            continue;
+        msgpack_pack_int64(packer, r->routed[v].brought);
+        msgpack_pack_int64(packer, r->routed[v].wanted);
+    }
+    if (r->on_device)
+        pack_key_uint(packer, "number", number);
+}
+
+static bool is_small_by_rows(const struct collective_round *r, int value, int64_t rows)
+{
+    const struct tensor *own = &r->own[value];
+    int64_t bytes =
+        own->type == STRING ? 0 : r->routed[value].unit * (int64_t)dtype_bytes(own->type);
+    if (own->type == STRING || (collective_parts(r->kinds[value]) && r->call.rows))
+        return false;
+    return !bytes || rows <= COLLECTIVE_SMALL_BYTES / bytes;
+}
+
+static struct tensor own_rows(const struct collective_round *r, int value, struct row_range rows)
+{
+    int64_t unit = r->routed[value].unit;
+    return tensor_piece(&r->own[value], rows.first * unit, rows.count * unit);
+}
+
+/* The rows that the member gets if all of the group take part. */
+static struct tensor piece_for(const struct process_group *group, const struct collective_round *r,
+                               int rank, int value)
+{
+    const struct row_routes *routing = &r->routed[value].routing;
+    int own = collective_group_place(&r->call.group, group->interface.rank);
+    struct row_range rows = {0, 0};
+    if (r->call.has_root == (routing->root >= 0)) /* else it is of no member */
+        rows = collective_rows_of(routing, own, collective_group_place(&r->call.group, rank));
+    return own_rows(r, value, rows);
+}
+
+/* Returns whether the member's rows were in what it contributed; of a sum, those of all. */
+static bool were_contributed(const struct process_group *group, const struct collective_round *r,
+                             int value, int member)
+{
+    bool is_for_all =
+        r->n_members == collective_group_size(&r->call.group, group->interface.size) ||
+        !collective_parts(r->kinds[value]);
+    return is_for_all && is_small_by_rows(r, value, r->routed[value].routing.brought[member]);
+}
+
+/* Tells the other members. */
+static void contribution_send(struct process_group *group, struct collective_round *r)
+{
+    struct tensor *small = mem_array((size_t)r->call.n + 1, sizeof *small);
+    for (int rank = 0; rank < group->interface.size; rank++) {
+        int n = 0;
+        if (rank == group->interface.rank || !meets(group, r, rank))
+            continue;
+        for (int i = 0; i < r->call.n; i++) {
+            const struct routed_value *routed = &r->routed[i];
+            if (routed->is_routed && is_small_by_rows(r, i, routed->brought))
+                small[n++] = piece_for(group, r, rank, i);
+            else if (!routed->is_routed && round_is_small(r, i))
+                small[n++] = r->own[i];
+        }
+        const struct reduce bring = {
+            .what = REDUCE_BRING, .round = r, .index = r->signature, .tensors = small, .n = n};
+        reduce_send(group, rank, &bring);
+    }
+    mem_free(small);
+}
+
+/* Reads how many rows it has, in place of what a record that was refused said. False: it says
+ * something else. */
+static bool read_rows(const struct record *record, struct round_contribution *c)
+{
+    const msgpack_object *rows = record_field(&record->header, "rows");
+    bool good = !rows || (rows->type == MSGPACK_OBJECT_ARRAY && rows->via.array.size < INT32_MAX);
+    c->n_rows = rows && good ? (int)rows->via.array.size : 0;
+    mem_free(c->rows);
+    c->rows = mem_array((size_t)c->n_rows + 1, sizeof *c->rows);
+    for (int i = 0; i < c->n_rows && good; i++) {
+        const msgpack_object *number = &rows->via.array.ptr[i];
+        good = number->type == MSGPACK_OBJECT_POSITIVE_INTEGER && number->via.u64 <= ROWS_MAX;
+        c->rows[i] = number->via.u64;
+    }
+    return good;
+}
+
+int contribution_take(struct process_group *group, struct collective_round *r, int rank,
+                      uint64_t signature, const struct record *record, struct error *err)
+{
+    struct round_contribution *c = &r->contributions[rank];
+    if (c->here || group->ends[rank].left || group->n_uncalled > UNCALLED_MAX)
+        return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
+    if (!read_rows(record, c))
+        return error_set(err, ERR_PROTOCOL, "says of '%.200s' how many rows it has, and how not",
+                         r->name);
+    c->here = true;
+    c->nothing = record_field(&record->header, "nothing") != NULL;
+    record_get_uint(&record->header, "number", &c->number);
+    c->signature = signature;
+    c->n = record->n_tensors;
+    c->values = mem_array((size_t)record->n_tensors + 1, sizeof *c->values);
+    for (int i = 0; i < record->n_tensors; i++)
+        tensor_share(&c->values[i], &record->tensors[i].tensor);
+    return 0;
+}
+
+/* ---- chunks of rows ---- */
+
+/* The cutting of one value: */
+struct rows_cut {
+    const struct collective_round *round;
+    int value;
+    uint64_t index;       /* of its first chunk */
+    bool adds, is_to_all; /* its flows are */
+    uint64_t n_flows;     /* of all members, */
+    int64_t longest;      /* and the rows of the longest */
+    chunk_vec flows; /* of one member's rows, or of their sum, to another or to all: those that */
+};                   /* begin or end here */
+
+/* `from` to `to`, as places among the members. */
+static void add_flow(struct rows_cut *c, int from, int to)
+{
+    const struct collective_round *r = c->round;
+    const struct routed_value *routed = &r->routed[c->value];
+    struct row_range rows = collective_rows_of(&routed->routing, from, to);
+    bool sends = !c->adds && from == r->place, gets = c->is_to_all || to == r->place;
+    if (!rows.count || !routed->unit)
+        return;
+    struct chunk next = {.index = c->index + c->n_flows++,
+                         .value = c->value,
+                         .piece = -1,
+                         .first = rows.first * routed->unit};
+    c->longest = rows.count > c->longest ? rows.count : c->longest;
+    if (c->adds)
+        next.program = gets ? &program_owner : &program_member;
+    else
+        next.program = sends ? &program_source : &program_destination;
+    next.peer = r->members[c->adds || sends ? to : from];
+    if (c->is_to_all && sends)
+        next.peer = TO_ALL;
+    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* in what this member gets */
+        next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
+    if (!c->adds && !sends && !gets) /* it is not of this member's memory, however long */
+        return;
+    next.count = rows.count * routed->unit;
+    vec_push(&c->flows, next);
+}
+
+/* A server passes rows on that are for all others; for one other alone it would be a way around. */
+#define RELAY_MEMBERS_MIN 3
+
+/* Flows through a server are cut if they are not too small, so that the first chunks are on their
+ * way to the others while the last ones still come. All flows are looked at, as all members have to
+ * cut alike. False: so many there cannot be. */
+static bool cut_value(struct process_group *group, struct collective_round *r, int value,
+                      uint64_t *index, chunk_vec *chunks)
+{
+    const struct routed_value *routed = &r->routed[value];
+    struct rows_cut c = {.round = r, .value = value, .index = *index};
+    int n = r->n_members;
+    int64_t bytes = (int64_t)dtype_bytes(r->own[value].type), elements;
+    int64_t most = CHUNK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
+    uint64_t n_chunks;
+    size_t at = chunks->n;
+    c.adds = collective_adds(r->kinds[value]);
+    c.is_to_all = !collective_parts(r->kinds[value]) && routed->routing.root < 0;
+    for (int turn = 0; turn < (c.adds || c.is_to_all ? 1 : n); turn++)
+        for (int from = 0; from < n; from++) {
+            int to = (from + turn) % n;
+            bool is_own = !c.adds && !c.is_to_all && from == to;
+            if (!is_own && !were_contributed(group, r, value, from))
+                add_flow(&c, c.adds ? 0 : from, to);
+        }
+    r->has_late |= c.n_flows > 0;
+    bool is_relayed = c.is_to_all && r->call.by_servers && n >= RELAY_MEMBERS_MIN;
+    if (is_relayed) {
+        int64_t each = c.longest > most ? most : c.longest * routed->unit / CHUNKS_EACH;
+        most = each > most ? most : each > least ? each : least;
+    }
+    chunks_append(chunks, &c.flows, c.n_flows, most);
+    for (; at < chunks->n && is_relayed; at++) {
+        uint64_t number = chunks->items[at].index - c.index;
+        chunks->items[at].peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
+    }
+    /* The next value is behind as many chunks of each flow as the longest one has. */
+    if (__builtin_mul_overflow(c.longest, routed->unit, &elements))
+        return false;
+    uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
+    return !__builtin_mul_overflow(turns, c.n_flows, &n_chunks) &&
+           !__builtin_add_overflow(c.index, n_chunks, index);
+}
+
+static int cut_rows(struct process_group *group, struct collective_round *r, struct error *err)
+{
+    chunk_vec chunks = VEC_INIT;
+    uint64_t index = r->chunks.n;
+    bool fits = true;
+    for (int v = 0; v < r->call.n && fits; v++)
+        fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
+    pthread_mutex_lock(&group->lock);
+    chunks_add(r, &chunks);
+    pthread_mutex_unlock(&group->lock);
+    return fits ? 0
+                : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
+                            r->name);
+}
+
+/* ---- results of what is small ---- */
+
+/* It is known now whose rows go to whom: makes memory for what this member gets. */
+static int route(struct process_group *group, struct collective_round *r, int value,
+                 struct error *err)
+{
+    struct routed_value *routed = &r->routed[value];
+    int64_t *brought = routed->counts, *wanted = brought + r->n_members;
+    struct tensor like = r->own[value];
+    routed->routing = (struct row_routes){r->kinds[value], r->n_members, -1, brought,
+                                          r->call.rows ? wanted : NULL};
+    for (int k = 0; k < r->n_members; k++) {
+        const struct round_contribution *c = &r->contributions[r->members[k]];
+        const uint64_t own[2] = {(uint64_t)routed->brought, (uint64_t)routed->wanted};
+        if (k != r->place && c->n_rows != 2 * r->n_routed)
+            return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
+                             r->name, group->ends[r->members[k]].task);
+        const uint64_t *counts = k == r->place ? own : c->rows + 2 * (size_t)routed->at;
+        brought[k] = (int64_t)counts[0];
+        wanted[k] = (int64_t)counts[1];
+        if (r->call.has_root && r->members[k] == r->root)
+            routed->routing.root = k;
+    }
+    if (collective_check_value(r->kinds[value], &like, err) ||
+        collective_check_rows(&routed->routing, err))
+        return error_prefix(err, "'%s': ", r->name);
+    like.shape = collective_result_shape(&routed->routing, &like.shape, r->place);
+    int64_t bytes = shape_bytes(&like.shape, like.type);
+    if (bytes < 0)
+        return error_set(err, ERR_DATA, "'%s': members bring more rows than there can be", r->name);
+    if (buffer_pool_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err))
+        return error_prefix(err, "'%s': ", r->name);
+    if (collective_gets_zeros(&routed->routing, r->place))
+        memset(r->results[value].data, 0, (size_t)bytes);
+    return 0;
+}
+
+void rows_divide(const struct collective_round *r, int value, struct tensor *piece)
+{
+    if (collective_gathers(r->kinds[value]) && collective_divides(r->kinds[value]))
+        collective_sum_tensors(piece, 1, r->n_members, piece);
+}
+
+/* Finds that member's contribution to the value, borrowed; empty: it comes in chunks. */
+static int find_value(const struct process_group *group, const struct collective_round *r, int i,
+                      int k, struct tensor *value, struct error *err)
+{
+    struct round_contribution *c = &r->contributions[r->members[k]];
+    const struct routed_value *routed = &r->routed[i];
+    struct row_range range = {0, 0};
+    *value = (struct tensor){0};
+    if (routed->is_routed)
+        range = collective_rows_of(&routed->routing, k, r->place);
+    if (k == r->place) {
+        *value = routed->is_routed ? own_rows(r, i, range) : r->own[i];
+        return 0;
+    }
+    if (routed->is_routed && !is_small_by_rows(r, i, routed->routing.brought[k]))
+        return 0;
+    if (c->n_taken == c->n)
+        return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", r->name,
+                         group->ends[r->members[k]].task);
+    const struct tensor *t = &c->values[c->n_taken++], *own = &r->own[i];
+    if (routed->is_routed && !were_contributed(group, r, i, k))
+        return 0;
+    *value = *t;
+    if (routed->is_routed && (t->type != own->type || t->shape.rank != 1 ||
+                              t->shape.dims[0] != range.count * routed->unit))
+        return error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
+                         group->ends[r->members[k]].task);
+    if (!routed->is_routed && (t->type != own->type || !shape_equal(&t->shape, &own->shape)))
+        return error_set(err, ERR_DATA, "'%s': a member brings %s, another %s", r->name,
+                         shape_text_typed(t->type, &t->shape),
+                         shape_text_typed(own->type, &own->shape));
+    return 0;
+}
+
+static int combine(struct process_group *group, struct collective_round *r, int i,
+                   struct tensor *values, struct error *err)
+{
+    enum collective_kind kind = r->kinds[i];
+    const struct routed_value *routed = &r->routed[i];
+    struct tensor *result = &r->results[i];
+    int n = r->n_members, root = 0;
+    if (routed->is_routed && collective_gets_zeros(&routed->routing, r->place))
+        return 0;
+    if (collective_adds(kind)) {
+        if (!routed->is_routed && tensor_alloc(result, values->type, &values->shape, err))
+            return error_prefix(err, "'%s': ", r->name);
+        if (!routed->is_routed || were_contributed(group, r, i, 0))
+            collective_sum_tensors(values, n, collective_divides(kind) ? n : 0, result);
+    } else if (routed->is_routed) {
+        for (int64_t k = 0, at = 0; k < n; k++) {
+            struct row_range range = collective_rows_of(&routed->routing, (int)k, r->place);
+            struct tensor place = tensor_piece(result, at, range.count * routed->unit);
+            at += place.shape.dims[0];
+            if (!values[k].data)
+                continue;
+            memcpy(place.data, values[k].data, tensor_bytes(&place));
+            rows_divide(r, i, &place);
+        }
+    } else {
+        for (int k = 0; k < n && r->call.has_root; k++)
+            if (r->members[k] == r->root)
+                root = k;
+        if (tensor_copy(result, &values[root], err))
+            return error_prefix(err, "'%s': ", r->name);
+    }
+    return 0;
+}
+
+int contributions_combine(struct process_group *group, struct collective_round *r,
+                          struct error *err)
+{
+    struct tensor *values = mem_array((size_t)r->n_members, sizeof *values);
+    int code = 0;
+    for (int i = 0; !code && i < r->call.n; i++) {
+        bool is_routed = r->routed[i].is_routed;
+        if (!is_routed && !round_is_small(r, i))
+            continue;
+        if (is_routed)
+            code = route(group, r, i, err);
+        else if (collective_check_value(r->kinds[i], &r->own[i], err))
+            code = error_prefix(err, "'%s': ", r->name);
+        for (int k = 0; k < r->n_members && !code; k++)
+            code = find_value(group, r, i, k, &values[k], err);
+        if (!code)
+            code = combine(group, r, i, values, err);
+    }
+    mem_free(values);
+    return code ? code : cut_rows(group, r, err);
+}
+
 /* ---- who takes part ---- */
+
+/* With the lock: whether that member has left the call's members. */
+static bool round_lacks(const struct process_group *group, const struct collective_round *r,
+                        int rank)
+{
+    return group->ends[rank].left || (group->ends[rank].leaving && !r->call.with_leaving);
+}
 
 /* With the lock: whether all others were heard, or have left, and it has not settled. */
 static bool has_all(const struct process_group *group, const struct collective_round *r)
@@ -214,7 +631,7 @@ static bool has_all(const struct process_group *group, const struct collective_r
     bool all = round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
     for (int k = 0; k < group->interface.size && all; k++)
         all = k == group->interface.rank || r->contributions[k].here || round_lacks(group, r, k) ||
-              !round_meets(group, r, k);
+              !meets(group, r, k);
     return all;
 }
 
@@ -226,11 +643,11 @@ static void settle(struct process_group *group, struct collective_round *r)
     for (int k = 0; k < size; k++) {
         if (k == rank)
             r->place = r->n_members;
-        if (k == rank || (r->contributions[k].here && round_meets(group, r, k)))
+        if (k == rank || (r->contributions[k].here && meets(group, r, k)))
             r->members[r->n_members++] = k;
     }
     chunks_settle(group, r);
-    if (collective_group_size(&r->group, size) == size && !r->with_leaving)
+    if (collective_group_size(&r->call.group, size) == size && !r->call.with_leaving)
         group->first = r->members[0];
     r->state = ROUND_SETTLED;
 }
@@ -240,9 +657,9 @@ static int check(const struct process_group *group, const struct collective_roun
                  struct error *err)
 {
     const char *own = group->ends[group->interface.rank].task;
-    bool has_root = !r->has_root;
+    bool has_root = !r->call.has_root;
     for (int k = 0; k < group->interface.size; k++) {
-        if (r->contributions[k].here && !round_meets(group, r, k))
+        if (r->contributions[k].here && !meets(group, r, k))
             return error_set(err, ERR_DATA, "'%s': %s is of another group than %s", r->name,
                              group->ends[k].task, own);
         if (r->contributions[k].here && r->contributions[k].nothing)
@@ -255,12 +672,12 @@ static int check(const struct process_group *group, const struct collective_roun
         if (k == group->interface.rank || r->contributions[k].signature == r->signature)
             continue;
         struct str values = STR_INIT;
-        for (int v = 0; v < r->n && v < 8; v++) {
+        for (int v = 0; v < r->call.n && v < 8; v++) {
             str_printf(&values, "%s", v ? ", " : "");
             shape_print_typed(&values, r->own[v].type, &r->own[v].shape);
         }
-        if (r->n > 8)
-            str_printf(&values, " and %d more", r->n - 8);
+        if (r->call.n > 8)
+            str_printf(&values, " and %d more", r->call.n - 8);
         error_set(err, ERR_DATA, "'%s': %s brings other values than %s, which has %s", r->name,
                   group->ends[k].task, own, str_text(&values));
         str_release(&values);

@@ -9,8 +9,8 @@
 #include "base/container_of.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "transport/collective/collective_chunk.h"
 #include "transport/collective/collective_record.h"
+#include "transport/collective/collective_round.h"
 
 #define MEMBERS_MAX 65536              /* of a sum */
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */

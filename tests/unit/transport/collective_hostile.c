@@ -369,16 +369,15 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         group.ends = ends;
         group.memory = buffer_pool_new(0);
         pthread_mutex_init(&group.lock, NULL);
-        struct collective_call call = {.has_root = has_root, .root = 2};
         struct collective_round round = {.name = name,
-                                         .n = 1,
+                                         .call = {.n = 1, .has_root = has_root, .root = 2},
                                          .kinds = (enum collective_kind[]){kinds[i]},
                                          .own = &own,
                                          .results = &result,
                                          .contributions = contributions,
                                          .members = members,
                                          .n_members = 3};
-        rows_call(&group, &round, &call);
+        rows_call(&group, &round);
         none = tensor_piece(&own, 0, 0);
         int code = contributions_combine(&group, &round, &err);
         assert_int_equal(code, codes[i]);

@@ -226,18 +226,38 @@ static int asking_wait(struct task_calls *all, struct error *err)
     return all->first.code;
 }
 
+/* A graph as a request brings it: the bytes of a stream, the writer's. NULL: failed. */
+static struct stream_writer *write_graph(const struct graph *graph, struct named_tensor *bytes,
+                                         struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new_memory("tf-exec", 1);
+    size_t n;
+    if (graph_write(writer, graph, err) || stream_finish(writer, err)) {
+        stream_writer_free(writer);
+        return NULL;
+    }
+    void *data = (void *)(uintptr_t)stream_writer_bytes(writer, &n);
+    struct shape shape = shape_vector((int64_t)n);
+    *bytes = (struct named_tensor){"graph", tensor_borrow(UINT8, &shape, data)};
+    return writer;
+}
+
 int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
                        void (*reply)(void *context, const struct record *record), struct error *err)
 {
     struct task_calls all = {.session = session};
     struct task_call asked = {.reply = reply, .context = ask->context};
+    struct named_tensor tensor = {"", ask->value ? *ask->value : (struct tensor){0}};
+    struct stream_writer *writer = ask->graph ? write_graph(ask->graph, &tensor, err) : NULL;
+    if (ask->graph && !writer)
+        return err->code;
     msgpack_packer *packer =
         asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
     if (packer) {
-        if (ask->pack)
-            ask->pack(ask->context, packer);
-        asked_send(&asked, ask->tensors, ask->n_tensors);
+        ask->pack(ask->context, packer);
+        asked_send(&asked, &tensor, ask->value || writer);
     }
+    stream_writer_free(writer);
     return asking_wait(&all, err);
 }
 
@@ -507,24 +527,6 @@ static void pack_addresses(const struct driver_session *session, msgpack_packer 
     }
 }
 
-/* The nodes of the task, as the bytes of a stream. */
-static int write_graph(const struct driver_session *session, int task,
-                       struct stream_writer **writer, struct error *err)
-{
-    struct graph *graph;
-    int code = task_graph(session->options.graph, &session->table, task, &graph, err);
-    if (code)
-        return code;
-    *writer = stream_writer_new_memory("tf-exec", 1);
-    code = graph_write(*writer, graph, err);
-    if (!code)
-        code = stream_finish(*writer, err);
-    graph_free(graph);
-    if (code)
-        stream_writer_free(*writer);
-    return code;
-}
-
 static void task_is_open(void *context, const struct record *record)
 {
     struct remote_task *task = context;
@@ -540,21 +542,19 @@ static int open_tasks(struct driver_session *session, struct error *err)
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n && !own.code; i++) {
         struct remote_task *task = &session->tasks.items[i];
-        struct stream_writer *writer;
-        size_t n;
-        if (!write_graph(session, task->task, &writer, &own)) {
-            const void *bytes = stream_writer_bytes(writer, &n);
-            struct shape shape = shape_vector((int64_t)n);
-            struct named_tensor graph = {"graph",
-                                         tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-            asked[i] = (struct task_call){.reply = task_is_open, .context = task};
-            msgpack_packer *packer = asked_begin(&asked[i], &all, task, "open", 1);
-            if (packer) {
-                pack_addresses(session, packer);
-                asked_send(&asked[i], &graph, 1);
-            }
-            stream_writer_free(writer);
+        struct named_tensor bytes;
+        struct graph *part = NULL;
+        struct stream_writer *writer = NULL;
+        if (!task_graph(session->options.graph, &session->table, task->task, &part, &own))
+            writer = write_graph(part, &bytes, &own);
+        graph_free(part);
+        asked[i] = (struct task_call){.reply = task_is_open, .context = task};
+        msgpack_packer *packer = writer ? asked_begin(&asked[i], &all, task, "open", 1) : NULL;
+        if (packer) {
+            pack_addresses(session, packer);
+            asked_send(&asked[i], &bytes, 1);
         }
+        stream_writer_free(writer);
     }
     int code = asking_wait(&all, err);
     mem_free(asked);

@@ -59,10 +59,10 @@ const char *driver_session_task(const struct driver_session *session, int i);
 struct driver_ask {
     const char *verb;
     int n_fields;
-    void (*pack)(void *context, msgpack_packer *packer); /* NULL: no fields */
+    void (*pack)(void *context, msgpack_packer *packer);
     void *context;
-    const struct named_tensor *tensors;
-    int n_tensors;
+    const struct tensor *value; /* which goes with it, or, as bytes, */
+    const struct graph *graph;  /* both NULL: neither */
 };
 int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
                        void (*reply)(void *context, const struct record *record),

@@ -478,17 +478,23 @@ static void too_late(void *context)
     served_close(served, &why);
 }
 
-/* The graph comes as the bytes of a stream. */
+int server_read_graph(const struct server_options *options, struct tensor *stream, const char *what,
+                      struct graph **graph, struct error *err)
+{
+    struct stream_reader *reader =
+        stream_reader_new_memory(stream->data, tensor_bytes(stream), what);
+    int code = graph_read_whole(reader, options->registry, graph, err);
+    stream_reader_free(reader);
+    tensor_release(stream);
+    return code;
+}
+
 static int read_graph(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
-    const struct tensor *bytes = &served->stream;
     struct task_table table = {0};
-    struct stream_reader *reader =
-        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of a session");
-    int code = graph_read_whole(reader, options->registry, &served->graph, err);
-    stream_reader_free(reader);
-    tensor_release(&served->stream);
+    int code =
+        server_read_graph(options, &served->stream, "the graph of a session", &served->graph, err);
     if (!code)
         code = task_table_fill(&table, served->graph, err);
     if (!code && (table.names.n != 1 || strcmp(table.names.items[0], options->task) != 0))
@@ -497,16 +503,21 @@ static int read_graph(struct served_session *served, struct error *err)
     return code;
 }
 
+struct session_options server_session_options(const struct server_options *options)
+{
+    return (struct session_options){.plan = {.kernels = options->kernels,
+                                             .device = options->devices[0],
+                                             .variables = options->variables,
+                                             .outgoing = conns_outgoing(options->conns),
+                                             .threads = options->threads},
+                                    .devices = options->devices,
+                                    .n_devices = options->n_devices};
+}
+
 static int make(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
-    struct session_options session = {.plan = {.kernels = options->kernels,
-                                               .device = options->devices[0],
-                                               .variables = options->variables,
-                                               .outgoing = conns_outgoing(options->conns),
-                                               .threads = options->threads},
-                                      .devices = options->devices,
-                                      .n_devices = options->n_devices};
+    struct session_options session = server_session_options(options);
     served->session = session_new(served->graph, &session);
     served->exchange =
         exchange_open(conns_exchanges(options->conns), served->id, options->task, served->graph);

@@ -62,20 +62,12 @@ static void reply_all(struct update_loop *update, const struct error *why)
 
 /* ---- reading it: in the update's thread ---- */
 
-static int read_graph(struct update_loop *update, struct error *err)
-{
-    const struct tensor *bytes = &update->stream;
-    struct stream_reader *reader =
-        stream_reader_new_memory(bytes->data, tensor_bytes(bytes), "the graph of an update");
-    int code = graph_read_whole(reader, update->updates->options.registry, &update->graph, err);
-    stream_reader_free(reader);
-    tensor_release(&update->stream);
-    return code;
-}
-
 /* The graph has one entry: what to run. */
-static int find_entry(struct update_loop *update, struct error *err)
+static int read_request(struct update_loop *update, struct error *err)
 {
+    const struct server_options *options = &update->updates->options;
+    if (server_read_graph(options, &update->stream, "the graph of an update", &update->graph, err))
+        return err->code;
     if (update->graph->entries.n != 1)
         return error_set(err, ERR_PROTOCOL, "update: %zu entries", update->graph->entries.n);
     const struct entry *entry = &update->graph->entries.items[0];
@@ -85,7 +77,7 @@ static int find_entry(struct update_loop *update, struct error *err)
         else
             vec_push(&update->fetches, entry->edges[i]);
     }
-    return 0;
+    return cluster_parse(&update->cluster, update->cluster_text, "update", err);
 }
 
 static void tell_read(void *argument)
@@ -106,21 +98,14 @@ static int open_session(struct update_loop *update, struct error *err)
 {
     const struct server_options *options = &update->updates->options;
     struct driver_session *session;
-    struct driver_session_options o = {
-        .conns = options->conns,
-        .graph = update->graph,
-        .task = options->task,
-        .cluster = &update->cluster,
-        .local = {.plan = {.kernels = options->kernels,
-                           .device = options->devices[0],
-                           .variables = options->variables,
-                           .outgoing = conns_outgoing(options->conns),
-                           .threads = options->threads},
-                  .devices = options->devices,
-                  .n_devices = options->n_devices},
-        .timeout = options->timeout,
-        .given_up = update_is_stopped,
-        .context = update};
+    struct driver_session_options o = {.conns = options->conns,
+                                       .graph = update->graph,
+                                       .task = options->task,
+                                       .cluster = &update->cluster,
+                                       .local = server_session_options(options),
+                                       .timeout = options->timeout,
+                                       .given_up = update_is_stopped,
+                                       .context = update};
     int code = driver_session_open(&o, &session, err);
     pthread_mutex_lock(&update->lock);
     update->session = session;
@@ -167,10 +152,7 @@ static void *run_thread(void *argument)
 {
     struct update_loop *update = argument;
     struct loop *loop = conns_loop(update->updates->options.conns);
-    struct error *err = &update->unread;
-    int code = read_graph(update, err);
-    if (!code && !(code = find_entry(update, err)))
-        code = cluster_parse(&update->cluster, update->cluster_text, "update", err);
+    int code = read_request(update, &update->unread);
     loop_post(loop, tell_read, update);
     if (!code)
         run_until_told(update);

@@ -24,4 +24,10 @@ struct update_loops *update_loops_new(const struct server_options *options,
 /* Ends all; runs the loop meanwhile. */
 void update_loops_free(struct update_loops *updates);
 
+/* server.c: of what a session runs here; and the graph whose bytes a request brought, as `what`,
+ * which are released. */
+struct session_options server_session_options(const struct server_options *options);
+int server_read_graph(const struct server_options *options, struct tensor *stream, const char *what,
+                      struct graph **graph, struct error *err);
+
 #endif

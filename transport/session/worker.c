@@ -230,14 +230,12 @@ int worker_take(struct worker *worker, struct saved_variable *saved, struct erro
 
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
-    struct named_tensor value = {"", saved->value};
     int task = worker_task_of(worker, saved->node);
     struct driver_ask ask = {.verb = "write",
                              .n_fields = 2,
                              .pack = pack_variable,
                              .context = saved,
-                             .tensors = &value,
-                             .n_tensors = 1};
+                             .value = &saved->value};
     if (task >= 0)
         return driver_session_ask(worker->session, task, &ask, NULL, err);
     if (!worker->devices.devices.n)
@@ -361,31 +359,6 @@ static void pack_cluster(void *context, msgpack_packer *packer)
     str_release(&text);
 }
 
-static int request_update(struct worker *worker, int task, const struct graph *update,
-                          struct error *err)
-{
-    struct stream_writer *writer = stream_writer_new_memory("tf-exec", 1);
-    int code = graph_write(writer, update, err);
-    if (!code)
-        code = stream_finish(writer, err);
-    if (!code) {
-        size_t n;
-        const void *bytes = stream_writer_bytes(writer, &n);
-        struct shape shape = shape_vector((int64_t)n);
-        struct named_tensor graph = {"graph",
-                                     tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-        struct driver_ask drive = {.verb = "update",
-                                   .n_fields = 1,
-                                   .pack = pack_cluster,
-                                   .context = &worker->member.cluster,
-                                   .tensors = &graph,
-                                   .n_tensors = 1};
-        code = driver_session_ask(worker->session, task, &drive, NULL, err);
-    }
-    stream_writer_free(writer);
-    return code;
-}
-
 /* Where a graph has a ClockRound, has the shard that it is on run its entry. */
 static int ask_for_updates(struct worker *worker, struct error *err)
 {
@@ -399,7 +372,12 @@ static int ask_for_updates(struct worker *worker, struct error *err)
         return error_set(err, ERR_DATA, "%s: there is no entry '%s' that another task could run",
                          node_text(round), node_string(round, "entry"));
     struct graph *update = graph_of(graph, entry);
-    int code = request_update(worker, task, update, err);
+    const struct driver_ask ask = {.verb = "update",
+                                   .n_fields = 1,
+                                   .pack = pack_cluster,
+                                   .context = &worker->member.cluster,
+                                   .graph = update};
+    int code = driver_session_ask(worker->session, task, &ask, NULL, err);
     graph_free(update);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }

@@ -141,17 +141,14 @@ static double ask_for_update(struct test_cluster *cluster, struct driver_session
 {
     struct error err = ERROR_INIT;
     struct loop *loop = conns_loop(cluster->shards[0].conns);
-    struct named_tensor tensor;
     char name[16];
     snprintf(name, sizeof name, "update%d", number);
     graph->entries.items[0].name = name;
-    struct stream_writer *writer = chain_write(graph, &tensor);
-    struct driver_ask ask = {
-        .verb = "update", .n_fields = 1, .pack = pack_cluster, .tensors = &tensor, .n_tensors = 1};
+    const struct driver_ask ask = {
+        .verb = "update", .n_fields = 1, .pack = pack_cluster, .graph = graph};
     atomic_store(&loop->longest, 0);
     if (driver_session_ask(session, 0, &ask, NULL, &err))
         fail_msg("%s", err.text);
-    stream_writer_free(writer);
     return loop_longest_stillness(loop);
 }
 

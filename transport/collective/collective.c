@@ -23,9 +23,16 @@
 
 /* ---- failing ---- */
 
+static bool waits(const struct process_group *group, const struct collective_round *r)
+{
+    (void)group;
+    return round_react(r->state, ROUND_LOST) == REACT_FAIL;
+}
+
 /* Ends all rounds that wait for others, unless this was known. */
 static bool fail(struct process_group *group, const struct error *why)
 {
+    struct collective_round *r;
     pthread_mutex_lock(&group->lock);
     bool is_first = !group->failed.code;
     if (is_first)
@@ -33,16 +40,7 @@ static bool fail(struct process_group *group, const struct error *why)
     if (is_first && group->sums)
         device_sums_give_up(group->sums, why);
     pthread_mutex_unlock(&group->lock);
-    while (is_first) {
-        pthread_mutex_lock(&group->lock);
-        struct collective_round *r = group->rounds;
-        while (r && round_react(r->state, ROUND_LOST) != REACT_FAIL)
-            r = r->next;
-        if (r)
-            r->holders++;
-        pthread_mutex_unlock(&group->lock);
-        if (!r)
-            break;
+    while (is_first && (r = round_hold(group, waits))) {
         round_lose(group, r, why);
         round_drop(group, r);
     }

@@ -24,12 +24,6 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
     return piece;
 }
 
-bool value_is_scheduled(const struct collective_round *r, int value)
-{
-    return collective_goes_by_schedule(&r->call.schedule, r->kinds[value], r->call.has_root,
-                                       &r->own[value]);
-}
-
 bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
 {
     return r->routed[chunk->value].is_routed && collective_adds(r->kinds[chunk->value]);
@@ -67,7 +61,8 @@ static void cut_value(const struct process_group *group, const struct collective
     const struct tensor *own = &r->own[value];
     int size = group->interface.size, n_parts = 1;
     int64_t count = tensor_count(own), bytes = (int64_t)dtype_bytes(own->type), most;
-    bool is_scheduled = value_is_scheduled(r, value);
+    bool is_scheduled =
+        collective_goes_by_schedule(&r->call.schedule, r->kinds[value], r->call.has_root, own);
     chunk_vec parts = VEC_INIT;
     if (is_scheduled) {
         n_parts = collective_schedule_parts(&r->call.schedule, &r->call.group, size,
@@ -148,31 +143,6 @@ void chunks_free(const struct process_group *group, struct collective_round *r)
 
 /* ---- programs ---- */
 
-static void settle_chunk(const struct process_group *group, const struct collective_round *r,
-                         struct chunk *chunk)
-{
-    bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
-    bool is_served = r->call.by_servers && r->n_members > 1 && !is_first;
-    /* A root that takes no part is found out before it is to give. */
-    bool is_rank = r->call.has_root && r->root >= 0 && r->root < group->interface.size;
-    int giver = is_rank ? (int)r->root : r->members[0];
-    int owner = is_first    ? giver
-                : is_served ? server_of(group, r, chunk->index)
-                            : r->members[chunk->index % (size_t)r->n_members];
-    bool is_own = owner == group->interface.rank;
-    chunk->peer = is_own ? TO_ALL : owner;
-    if (chunk->piece >= 0 && r->programs) /* else a member alone */
-        chunk->program = &r->programs[chunk->piece % r->n_programs];
-    else if (is_first)
-        chunk->program = is_own ? &program_source : &program_destination;
-    else
-        chunk->program = is_own ? &program_owner : &program_member;
-    if (is_first && is_own && !chunk->first) {
-        tensor_release(&r->results[chunk->value]);
-        tensor_share(&r->results[chunk->value], &r->own[chunk->value]);
-    }
-}
-
 /* Parts for all owners: were they for some, the adapters of the others would have nothing to do. */
 void chunks_settle(const struct process_group *group, struct collective_round *r)
 {
@@ -191,8 +161,29 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
         r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
         schedule_release(&schedule);
     }
-    vec_each(chunk, &r->chunks)
-        settle_chunk(group, r, *chunk);
+    /* A root that takes no part is found out before it is to give. */
+    bool is_rank = r->call.has_root && r->root >= 0 && r->root < group->interface.size;
+    int giver = is_rank ? (int)r->root : r->members[0];
+    vec_each(at, &r->chunks) {
+        struct chunk *chunk = *at;
+        bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
+        bool is_served = r->call.by_servers && r->n_members > 1 && !is_first;
+        int owner = is_first    ? giver
+                    : is_served ? server_of(group, r, chunk->index)
+                                : r->members[chunk->index % (size_t)r->n_members];
+        bool is_own = owner == group->interface.rank;
+        chunk->peer = is_own ? TO_ALL : owner;
+        if (chunk->piece >= 0 && r->programs) /* else a member alone */
+            chunk->program = &r->programs[chunk->piece % r->n_programs];
+        else if (is_first)
+            chunk->program = is_own ? &program_source : &program_destination;
+        else
+            chunk->program = is_own ? &program_owner : &program_member;
+        if (is_first && is_own && !chunk->first) {
+            tensor_release(&r->results[chunk->value]);
+            tensor_share(&r->results[chunk->value], &r->own[chunk->value]);
+        }
+    }
 }
 
 static int end_of(const struct collective_round *r, const struct chunk *chunk,

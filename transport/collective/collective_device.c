@@ -206,26 +206,15 @@ static void enqueue_sum(struct device_sum *s)
     queue_notify_end(device, QUEUE_COMPUTE, &s->over);
 }
 
-void device_sums_pass(struct device_sums *sums, const struct collective_round *r)
+void device_sums_look_at(struct device_sums *sums, const struct collective_round *r)
 {
     uint64_t number = r->contributions[0].number;
-    if (number >= sums->next && !(r->on_device && r->on_device->is_enqueued)) {
+    bool is_over = r->state == ROUND_OVER;
+    if (is_over && (number < sums->next || (r->on_device && r->on_device->is_enqueued)))
+        return;
+    if (is_over)
         vec_push(&sums->passed, number);
-        pthread_cond_broadcast(&sums->changed);
-    }
-}
-
-/* With the lock: whether the next number is of a round that is over; if so it is no more. */
-static bool pass_over(struct device_sums *sums)
-{
-    size_t i = 0;
-    while (i < sums->passed.n && sums->passed.items[i] != sums->next)
-        i++;
-    if (i == sums->passed.n)
-        return false;
-    sums->passed.items[i] = vec_pop(&sums->passed);
-    sums->next++;
-    return true;
+    pthread_cond_broadcast(&sums->changed);
 }
 
 /* The next sum, its round held, after a while NULL; *closing: there will be none. Once sums are
@@ -239,8 +228,14 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
     pthread_mutex_lock(&group->lock);
     for (;;) {
         bool gives_up = atomic_load(&sums->gives_up);
-        while (pass_over(sums))
-            ;
+        for (size_t i = 0; i < sums->passed.n;) /* of what is over nothing is waited for */
+            if (sums->passed.items[i] == sums->next) {
+                sums->passed.items[i] = vec_pop(&sums->passed);
+                sums->next++;
+                i = 0;
+            } else {
+                i++;
+            }
         r = group->rounds;
         while (r && !(r->on_device && r->state == ROUND_RUNNING && !r->on_device->is_enqueued &&
                       (gives_up || r->contributions[0].number == sums->next)))
@@ -257,11 +252,6 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
     *closing = sums->closing;
     pthread_mutex_unlock(&group->lock);
     return r ? r->on_device : NULL;
-}
-
-void device_sums_wake(struct device_sums *sums)
-{
-    pthread_cond_broadcast(&sums->changed);
 }
 
 static void look_after(struct device_sums *sums)

@@ -17,10 +17,9 @@ void device_sum_await(struct device_sum *sum);
 /* The round is settled, and some member has left. */
 void device_sum_to_host(struct device_sum *sum);
 
-/* With the lock: a round is over; its number, if it has one, is not waited for any more. */
-void device_sums_pass(struct device_sums *sums, const struct collective_round *round);
-/* With the lock: a round runs. */
-void device_sums_wake(struct device_sums *sums);
+/* With the lock: a round runs, or is over, and its number, if it has one, not waited for any more.
+ */
+void device_sums_look_at(struct device_sums *sums, const struct collective_round *round);
 /* With the lock: nothing is enqueued any more, and the communicator is aborted, soon. */
 void device_sums_give_up(struct device_sums *sums, const struct error *why);
 void device_sums_free(struct device_sums *sums);

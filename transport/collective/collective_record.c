@@ -16,20 +16,29 @@
 #define NUMBER_FIELDS 2 /* of what belongs to none */
 #define SERVED_FIELDS 3 /* which are all that a server has to know */
 
-static void pack(const struct process_group *group, msgpack_packer *packer,
-                 const struct reduce *reduce, const struct collective_key *key)
+void reduce_send_to(const struct process_group *group, struct peer *peer,
+                    const struct reduce *reduce)
 {
+    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
     const struct collective_round *round = reduce->round;
+    const struct collective_key *key = round ? &round->key : reduce->key;
+    bool brings = reduce->what == REDUCE_BRING;
+    /* Records of a round come in order; a member's leave comes behind all that it has sent. */
+    int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
+    int32_t priority = round ? round->call.priority : key ? reduce->priority : of_none;
+    int n_fields = (key ? KEY_FIELDS : NUMBER_FIELDS) + (reduce->shared != NULL) +
+                   (reduce->served ? SERVED_FIELDS : 0) + (brings ? contribution_fields(round) : 0);
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, n_fields, &ignored);
+    if (!packer)
+        return;
     pack_key_int(packer, "what", reduce->what);
     if (key) {
         pack_key_text(packer, "name", key->name);
         pack_key_int(packer, "step", key->step);
         pack_key_uint(packer, "iteration", key->iteration);
-        pack_key_uint(packer, "index", reduce->index);
-    } else {
-        pack_key_uint(packer, "number", reduce->index);
     }
-    if (reduce->what == REDUCE_BRING)
+    pack_key_uint(packer, key ? "index" : "number", reduce->index);
+    if (brings)
         contribution_pack(round, round->contributions[group->interface.rank].number, packer);
     if (reduce->served) {
         pack_key_array(packer, "members", (size_t)round->n_members);
@@ -42,30 +51,11 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         struct segment_offer offer = segment_share(reduce->shared);
         segment_offer_pack(packer, &offer);
     }
-}
-
-void reduce_send_to(const struct process_group *group, struct peer *peer,
-                    const struct reduce *reduce)
-{
-    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    const struct collective_round *round = reduce->round;
-    const struct collective_key *key = round ? &round->key : reduce->key;
-    /* Records of a round come in order; a member's leave comes behind all that it has sent. */
-    int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
-    int32_t priority = round ? round->call.priority : key ? reduce->priority : of_none;
-    int n_fields = key ? KEY_FIELDS : NUMBER_FIELDS;
-    n_fields += (reduce->shared != NULL) + (reduce->served ? SERVED_FIELDS : 0);
-    if (reduce->what == REDUCE_BRING)
-        n_fields += contribution_fields(round);
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, n_fields, &ignored);
-    if (packer) {
-        pack(group, packer, reduce, key);
-        if (peer_end_value(peer, priority, named, reduce->n, &ignored) && reduce->shared)
-            segment_take_back(reduce->shared);
-    }
+    if (peer_end_value(peer, priority, named, reduce->n, &ignored) && reduce->shared)
+        segment_take_back(reduce->shared);
     mem_free(named);
 }
 
@@ -98,37 +88,32 @@ struct taken_record {
     struct tensor shared; /* bytes of the sender's segment, instead of the record's tensor */
 };
 
-/* Finds a chunk's bytes: where the sender has them, or with the record. A sum that stays with its
- * owner has none: it is only said to be there. False: they are not the chunk's. */
-static bool find_piece(const struct taken_record *taken, bool is_part, const struct chunk *chunk,
-                       const struct collective_round *r, struct tensor *piece)
-{
-    const struct record *record = taken->record;
-    const struct tensor *own = &r->own[chunk->value], *shared = &taken->shared;
-    bool stays = !is_part && chunk_stays(r, chunk), fits;
-    *piece = tensor_piece(own, chunk->first, chunk->count);
-    if (stays) {
-        fits = !record->n_tensors && !shared->data;
-    } else if (shared->data) {
-        fits = !record->n_tensors && tensor_bytes(shared) == tensor_bytes(piece) &&
-               (uintptr_t)shared->data % dtype_bytes(own->type) == 0;
-        piece->data = shared->data;
-        piece->buffer = shared->buffer;
-    } else {
-        const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
-        fits = t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == chunk->count;
-        if (fits)
-            *piece = *t;
-    }
-    return fits;
-}
-
-/* With the lock. */
+/* With the lock. The chunk's bytes are where the sender has them, or with the record. A sum that
+ * stays with its owner has none: it is only said to be there. */
 static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
-    struct tensor piece;
-    if (!chunk || !find_piece(taken, is_part, chunk, r, &piece))
+    const struct record *record = taken->record;
+    const struct tensor *shared = &taken->shared;
+    const struct tensor *sent = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    struct tensor piece = TENSOR_INIT;
+    bool fits = chunk, stays = chunk && !is_part && chunk_stays(r, chunk);
+    if (chunk)
+        piece = tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
+    if (stays || shared->data) {
+        fits = fits && !record->n_tensors && stays == !shared->data;
+        if (fits && !stays) {
+            fits = tensor_bytes(shared) == tensor_bytes(&piece) &&
+                   (uintptr_t)shared->data % dtype_bytes(piece.type) == 0;
+            piece.data = shared->data;
+            piece.buffer = shared->buffer;
+        }
+    } else if (fits) {
+        fits = sent && sent->type == piece.type && shape_equal(&sent->shape, &piece.shape);
+        if (fits)
+            piece = *sent;
+    }
+    if (!fits)
         return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
                          r->name);
     if (chunk_take(group, r, chunk, taken->rank, !is_part, &piece))
@@ -206,32 +191,6 @@ void segment_offer_to(struct process_group *group, int rank)
     reduce_send_to(group, peer, &(struct reduce){.what = REDUCE_OFFER, .shared = &group->segment});
 }
 
-/* One that cannot be mapped comes from another container, or as another user. */
-static int take_offer(struct process_group *group, int rank, const struct record *record,
-                      struct error *err)
-{
-    struct group_end *end = &group->ends[rank];
-    struct error why = ERROR_INIT;
-    if (end->segment.data || !record_field(&record->header, "memory"))
-        return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
-    bool has_it = !map_shared(group, end, record, &end->segment, &why);
-    const struct reduce reply = {.what = REDUCE_REPLY, .index = has_it};
-    reduce_send(group, rank, &reply);
-    return 0;
-}
-
-static int note_reply(struct process_group *group, int rank, bool has_it, struct error *err)
-{
-    struct group_end *end = &group->ends[rank];
-    if (!end->asked)
-        return error_set(err, ERR_PROTOCOL, "answers what was not offered");
-    if (!has_it && !is_server(group, rank))
-        segment_take_back(&group->segment);
-    end->asked = false;
-    end->shares = has_it;
-    return 0;
-}
-
 /* Takes a record that belongs to no round. */
 static int take_number(struct process_group *group, int64_t what, const struct taken_record *taken,
                        struct error *err)
@@ -239,12 +198,26 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     const msgpack_object *header = &taken->record->header;
     struct group_end *end = &group->ends[taken->rank];
     uint64_t number;
-    if (what == REDUCE_OFFER)
-        return take_offer(group, taken->rank, taken->record, err);
+    if (what == REDUCE_OFFER) {
+        /* One that cannot be mapped comes from another container, or as another user. */
+        struct error why = ERROR_INIT;
+        if (end->segment.data || !record_field(header, "memory"))
+            return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
+        bool has_it = !map_shared(group, end, taken->record, &end->segment, &why);
+        reduce_send(group, taken->rank, &(struct reduce){.what = REDUCE_REPLY, .index = has_it});
+        return 0;
+    }
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
-    if (what == REDUCE_REPLY)
-        return note_reply(group, taken->rank, number != 0, err);
+    if (what == REDUCE_REPLY) {
+        if (!end->asked)
+            return error_set(err, ERR_PROTOCOL, "answers what was not offered");
+        if (!number && !is_server(group, taken->rank))
+            segment_take_back(&group->segment);
+        end->asked = false;
+        end->shares = number;
+        return 0;
+    }
     if (what == REDUCE_LAST) {
         end_take(group, taken->rank, (int64_t)number);
         return 0;

@@ -63,6 +63,20 @@ struct collective_round *round_get(struct process_group *group, const struct col
     return r;
 }
 
+struct collective_round *round_hold(struct process_group *group,
+                                    bool (*is_it)(const struct process_group *group,
+                                                  const struct collective_round *round))
+{
+    pthread_mutex_lock(&group->lock);
+    struct collective_round *r = group->rounds;
+    while (r && !is_it(group, r))
+        r = r->next;
+    if (r)
+        r->holders++;
+    pthread_mutex_unlock(&group->lock);
+    return r;
+}
+
 static void release(struct tensor *tensors, int n)
 {
     for (int i = 0; tensors && i < n; i++)
@@ -113,12 +127,12 @@ struct collective_waiter *round_end(struct process_group *group, struct collecti
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
-    if (group->sums)
-        device_sums_pass(group->sums, r);
     group->n_uncalled -= r->state == ROUND_NEW;
     r->holders--; /* the list's; the caller has another */
     r->waiter = NULL;
     r->state = ROUND_OVER;
+    if (group->sums)
+        device_sums_look_at(group->sums, r);
     return waiter;
 }
 
@@ -468,21 +482,6 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
            !__builtin_add_overflow(c.index, n_chunks, index);
 }
 
-static int cut_rows(struct process_group *group, struct collective_round *r, struct error *err)
-{
-    chunk_vec chunks = VEC_INIT;
-    uint64_t index = r->chunks.n;
-    bool fits = true;
-    for (int v = 0; v < r->call.n && fits; v++)
-        fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
-    pthread_mutex_lock(&group->lock);
-    chunks_add(r, &chunks);
-    pthread_mutex_unlock(&group->lock);
-    return fits ? 0
-                : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
-                            r->name);
-}
-
 /* ---- results of what is small ---- */
 
 /* It is known now whose rows go to whom: makes memory for what this member gets. */
@@ -598,6 +597,9 @@ int contributions_combine(struct process_group *group, struct collective_round *
                           struct error *err)
 {
     struct tensor *values = mem_array((size_t)r->n_members, sizeof *values);
+    chunk_vec chunks = VEC_INIT;
+    uint64_t index = r->chunks.n;
+    bool fits = true;
     int code = 0;
     for (int i = 0; !code && i < r->call.n; i++) {
         bool is_routed = r->routed[i].is_routed;
@@ -613,7 +615,16 @@ int contributions_combine(struct process_group *group, struct collective_round *
             code = combine(group, r, i, values, err);
     }
     mem_free(values);
-    return code ? code : cut_rows(group, r, err);
+    if (code)
+        return code;
+    for (int v = 0; v < r->call.n && fits; v++)
+        fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
+    pthread_mutex_lock(&group->lock);
+    chunks_add(r, &chunks);
+    pthread_mutex_unlock(&group->lock);
+    return fits ? 0
+                : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
+                            r->name);
 }
 
 /* ---- who takes part ---- */
@@ -728,7 +739,7 @@ void round_go_on(struct process_group *group, struct collective_round *r)
     if (agrees) {
         r->state = ROUND_RUNNING;
         if (r->on_device)
-            device_sums_wake(group->sums);
+            device_sums_look_at(group->sums, r);
     }
     pthread_mutex_unlock(&group->lock);
     chunks_begin(group, r);
@@ -760,16 +771,8 @@ void round_tell(struct process_group *group, struct collective_round *r, struct 
 
 void rounds_settle(struct process_group *group)
 {
-    for (;;) {
-        pthread_mutex_lock(&group->lock);
-        struct collective_round *r = group->rounds;
-        while (r && !has_all(group, r))
-            r = r->next;
-        if (r)
-            r->holders++;
-        pthread_mutex_unlock(&group->lock);
-        if (!r)
-            break;
+    struct collective_round *r;
+    while ((r = round_hold(group, has_all))) {
         round_go_on(group, r);
         round_drop(group, r);
     }

@@ -178,6 +178,10 @@ void round_decline(struct process_group *group, struct collective_round *round,
                    const struct collective_group *members);
 /* Tells the others of it, unless *err says why not. */
 void round_tell(struct process_group *group, struct collective_round *round, struct error *err);
+/* The first of those, held; NULL: there is none. */
+struct collective_round *round_hold(struct process_group *group,
+                                    bool (*is_it)(const struct process_group *group,
+                                                  const struct collective_round *round));
 /* Goes on with all rounds that settle, as a member has left. */
 void rounds_settle(struct process_group *group);
 
@@ -222,8 +226,6 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
 void chunks_free(const struct process_group *group, struct collective_round *round);
 /* With the lock: the one of that index; NULL: there is none. */
 struct chunk *chunk_find(const struct collective_round *round, uint64_t index);
-/* Returns whether the value goes by the round's schedule. */
-bool value_is_scheduled(const struct collective_round *round, int value);
 /* Returns whether a chunk's sum stays with its owner, who only says that it is there. */
 bool chunk_stays(const struct collective_round *round, const struct chunk *chunk);
 /* Begins chunks as long as not too much is on its way. */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/container_of.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
@@ -29,11 +30,11 @@ struct sum_part {
 /* A sum that waits for parts. */
 struct held_sum {
     struct held_sum *next;
-    char *name;
+    struct arena arena; /* of all of it */
     struct collective_key key;
     uint64_t index;
     int n, n_here;
-    char **members;
+    const char **members;
     struct peer **from; /* by place, held; NULL: its part is not here */
     struct tensor *parts;
     bool divides;
@@ -81,8 +82,6 @@ static int read_said(const struct record *record, struct peer *peer, struct sum_
     return 0;
 }
 
-/* ---- answers ---- */
-
 static void send_chunk(struct peer *to, const struct sum_part *said, const struct tensor *t)
 {
     const struct reduce chunk = {.what = REDUCE_SUM,
@@ -102,22 +101,22 @@ static struct held_sum **get_sum(struct sum_server *server, const struct sum_par
     struct held_sum **at = &server->sums, *sum;
     while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
                    (*at)->key.iteration != said->key.iteration ||
-                   strcmp((*at)->name, said->key.name) != 0 ||
+                   strcmp((*at)->key.name, said->key.name) != 0 ||
                    strcmp(said->members[0].via.str.ptr, (*at)->members[0]) != 0))
         at = &(*at)->next;
     if (*at)
         return at;
     *at = sum = mem_alloc(sizeof *sum);
-    sum->name = mem_strdup(said->key.name);
     sum->key = said->key;
+    sum->key.name = arena_strdup(&sum->arena, said->key.name);
     sum->index = said->index;
     sum->divides = said->divides;
     sum->n = said->n;
-    sum->members = mem_array((size_t)sum->n, sizeof *sum->members);
-    sum->from = mem_array((size_t)sum->n, sizeof(struct peer *));
-    sum->parts = mem_array((size_t)sum->n, sizeof *sum->parts);
+    sum->members = arena_array(&sum->arena, (size_t)sum->n, sizeof *sum->members);
+    sum->from = arena_array(&sum->arena, (size_t)sum->n, sizeof(struct peer *));
+    sum->parts = arena_array(&sum->arena, (size_t)sum->n, sizeof *sum->parts);
     for (int i = 0; i < sum->n; i++)
-        sum->members[i] = mem_strdup(said->members[i].via.str.ptr);
+        sum->members[i] = arena_strdup(&sum->arena, said->members[i].via.str.ptr);
     return at;
 }
 
@@ -128,12 +127,8 @@ static void drop_sum(struct held_sum **at)
     for (int i = 0; i < sum->n; i++) {
         peer_release(sum->from[i]);
         tensor_release(&sum->parts[i]);
-        mem_free(sum->members[i]);
     }
-    mem_free(sum->members);
-    mem_free(sum->from);
-    mem_free(sum->parts);
-    mem_free(sum->name);
+    arena_release(&sum->arena);
     mem_free(sum);
 }
 

@@ -78,31 +78,22 @@ static int read_source(struct source *s, const char *path, struct error *err)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
     struct stream_reader *reader = stream_reader_new(fd, path);
     s->name = arena_strdup(&s->arena, path);
-    struct record record = {0};
-    bool more = true;
-    while (!err->code && more)
-        if (!stream_read(reader, &record, &more, err) && more) {
-            struct variable_record v;
-            if (record_get_variable(&record, &s->arena, &v, err)) {
-                error_prefix(err, "%s: ", s->name);
-            } else {
-                struct source_tensor tensor = {.container = v.container,
-                                               .name = v.name,
-                                               .type = v.value.type,
-                                               .shape = v.value.shape,
-                                               .bytes = tensor_bytes(&v.value),
-                                               .updates = v.updates,
-                                               .slice = v.slice,
-                                               .entry = -1};
-                tensor_share(&tensor.value, &v.value);
-                vec_push(&s->tensors, tensor);
-                s->step = v.step;
-            }
-        } else if (err->code == ERR_DATA && s->tensors.n) /* tells how far it was read */
-        {
-            error_append(err, "; behind variable '%s'", s->tensors.items[s->tensors.n - 1].name);
-        }
-    record_release(&record);
+    variable_records all = VEC_INIT;
+    stream_read_variables(reader, &s->arena, &all, err);
+    vec_each(v, &all) {
+        struct source_tensor tensor = {.container = v->container,
+                                       .name = v->name,
+                                       .type = v->value.type,
+                                       .shape = v->value.shape,
+                                       .bytes = tensor_bytes(&v->value),
+                                       .updates = v->updates,
+                                       .slice = v->slice,
+                                       .value = v->value,
+                                       .entry = -1};
+        vec_push(&s->tensors, tensor);
+        s->step = v->step;
+    }
+    vec_release(&all);
     stream_reader_free(reader);
     close(fd);
     return err->code;

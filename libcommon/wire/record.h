@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "tensor/slice.h"
 #include "tensor/tensor.h"
 #include "wire/limits.h"
@@ -290,11 +291,13 @@ struct variable_record {
     struct variable_slice slice; /* if the variable is a slice */
 };
 
-/* Fields that the record lacks get their defaults. The texts are copied to the arena; the value
- * belongs to the record: share it to keep it. ERR_DATA, without the stream's name, if the record is
- * not of one variable, or of a slice that does not fit its whole. */
-int record_get_variable(const struct record *record, struct arena *arena,
-                        struct variable_record *variable, struct error *err);
+typedef VEC(struct variable_record) variable_records;
+
+/* Adds all variables of a stream, which is read to its end; the caller releases their values, after
+ * an error, too. Fields that a record lacks get their defaults; texts go to the arena. ERR_DATA if
+ * a record is not of one variable, or of a slice that does not fit its whole. */
+int stream_read_variables(struct stream_reader *reader, struct arena *arena,
+                          variable_records *variables, struct error *err);
 
 int stream_write_variable(struct stream_writer *writer, const struct variable_record *variable,
                           struct error *err);

@@ -14,7 +14,7 @@ int stream_write_variable(struct stream_writer *writer, const struct variable_re
     return stream_write(writer, &named, 1, err);
 }
 
-int record_get_variable(const struct record *record, struct arena *arena,
+static int get_variable(const struct record *record, struct arena *arena,
                         struct variable_record *variable, struct error *err)
 {
     int64_t updates = 0;
@@ -32,4 +32,28 @@ int record_get_variable(const struct record *record, struct arena *arena,
         return error_set(err, ERR_DATA, "'%s' cannot be the part of a variable that it says it is",
                          variable->name);
     return 0;
+}
+
+int stream_read_variables(struct stream_reader *reader, struct arena *arena,
+                          variable_records *variables, struct error *err)
+{
+    struct record record = {0};
+    struct variable_record variable;
+    bool more = true;
+    int code = 0;
+    while (!code && more) {
+        code = stream_read(reader, &record, &more, err);
+        if (code == ERR_DATA && !stream_reader_stopped_by(reader) && variables->n)
+            error_append(err, "; behind variable '%s'", variables->items[variables->n - 1].name);
+        if (code || !more)
+            break;
+        if (get_variable(&record, arena, &variable, err)) {
+            code = error_prefix(err, "%s: ", stream_reader_name(reader));
+        } else {
+            tensor_share(&variable.value, &record.tensors[0].tensor);
+            vec_push(variables, variable);
+        }
+    }
+    record_release(&record);
+    return code;
 }

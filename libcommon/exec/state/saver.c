@@ -122,7 +122,7 @@ int variables_check_all(struct variable_store *store, const struct graph *graph,
 struct saved_stream { /* all that a stream has */
     struct saved_parts parts;
     struct name_index index;
-    VEC(struct variable_record) records;
+    variable_records records;
     struct arena arena;
 };
 
@@ -150,40 +150,16 @@ static int read_part(const struct saved_parts *parts, size_t i, struct tensor *v
     return 0;
 }
 
-static int read_all(struct stream_reader *reader, struct saved_stream *all, struct error *err)
-{
-    struct record record = {0};
-    struct variable_record saved;
-    bool more = true;
-    int code = 0;
-    while (!code && more) {
-        code = stream_read(reader, &record, &more, err);
-        if (code == ERR_DATA && !stream_reader_stopped_by(reader) && all->records.n)
-            error_append(err, "; behind variable '%s'",
-                         all->records.items[all->records.n - 1].name);
-        if (code || !more)
-            break;
-        if (record_get_variable(&record, &all->arena, &saved, err)) {
-            code = error_prefix(err, "%s: ", stream_reader_name(reader));
-        } else {
-            tensor_share(&saved.value, &record.tensors[0].tensor);
-            vec_push(&all->records, saved);
-        }
-    }
-    record_release(&record);
-    all->parts =
-        (struct saved_parts){stream_reader_name(reader), all->records.n, part_at, read_part, NULL};
-    saved_parts_index(&all->parts, &all->index);
-    all->parts.index = &all->index;
-    return code;
-}
-
 int variables_load(const struct load_request *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err)
 {
     const struct graph *graph = wanted->graph;
     struct saved_stream all = {0};
-    int code = read_all(reader, &all, err);
+    int code = stream_read_variables(reader, &all.arena, &all.records, err);
+    all.parts =
+        (struct saved_parts){stream_reader_name(reader), all.records.n, part_at, read_part, NULL};
+    saved_parts_index(&all.parts, &all.index);
+    all.parts.index = &all.index;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         struct saved_variable one = {.node = graph_node(graph, (int)i)};
         uint64_t updates;

@@ -83,29 +83,17 @@ static void backprop_filter_gradient(struct grad *g)
 }
 
 /* Each element of the result, or of its gradient, meets the cells of one filter's window. */
-static void convolution_cost(const struct cost_query *query, const struct shape *result,
-                             const struct shape *filter, struct op_cost *cost)
+static void conv_cost(const struct cost_query *query, struct op_cost *cost)
 {
+    enum conv_direction direction = conv_direction_of(query->node);
+    const struct shape *own = &query->node->outputs[0].shape;
+    const struct shape *result = direction == CONV_FORWARD ? own : &cost_input(query, 2)->shape;
+    const struct shape *filter = direction == CONV_FILTER ? own : &cost_input(query, 1)->shape;
     double cells = 1;
     for (int i = filter->rank - 4; filter->rank >= 4 && i < filter->rank - 1; i++)
         cells *= cost_dim(filter, i, query->assume);
     cost->operations = 2 * cost_count(result, query->assume) * cells;
     cost->bytes = cost_bytes_all(query);
-}
-
-static void conv_cost(const struct cost_query *query, struct op_cost *cost)
-{
-    convolution_cost(query, &query->node->outputs[0].shape, &cost_input(query, 1)->shape, cost);
-}
-
-static void backprop_input_cost(const struct cost_query *query, struct op_cost *cost)
-{
-    convolution_cost(query, &cost_input(query, 2)->shape, &cost_input(query, 1)->shape, cost);
-}
-
-static void backprop_filter_cost(const struct cost_query *query, struct op_cost *cost)
-{
-    convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
 }
 
 static bool conv_window(const struct node *node, const struct shape *image,
@@ -126,18 +114,19 @@ static bool conv_window(const struct node *node, const struct shape *image,
                                    .outputs = "output: T",                                         \
                                    .half = HALF_ALLOWED,                                           \
                                    .shape = conv_shape,                                            \
+                                   .cost = conv_cost,                                              \
                                    .window = conv_window,                                          \
                                    __VA_ARGS__}
 
 /* Shared by convolutions with one filter and with a filter per position, whose tiles differ. */
 #define FORWARD(filters)                                                                           \
-    .inputs = "input: T, filter: T", .cost = conv_cost, .gradient = conv_gradient,                 \
+    .inputs = "input: T, filter: T", .gradient = conv_gradient,                                    \
     .tiles = {{LIES_IN, filters}, LIES_OUT}
 #define IMAGE_GRADIENT(filters)                                                                    \
-    .inputs = "input_sizes: int32, filter: T, out_backprop: T", .cost = backprop_input_cost,       \
+    .inputs = "input_sizes: int32, filter: T, out_backprop: T",                                    \
     .gradient = backprop_input_gradient, .tiles = {{LIES_SIZES, filters, LIES_OUT}, LIES_IN}
 #define FILTER_GRADIENT(sizes, filters)                                                            \
-    .inputs = "input: T, filter_sizes: int32, out_backprop: T", .cost = backprop_filter_cost,      \
+    .inputs = "input: T, filter_sizes: int32, out_backprop: T",                                    \
     .gradient = backprop_filter_gradient, .tiles = {{LIES_IN, sizes, LIES_OUT}, filters}
 
 CONVOLUTION(

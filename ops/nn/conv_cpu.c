@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conv2D and its gradients: float32 with known shapes by oneDNN, if it has kernels for the machine,
- * or by our own where faster; everything else by matrix products.
+ * or by our own where faster; everything else by matrix products, or channel by channel.
  */
 #include "ops/nn/conv_cpu.h"
 
@@ -76,7 +76,8 @@ static int run(struct kernel_call *call)
                 memset(out->data, 0, bytes);
             return KERNEL_DONE;
         }
-        return conv_by_gemm(&conv, call, state->deterministic, operands);
+        return conv_is_depthwise(&conv) ? conv_depthwise(&conv, call, operands)
+                                        : conv_by_gemm(&conv, call, state->deterministic, operands);
     }
     return chain_run_call(state->chain, call, &state->output);
 }

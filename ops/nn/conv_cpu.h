@@ -17,6 +17,11 @@ int conv_chain(const struct conv *conv, struct kernel_setup *setup);
 int conv_by_gemm(const struct conv *conv, struct kernel_call *call, bool deterministic,
                  const struct tensor *const operands[3]);
 
+/* The same of a convolution that is depthwise, in NHWC. */
+bool conv_is_depthwise(const struct conv *conv);
+int conv_depthwise(const struct conv *conv, struct kernel_call *call,
+                   const struct tensor *const operands[3]);
+
 /* The gradient of the filter in float32, for an image with few channels compared to a vector.
  * Shapes are known, no dimension is 0. NULL: it is another case, the machine or layout is
  * unsuitable, or there is an error. */

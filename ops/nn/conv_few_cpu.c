@@ -73,6 +73,11 @@ add_cells(struct sums *sums, const struct gradient_row *d, int64_t cell, int cel
     }
 }
 
+#define REST(cells)                                                                                \
+    case cells:                                                                                    \
+        add_cells(sums, d, cell, cells, halves);                                                   \
+        break;
+
 static inline __attribute__((always_inline)) void add_row(struct sums *sums,
                                                           const struct gradient_row *d, int halves)
 {
@@ -80,21 +85,11 @@ static inline __attribute__((always_inline)) void add_row(struct sums *sums,
     for (; n - cell >= CELLS; cell += CELLS)
         add_cells(sums, d, cell, CELLS, halves);
     switch (n - cell) {
-    case 1:
-        add_cells(sums, d, cell, 1, halves);
-        break;
-    case 2:
-        add_cells(sums, d, cell, 2, halves);
-        break;
-    case 3:
-        add_cells(sums, d, cell, 3, halves);
-        break;
-    case 4:
-        add_cells(sums, d, cell, 4, halves);
-        break;
-    case 5:
-        add_cells(sums, d, cell, 5, halves);
-        break;
+        REST(1)
+        REST(2)
+        REST(3)
+        REST(4)
+        REST(5)
     }
 }
 

@@ -11,11 +11,8 @@ static int64_t filter_dim(const struct shape *filter, int i)
 
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
-    const char *op = node->op->def->name;
     memset(c, 0, sizeof *c);
-    c->direction = strstr(op, "Filter")  ? CONV_FILTER
-                   : strstr(op, "Input") ? CONV_IMAGE
-                                         : CONV_FORWARD;
+    c->direction = conv_direction_of(node);
     c->local = conv_is_local(node);
     c->type = node_type(node, "T");
     return window_init(&c->window, node, err);

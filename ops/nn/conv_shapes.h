@@ -7,6 +7,8 @@
 #ifndef TF_OPS_NN_CONV_SHAPES_H
 #define TF_OPS_NN_CONV_SHAPES_H
 
+#include <string.h>
+
 #include "exec/device/kernel.h"
 #include "ops/nn/window.h"
 
@@ -28,7 +30,13 @@ struct conv {
 /* Tells the two families of convolutions apart. */
 static inline bool conv_is_local(const struct node *node)
 {
-    return !__builtin_strncmp(node->op->def->name, "Local", 5);
+    return !strncmp(node->op->def->name, "Local", 5);
+}
+
+static inline enum conv_direction conv_direction_of(const struct node *node)
+{
+    const char *op = node->op->def->name;
+    return strstr(op, "Filter") ? CONV_FILTER : strstr(op, "Input") ? CONV_IMAGE : CONV_FORWARD;
 }
 
 /* Reads a node's attributes, without shapes. ERR_DATA as of window_init. */

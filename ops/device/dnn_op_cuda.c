@@ -67,13 +67,6 @@ static int by_cudnn(const void *context)
 
 /* ---- memory for measurements ---- */
 
-static size_t image_bytes(const struct cuda_dnn_op *op)
-{
-    int64_t in = (int64_t)op->y.in * op->x.in, out = (int64_t)op->y.out * op->x.out;
-    int64_t elements = (in > out ? in : out) * op->batch * op->channels;
-    return ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
-}
-
 /* NULL: there is too little memory. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
                                  size_t scratch, struct trial *t)
@@ -81,8 +74,10 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
     struct cuda_trial_memory memory = {0};
     struct cuda_trial_part parts[CUDA_TRIAL_IMAGES + CUDA_TRIAL_VECTORS + 1] = {0};
     int images = t->family->images, n = 0;
+    int64_t in = (int64_t)op->y.in * op->x.in, out = (int64_t)op->y.out * op->x.out;
+    int64_t elements = (in > out ? in : out) * op->batch * op->channels;
     while (n < images)
-        parts[n++].bytes = image_bytes(op);
+        parts[n++].bytes = ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
     while (n < images + CUDA_TRIAL_VECTORS)
         parts[n++].bytes = ALIGN_UP((size_t)op->channels * sizeof(double));
     parts[n++].bytes = scratch;

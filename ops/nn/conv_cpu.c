@@ -15,23 +15,6 @@ struct conv_state {
     struct shape output;  /* with a chain */
 };
 
-static int prepare_chain(struct kernel_setup *setup, struct conv_state *state)
-{
-    struct conv conv = state->form;
-    if (conv_plan(setup, &conv))
-        return setup->err->code;
-    if (conv_is_empty(&conv))
-        return 0;
-    state->few = conv_few_prepare(&conv, setup);
-    if (state->few)
-        return setup->err->code;
-    if (conv_chain(&conv, setup))
-        return setup->err->code;
-    state->chain = setup->state;
-    state->output = setup->out_types[0].shape;
-    return 0;
-}
-
 static void release(void *pointer)
 {
     struct conv_state *state = pointer;
@@ -44,15 +27,22 @@ static int prepare(struct kernel_setup *setup)
 {
     struct conv_state *state = mem_alloc(sizeof *state);
     state->deterministic = setup->deterministic;
-    if (conv_init(&state->form, setup->node, setup->err) ||
-        (CPU_DNNL_COMPUTES && setup->shapes_known && state->form.type == FLOAT32 &&
-         prepare_chain(setup, state))) {
-        release(state);
-        setup->state = NULL;
-        return setup->err->code;
+    int code = conv_init(&state->form, setup->node, setup->err);
+    if (!code && CPU_DNNL_COMPUTES && setup->shapes_known && state->form.type == FLOAT32) {
+        struct conv conv = state->form;
+        code = conv_plan(setup, &conv);
+        bool is_empty = code || conv_is_empty(&conv);
+        state->few = is_empty ? NULL : conv_few_prepare(&conv, setup);
+        if (!is_empty && !state->few && !setup->err->code && !conv_chain(&conv, setup)) {
+            state->chain = setup->state;
+            state->output = setup->out_types[0].shape;
+        }
+        code = setup->err->code;
     }
-    setup->state = state;
-    return 0;
+    setup->state = code ? NULL : state;
+    if (code)
+        release(state);
+    return code;
 }
 
 static int run(struct kernel_call *call)

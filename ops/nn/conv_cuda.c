@@ -238,37 +238,11 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
 
 /* ---- run ---- */
 
-/* Transposes operands to NHWC, and the result back. */
-static int run_nchw(struct kernel_call *call, const struct conv_steps *s, struct conv_data *data,
-                    char *scratch)
-{
-    const struct conv *c = s->conv;
-    struct conv_data inner = *data;
-    inner.image = scratch + s->image;
-    inner.output = scratch + s->output;
-    int code = KERNEL_ENQUEUED;
-    if (c->direction != CONV_IMAGE)
-        code =
-            transpose(call, &c->image, c->type, (const void *[]){data->image, inner.image}, false);
-    if (code == KERNEL_ENQUEUED && c->direction != CONV_FORWARD)
-        code = transpose(call, &c->output, c->type, (const void *[]){data->output, inner.output},
-                         false);
-    if (code == KERNEL_ENQUEUED)
-        code = run_chunks(call, s, &inner);
-    if (code == KERNEL_ENQUEUED && c->direction == CONV_IMAGE)
-        code =
-            transpose(call, &c->image, c->type, (const void *[]){inner.image, data->image}, true);
-    if (code == KERNEL_ENQUEUED && c->direction == CONV_FORWARD)
-        code = transpose(call, &c->output, c->type, (const void *[]){inner.output, data->output},
-                         true);
-    return code;
-}
-
 /* The image, the filter and the output. */
-static int run_products(struct kernel_call *call, const struct conv *conv, void *const all[3])
+static int run_products(struct kernel_call *call, const struct conv *c, void *const all[3])
 {
     struct conv_steps steps;
-    plan_steps(&steps, conv);
+    plan_steps(&steps, c);
     plan_products(cuda_device(call->device), &steps);
     char *scratch = cuda_scratch(call, steps.bytes);
     if (steps.bytes && !scratch)
@@ -278,10 +252,29 @@ static int run_products(struct kernel_call *call, const struct conv *conv, void 
         data.matrix = scratch + steps.matrix;
         data.work = scratch + steps.work;
     }
-    if (steps.is_wide && conv->direction == CONV_FILTER)
+    if (steps.is_wide && c->direction == CONV_FILTER)
         data.sums = scratch + steps.filter;
-    return conv->window.nchw ? run_nchw(call, &steps, &data, scratch)
-                             : run_chunks(call, &steps, &data);
+    if (!c->window.nchw)
+        return run_chunks(call, &steps, &data);
+    /* Operands are transposed to NHWC, and the result back. */
+    struct conv_data inner = data;
+    inner.image = scratch + steps.image;
+    inner.output = scratch + steps.output;
+    int code = KERNEL_ENQUEUED;
+    if (c->direction != CONV_IMAGE)
+        code =
+            transpose(call, &c->image, c->type, (const void *[]){data.image, inner.image}, false);
+    if (code == KERNEL_ENQUEUED && c->direction != CONV_FORWARD)
+        code = transpose(call, &c->output, c->type, (const void *[]){data.output, inner.output},
+                         false);
+    if (code == KERNEL_ENQUEUED)
+        code = run_chunks(call, &steps, &inner);
+    if (code == KERNEL_ENQUEUED && c->direction == CONV_IMAGE)
+        code = transpose(call, &c->image, c->type, (const void *[]){inner.image, data.image}, true);
+    if (code == KERNEL_ENQUEUED && c->direction == CONV_FORWARD)
+        code =
+            transpose(call, &c->output, c->type, (const void *[]){inner.output, data.output}, true);
+    return code;
 }
 
 static int run(struct kernel_call *call)

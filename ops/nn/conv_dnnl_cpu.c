@@ -99,7 +99,8 @@ static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c
 static bool winograd_pays(const struct conv *c, const struct kernel_setup *setup)
 {
     const struct window *w = &c->window;
-    if (c->groups > 1 || setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
+    bool has_groups = c->filter.dims[2] != c->in_channels; /* also if they are computed as one */
+    if (has_groups || setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
         w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1)
         return false;
     /* oneDNN's Winograd gives wrong gradients of images with unequal padding. */

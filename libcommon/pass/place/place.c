@@ -48,51 +48,40 @@ static void print_node(struct str *out, const struct node *node, const char *whe
 
 /* ---- chains ---- */
 
-struct chain_search {
-    int *from; /* by node: its predecessor in the search; -1: not reached */
-    int *queue;
-    int *first, *next; /* links of a node: list heads; next links by 2 * link + end */
-};
-
 /* Returns the nearest node to `start` in its group for which the predicate holds; -1: none. From
- * all of the group s->from then leads back to `start`. */
-static int find_nearest(const struct placer *p, struct chain_search *s, int start,
-                        bool (*conflicts)(const struct placer *p, int a, int b))
-{
-    int head = 0, tail = 0, nearest = -1;
-    s->from[start] = start;
-    s->queue[tail++] = start;
-    while (head < tail) {
-        int node = s->queue[head++];
-        if (nearest < 0 && node != start && conflicts(p, start, node))
-            nearest = node;
-        for (int i = s->first[node]; i >= 0; i = s->next[i]) {
-            const struct place_link *link = &p->links.items[i / 2];
-            int other = i % 2 ? link->a : link->b;
-            if (s->from[other] < 0) {
-                s->from[other] = node;
-                s->queue[tail++] = other;
-            }
-        }
-    }
-    return nearest;
-}
-
-static void chains_init(struct placer *p, struct chain_search *s)
+ * all of the group, by node, *from then leads back to `start`. */
+static int find_nearest(struct placer *p, int start,
+                        bool (*conflicts)(const struct placer *p, int a, int b), int **from)
 {
     size_t n = p->graph->nodes.n;
-    s->from = arena_array(&p->arena, n, sizeof *s->from);
-    s->queue = arena_array(&p->arena, n, sizeof *s->queue);
-    s->first = arena_array(&p->arena, n, sizeof *s->first);
-    s->next = arena_array(&p->arena, 2 * p->links.n, sizeof *s->next);
-    memset(s->from, -1, n * sizeof *s->from);
-    memset(s->first, -1, n * sizeof *s->first);
+    int *queue = arena_array(&p->arena, n, sizeof *queue), head = 0, tail = 0, nearest = -1;
+    int *first = arena_array(&p->arena, n, sizeof *first); /* links of a node: list heads, */
+    int *next = arena_array(&p->arena, 2 * p->links.n, sizeof *next); /* by 2 * link + end */
+    *from = arena_array(&p->arena, n, sizeof **from);                 /* -1: not reached */
+    memset(*from, -1, n * sizeof **from);
+    memset(first, -1, n * sizeof *first);
     for (size_t i = 0; i < 2 * p->links.n; i++) {
         const struct place_link *link = &p->links.items[i / 2];
         int node = i % 2 ? link->b : link->a;
-        s->next[i] = s->first[node];
-        s->first[node] = (int)i;
+        next[i] = first[node];
+        first[node] = (int)i;
     }
+    (*from)[start] = start;
+    queue[tail++] = start;
+    while (head < tail) {
+        int node = queue[head++];
+        if (nearest < 0 && node != start && conflicts(p, start, node))
+            nearest = node;
+        for (int i = first[node]; i >= 0; i = next[i]) {
+            const struct place_link *link = &p->links.items[i / 2];
+            int other = i % 2 ? link->a : link->b;
+            if ((*from)[other] >= 0)
+                continue;
+            (*from)[other] = node;
+            queue[tail++] = other;
+        }
+    }
+    return nearest;
 }
 
 /* ---- conflicts of two nodes ---- */
@@ -109,8 +98,8 @@ static bool have_no_common_kernels(const struct placer *p, int a, int b)
     return !(p->kernel_types[a] & p->kernel_types[b]);
 }
 
-static int report_pair(struct placer *p, const struct chain_search *s, int near, int start,
-                       const char *near_on, const char *start_on)
+static int report_pair(struct placer *p, const int *from, int near, int start, const char *near_on,
+                       const char *start_on)
 {
     struct str text = STR_INIT;
     print_node(&text, graph_node(p->graph, near), near_on);
@@ -119,9 +108,9 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
     str_append(&text, " must share a device: ");
     /* Print "W -> W/slot -> m", cut in the middle if it is very long. */
     int length = 1;
-    for (int i = near; s->from[i] != i; i = s->from[i])
+    for (int i = near; from[i] != i; i = from[i])
         length++;
-    for (int i = near, k = 0; k < length; i = s->from[i], k++) {
+    for (int i = near, k = 0; k < length; i = from[i], k++) {
         if (length <= 12 || k < 6 || k >= length - 5)
             str_printf(&text, "%s%s", k ? " -> " : "", graph_node(p->graph, i)->name);
         else if (k == 6)
@@ -136,13 +125,12 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
  * these. */
 static int place_fail_shared(struct placer *p, int node)
 {
-    struct chain_search s;
-    chains_init(p, &s);
-    int first = place_root(p, node), other = find_nearest(p, &s, node, ask_for_others);
+    int *from;
+    int first = place_root(p, node), other = find_nearest(p, node, ask_for_others, &from);
     if (ask_for_others(p, node, first))
         other = first;
     BUG_ON(other < 0); /* names conflict by parts, so some pair conflicts */
-    return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
+    return report_pair(p, from, other, node, graph_node(p->graph, other)->device,
                        graph_node(p->graph, node)->device);
 }
 
@@ -184,13 +172,12 @@ static int report_no_kernel(struct placer *p, const struct node *node, uint32_t 
 
 static int place_fail_kernels(struct placer *p, int node)
 {
-    struct chain_search s;
+    int *from;
     struct str near_on = STR_INIT, start_on = STR_INIT;
     if (!p->kernel_types[node])
         return report_no_kernel(p, graph_node(p->graph, node),
                                 (uint32_t)((uint64_t)1 << p->n_types) - 1);
-    chains_init(p, &s);
-    int other = find_nearest(p, &s, node, have_no_common_kernels);
+    int other = find_nearest(p, node, have_no_common_kernels, &from);
     if (other < 0)
         return error_set(p->err, ERR_DATA,
                          "%s: of %d nodes that must share a device no type of device has kernels "
@@ -198,7 +185,7 @@ static int place_fail_kernels(struct placer *p, int node)
                          node_text(graph_node(p->graph, node)), p->members[place_root(p, node)]);
     print_types(&near_on, p, p->kernel_types[other]);
     print_types(&start_on, p, p->kernel_types[node]);
-    int code = report_pair(p, &s, other, node, str_text(&near_on), str_text(&start_on));
+    int code = report_pair(p, from, other, node, str_text(&near_on), str_text(&start_on));
     str_release(&near_on);
     str_release(&start_on);
     return code;

@@ -213,23 +213,11 @@ static int classify(struct halver *h)
                 h->kind[maker->id] = HALF_KEPT;
         }
     }
-    for (size_t i = 0; i < from->nodes.n; i++) {
+    for (int i = 0; i < (int)from->nodes.n; i++) {
         /* A ring keeps its type if one of its nodes does, or if its name is in use. */
-        int node = (int)i;
-        bool stays = false;
-        int j = node;
-        if (h->next[node] == node)
-            continue;
-        do {
-            stays |= h->kind[j] != HALF_CLEAR || h->r.flags[j] & REWRITE_KEPT;
-            j = h->next[j];
-        } while (j != node);
-        if (!stays)
-            continue;
-        do {
-            h->kind[j] = HALF_KEPT;
-            j = h->next[j];
-        } while (j != node);
+        bool stays = h->kind[i] != HALF_CLEAR || h->r.flags[i] & REWRITE_KEPT;
+        for (int k = h->next[i]; stays && k != i; k = h->next[k])
+            h->kind[i] = h->kind[k] = HALF_KEPT;
     }
     return 0;
 }

@@ -33,16 +33,15 @@ static void grad_set_control(struct build *b, const int *control)
 
 /* ---- forward values in backward loops ----
  *
- * A value of the forward loop's body is pushed onto a stack in
- * each iteration and popped in the backward loop, which runs through the iterations in reverse; a
- * value that is the same in every iteration enters the backward loop once; constants are copied.
+ * A value of the forward loop's body is pushed onto a stack in each iteration and popped in the
+ * backward loop, which runs through the iterations in reverse; a value that is the same in every
+ * iteration enters the backward loop once; constants are copied.
  *
  * Pushes happen in the order of the iterations because the count of the next iteration waits for
  * them (forward_sync), and likewise pops (sync). A stack is made in each run of the loop, and so
  * belongs to one iteration of an outer loop; the outer backward loop gets its handle like any other
  * value. Within a conditional in the loop, a value is pushed only if it is alive, and popped under
- * the recorded predicates.
- */
+ * the recorded predicates. */
 
 static void note(struct grad_engine *e, struct grad_origin made)
 {

@@ -123,6 +123,7 @@ static int part_add(struct cutter *c, int part, const struct node *near,
     return node ? node->id : -1;
 }
 
+/* A constant, which each part that needs it makes itself. */
 static struct edge part_constant(struct cutter *c, const struct node *node, int part)
 {
     int **copies = &c->constants[node->id];

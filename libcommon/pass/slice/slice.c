@@ -19,6 +19,7 @@
 /* The depth of values that are asked for by values; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
 
+/* A value of the source in parts. */
 struct form {
     enum form_kind kind;
     struct edge edge, index; /* of the source */

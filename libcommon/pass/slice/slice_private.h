@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files that cut variables share. Private to libcommon/pass.
- *
- * Nodes of the source are visited in topological order. Those that concern a table are made once
- * for each slice; a node that only they need is made when somebody asks for its value, whole or in
- * parts.
  */
 #ifndef TF_PASS_SLICE_PRIVATE_H
 #define TF_PASS_SLICE_PRIVATE_H

@@ -222,7 +222,8 @@ static int add_control_flow(struct analysis *a, const struct node *node)
             return fail_node(a, node, "loops are nested too deep");
         struct graph_frame *entered = &f->frames.items[variable.frame];
         entered->n_enters++;
-        entered->condition = and_conditions(f, entered->condition, f->condition[node->id]);
+        if (f->condition[node->id] >= 0 && !node_bool(node, "is_constant"))
+            entered->condition = f->condition[node->id];
         f->variable[node->id] = (int)f->variables.n;
         vec_push(&a->f->variables, variable);
         return 0;

@@ -30,7 +30,7 @@ struct graph_frame {
     int parent;       /* -1 for the root */
     int depth;        /* 0 for the root */
     int loop_cond;    /* node id; -1: none */
-    int condition;    /* that it runs under in its parent: what enters it does */
+    int condition;    /* that it runs under in its parent, as the last variable to enter has it */
     int parallel_iterations;
     int first_variable; /* the first of its n_enters consecutive variables */
     int n_enters;       /* into this frame, constant ones included */

@@ -71,6 +71,7 @@ END
         fi
     done <"$root/tests/data/typist.txt"
     echo "$n mistakes, $wrong of them told otherwise"
-    [ "$wrong" = 0 ] && [ "$n" -ge 200 ]
+    [ "$wrong" = 0 ]
+    [ "$n" -ge 200 ]
     [ ! -e none ] && [ ! -e s1 ]
 }

@@ -109,7 +109,8 @@ digits() { # the parts of the example, for the cluster
             sleep 0.05
         done
         shards 2
-        wait "$worker0" && wait "$worker1"
+        wait "$worker0"
+        wait "$worker1"
         for i in 0 1; do
             kill "${pid[ps:$i]}"
             wait "${pid[ps:$i]}"
@@ -134,7 +135,8 @@ digits() { # the parts of the example, for the cluster
             work $w -g parts.tfg --run train --fetch loss <f$w.rec | tf-show >w$w 3>&- &
             eval "worker$w=\$!"
         done
-        wait "$worker0" && wait "$worker1"
+        wait "$worker0"
+        wait "$worker1"
         [ "$(awk 'NR == 1 { first = $4 } END { print (NR == 40 && $4 < first) }' w0)" = 1 ]
         for i in 0 1; do
             kill "${pid[ps:$i]}"

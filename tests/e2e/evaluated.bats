@@ -137,7 +137,8 @@ stop_step() { # STORE
     scored whole
     local last
     last=$(stop_step whole)
-    [ "$last" -lt 240 ] && [ $((last % 10)) -eq 1 ]
+    [ "$last" -lt 240 ]
+    [ $((last % 10)) -eq 1 ]
     finds "worker:1: ends after step $last, as another worker was asked to" whole.job/worker-1.err
     rm go
     job again --mode allreduce --save-every 15 2>err 3>&- &
@@ -158,7 +159,8 @@ stop_step() { # STORE
     local last evaluated
     last=$(stop_step whole)
     evaluated=$(awk '{ print $1 }' whole.job/worker-0.evaluations)
-    [ "$(tail -n 1 <<<"$evaluated")" -eq "$last" ] && [ "$last" -lt 240 ]
+    [ "$(tail -n 1 <<<"$evaluated")" -eq "$last" ]
+    [ "$last" -lt 240 ]
     # the last one was made as shards ended
     [ "$evaluated" = "$(tf-ckpt list whole --json | jq 'select(.scalars["eval/loss"]).step')" ]
     rm go

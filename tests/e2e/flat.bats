@@ -43,7 +43,7 @@ ask_at_once() { # N
         tf-ps stats -c cluster --task ps:0 >/dev/null &
         pids+=($!)
     done
-    wait "${pids[@]}"
+    wait_each "${pids[@]}"
     measure
 }
 

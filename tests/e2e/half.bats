@@ -96,7 +96,8 @@ state+=,batch_norm/mean,hidden/W,hidden/W/adam/m,output/b/average
     [ "$(wc -l <s)" = 15 ]
     local skipped
     skipped=$(jq -s '.[14]["loss_scale/skipped_steps"]' s)
-    [ "$skipped" -ge 2 ] && [ "$skipped" -lt 10 ]
+    [ "$skipped" -ge 2 ]
+    [ "$skipped" -lt 10 ]
     [ "$(jq -s '.[14].loss_scale * pow(2; .[14]["loss_scale/skipped_steps"])' s)" = 32768 ]
     [ "$(jq -s '.[14].global_step + .[14]["loss_scale/skipped_steps"]' s)" = 14 ]
     rest='del(.loss_scale, .["loss_scale/skipped_steps"], .step, .loss)'
@@ -192,7 +193,8 @@ replicated() { # MODE
                 --fetch loss,loss_scale | tf-show >"o$i" 3>&- &
         declare "worker$i=$!"
     done
-    wait "$worker0" && wait "$worker1"
+    wait "$worker0"
+    wait "$worker1"
     awk -v n=40 "$learns" o0
     diff <(awk '{ print $6 }' o0) <(awk '{ print $6 }' o1)
 }

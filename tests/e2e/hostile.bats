@@ -58,7 +58,8 @@ PY
     chmod +x feed
     make_tools
     touch go
-    run_job calm go && wait "$tf_run"
+    run_job calm go
+    wait "$tf_run"
     values calm >calm.json
 }
 

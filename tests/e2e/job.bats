@@ -361,7 +361,7 @@ counted() { # pushes, of all workers
             grep -qE '^tf-ps: ps:1: restored from killed.ckpt@[0-9]+0$' run/ps-1.err
             both_work
         fi
-        wait "${workers[0]}" "${workers[1]}"
+        wait_each "${workers[0]}" "${workers[1]}"
         values >"$run.rec"
         tf-ps status >"$run.status"
         tf-ps stop

@@ -96,7 +96,7 @@ END
             3>&- &
         pids+=($!)
     done
-    wait "${pids[@]}"
+    wait_each "${pids[@]}"
     nothing_lost ck@7 w/gradient/residual
 }
 

@@ -124,7 +124,8 @@ END
             eval "worker$w=\$!"
         done
         # shellcheck disable=SC2154
-        wait "$worker0" && wait "$worker1"
+        wait "$worker0"
+        wait "$worker1"
         work 1 --run whole | tf-show --json >whole.$n
         stop
     done
@@ -160,7 +161,8 @@ END
                 tf-show --json >w$w.$n 3>&- &
             eval "worker$w=\$!"
         done
-        wait "$worker0" && wait "$worker1"
+        wait "$worker0"
+        wait "$worker1"
         tf-ps get seen/counts -c c | tf-show --json | jq '."seen/counts"[]' >counts.$n
         stop
     done

@@ -247,7 +247,7 @@ told() {
     "${words[@]/sync/two}" -q 2>/dev/null
     tf-ps save --job job old
     tf-ps stop --job job
-    wait "${pids[@]}"
+    wait_each "${pids[@]}"
     rm -r job
     tf-ps init --job job -c sync.cluster
     for point in shard.starts shard.serves shard.awaits shard.saved{,-awaits} shard.ends; do

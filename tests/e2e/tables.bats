@@ -242,7 +242,8 @@ LUA
                 eval "worker$w=\$!"
             done
             # shellcheck disable=SC2154
-            wait "$worker0" && wait "$worker1"
+            wait "$worker0"
+            wait "$worker1"
             work 1 --run whole | tf-show --json >whole.$memory
             stop
         done

@@ -287,7 +287,7 @@ EOF
                 --fetch loss 3>&- | tf-show --follow > $worker.out 3>&- &
         workers[worker]=$!
     done
-    wait "${workers[0]}" "${workers[1]}"
+    wait_each "${workers[0]}" "${workers[1]}"
     grep -x "tf-ps: ps:0: ready on 127.0.0.1:$port" ps-0.err
     matches 'step 46(/46)?  loss [0-9.]+ .*' "$(tail -1 0.out | tr '\r' '\n' | tail -1)"
 

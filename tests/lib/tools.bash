@@ -39,6 +39,12 @@ soon() {
     done
 }
 
+# wait_each PID...: all end well; wait of several has the status of the last alone
+wait_each() {
+    local pid
+    for pid in "$@"; do wait "$pid" || return; done
+}
+
 # finds [OPTION...] PATTERN: grep -q that reads its input to the end. If a pipe fails with any of
 # its parts, a writer that grep -q left early would fail the test by chance.
 finds() {

@@ -60,7 +60,8 @@ END
         --split 1/1 --part train | tf-show --csv --prep prep.json > table
     [ "$(tail -n +2 table | wc -l)" -ge 2 ]
     tail -n +2 table | while IFS= read -r line; do
-        finds -F "${line%,*}" p.csv && finds "${line##*,}" <(grep -F "${line%,*}" p.csv)
+        finds -F "${line%,*}" p.csv
+        finds "${line##*,}" <(grep -F "${line%,*}" p.csv)
     done
     # what was fitted to logarithms
     tf-data csv p.csv w=age:impute=0:log1p:standardize --fit log.json -b 9 |

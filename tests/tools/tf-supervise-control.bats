@@ -107,7 +107,9 @@ END
     tf-supervise --stop --job job 3>&- &
     sleep 0.3
     state_is saving
-    [ ! -e stopped1 ] && [ ! -e stopped2 ] && [ ! -e stopped3 ]
+    [ ! -e stopped1 ]
+    [ ! -e stopped2 ]
+    [ ! -e stopped3 ]
     touch go
     ended
     [ "$code" -eq 143 ]

@@ -152,8 +152,9 @@ END
     unix=$!
     soon 20 scraped figures.sock
     tf-run stop --job run
-    wait "$tcp" "$unix"
-    [ ! -e figures.sock ] && [ ! -s unix.err ]
+    wait_each "$tcp" "$unix"
+    [ ! -e figures.sock ]
+    [ ! -s unix.err ]
     run -1 scraped "$at"
 }
 
@@ -168,7 +169,8 @@ END
     wait "$follower"
     # shellcheck disable=SC2094  # the word logs is a verb there
     tf-run logs --job run >logs
-    sort followed | sed 's/ *$//' >a && sort logs | sed 's/ *$//' | diff a -
+    sort followed | sed 's/ *$//' >a
+    sort logs | sed 's/ *$//' | diff a -
     grep -c '^worker:' logs
     grep '^ps:0 ' logs | cut -c 12- | diff run/ps-0.err -
     awk '/^[^ ]+ +20/ { if ($2 < time) exit 1; time = $2 }' logs

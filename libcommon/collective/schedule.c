@@ -205,11 +205,6 @@ const char *schedule_name(enum schedule_kind kind)
     return generators[kind].name;
 }
 
-int schedule_pieces(const struct schedule_request *r)
-{
-    return generators[r->kind].count(r);
-}
-
 /* ---- rounds ---- */
 
 /* The last rounds in which something comes to a member's piece, and in which it is sent; -1: none.
@@ -284,7 +279,7 @@ int schedule_make(const struct schedule_request *r, struct sum_schedule *s, stru
     if (r->kind == SCHEDULE_TWO_LEVEL && !r->hosts)
         return error_set(err, ERR_DATA, "two-level goes by the workers' hosts, which are not said");
     s->n_members = r->n_members;
-    s->n_pieces = r->n_pieces ? r->n_pieces : schedule_pieces(r);
+    s->n_pieces = r->n_pieces ? r->n_pieces : generators[r->kind].count(r);
     for (int piece = 0; piece < s->n_pieces; piece++)
         generators[r->kind].make(r, s, piece);
     set_rounds(s);
@@ -328,7 +323,7 @@ int collective_schedule_parts(const struct collective_schedule *schedule,
     for (int k = 0; k < n; k++)
         ranks[k] = (int)collective_group_rank(group, rank, k);
     const struct schedule_request request = request_of(schedule, ranks, n, hosts);
-    return schedule_pieces(&request);
+    return generators[request.kind].count(&request);
 }
 
 void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,

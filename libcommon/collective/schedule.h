@@ -83,9 +83,6 @@ struct schedule_request {
     const int *hosts; /* of two-level: by member */
 };
 
-/* As few pieces as the kind has. */
-int schedule_pieces(const struct schedule_request *request);
-
 /* Fills what is zero-initialised. Each flow is in the first round in which its value is there and
  * nothing else is on its way from the one member to the other. ERR_DATA: there is no such schedule.
  */

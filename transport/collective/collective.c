@@ -148,14 +148,15 @@ int server_of(const struct process_group *group, const struct collective_round *
 /* ---- the interface ---- */
 
 /* With the lock: the round, held. */
-static struct collective_round *hold_round(struct process_group *group,
-                                           const struct collective_key *key,
-                                           struct collective_waiter *waiter)
+static struct collective_round *call_begin(struct process_group *group,
+                                           const struct collective_call *call,
+                                           struct collective_waiter *waiter, struct error *err)
 {
-    struct collective_round *r = round_get(group, key);
+    struct collective_round *r = round_get(group, &call->key);
     r->holders++;
     r->waiter = waiter;
     group->n_calls++;
+    round_call(group, r, call, err);
     return r;
 }
 
@@ -176,8 +177,7 @@ static void links_reduce(struct collective *collective, const struct collective_
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = hold_round(group, &call->key, waiter);
-    round_call(group, r, call, &err);
+    struct collective_round *r = call_begin(group, call, waiter, &err);
     pthread_mutex_unlock(&group->lock);
     if (r->on_device)
         device_sum_await(r->on_device);
@@ -191,9 +191,7 @@ void call_replace(struct process_group *group, struct collective_round *before,
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
     struct collective_waiter *waiter = round_end(group, before);
-    struct collective_round *r = waiter ? hold_round(group, &call->key, waiter) : NULL;
-    if (r)
-        round_call(group, r, call, &err);
+    struct collective_round *r = waiter ? call_begin(group, call, waiter, &err) : NULL;
     pthread_mutex_unlock(&group->lock);
     if (r)
         call_tell(group, r, &err);
@@ -203,9 +201,9 @@ static int links_decline(struct collective *collective, const struct collective_
                          const struct collective_group *members, struct error *err)
 {
     struct process_group *group = (struct process_group *)collective;
+    const struct collective_call nothing = {.key = *key, .group = *members};
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = hold_round(group, key, NULL);
-    round_decline(group, r, members);
+    struct collective_round *r = call_begin(group, &nothing, NULL, err);
     pthread_mutex_unlock(&group->lock);
     call_tell(group, r, err);
     return err->code;

@@ -232,31 +232,19 @@ static int make_result(struct process_group *group, const struct collective_call
     return 0;
 }
 
-static void begin_call(struct process_group *group, struct collective_round *r,
-                       const struct collective_call *call)
-{
-    BUG_ON(round_react(r->state, ROUND_CALL) != REACT_TAKE);
-    r->state = ROUND_CALLING;
-    r->call = *call;
-    if (call->at.device)
-        r->call.schedule = (struct collective_schedule){0};
-    group->n_uncalled--;
-}
-
-void round_decline(struct process_group *group, struct collective_round *r,
-                   const struct collective_group *members)
-{
-    begin_call(group, r, &(struct collective_call){.group = *members});
-    r->declined = true;
-}
-
 int round_call(struct process_group *group, struct collective_round *r,
                const struct collective_call *call, struct error *err)
 {
     int code = 0;
-    begin_call(group, r, call);
-    if (call->at.device) /* which has a way of its own */
+    BUG_ON(round_react(r->state, ROUND_CALL) != REACT_TAKE);
+    r->state = ROUND_CALLING;
+    r->call = *call;
+    r->declined = !r->waiter;
+    group->n_uncalled--;
+    if (call->at.device) { /* which has a way of its own */
+        r->call.schedule = (struct collective_schedule){0};
         device_sum_new(group, r);
+    }
     r->call.by_servers &= count_servers(group) > 0;
     r->kinds = mem_array((size_t)call->n + 1, sizeof *r->kinds);
     r->own = mem_array((size_t)call->n + 1, sizeof *r->own);

@@ -171,11 +171,9 @@ struct collective_round {
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
 struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
 void round_drop(struct process_group *group, struct collective_round *round);
-/* With the lock: this member's call, or it declines. ERR_OS: no memory. */
+/* With the lock: this member's call; where nobody waits it declines. ERR_OS: no memory. */
 int round_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call, struct error *err);
-void round_decline(struct process_group *group, struct collective_round *round,
-                   const struct collective_group *members);
 /* Tells the others of it, unless *err says why not. */
 void round_tell(struct process_group *group, struct collective_round *round, struct error *err);
 /* The first of those, held; NULL: there is none. */

@@ -271,9 +271,12 @@ int driver_session_tasks(const struct driver_session *session)
     return (int)session->tasks.n;
 }
 
-const char *driver_session_task(const struct driver_session *session, int i)
+int driver_session_find(const struct driver_session *session, const char *name)
 {
-    return session->tasks.items[i].name;
+    for (size_t i = 0; i < session->tasks.n; i++)
+        if (!strcmp(session->tasks.items[i].name, name))
+            return (int)i;
+    return -1;
 }
 
 /* ---- a step fails ---- */
@@ -382,10 +385,8 @@ static struct driver_session *session_of(struct conns_watcher *watcher)
 
 static struct remote_task *find_task(struct driver_session *session, const char *name)
 {
-    for (size_t i = 0; i < session->tasks.n; i++)
-        if (!strcmp(session->tasks.items[i].name, name))
-            return &session->tasks.items[i];
-    return NULL;
+    int i = driver_session_find(session, name);
+    return i < 0 ? NULL : &session->tasks.items[i];
 }
 
 static void opened(struct conns_watcher *watcher, struct peer *peer)

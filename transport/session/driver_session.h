@@ -51,9 +51,9 @@ void driver_session_cancel(struct driver_session *session, const struct error *w
 /* The variables of the driver's own task. */
 struct variable_store *driver_session_variables(struct driver_session *session);
 
-/* The other tasks of the session: their names, and the peer of one, held for the caller. */
+/* How many other tasks the session has, and which of them has that name; -1: none. */
 int driver_session_tasks(const struct driver_session *session);
-const char *driver_session_task(const struct driver_session *session, int i);
+int driver_session_find(const struct driver_session *session, const char *name);
 
 /* Asks task `i` something of its own and waits. The reply is the caller's to release. */
 struct driver_ask {

@@ -452,8 +452,7 @@ static void verb_close(void *context, const struct query *query)
 /* A driver waits for the reply until every link is there. */
 static void try_reply(struct served_session *served)
 {
-    const char *task;
-    if (exchange_lacks(served->exchange, &task) ||
+    if (exchange_lacks(served->exchange, NULL) ||
         served_react(served, SERVED_WHOLE) != SERVED_GO_ON)
         return;
     loop_timer_free(served->deadline);
@@ -469,11 +468,10 @@ static void too_late(void *context)
 {
     struct served_session *served = context;
     struct error why = ERROR_INIT;
-    const char *task = "";
     if (served_react(served, SERVED_LATE) != SERVED_FAIL)
         return;
-    exchange_lacks(served->exchange, &task);
-    error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task,
+    const char *task = exchange_lacks(served->exchange, NULL);
+    error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task ? task : "",
               served->server->options.timeout);
     served_close(served, &why);
 }
@@ -546,7 +544,7 @@ static int reach_all(struct served_session *served, struct error *err)
     int code = 0;
     exchange_route(served->exchange, peer_task(served->owner), served->owner);
     for (size_t i = 0; i < served->addresses.n && !code; i++)
-        if (exchange_is_without(served->exchange, served->addresses.items[i].task))
+        if (exchange_lacks(served->exchange, served->addresses.items[i].task))
             code = reach(served, &served->addresses.items[i], err);
     return code;
 }
@@ -908,7 +906,7 @@ static void failed(struct conns_watcher *watcher, const char *task, const struct
 {
     each_session(served,
                  server_of(watcher)) if (served_react(served, SERVED_MISSED) == SERVED_FAIL &&
-                                         exchange_is_without(served->exchange, task))
+                                         exchange_lacks(served->exchange, task))
         served_close(served, why);
 }
 

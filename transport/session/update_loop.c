@@ -63,7 +63,7 @@ static void reply_all(struct update_loop *update, const struct error *why)
 /* ---- reading it: in the update's thread ---- */
 
 /* The graph has one entry: what to run. */
-static int read_request(struct update_loop *update, struct error *err)
+static int read_update(struct update_loop *update, struct error *err)
 {
     const struct server_options *options = &update->updates->options;
     if (server_read_graph(options, &update->stream, "the graph of an update", &update->graph, err))
@@ -152,7 +152,7 @@ static void *run_thread(void *argument)
 {
     struct update_loop *update = argument;
     struct loop *loop = conns_loop(update->updates->options.conns);
-    int code = read_request(update, &update->unread);
+    int code = read_update(update, &update->unread);
     loop_post(loop, tell_read, update);
     if (!code)
         run_until_told(update);

@@ -212,11 +212,9 @@ int worker_task_of(const struct worker *worker, const struct node *node)
 {
     char task[TASK_TEXT_BYTES];
     struct error ignored = ERROR_INIT;
-    if (!task_of_device(task, node->assigned, &ignored))
-        for (int i = 0; i < driver_session_tasks(worker->session); i++)
-            if (!strcmp(driver_session_task(worker->session, i), task))
-                return i;
-    return -1;
+    return task_of_device(task, node->assigned, &ignored)
+               ? -1
+               : driver_session_find(worker->session, task);
 }
 
 int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err)

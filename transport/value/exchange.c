@@ -220,38 +220,24 @@ struct value_exchange *exchange_open(struct exchanges *all, uint64_t session, co
 void exchange_route(struct value_exchange *exchange, const char *task, struct peer *peer)
 {
     pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < exchange->routes.n; i++) {
-        struct route *route = &exchange->routes.items[i];
-        if (strcmp(route->task, task) != 0)
-            continue;
-        peer_release(route->peer);
-        route->peer = peer_retain(peer);
-    }
+    vec_each(route, &exchange->routes)
+        if (!strcmp(route->task, task)) {
+            peer_release(route->peer);
+            route->peer = peer_retain(peer);
+        }
     pthread_mutex_unlock(&exchange->lock);
 }
 
-int exchange_lacks(struct value_exchange *exchange, const char **task)
+const char *exchange_lacks(struct value_exchange *exchange, const char *task)
 {
-    int n = 0;
+    const char *lacks = NULL;
     pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < exchange->routes.n; i++) {
-        const struct route *route = &exchange->routes.items[i];
-        if (!route->peer && strcmp(route->task, exchange->task) != 0 && !n++)
-            *task = route->task;
-    }
+    vec_each(route, &exchange->routes)
+        if (!lacks && !route->peer && strcmp(route->task, exchange->task) != 0 &&
+            (!task || !strcmp(route->task, task)))
+            lacks = route->task;
     pthread_mutex_unlock(&exchange->lock);
-    return n;
-}
-
-bool exchange_is_without(struct value_exchange *exchange, const char *task)
-{
-    bool without = false;
-    pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < exchange->routes.n; i++)
-        without = without || (!exchange->routes.items[i].peer &&
-                              !strcmp(exchange->routes.items[i].task, task));
-    pthread_mutex_unlock(&exchange->lock);
-    return without && strcmp(task, exchange->task) != 0;
+    return lacks;
 }
 
 void exchange_forget(struct value_exchange *exchange, uint64_t step)

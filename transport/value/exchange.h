@@ -28,9 +28,9 @@ struct value_exchange *exchange_open(struct exchanges *exchanges, uint64_t sessi
                                      const char *task, const struct graph *graph);
 /* Values for a task go to this peer, which it holds. */
 void exchange_route(struct value_exchange *exchange, const char *task, struct peer *peer);
-/* Returns how many tasks the graph talks to have no route yet; *task is the first. */
-int exchange_lacks(struct value_exchange *exchange, const char **task);
-bool exchange_is_without(struct value_exchange *exchange, const char *task);
+/* The first task that the graph talks to and that has no route yet, or, with `task`, that one;
+ * NULL: there is none. */
+const char *exchange_lacks(struct value_exchange *exchange, const char *task);
 /* Closes the exchange when no step of it runs any more. */
 void exchange_close(struct value_exchange *exchange);
 

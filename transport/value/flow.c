@@ -166,7 +166,7 @@ uint64_t flow_cost(const struct tensor *value)
     return FLOW_VALUE_BYTES + (value ? tensor_bytes(value) : 0);
 }
 
-void value_id_pack(msgpack_packer *packer, const struct value_id *id)
+static void value_id_pack(msgpack_packer *packer, const struct value_id *id)
 {
     pack_key_uint(packer, "session", id->session);
     pack_key_uint(packer, "step", id->step);

@@ -32,9 +32,6 @@ struct value_id {
  * record. False: not there. */
 bool value_id_read(struct value_id *id, const struct record *record);
 
-/* Its four fields. */
-void value_id_pack(msgpack_packer *packer, const struct value_id *id);
-
 struct segments;
 
 /* One holder. `window`: bytes that may come without having been granted, on either side.

@@ -60,14 +60,10 @@ static void print_table(const struct table_description *d, FILE *out)
     str_release(&text);
 }
 
-static json_t *number_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
+/* NULL, which is null, for what is no number in JSON. */
 static json_t *end_json(const struct column_summary *column, const char *date, double value)
 {
-    return column->type == COLUMN_DATE ? json_string(date) : number_json(value);
+    return column->type == COLUMN_DATE ? json_string(date) : json_real(value);
 }
 
 static void print_json(const struct table_description *d, const char *file, const char *command,
@@ -77,7 +73,7 @@ static void print_json(const struct table_description *d, const char *file, cons
     for (size_t i = 0; i < d->columns.n; i++) {
         const struct column_summary *column = &d->columns.items[i];
         json_t *commonest = json_array();
-        struct str text = STR_INIT, name = STR_INIT;
+        struct str text = STR_INIT;
         for (size_t k = 0; k < column->distinct.n && k < COMMONEST; k++) {
             str_clear(&text);
             str_append_escaped(&text, column->distinct.items[k].text);
@@ -85,17 +81,17 @@ static void print_json(const struct table_description *d, const char *file, cons
                                   json_pack("{s:s, s:I}", "value", str_text(&text), "rows",
                                             (json_int_t)column->distinct.items[k].rows));
         }
-        str_append_escaped(&name, column->name);
+        str_clear(&text);
+        str_append_escaped(&text, column->name);
         json_array_append_new(
-            columns, json_pack("{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:o}", "name",
-                               str_text(&name), "type", column_type_name(column->type), "missing",
+            columns, json_pack("{s:s, s:s, s:I, s:I, s:b, s:o?, s:o?, s:o?, s:o}", "name",
+                               str_text(&text), "type", column_type_name(column->type), "missing",
                                (json_int_t)column->missing, "distinct",
                                (json_int_t)column->distinct.n, "has_more", column->has_more, "min",
                                end_json(column, str_text(&column->first), column->min), "max",
                                end_json(column, str_text(&column->last), column->max), "mean",
-                               number_json(column->mean), "commonest", commonest));
+                               json_real(column->mean), "commonest", commonest));
         str_release(&text);
-        str_release(&name);
     }
     json_t *root = json_pack("{s:s, s:I, s:o, s:s}", "file", file, "rows", (json_int_t)d->rows,
                              "columns", columns, "command", command);

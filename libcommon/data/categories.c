@@ -32,6 +32,18 @@ static bool normalize(const char *text, size_t n, struct str *normal)
     return true;
 }
 
+/* Returns whether the bytes are UTF-8 without control characters but blanks and ends of lines. */
+static bool is_text(const char *text, size_t n)
+{
+    for (size_t first = 0, i = 0; i <= n; i++)
+        if (i == n || memchr("\t\n\r", text[i], 3)) {
+            if (!str_is_printable(text + first, i - first))
+                return false;
+            first = i + 1;
+        }
+    return true;
+}
+
 int categories_id(struct categories *categories, const char *text, size_t n, bool add, int32_t *id,
                   struct error *err)
 {
@@ -43,7 +55,7 @@ int categories_id(struct categories *categories, const char *text, size_t n, boo
         *id = (int32_t)found;
         return 0;
     }
-    if (!str_is_printable(text, n))
+    if (!is_text(text, n))
         return error_set(err, ERR_DATA, "a category that is no text (UTF-8)");
     struct str normal = STR_INIT;
     bool is_number = normalize(text, n, &normal);

@@ -53,11 +53,6 @@ static void loaded_free(struct batches *batches)
     mem_free(loaded);
 }
 
-static int open_csv(const struct data_request *r, struct csv_columns **columns, struct error *err)
-{
-    return csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, columns, err);
-}
-
 static int load(const struct data_request *r, struct table *table, struct error *err)
 {
     switch (r->format) {
@@ -71,7 +66,7 @@ static int load(const struct data_request *r, struct table *table, struct error 
         break;
     }
     struct csv_columns *columns;
-    int code = open_csv(r, &columns, err);
+    int code = csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, &columns, err);
     if (code)
         return code;
     code = table_from_csv(columns, r->n_columns, table, err);
@@ -101,7 +96,7 @@ static int open_table(struct data_request *r, struct batches **batches, struct e
 static int open_live(const struct data_request *r, struct batches **batches, struct error *err)
 {
     struct csv_columns *columns;
-    int code = open_csv(r, &columns, err);
+    int code = csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, &columns, err);
     if (code)
         return code;
     if (r->wait && r->prefetch == 0) /* with a prefetch thread, its consumer calls it */

@@ -43,6 +43,17 @@ setup() {
         csv p.csv x=risk:category=low --prep p.json
 }
 
+@test "a category may be of several lines, as a quoted field is" {
+    printf 'note,y\n"a\nb",1\nc,2\n"a\nb",3\n' > lines.csv
+    [ "$(x csv lines.csv x=note:category --fit l.json -b 9)" = '[0,1,0]' ]
+    jq -e '.category.x.categories == [["a\nb", "c"]]' l.json
+    tf-data csv lines.csv x=note:category --prep l.json -b 2 | tf-show --csv --prep l.json |
+        diff - <(printf 'x\n"a\nb"\nc\n"a\nb"\n')
+    printf 'a\033[1m\nb\n' > odd.csv
+    fails 65 "odd.csv:1: column 1: a category that is no text (UTF-8)" \
+        csv odd.csv x=1:category --header no
+}
+
 @test "hashes stay in their range, and are the same everywhere" {
     [ "$(x csv p.csv x=risk:hash=1 -b 9)" = '[0,0,0,0,0]' ]
     [ "$(x csv p.csv x=risk:hash=1000 -b 9)" = "$(x csv p.csv x=risk:hash=1000 -b 9 --prefetch 2)" ]

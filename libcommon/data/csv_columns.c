@@ -98,11 +98,6 @@ int64_t csv_columns_last(const struct csv_columns *columns)
 
 /* ---- the first row ---- */
 
-static const char *where(const struct csv_columns *columns, int i)
-{
-    return columns->columns[i].fields.column.where;
-}
-
 /* Returns the column whose values a split uses; NULL: none. */
 static const char *split_where(const struct csv_columns *columns)
 {
@@ -131,7 +126,8 @@ static bool has_names(const struct csv_columns *columns)
     bool all = true;
     csv_header_share(&known, prep->header, prep->n_header);
     for (int i = 0; i < columns->n; i++)
-        all = all && csv_where_is_in(where(columns, i), &columns->header, &known);
+        all = all &&
+              csv_where_is_in(columns->columns[i].fields.column.where, &columns->header, &known);
     if (split_where(columns))
         all = all && csv_where_is_in(split_where(columns), &columns->header, &known);
     csv_header_release(&known);
@@ -152,7 +148,7 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
         return columns->format.header == CSV_HEADER_YES;
     bool by_name = split_where(columns) && csv_where_has_names(split_where(columns));
     for (int i = 0; i < columns->n && !by_name; i++)
-        by_name = csv_where_has_names(where(columns, i));
+        by_name = csv_where_has_names(columns->columns[i].fields.column.where);
     if (!by_name) {
         /* The appearance of the row decides. */
         if (csv_row_is_header(row)) {
@@ -174,7 +170,9 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
                 vec_push(&columns->texts, i);
         return false;
     }
-    return !prep || !prep->header || has_names(columns);
+    /* With other columns than those known, a row that looks like their names is that. */
+    return !prep || !prep->header || has_names(columns) ||
+           (row->n_fields != prep->n_header && csv_row_is_header(row));
 }
 
 /* Sets *header if the first row is one. */

@@ -95,6 +95,9 @@ what is found"
     printf '1,2\n' > narrow.csv
     fails 65 "narrow.csv:1: 2 columns, but p was fitted to 3" \
         csv narrow.csv x=age,bmi:standardize --prep p
+    # names of other columns are no data
+    printf 'id,age\n1,50\n' > narrow.csv
+    fails 65 "narrow.csv:1: no column named 'bmi'" csv narrow.csv x=age,bmi:standardize --prep p
     printf '1\nnan\n' > nan.csv
     fails 65 "nan.csv: 'x': row 2 of the rows selected is nan, which has no mean" \
         csv nan.csv x=1:standardize

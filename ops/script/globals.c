@@ -88,8 +88,12 @@ static int assign_entry(lua_State *L)
             edges[i] = context_route(L, 0, handle_value(L, edges[i]));
     }
     graph_add_entry(s->graph, name, edges, n);
-    lua_settop(L, 3); /* so that a script can read it again */
-    lua_rawset(L, 1);
+    lua_getmetatable(L, 1);
+    lua_getfield(L, -1,
+                 "__index"); /* what a script reads: in `entry` itself no other would be seen */
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 3);
+    lua_rawset(L, -3);
     return 0;
 }
 
@@ -180,10 +184,15 @@ static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFuncti
 {
     lua_newtable(L);
     lua_newtable(L);
-    if (get)
+    if (get) {
         lua_pushcfunction(L, get);
-    else
+    } else { /* a table of what was assigned */
+        lua_newtable(L);
+        lua_newtable(L);
         missing_push_field(L, name);
+        lua_setfield(L, -2, "__index");
+        lua_setmetatable(L, -2);
+    }
     lua_setfield(L, -2, "__index");
     set_function(L, "__newindex", set);
     lua_pushboolean(L, false);

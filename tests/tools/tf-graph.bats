@@ -86,6 +86,12 @@ differ: float32[?,128] x float32[1,1]" ]
     run -65 tf-graph .
 }
 
+@test "an entry that is assigned again is the last one, and may be made of itself" {
+    tf-graph -e 'a, b = Const(1), Const(2) entry.e = a entry.e = b
+        entry.f = a entry.f = {entry.f, b}' | tf-show |
+        finds -x 'entry   e b   f a,b'
+}
+
 @test "require finds the module beside the script and nothing above it" {
     mkdir inner
     echo 'return function(x) return x * 2 end' >inner/twice.lua

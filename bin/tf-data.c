@@ -250,7 +250,7 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
         options_verb(&table, n, operands, err);
         return err->code;
     }
-    bool has_path = data_format_has_path(request.format);
+    bool has_path = data_format_has_rows(request.format) || request.format == DATA_NPZ;
     int first = has_path ? 2 : 1;
     if (n < first)
         return error_set(err, ERR_USAGE, "%s: expected a file", operands[0]);

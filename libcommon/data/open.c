@@ -26,11 +26,6 @@ bool data_format_has_rows(enum data_format format)
     return format == DATA_CSV || format == DATA_JSONL;
 }
 
-bool data_format_has_path(enum data_format format)
-{
-    return data_format_has_rows(format) || format == DATA_NPZ;
-}
-
 /* ---- a table owned by its batches ---- */
 
 struct loaded_table {

@@ -14,9 +14,6 @@ bool data_format_parse(const char *name, enum data_format *format);
 /* Returns whether the data is rows of text, which may be fed as they arrive. */
 bool data_format_has_rows(enum data_format format);
 
-/* Returns whether one file has all columns, rather than one file each. */
-bool data_format_has_path(enum data_format format);
-
 struct data_request {
     enum data_format format;
     const char *path; /* "-": stdin; unused if each column has its own file */

@@ -78,12 +78,11 @@ static void append_content(const struct show *show, struct str *line, const stru
 static int show_step(const struct show *show, const struct record *record, const char *key,
                      bool is_typed, int64_t limit)
 {
-    if (!has_wanted(show, record))
-        return 0;
-    if (show->json) {
+    bool is_wanted = has_wanted(show, record);
+    if (is_wanted && show->json)
         write_json(show, record, key);
+    if (!is_wanted || show->json)
         return 0;
-    }
     struct str line = STR_INIT;
     str_printf(&line, "%s %" PRId64, key, step_of(record));
     for (int i = 0; i < record->n_tensors; i++) {
@@ -116,12 +115,11 @@ int show_fetch(const struct show *show, const struct record *record, struct erro
 int show_tensor(const struct show *show, const struct record *record, struct error *err)
 {
     (void)err;
-    if (!has_wanted(show, record))
-        return 0;
-    if (show->json) {
+    bool is_wanted = has_wanted(show, record);
+    if (is_wanted && show->json)
         write_json(show, record, NULL);
+    if (!is_wanted || show->json)
         return 0;
-    }
     for (int i = 0; i < record->n_tensors; i++) {
         const struct named_tensor *named = &record->tensors[i];
         if (!show_wants(show, named->name))

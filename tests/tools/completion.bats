@@ -99,6 +99,8 @@ offers() { # EXPECTED WORD...
     echo 'x,1,2,3,4' >>people.txt
     run -65 tf-data describe people.txt
     offers 'size' tf-data csv people.txt x = si
+    echo '{"name": "a", "size": {"foot": 38}}' >people.jsonl
+    offers 'size.foot' tf-data jsonl people.jsonl y = name x = s
 }
 
 @test "where there is nothing to ask, nothing is offered and nothing said" {

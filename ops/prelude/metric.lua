@@ -188,6 +188,14 @@ local curves = {
   pr = function(t, t0, f) return Sum((t - t0) * ratio(t, t + f), {0}) / all_of(t) end,
 }
 
+-- Scores of classes as chances: logits through Softmax; rows that add up to 1 are chances already.
+local function chances(x)
+  local none_below = All(GreaterEqual(x, 0), {0, 1})
+  local all_one = All(Less(Abs(Sum(x, {1}) - 1), 0.01), {0})
+  return cond(LogicalAnd(none_below, all_one), function() return x end,
+              function() return Softmax(x) end)
+end
+
 -- The area under the ROC curve, or (curve = "pr") the average precision; for more than two classes,
 -- the mean over each against the rest. All rows are kept until the end, as sums do not suffice.
 function metric.auc(prediction, labels, o)
@@ -199,7 +207,8 @@ function metric.auc(prediction, labels, o)
   tf.rank("metric.auc: labels", labels, 1)
   local k = prediction.rank == 2 and tf.dim("metric.auc", prediction, 2) or 1
   return score("auc", o, function()
-    local x = metric.rows(k > 2 and Softmax(wide(prediction)) or wide(prediction))
+    local x = metric.rows(wide(prediction))
+    if k > 2 then x = chances(x) end
     local label = metric.rows(tf.cast(labels, int64))
     local w = weights and metric.rows(weights_of("metric.auc", labels, weights)) or
               OnesLike(wide(label))

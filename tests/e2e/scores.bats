@@ -35,6 +35,20 @@ agrees() { # JSON
          END { exit bad }' got "$data/expected.txt"
 }
 
+@test "of probabilities of classes the area is that of their logits" {
+    cat >area.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1, 3}}
+y = Placeholder{dtype = int32, shape = {-1}}
+entry.eval = {metric.auc(x, y, {name = "a"}), metric.auc(Softmax(x), y, {name = "b"})}
+END
+    tf-graph area.lua >area.tfg
+    awk 'BEGIN { srand(7); for (i = 0; i < 200; i++)
+        print 9 * rand(), 9 * rand(), 9 * rand(), int(3 * rand()) }' >rows.txt
+    tf-data csv rows.txt x=1-3 y=4:int32 --header no --batch 64 |
+        tf-exec -q -g area.tfg --run eval | tf-show --json |
+        jq -e '(.a - .b | . * . < 1e-12) and .a > 0.3 and .a < 0.7'
+}
+
 @test "one line at the end is scikit-learn's, whatever the batches are" {
     local size
     for size in 403 64 17; do

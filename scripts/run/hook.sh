@@ -74,8 +74,11 @@ shards_step() {
 
 # Prints how far the job came, its last fetched values, and which checkpoints are kept.
 say_end() {
-    line="tf-run: ended after step $JOB_STEP${JOB_VALUES:+, $JOB_VALUES}"
     newest=$(newest_step "$save")
+    step=$JOB_STEP # of what workers fetch; 0: they fetch nothing
+    [ "${newest:-0}" -le "$step" ] || step=$newest
+    [ "$step" = 0 ] && step= || step=" after step $step"
+    line="tf-run: ended$step${JOB_VALUES:+, $JOB_VALUES}"
     if [ -z "$save" ]; then
         line="$line; nothing is kept, as there was no --save"
     elif [ -z "$newest" ]; then

@@ -345,3 +345,15 @@ nobody_has_the_job() {
     : >"$BATS_TEST_TMPDIR/x.rec"
     fails 'entry or node' --eval nope --eval-feed "$BATS_TEST_TMPDIR/x.rec" --save ck/
 }
+
+@test "where workers fetch nothing the last line has the step of what is kept, or none" {
+    cat >m.lua <<'LUA'
+local w = variable{name = "w", shape = {}, init = 3.0}
+entry.train = minimize(w * w, optim.sgd{rate = 0.1})
+LUA
+    tf-graph m.lua >m.tfg
+    run --separate-stderr tf-run --workers 2 --mode allreduce --steps 7 --save s/ m.tfg
+    finds ' tf-run: ended after step 7; s@7 is kept$' <<<"${stderr##*$'\n'}"
+    run --separate-stderr tf-run --workers 2 --mode allreduce --steps 7 m.tfg
+    finds ' tf-run: ended; nothing is kept, as there was no --save$' <<<"${stderr##*$'\n'}"
+}

@@ -236,14 +236,14 @@ LUA
                 tf-part >p.tfg
             serve ps:0
             serve ps:1
+            both=()
             for w in 0 1; do
                 work $w --run train --fetch loss --feed f.rec 2>w$w.err |
                     tf-show --json >w$w.$memory 3>&- &
-                eval "worker$w=\$!"
+                both+=($!)
             done
-            # shellcheck disable=SC2154
-            wait "$worker0"
-            wait "$worker1"
+            wait "${both[0]}"
+            wait "${both[1]}"
             work 1 --run whole | tf-show --json >whole.$memory
             stop
         done

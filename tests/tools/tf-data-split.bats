@@ -52,10 +52,10 @@ PYTHON
         "--split 80/20 --part test --stratify y --rows 1-50 --balance y"; do
         for form in csv npz; do
             # shellcheck disable=SC2086  # words
-            tf-data -q $form a.$form y=y:int32 --keep id -b 90 $split | tf-show --csv >$form
+            tf-data -q $form a.$form y=y:int32 --keep id -b 90 $split | tf-show --csv >of-$form
         done
-        [ "$(wc -l <csv)" -gt 5 ]
-        cmp csv npz
+        [ "$(wc -l <of-csv)" -gt 5 ]
+        cmp of-csv of-npz
     done
     fails 65 "a.npz: 'x' has no value for each of 90 rows" \
         npz a.npz y=y --fold 0/2 --part train --group x

@@ -36,7 +36,7 @@ enum error_code {
     ERR_CANCELLED = 130,  /* stopped by SIGINT or by another node's failure */
 };
 
-/* A reply to another process carries the reason by name (transport/value/reply.c). */
+/* A reply to another process carries the reason by name (transport/value/conns.c). */
 enum error_reason {
     ERROR_PLAIN,
     ERROR_NOT_FINITE, /* a number that must be finite is NaN or infinite */

@@ -132,28 +132,3 @@ bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, 
     }
     return list;
 }
-
-/* ---- windows ---- */
-
-const struct shape *graph_shape_lying(const struct graph *graph, const struct node *node,
-                                      enum op_lie lie)
-{
-    const struct op_tiles *tiles = &node->op->def->tiles;
-    if (tiles->output == lie)
-        return &node->outputs[0].shape;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (tiles->inputs[i] == lie)
-            return &graph_node(graph, node->inputs[i].node)->outputs[node->inputs[i].slot].shape;
-    return NULL;
-}
-
-bool graph_window(const struct graph *graph, const struct node *node, struct op_window *window)
-{
-    if (!node->op->def->window)
-        return false;
-    const struct shape *image = graph_shape_lying(graph, node, LIES_IN);
-    const struct shape *filters = graph_shape_lying(graph, node, LIES_FILTERS);
-    image = image ? image : graph_shape_lying(graph, node, LIES_OUT);
-    filters = filters ? filters : graph_shape_lying(graph, node, LIES_WHOLE);
-    return node->op->def->window(node, image, filters, window);
-}

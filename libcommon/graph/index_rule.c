@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/index_rule.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "graph/infer.h"
@@ -148,4 +149,35 @@ int rule_dimension(const struct bound_rule *rule, int input, int axis)
         if ((input == RULE_RESULT ? rule->result[d] : rule_axis(rule, input, d)) == axis)
             return d;
     return -1;
+}
+
+bool rule_combines(const struct bound_rule *rule, int axis)
+{
+    return rule->sign >= RULE_SUM && axis >= 0 && !isupper(axis) &&
+           rule_dimension(rule, RULE_RESULT, axis) < 0;
+}
+
+int rule_summed(const struct bound_rule *rule, int input)
+{
+    for (int d = 0; d < SHAPE_RANK_MAX; d++)
+        if (rule_combines(rule, rule_axis(rule, input, d)))
+            return d;
+    return -1;
+}
+
+static const struct shape *shape_with(const struct bound_rule *rule, int axis)
+{
+    for (int i = RULE_RESULT; i < rule->node->n_inputs; i++) {
+        const struct rule_operand *operand = rule_operand(rule->node->op, i);
+        if (operand && has_axis(operand, axis))
+            return shape_of_tensor(rule, i);
+    }
+    return NULL;
+}
+
+bool rule_window(const struct bound_rule *rule, struct op_window *window)
+{
+    const struct node *node = rule->node;
+    return node->op->def->window &&
+           node->op->def->window(node, shape_with(rule, 'Y'), shape_with(rule, -1), window);
 }

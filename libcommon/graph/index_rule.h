@@ -79,4 +79,14 @@ int rule_axis(const struct bound_rule *rule, int input, int dimension);
 /* The dimension that an axis is of an input or of RULE_RESULT; -1: none. */
 int rule_dimension(const struct bound_rule *rule, int input, int axis);
 
+/* The windows of an op that has some, or is the gradient of one that has. False: it is not, or
+ * nothing is known. */
+bool rule_window(const struct bound_rule *rule, struct op_window *window);
+
+/* Whether elements along an axis are summed, or combined as the sign says. */
+bool rule_combines(const struct bound_rule *rule, int axis);
+
+/* The first dimension of an input of which that is so; -1: there is none. */
+int rule_summed(const struct bound_rule *rule, int input);
+
 #endif

@@ -86,16 +86,4 @@ bool graph_constant_shape(const struct graph *graph, struct edge edge, struct sh
  * Returns false if the edge is not constant or names an axis out of range. */
 bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, unsigned *axes);
 
-/* The shape of what lies so to the windows of a node; NULL: nothing does. */
-const struct shape *graph_shape_lying(const struct graph *graph, const struct node *node,
-                                      enum op_lie lie);
-/* The windows of a node. False: it has none, or nothing is known. */
-bool graph_window(const struct graph *graph, const struct node *node, struct op_window *window);
-
-/* The number that an axis which stays has when those axes are gone. */
-static inline int axis_without(unsigned axes, int axis)
-{
-    return axis - __builtin_popcount(axes & ((1U << axis) - 1));
-}
-
 #endif

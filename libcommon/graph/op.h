@@ -135,48 +135,9 @@ struct op_window_axis {
     int64_t size, stride, before, after;
 };
 
-/* For a product of two matrices: the summed axis of each. The remaining ones are the axes of output
- * 0, input 0's first. */
-struct op_product {
-    int summed[2];
-};
-
-/* How an op treats channels, the last axis of input 0, or axis 1 if attribute data_format is
- * "NCHW". */
-enum op_channels {
-    CHANNELS_NONE,
-    CHANNELS_ADD, /* adds the channel's element of input 1 to each element */
-    CHANNELS_SUM, /* sums input 0 over all other axes */
-};
-
 /* The two axes of an image. */
 struct op_window {
     struct op_window_axis y, x;
-};
-
-/* How a tensor corresponds to the windows of an op, or of the op that it is the gradient of. */
-enum op_lie {
-    LIES_WHOLE,       /* any window may need all of it */
-    LIES_IN,          /* like the images that the windows read */
-    LIES_OUT,         /* one element per window, along the same axes */
-    LIES_FILTERS,     /* one filter per window: axes 0 and 1 are its height and width */
-    LIES_SIZES,       /* the shape of the LIES_IN tensor, as a vector */
-    LIES_FILTER_SIZES /* the shape of the filters */
-};
-
-/* How to compute the result of some windows only. A LIES_IN output is a sum: each window adds to
- * the cells that it reads. A LIES_WHOLE output is a sum over all windows. */
-struct op_tiles {
-    enum op_lie inputs[4], output;
-};
-
-/* How input 0 is reduced along the axes that input 1 lists (attribute keep_dims keeps them, with
- * length 1), or, for an op of one input, along all axes. */
-enum op_reduction {
-    REDUCTION_NONE, /* it is no reduction, or nothing is known */
-    REDUCTION_ANY,
-    REDUCTION_SUM, /* a sum of terms per element: it adds over parts of the input */
-    REDUCTION_MEAN,
 };
 
 /* Ops that compute the same as a pool and its gradient, but keep only the position of each window's
@@ -197,23 +158,16 @@ struct op_def {
     const char *rule; /* of its axes (index_rule.h); NULL: any element may depend on any */
     enum op_round round;
     enum op_half half;
-    enum op_channels channels;
-    enum op_reduction reduction;
     struct op_identity identity;
     struct op_descent descent;
     const struct op_places *places; /* of a pool's gradient; NULL: none, it needs the image */
     const char *by_reciprocal; /* the op that does the same with 1 / input 1 where that is exact */
 
-    /* Describes the node as a product of two matrices. NULL: the op makes none. */
-    void (*product)(const struct node *node, struct op_product *product);
-
-    /* The windows of the op, or of the op that it is a gradient of, from the shape of what lies as
-     * the images and that of filters, if there are such (graph_window). A pass that cuts images
-     * along their height or width can then compute each part from what it needs. False: nothing is
-     * known, as these shapes are not. NULL: any element may depend on any, but see `rows`. */
+    /* The windows y^ and x^ of the rule, from the shape of what has these axes and that of what has
+     * axes that are needed whole, as filters have. False: nothing is known, as these shapes are
+     * not. */
     bool (*window)(const struct node *node, const struct shape *image, const struct shape *filters,
                    struct op_window *window);
-    struct op_tiles tiles;
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);

@@ -83,36 +83,31 @@ static int reduction_shape(struct infer *infer)
 REDUCES(Sum, "+=", .doc = "The sum of the elements along axes.",
         .detail = AXES " The sum of no elements is 0."
                        "\n" NO_COMPLEX,
-        .reduction = REDUCTION_SUM, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
-        .gradient = reduce_sum_gradient);
+        .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED, .gradient = reduce_sum_gradient);
 
 REDUCES(Mean, "mean=", .doc = "The mean of the elements along axes.",
         .detail = AXES
         " The mean of no elements is NaN, of integers an error; a mean of integers is "
         "cut toward zero."
         "\n" NO_COMPLEX,
-        .reduction = REDUCTION_MEAN, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
-        .gradient = reduce_mean_gradient);
+        .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED, .gradient = reduce_mean_gradient);
 
 REDUCES(Prod, "*=", .doc = "The product of the elements along axes.",
         .detail = AXES " The product of no elements is 1."
                        "\n" NO_COMPLEX,
-        .reduction = REDUCTION_ANY, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
-        .gradient = reduce_prod_gradient);
+        .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED, .gradient = reduce_prod_gradient);
 
 REDUCES(Max, "max=", .doc = "The largest element along axes.",
         .detail = AXES
         " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
         "the smallest integer. Elements equal to the result share its gradient evenly.",
-        .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
-        .gradient = reduce_extremum_gradient);
+        .identity = NO_AXES(0), .half = HALF_CLEAR, .gradient = reduce_extremum_gradient);
 
 REDUCES(Min, "min=", .doc = "The smallest element along axes.",
         .detail = AXES
         " A NaN is the result wherever there is one. Of no elements: infinity, or the "
         "largest integer. Elements equal to the result share its gradient evenly.",
-        .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
-        .gradient = reduce_extremum_gradient);
+        .identity = NO_AXES(0), .half = HALF_CLEAR, .gradient = reduce_extremum_gradient);
 
 #define REDUCES_TRUTH(op, sign, ...)                                                               \
     const struct op_def op_##op = {.name = #op,                                                    \

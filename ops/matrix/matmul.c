@@ -152,12 +152,6 @@ static void matmul_sum_cost(const struct cost_query *query, struct op_cost *cost
                  (int)node_attr(query->node, "N")->i);
 }
 
-static void matmul_product(const struct node *node, struct op_product *product)
-{
-    product->summed[0] = node_bool(node, "transpose_a") ? 0 : 1;
-    product->summed[1] = node_bool(node, "transpose_b") ? 1 : 0;
-}
-
 const struct op_def op_MatMul = {
     .name = "MatMul",
     .inputs = "a: T, b: T",
@@ -169,7 +163,6 @@ const struct op_def op_MatMul = {
               "\n" NO_COMPLEX,
     .half = HALF_ALLOWED,
     .rule = "product[i,o] += a[i,k]~transpose_a b[k,o]~transpose_b",
-    .product = matmul_product,
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,

@@ -7,7 +7,6 @@
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/nn/format.h"
-#include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
 static int bias_shape(struct infer *infer)
@@ -71,9 +70,6 @@ const struct op_def op_BiasAdd = {
     .cost = cost_elements,
     .shape = bias_shape,
     .rule = "output[...,c]@data_format = value[...,c]@data_format bias[c]",
-    .channels = CHANNELS_ADD,
-    .window = window_of_cells,
-    .tiles = {{LIES_IN, LIES_WHOLE}, LIES_OUT},
     .gradient = bias_gradient,
 };
 
@@ -88,8 +84,5 @@ const struct op_def op_BiasAddGrad = {
     .cost = cost_elements,
     .shape = bias_grad_shape,
     .rule = "output[c] += out_backprop[...,c]@data_format",
-    .channels = CHANNELS_SUM,
-    .window = window_of_cells,
-    .tiles = {{LIES_OUT}, LIES_WHOLE},
     .gradient = bias_grad_gradient,
 };

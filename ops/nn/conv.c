@@ -118,19 +118,25 @@ static bool conv_window(const struct node *node, const struct shape *image,
                                    .window = conv_window,                                          \
                                    __VA_ARGS__}
 
-/* Shared by convolutions with one filter and with a filter per position, whose tiles differ. */
-#define FORWARD(filters)                                                                           \
+/* Shared by convolutions with one filter and with a filter per position: by the axes that filters
+ * have in front. */
+#define FORWARD(axes)                                                                              \
     .inputs = "input: T, filter: T", .gradient = conv_gradient,                                    \
-    .tiles = {{LIES_IN, filters}, LIES_OUT}
-#define IMAGE_GRADIENT(filters)                                                                    \
+    .rule =                                                                                        \
+        "output[b,y,x,f]@data_format += input[b,y^,x^,c]@data_format filter[" axes "i:,j:,c,f]"
+#define IMAGE_GRADIENT(axes)                                                                       \
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",                                    \
-    .gradient = backprop_input_gradient, .tiles = {{LIES_SIZES, filters, LIES_OUT}, LIES_IN}
-#define FILTER_GRADIENT(sizes, filters)                                                            \
+    .gradient = backprop_input_gradient,                                                           \
+    .rule = "output[b,y^,x^,c]@data_format += input_sizes# filter[" axes                           \
+            "i:,j:,c,f] out_backprop[b,y,x,f]@data_format"
+#define FILTER_GRADIENT(axes)                                                                      \
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",                                    \
-    .gradient = backprop_filter_gradient, .tiles = {{LIES_IN, sizes, LIES_OUT}, filters}
+    .gradient = backprop_filter_gradient,                                                          \
+    .rule = "output[" axes "i:,j:,c,f] += input[b,y^,x^,c]@data_format filter_sizes# "             \
+            "out_backprop[b,y,x,f]@data_format"
 
 CONVOLUTION(
-    Conv2D, FORWARD(LIES_WHOLE), .attrs = CONV_ATTRS,
+    Conv2D, FORWARD(""), .attrs = CONV_ATTRS,
     .doc = "Two-dimensional convolution of images [batch, height, width, channels].",
     .detail =
         "filter is [height, width, in channels, out channels], for either data_format. It is\n"
@@ -147,30 +153,29 @@ CONVOLUTION(
         "\n"
         "Not of integers.");
 
-CONVOLUTION(Conv2DBackpropInput, IMAGE_GRADIENT(LIES_WHOLE), .attrs = CONV_ATTRS,
+CONVOLUTION(Conv2DBackpropInput, IMAGE_GRADIENT(""), .attrs = CONV_ATTRS,
             .doc = "Gradient of Conv2D with respect to its input, which has the shape input_sizes.",
             .detail = "Also known as transposed convolution."
                       "\n"
                       "Not of integers.");
 
 CONVOLUTION(
-    Conv2DBackpropFilter, FILTER_GRADIENT(LIES_WHOLE, LIES_WHOLE), .attrs = CONV_ATTRS,
+    Conv2DBackpropFilter, FILTER_GRADIENT(""), .attrs = CONV_ATTRS,
     .doc = "Gradient of Conv2D with respect to its filter, which has the shape filter_sizes.");
 
 #define LOCAL_ATTRS "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR ", T: floating"
 
 CONVOLUTION(
-    LocallyConnected2D, FORWARD(LIES_FILTERS), .attrs = LOCAL_ATTRS,
+    LocallyConnected2D, FORWARD("y,x,"), .attrs = LOCAL_ATTRS,
     .doc = "As Conv2D, with a filter of its own for each position of the output.",
     .detail = "filter is [out height, out width, height, width, in channels, out channels], for\n"
               "either data_format: weights are not shared among positions (Le et al. 2012; Coates\n"
               "et al. 2013; Keras' layer of that name). strides and padding are those of Conv2D.");
 
 CONVOLUTION(
-    LocallyConnected2DBackpropInput, IMAGE_GRADIENT(LIES_FILTERS), .attrs = LOCAL_ATTRS,
+    LocallyConnected2DBackpropInput, IMAGE_GRADIENT("y,x,"), .attrs = LOCAL_ATTRS,
     .doc = "Gradient of LocallyConnected2D with respect to its input, of the shape input_sizes.");
 
 CONVOLUTION(
-    LocallyConnected2DBackpropFilter, FILTER_GRADIENT(LIES_FILTER_SIZES, LIES_FILTERS),
-    .attrs = LOCAL_ATTRS,
+    LocallyConnected2DBackpropFilter, FILTER_GRADIENT("y,x,"), .attrs = LOCAL_ATTRS,
     .doc = "Gradient of LocallyConnected2D with respect to its filter, of the shape filter_sizes.");

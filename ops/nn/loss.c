@@ -17,7 +17,6 @@ const struct op_def op_L2Loss = {
     .doc = "Half the sum of squares of all elements.",
     .half = HALF_DENIED,
     .rule = "output[] += t[...]",
-    .reduction = REDUCTION_SUM,
     .cost = cost_elements,
     .shape = infer_output_scalar,
     .gradient = l2_gradient,

@@ -6,7 +6,6 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/math/gradients.h"
-#include "ops/nn/window.h"
 
 static int lrn_shape(struct infer *infer)
 {
@@ -89,7 +88,6 @@ static void lrn_grad_gradient(struct grad *g)
                                    .outputs = "output: T",                                         \
                                    .attrs = LRN_ATTRS,                                             \
                                    .half = HALF_DENIED,                                            \
-                                   .window = window_of_cells,                                      \
                                    .cost = cost_elements,                                          \
                                    __VA_ARGS__}
 
@@ -98,8 +96,10 @@ NORMALIZES(
     .doc = "Local response normalization: each element by the squares of neighbouring channels.",
     .detail = "output = input / (bias + alpha * sum of input^2 over channels c - depth_radius to\n"
               "c + depth_radius)^beta. alpha is not divided by the number of channels summed.",
-    .shape = lrn_shape, .tiles = {{LIES_IN}, LIES_OUT}, .gradient = lrn_gradient);
+    .shape = lrn_shape, .rule = "output[b,y,x,c:] = input[b,y,x,c:]", .gradient = lrn_gradient);
 
 NORMALIZES(LRNGrad, .inputs = "input_grads: T, input_image: T, output_image: T",
            .doc = "Gradient of LRN from its input and output.", .shape = lrn_grad_shape,
-           .tiles = {{LIES_OUT, LIES_OUT, LIES_OUT}, LIES_OUT}, .gradient = lrn_grad_gradient);
+           .rule = "output[b,y,x,c:] = input_grads[b,y,x,c:] input_image[b,y,x,c:] "
+                   "output_image[b,y,x,c:]",
+           .gradient = lrn_grad_gradient);

@@ -122,13 +122,3 @@ bool window_declare(const struct window *w, struct op_window *declared)
     declared->x = declared_axis(w->width, &w->x);
     return w->y.out >= 0 && w->x.out >= 0;
 }
-
-bool window_of_cells(const struct node *node, const struct shape *image,
-                     const struct shape *filters, struct op_window *window)
-{
-    (void)filters;
-    int first = node_attr(node, "data_format") && format_is_nchw(node) ? 2 : 1;
-    window->y = (struct op_window_axis){.axis = first, .size = 1, .stride = 1};
-    window->x = (struct op_window_axis){.axis = first + 1, .size = 1, .stride = 1};
-    return image->rank == 4;
-}

@@ -53,8 +53,4 @@ struct shape window_output(const struct window *window, const struct shape *imag
 /* Declares a solved window. False: part of it is unknown. */
 bool window_declare(const struct window *window, struct op_window *declared);
 
-/* Declares that each cell of an image of rank 4 depends only on the cell at its place. */
-bool window_of_cells(const struct node *node, const struct shape *image,
-                     const struct shape *filters, struct op_window *window);
-
 #endif

@@ -10,7 +10,7 @@
 #include "graph/access_nodes.h"
 #include "graph/frames.h"
 #include "graph/group.h"
-#include "graph/infer.h"
+#include "graph/index_rule.h"
 #include "pass/dense/dense_private.h"
 #include "pass/part/part.h"
 
@@ -276,15 +276,14 @@ static bool is_trained(const struct dense_cutter *c, const struct node *variable
 
 static bool is_layer(struct dense_cutter *c, const struct node *node)
 {
-    struct op_product product;
-    if (!node->op->def->product || dense_has(c, node->id, DENSE_GRADIENT) ||
+    struct bound_rule bound;
+    if (!rule_is_product(node->op) || dense_has(c, node->id, DENSE_GRADIENT) ||
         c->r.frames->frame[node->id] != FRAME_ROOT ||
         c->r.frames->condition[node->id] != CONDITION_NONE)
         return false;
-    node->op->def->product(node, &product);
     const struct node *variable = dense_variable(c, node->inputs[1]);
-    return variable && product.summed[0] == 1 && dense_is_rows(c, node->inputs[0]) &&
-           dense_output(c, node->inputs[0])->shape.rank == 2 &&
+    return variable && rule_bind(c->from, node, &bound) && rule_summed(&bound, 0) == 1 &&
+           dense_is_rows(c, node->inputs[0]) && dense_output(c, node->inputs[0])->shape.rank == 2 &&
            shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
 }
 
@@ -314,12 +313,11 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
                 continue;
             /* Between layers, and element by element along the last axis: it is cut as what is
              * there. */
-            bool alike = node_rows(node) == ROWS_ALIKE || node->op->def->channels == CHANNELS_ADD;
-            const struct shape *shape = node->n_outputs ? &node->outputs[0].shape : NULL;
-            if (!alike || !dense_has(c, node->id, DENSE_BEFORE) ||
-                !dense_has(c, node->id, DENSE_BEHIND) || shape->rank != 2 ||
-                shape->dims[0] != SHAPE_UNKNOWN ||
-                shape->dims[1] != variable->outputs[0].shape.dims[0])
+            struct bound_rule bound;
+            if (!dense_has(c, node->id, DENSE_BEFORE) || !dense_has(c, node->id, DENSE_BEHIND) ||
+                !rule_bind(c->from, node, &bound) || node->outputs[0].shape.rank != 2 ||
+                node->outputs[0].shape.dims[0] != SHAPE_UNKNOWN ||
+                rule_dimension(&bound, RULE_RESULT, rule_axis(&bound, k, 0)) != 1)
                 return false;
             n++;
         }
@@ -370,13 +368,12 @@ static int find_layers(struct dense_cutter *c)
                          "first dimension is open (-1), and a matrix that is trained");
     /* Columns of the first, of those behind it the rows that belong to the columns before. */
     graph_each_ordered(node, c->from, c->order) {
-        struct op_product product;
-        if (!dense_has(c, node->id, DENSE_LAYER))
+        struct bound_rule bound;
+        if (!dense_has(c, node->id, DENSE_LAYER) || !rule_bind(c->from, node, &bound))
             continue;
-        node->op->def->product(node, &product);
         bool follows = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
-        set_cut(c, dense_variable(c, node->inputs[1]),
-                follows ? product.summed[1] : 1 - product.summed[1]);
+        int summed = rule_summed(&bound, 1);
+        set_cut(c, dense_variable(c, node->inputs[1]), follows ? summed : 1 - summed);
     }
     graph_each(node, c->from) {
         if (is_vector_between(c, node))
@@ -444,11 +441,10 @@ static bool is_inner(const struct dense_cutter *c, const struct node *node)
     return between || back;
 }
 
-/* ---- rules of kinds of ops ----
- *
- * What workers can compute of parts. Of a product of two matrices a part of one of the two axes of
- * the result, from that part of an operand; or a term, from parts of both along the axis that is
- * summed over. Each is false for an op of another kind, or if it has no form for it. */
+/* The inputs that a node is given. */
+struct dense_inputs {
+    bool own, dense, rows, part; /* each worker's own; all's, and that of rows; parts of others */
+};
 
 static const struct dense_layout ALL = {DENSE_ALL, 0};
 
@@ -473,124 +469,50 @@ static const struct shape *input_shape(const struct dense_cutter *c, const struc
     return &dense_output(c, node->inputs[i])->shape;
 }
 
-static bool rule_of_product(const struct dense_cutter *c, const struct node *node,
-                            struct dense_rule *rule)
-{
-    struct op_product product;
-    struct dense_layout *in = rule->inputs;
-    bool sums[2], follows = is_inner(c, node); /* or has a part of a variable */
-    if (!node->op->def->product)
-        return false;
-    for (int i = 0; i < 2; i++)
-        follows |=
-            is_cut(dense_layout_of(c, node->inputs[i])) && !dense_is_rows(c, node->inputs[i]);
-    if (!follows)
-        return false;
-    node->op->def->product(node, &product);
-    for (int i = 0; i < 2; i++) {
-        in[i] = is_cut(in[i]) ? in[i] : ALL;
-        sums[i] = is_cut(in[i]) && in[i].axis == product.summed[i];
-    }
-    if (is_cut(in[0]) && is_cut(in[1]) && !(sums[0] && sums[1])) {
-        int other = sums[0] ? 0 : 1; /* the cut axis of the first one is one of the result */
-        in[other] = ALL;
-        sums[other] = false;
-    }
-    for (int i = 0; i < 2; i++)
-        if (sums[!i])
-            in[i] = cut_along(product.summed[i]);
-    rule->output = sums[0] || sums[1]               ? (struct dense_layout){DENSE_SUM, 0}
-                   : is_cut(in[0]) || is_cut(in[1]) ? cut_along(is_cut(in[0]) ? 0 : 1)
-                                                    : whole_form(c, (struct edge){node->id, 0});
-    return true;
-}
+/* ---- ops with a rule of their axes ----
+ *
+ * Of an axis of the result workers can compute parts, from that part of the inputs that have it;
+ * along one that is summed over, terms, from parts of these. */
 
-/* ---- element by element ---- */
-
-/* The axis of an input that is, from the end, axis `axis` of the result; -1: it has none, or one
- * element along it. */
-static int axis_of(const struct shape *in, const struct shape *out, int axis)
+/* The axis along which a node is cut: one of the result before one that is summed over, that of the
+ * first input first. Of terms of rows each worker gets the sums of some columns. -1: it is whole.
+ */
+static int find_axis(const struct dense_cutter *c, const struct bound_rule *bound)
 {
-    int own = axis - (out->rank - in->rank);
-    return own >= 0 && in->dims[own] == out->dims[axis] && in->dims[own] != SHAPE_UNKNOWN ? own
-                                                                                          : -1;
-}
-
-/* The axis along which the result is cut: as the first input that is cut; -1: it is whole. Of terms
- * of rows each worker gets the sums of some columns. */
-static int find_axis(const struct dense_cutter *c, const struct node *node)
-{
+    const struct node *node = bound->node;
     const struct shape *out = &node->outputs[0].shape;
-    bool sums = false;
+    bool has_terms = false;
+    int summed = -1, last = out->rank - 1;
     for (int i = 0; i < node->n_inputs; i++) {
         struct dense_layout layout = dense_layout_of(c, node->inputs[i]);
-        const struct shape *in = input_shape(c, node, i);
-        int axis = layout.axis + out->rank - in->rank;
-        if (is_cut(layout))
-            return axis >= 0 && axis_of(in, out, axis) >= 0 ? axis : -1;
-        sums |= layout.form == DENSE_SUM && dense_is_rows(c, node->inputs[i]);
+        int axis = is_cut(layout) ? rule_axis(bound, i, layout.axis) : -1;
+        if (rule_dimension(bound, RULE_RESULT, axis) >= 0)
+            return axis;
+        summed = summed < 0 && rule_combines(bound, axis) ? axis : summed;
+        has_terms |= layout.form == DENSE_SUM && dense_is_rows(c, node->inputs[i]);
     }
-    bool can = sums && out->rank > 1 && out->dims[out->rank - 1] != SHAPE_UNKNOWN;
-    return can ? out->rank - 1 : -1;
+    bool gets_columns =
+        has_terms && bound->sign < RULE_SUM && last > 0 && out->dims[last] != SHAPE_UNKNOWN;
+    return gets_columns ? bound->result[last] : summed;
 }
 
-static bool takes(const struct dense_cutter *c, const struct node *node, enum dense_form form,
-                  bool rows)
+/* Between layers; or of parts of variables, and, but for a product, of no rows. */
+static bool rule_of_axes(const struct dense_cutter *c, const struct node *node,
+                         struct dense_inputs given, struct dense_rule *rule)
 {
-    for (int i = 0; i < node->n_inputs; i++)
-        if (dense_layout_of(c, node->inputs[i]).form == form &&
-            (!rows || dense_is_rows(c, node->inputs[i])))
-            return true;
-    return false;
-}
-
-static bool rule_of_alike(const struct dense_cutter *c, const struct node *node,
-                          struct dense_rule *rule)
-{
-    bool rows = takes(c, node, DENSE_CUT, true) || takes(c, node, DENSE_SUM, true) ||
-                takes(c, node, DENSE_ALL, true);
-    if ((node_rows(node) != ROWS_ALIKE && !node_has(node, OP_CHECKS) &&
-         !node_has(node, OP_PASSES) &&
-         !(node->op->def->channels == CHANNELS_ADD && node->outputs[0].shape.rank == 2)) ||
-        node->n_outputs != 1 || (!is_inner(c, node) && (rows || !takes(c, node, DENSE_CUT, false))))
+    struct bound_rule bound;
+    bool of_parts = given.part && (!given.rows || rule_is_product(node->op));
+    if ((!of_parts && !is_inner(c, node)) || node->n_outputs != 1 || node->op->def->window ||
+        !rule_bind(c->from, node, &bound) || bound.sign > RULE_SUM)
         return false;
-    const struct shape *out = &node->outputs[0].shape;
-    int axis = find_axis(c, node);
+    int axis = find_axis(c, &bound), to = rule_dimension(&bound, RULE_RESULT, axis);
     for (int i = 0; i < node->n_inputs; i++) {
-        int own = axis < 0 ? -1 : axis_of(input_shape(c, node, i), out, axis);
+        int own = rule_dimension(&bound, i, axis);
         rule->inputs[i] = own < 0 ? ALL : cut_along(own);
     }
-    rule->output = axis < 0 ? whole_form(c, (struct edge){node->id, 0}) : cut_along(axis);
-    return true;
-}
-
-/* ---- sums ---- */
-
-/* Finds which axes are summed over, a bit for each. False: nobody knows. */
-static bool summed_axes(const struct dense_cutter *c, const struct node *node, unsigned *axes)
-{
-    const struct shape *shape = input_shape(c, node, 0);
-    *axes = (1U << shape->rank) - 1;
-    if (node->op->def->channels == CHANNELS_SUM) {
-        *axes = 1;
-        return shape->rank == 2;
-    }
-    if (node->op->def->reduction != REDUCTION_SUM || node->n_inputs < 2)
-        return node->op->def->reduction == REDUCTION_SUM;
-    return graph_constant_axes(c->from, node->inputs[1], shape->rank, axes);
-}
-
-static bool rule_of_sums(const struct dense_cutter *c, const struct node *node,
-                         struct dense_rule *rule)
-{
-    unsigned axes;
-    struct dense_layout in = node->n_inputs ? rule->inputs[0] : ALL;
-    if (!node->n_inputs || !is_cut(in) || !summed_axes(c, node, &axes) ||
-        (dense_is_rows(c, node->inputs[0]) && !is_inner(c, node)))
-        return false;
-    bool keeps = node_attr(node, "keep_dims") && node_bool(node, "keep_dims");
-    int axis = keeps ? in.axis : axis_without(axes, in.axis);
-    rule->output = axes & 1U << in.axis ? (struct dense_layout){DENSE_SUM, 0} : cut_along(axis);
+    rule->output = axis < 0 ? whole_form(c, (struct edge){node->id, 0})
+                   : to < 0 ? (struct dense_layout){DENSE_SUM, 0}
+                            : cut_along(to);
     return true;
 }
 
@@ -609,13 +531,6 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
     rule->output = ALL;
     return true;
 }
-
-/* ---- any node ---- */
-
-/* The inputs that a node is given. */
-struct dense_inputs {
-    bool own, dense, rows; /* each worker's own; the workers' together, and that of rows */
-};
 
 /* ---- variables and what changes them ---- */
 
@@ -667,7 +582,7 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node,
 
 static int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
 {
-    struct dense_inputs given = {false, false, false};
+    struct dense_inputs given = {0};
     for (int i = 0; i < node->n_inputs; i++) {
         if (edge_exists(node->inputs[i])) /* as it is, unless a rule says otherwise */
             rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
@@ -680,6 +595,7 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
         given.own |= form == DENSE_OWN;
         given.dense |= shared;
         given.rows |= shared && dense_is_rows(c, node->inputs[i]);
+        given.part |= form == DENSE_CUT && !dense_is_rows(c, node->inputs[i]);
     }
     /* The input that is a variable which the node changes, or asks about. */
     int reference = -1;
@@ -705,8 +621,7 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
         if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
             own = false; /* the same noise for all rows */
         rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
-    } else if (!rule_of_product(c, node, rule) && !rule_of_alike(c, node, rule) &&
-               !rule_of_sums(c, node, rule) && !rule_of_shape(c, node, rule))
+    } else if (!rule_of_axes(c, node, given, rule) && !rule_of_shape(c, node, rule))
         rule_of_others(c, node, given, rule);
     if (c->err->code)
         return c->err->code;

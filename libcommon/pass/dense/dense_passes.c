@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "graph/access_nodes.h"
+#include "graph/index_rule.h"
 #include "graph/walk.h"
 #include "pass/dense/dense_private.h"
 
@@ -118,7 +119,7 @@ static int check_entries(struct dense_cutter *c)
 static bool is_last(const struct dense_cutter *c, const struct node *node)
 {
     bool part = false;
-    for (int i = 0; node->op->def->product && i < node->n_inputs; i++) {
+    for (int i = 0; rule_is_product(node->op) && i < node->n_inputs; i++) {
         const struct node *variable = dense_variable(c, node->inputs[i]);
         part |= variable && c->cut[variable->id] >= 0;
     }

@@ -6,6 +6,7 @@
  */
 #include "pass/grid/grid.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,19 +14,17 @@
 #include "graph/access_nodes.h"
 #include "graph/device_name.h"
 #include "graph/group.h"
+#include "graph/index_rule.h"
 #include "graph/infer.h"
 #include "graph/prefix.h"
 #include "pass/cut.h"
 
 enum grid_role {
     GRID_ONCE,
-    GRID_TILES,  /* has windows, or is a gradient of what has */
-    GRID_ALIKE,  /* goes element by element */
-    GRID_REDUCE, /* reduces axes, of which one is cut or none */
-    GRID_SHAPE,  /* is the shape of what is cut */
+    GRID_TILES, /* of each cell a part, or a term of a sum: by its rule */
+    GRID_SHAPE, /* is the shape of what is cut */
     GRID_VARIABLE,
-    GRID_UPDATE, /* changes such variables element by element */
-    GRID_ASK,    /* asks about one */
+    GRID_ASK, /* asks about a variable that is cut */
 };
 
 /* A part of an output of the source that is there already, for a cell. */
@@ -64,11 +63,12 @@ static struct partition grid_cut_of(const struct grid *g, struct edge edge)
     return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct partition){0};
 }
 
-/* The windows of a node with role GRID_TILES, and by enum op_lie how what lies in some way to them
- * is cut. */
-struct grid_windows {
+/* How a node with role GRID_TILES is cut. */
+struct grid_rule {
+    struct bound_rule rule;
+    int axes[2];                 /* of the rule: those that are cut */
+    struct partition cut, image; /* along these, and, of an op with windows, of what they look at */
     struct op_window window;
-    struct partition lying[LIES_FILTERS + 1];
 };
 
 /* The region that a cell's windows look at, and how much of them is before and after the image. */
@@ -84,12 +84,36 @@ static int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
-/* How what has that shape is cut along those axes; false: their sizes are unknown, or some tile
- * would be empty. */
-static bool cut_along(const struct grid *g, const struct shape *shape, int y, int x,
+static struct grid_region grid_region(const struct grid_rule *r, int cell)
+{
+    const struct op_window_axis *axes[] = {&r->window.y, &r->window.x};
+    struct area out = cut_area(&r->cut, cell);
+    struct grid_region region;
+    for (int d = 0; d < 2; d++) {
+        int64_t from = out.from[d] * axes[d]->stride - axes[d]->before;
+        int64_t to = (out.to[d] - 1) * axes[d]->stride - axes[d]->before + axes[d]->size;
+        region.before[d] = at_least(-from, 0);
+        region.after[d] = at_least(to - r->image.size[d], 0);
+        region.area.from[d] = from + region.before[d];
+        region.area.to[d] = to - region.after[d];
+    }
+    return region;
+}
+
+/* How what has an axis of the rule where images have their height is cut; false: nothing has, its
+ * sizes are unknown, or some tile would be empty. */
+static bool cut_along(const struct grid *g, const struct grid_rule *r, int axis,
                       struct partition *cut)
 {
     const struct grid_options *o = g->options;
+    const struct node *node = r->rule.node;
+    int y = r->window.y.axis, x = r->window.x.axis, i = RULE_RESULT;
+    while (i < node->n_inputs && rule_dimension(&r->rule, i, axis) != y)
+        i++;
+    if (i == node->n_inputs)
+        return false;
+    const struct shape *shape =
+        i == RULE_RESULT ? &node->outputs[0].shape : grid_shape(g, node->inputs[i]);
     if (shape->rank <= y || shape->rank <= x)
         return false;
     *cut = (struct partition){
@@ -97,50 +121,56 @@ static bool cut_along(const struct grid *g, const struct shape *shape, int y, in
     return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
 }
 
-static struct grid_region grid_region(const struct grid_windows *w, int cell)
+static bool find_windows(const struct grid *g, struct grid_rule *r)
 {
-    const struct op_window_axis *axes[] = {&w->window.y, &w->window.x};
-    const struct partition *image = &w->lying[LIES_IN];
-    struct area out = cut_area(&w->lying[LIES_OUT], cell);
-    struct grid_region region;
-    for (int d = 0; d < 2; d++) {
-        int64_t from = out.from[d] * axes[d]->stride - axes[d]->before;
-        int64_t to = (out.to[d] - 1) * axes[d]->stride - axes[d]->before + axes[d]->size;
-        region.before[d] = at_least(-from, 0);
-        region.after[d] = at_least(to - image->size[d], 0);
-        region.area.from[d] = from + region.before[d];
-        region.area.to[d] = to - region.after[d];
-    }
-    return region;
-}
-
-/* False: that is not to be known, or some tile would have nothing. */
-static bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *w)
-{
-    memset(w, 0, sizeof *w);
-    if (!graph_window(g->from, node, &w->window))
+    r->axes[0] = 'y';
+    r->axes[1] = 'x';
+    if (!rule_window(&r->rule, &r->window) || !cut_along(g, r, 'y', &r->cut) ||
+        !cut_along(g, r, 'Y', &r->image))
         return false;
-    int y = w->window.y.axis, x = w->window.x.axis;
-    const struct shape *out = graph_shape_lying(g->from, node, LIES_OUT);
-    const struct shape *in = graph_shape_lying(g->from, node, LIES_IN);
-    if (!cut_along(g, out, y, x, &w->lying[LIES_OUT]) ||
-        !cut_along(g, in ? in : out, y, x, &w->lying[LIES_IN]))
-        return false;
-    w->lying[LIES_FILTERS] = w->lying[LIES_OUT];
-    w->lying[LIES_FILTERS].axis[0] = 0;
-    w->lying[LIES_FILTERS].axis[1] = 1;
     /* Each cell's windows must see some of the image, and each tile of it must be seen. */
     for (int k = 0; k < g->n; k++) {
-        struct area tile = cut_area(&w->lying[LIES_IN], k);
+        struct area tile = cut_area(&r->image, k);
         bool seen = false;
-        if (area_is_empty(grid_region(w, k).area))
+        if (area_is_empty(grid_region(r, k).area))
             return false;
         for (int j = 0; j < g->n; j++)
-            seen |= !area_is_empty(area_meet(grid_region(w, j).area, tile));
+            seen |= !area_is_empty(area_meet(grid_region(r, j).area, tile));
         if (!seen)
             return false;
     }
     return true;
+}
+
+/* ---- nodes with a rule ---- */
+
+/* Windows are cut wherever they are, others as the first input that is cut. */
+static bool grid_rule(const struct grid *g, const struct node *node, struct grid_rule *r)
+{
+    memset(r, 0, sizeof *r);
+    if (!rule_bind(g->from, node, &r->rule))
+        return false;
+    if (node->op->def->window)
+        return find_windows(g, r);
+    for (int i = 0; i < node->n_inputs; i++) {
+        r->cut = grid_cut_of(g, node->inputs[i]);
+        for (int d = 0; d < 2 && r->cut.is_cut; d++)
+            r->axes[d] = rule_axis(&r->rule, i, r->cut.axis[d]);
+        if (r->cut.is_cut && r->axes[0] >= 0 && r->axes[1] >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* How an input, or RULE_RESULT, is cut then, and whether it is what windows look at. */
+static struct partition grid_cut_for(const struct grid_rule *r, int input, bool *is_image)
+{
+    *is_image = rule_dimension(&r->rule, input, 'Y') >= 0;
+    struct partition cut = *is_image ? r->image : r->cut;
+    for (int d = 0; d < 2; d++)
+        cut.axis[d] = rule_dimension(&r->rule, input, *is_image ? toupper(r->axes[d]) : r->axes[d]);
+    cut.is_cut = cut.axis[0] >= 0 || cut.axis[1] >= 0;
+    return cut;
 }
 
 /* ---- variables ---- */
@@ -162,67 +192,41 @@ static bool want(struct grid *g, struct edge edge, const struct partition *cut)
     return true;
 }
 
-/* ---- element by element ---- */
+/* ---- roles ---- */
 
-/* The axes of input i that are aligned with those of the output; -1: it has none, or one cell. */
-static struct partition aligned(const struct grid *g, const struct node *node, int i,
-                                struct partition cut)
+/* Returns whether the sizes of all inputs are known where they would have to be cut. */
+static bool is_known(const struct grid *g, const struct grid_rule *r, const struct partition *cut)
 {
-    const struct shape *shape = grid_shape(g, node->inputs[i]);
-    for (int d = 0; d < 2; d++) {
-        cut.axis[d] -= node->outputs[0].shape.rank - shape->rank;
-        if (cut.axis[d] < 0 || shape->dims[cut.axis[d]] != cut.size[d])
-            cut.axis[d] = -1;
-    }
-    cut.is_cut = cut.axis[0] >= 0 || cut.axis[1] >= 0;
-    return cut;
-}
-
-static bool find_alike(struct grid *g, const struct node *node, struct partition *cut)
-{
-    const struct shape *out = node->n_outputs == 1 ? &node->outputs[0].shape : NULL;
-    if (!out || node_rows(node) != ROWS_ALIKE || node_has(node, OP_STATEFUL) ||
-        node->outputs[0].is_ref || out->rank < 0)
-        return false;
-    *cut = (struct partition){0};
-    for (int i = 0; i < node->n_inputs && !cut->is_cut; i++) {
-        struct partition c = grid_cut_of(g, node->inputs[i]);
-        for (int d = 0; d < 2 && c.is_cut; d++) {
-            c.axis[d] += out->rank - grid_shape(g, node->inputs[i])->rank;
-            c.is_cut = out->dims[c.axis[d]] == c.size[d];
-        }
-        *cut = c;
-    }
-    for (int i = 0; i < node->n_inputs && cut->is_cut; i++) {
+    const struct node *node = r->rule.node;
+    for (int i = 0; i < node->n_inputs && r->rule.sign == RULE_EACH; i++) {
         const struct shape *shape = grid_shape(g, node->inputs[i]);
-        int shift = out->rank - shape->rank;
-        cut->is_cut = shape->rank >= 0;
+        int shift = node->outputs[0].shape.rank - shape->rank;
         for (int d = 0; d < 2; d++)
-            cut->is_cut &= cut->axis[d] < shift || shape->dims[cut->axis[d] - shift] >= 0;
+            if (shape->rank < 0 || (cut->axis[d] >= shift && shape->dims[cut->axis[d] - shift] < 0))
+                return false;
     }
-    return cut->is_cut;
+    return true;
 }
-
-/* ---- the other roles ---- */
 
 /* Both axes or none: of one, what is left would be in stripes. */
-static bool find_reduction(struct grid *g, const struct node *node, struct partition *cut)
+static bool find_tiles(struct grid *g, const struct node *node, struct partition *cut,
+                       bool *changed)
 {
-    enum op_reduction kind = node->op->def->reduction;
-    unsigned axes;
-    *cut = node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct partition){0};
-    if (!kind || !cut->is_cut ||
-        !graph_constant_axes(g->from, node->inputs[1], grid_shape(g, node->inputs[0])->rank, &axes))
+    struct grid_rule r;
+    bool is_image;
+    if (node->n_outputs != 1 || node_has(node, OP_STATEFUL) || node->outputs[0].is_ref ||
+        !grid_rule(g, node, &r))
         return false;
-    bool y = axes & 1U << cut->axis[0], x = axes & 1U << cut->axis[1];
-    if (y || x) {
-        *cut = (struct partition){0};
-        return y && x &&
-               (kind == REDUCTION_SUM ||
-                (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
+    *cut = grid_cut_for(&r, RULE_RESULT, &is_image);
+    if (!cut->is_cut && rule_combines(&r.rule, r.axes[0]) && rule_combines(&r.rule, r.axes[1]))
+        return r.rule.sign == RULE_SUM ||
+               (r.rule.sign == RULE_MEAN && dtype_is_floating(node->outputs[0].type));
+    if (cut->axis[0] < 0 || cut->axis[1] < 0 || !is_known(g, &r, cut))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct partition in = grid_cut_for(&r, i, &is_image);
+        *changed |= in.is_cut && !is_image && want(g, node->inputs[i], &in);
     }
-    for (int d = 0; d < 2 && !node_bool(node, "keep_dims"); d++)
-        cut->axis[d] = axis_without(axes, cut->axis[d]);
     return true;
 }
 
@@ -239,20 +243,6 @@ static bool is_shape(const struct grid *g, const struct node *node)
         if (value.dims[i] < 0)
             return false;
     return in->rank > 0 && shape_equal(&value, in);
-}
-
-static bool find_tiles(struct grid *g, const struct node *node, struct partition *cut,
-                       bool *changed)
-{
-    struct grid_windows windows;
-    const struct op_tiles *tiles = &node->op->def->tiles;
-    if (!grid_windows(g, node, &windows))
-        return false;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (tiles->inputs[i] == LIES_FILTERS)
-            *changed |= want(g, node->inputs[i], &windows.lying[LIES_FILTERS]);
-    *cut = windows.lying[tiles->output];
-    return true;
 }
 
 /* ---- who has variables themselves ---- */
@@ -282,7 +272,7 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
         }
     if (!can)
         return false;
-    g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
+    g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_TILES;
     g->cut[node->id] = rows == ROWS_ASK ? (struct partition){0} : cut;
     return true;
 }
@@ -297,19 +287,10 @@ static bool cut_node(struct grid *g, const struct node *node)
         find_writer(g, node, &changed))
         return changed;
     enum grid_role role = find_tiles(g, node, &cut, &changed) ? GRID_TILES
-                          : find_alike(g, node, &cut)         ? GRID_ALIKE
-                          : find_reduction(g, node, &cut)     ? GRID_REDUCE
                           : is_shape(g, node)                 ? GRID_SHAPE
                                                               : GRID_ONCE;
-    if (role == GRID_ONCE || role == GRID_SHAPE)
-        cut = (struct partition){0};
     g->role[node->id] = (char)role;
-    g->cut[node->id] = cut;
-    for (int i = 0; role == GRID_ALIKE && i < node->n_inputs; i++) {
-        struct partition in = aligned(g, node, i, cut);
-        if (in.is_cut && !grid_cut_of(g, node->inputs[i]).is_cut)
-            changed |= want(g, node->inputs[i], &in);
-    }
+    g->cut[node->id] = role == GRID_TILES ? cut : (struct partition){0};
     return changed;
 }
 
@@ -681,108 +662,90 @@ static struct edge shape_vector_of(struct build *b, enum dtype type, const struc
     return cut_concat(b, 0, both, 2);
 }
 
-static struct edge sizes_of(struct grid *g, const struct node *node, int cell, struct area area,
-                            const int axis[2], struct edge like)
+static struct area area_for(const struct grid_rule *r, bool is_image, int cell)
 {
+    return is_image ? grid_region(r, cell).area : cut_area(&r->cut, cell);
+}
+
+/* The shape of the cell's part of the result. Where the result is what windows look at, what they
+ * make has its batch. */
+static struct edge sizes_of(struct grid *g, const struct grid_rule *r, int cell)
+{
+    const struct node *node = r->rule.node;
+    bool is_image;
+    struct partition cut = grid_cut_for(r, RULE_RESULT, &is_image);
+    struct area area = area_for(r, is_image, cell);
     struct shape shape = node->outputs[0].shape;
-    shape.dims[axis[0]] = area.to[0] - area.from[0];
-    shape.dims[axis[1]] = area.to[1] - area.from[1];
+    struct edge like = EDGE_NONE;
+    for (int d = 0; d < 2; d++)
+        shape.dims[cut.axis[d]] = area.to[d] - area.from[d];
+    for (int i = 0; i < node->n_inputs && is_image && !edge_exists(like); i++) {
+        bool sees;
+        struct partition in = grid_cut_for(r, i, &sees);
+        if (in.axis[0] == r->window.y.axis)
+            like = grid_take(g, node->inputs[i], &in, cut_area(&in, cell), cell);
+    }
     return shape_vector_of(grid_builder(g, node, cell), INT32, &shape, like);
 }
 
-static struct edge window_input_of(struct grid *g, const struct node *node, int i, int cell,
-                                   const struct grid_windows *w)
+static struct edge input_of(struct grid *g, const struct grid_rule *r, int i, int cell)
 {
-    enum op_lie lie = node->op->def->tiles.inputs[i];
-    const struct partition *in = &w->lying[LIES_IN], *out = &w->lying[LIES_OUT];
-    struct edge like = EDGE_NONE;
-    switch (lie) {
-    case LIES_IN:
-        return grid_take(g, node->inputs[i], in, grid_region(w, cell).area, cell);
-    case LIES_OUT:
-    case LIES_FILTERS:
-        return grid_take(g, node->inputs[i], &w->lying[lie], cut_area(out, cell), cell);
-    case LIES_SIZES:
-        /* Where the shape of images is to be given, the windows' outputs have their batch. */
-        for (int k = 0; k < node->n_inputs && !edge_exists(like); k++)
-            if (node->op->def->tiles.inputs[k] == LIES_OUT)
-                like = grid_take(g, node->inputs[k], out, cut_area(out, cell), cell);
-        return sizes_of(g, node, cell, grid_region(w, cell).area, in->axis, like);
-    case LIES_FILTER_SIZES:
-        return sizes_of(g, node, cell, cut_area(out, cell), (int[]){0, 1}, like);
-    case LIES_WHOLE:
-        break;
+    const struct node *node = r->rule.node;
+    const struct rule_operand *operand = rule_operand(node->op, i);
+    bool is_image;
+    struct partition cut = grid_cut_for(r, i, &is_image);
+    if (operand && operand->is_shape && g->cut[node->id].is_cut)
+        return sizes_of(g, r, cell);
+    return grid_take(g, node->inputs[i], &cut, area_for(r, is_image, cell), cell);
+}
+
+/* A tile at the border of the image has the padding that is there. */
+static struct edge copy_with_padding(struct grid *g, const struct grid_rule *r, int cell,
+                                     const struct edge *inputs)
+{
+    struct grid_region region = grid_region(r, cell);
+    int64_t pads[8] = {0}, all = 0;
+    for (int d = 0; d < 2; d++) {
+        int64_t *pad = pads + 2 * r->image.axis[d];
+        all += (pad[0] = region.before[d]) + (pad[1] = region.after[d]);
     }
-    return grid_local(g, node->inputs[i], cell);
+    const struct attr padding[] = {{"padding", attr_string(all ? "EXPLICIT" : "VALID")},
+                                   {"explicit_paddings", attr_ints(pads, all ? 8 : 0)}};
+    return grid_copy(g, r->rule.node, cell, inputs, padding, 2);
+}
+
+/* In a mean each tile counts by its share of the cells. */
+static struct edge weigh(struct grid *g, const struct grid_rule *r, struct edge part, int cell)
+{
+    struct area area = cut_area(&r->cut, cell);
+    double share = (double)((area.to[0] - area.from[0]) * (area.to[1] - area.from[1])) /
+                   (double)(r->cut.size[0] * r->cut.size[1]);
+    struct build *b = grid_builder(g, r->rule.node, cell);
+    return build_binary(b, "Mul", part, build_scalar_like(b, part, share));
 }
 
 static int visit_tiles(struct grid *g, const struct node *node, struct edge *parts)
 {
-    struct grid_windows w;
+    struct grid_rule r;
     struct edge *inputs = new_edges(g, node->n_inputs);
     struct area *areas = arena_array(&g->r.arena, (size_t)g->n, sizeof *areas);
-    enum op_lie output = node->op->def->tiles.output;
-    grid_windows(g, node, &w);
-    bool is_padded = op_find_attr(node->op, "explicit_paddings") >= 0;
+    bool is_image, is_padded = op_find_attr(node->op, "explicit_paddings") >= 0;
+    grid_rule(g, node, &r);
+    struct partition cut = grid_cut_for(&r, RULE_RESULT, &is_image);
     for (int k = 0; k < g->n; k++) {
         for (int i = 0; i < node->n_inputs; i++)
-            inputs[i] = window_input_of(g, node, i, k, &w);
-        /* A tile at the border of the image has the padding that is there. */
-        struct grid_region region = grid_region(&w, k);
-        int64_t pads[8] = {0}, all = 0;
-        for (int d = 0; d < 2; d++) {
-            int64_t *pad = pads + 2 * w.lying[LIES_IN].axis[d];
-            all += (pad[0] = region.before[d]) + (pad[1] = region.after[d]);
-        }
-        const struct attr padding[] = {{"padding", attr_string(all ? "EXPLICIT" : "VALID")},
-                                       {"explicit_paddings", attr_ints(pads, all ? 8 : 0)}};
-        parts[k] = grid_copy(g, node, k, inputs, padding, is_padded ? 2 : 0);
-        areas[k] = region.area;
+            inputs[i] = input_of(g, &r, i, k);
+        parts[k] = is_padded ? copy_with_padding(g, &r, k, inputs)
+                             : grid_copy(g, node, k, inputs, NULL, 0);
+        if (!cut.is_cut && r.rule.sign == RULE_MEAN)
+            parts[k] = weigh(g, &r, parts[k], k);
+        areas[k] = area_for(&r, is_image, k);
     }
-    if (output == LIES_WHOLE)
+    if (!cut.is_cut)
         return is_sum(g, node, parts);
-    if (!stand_in(g, node, parts) && output == LIES_IN)
-        grid_scatter(g, node, &w.lying[LIES_IN], areas, parts);
+    if (!stand_in(g, node, parts) && is_image)
+        grid_scatter(g, node, &cut, areas, parts);
     return g->err->code;
-}
-
-/* ---- the others ---- */
-
-/* Input i of a node for a cell: of one that goes element by element what of it there is in its
- * tile, of another one its part. */
-static struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
-{
-    bool is_alike = g->role[node->id] == GRID_ALIKE || g->role[node->id] == GRID_UPDATE;
-    const struct partition is = is_alike ? g->cut[node->id] : grid_cut_of(g, node->inputs[i]);
-    const struct partition cut = is_alike ? aligned(g, node, i, is) : is;
-    return cut.is_cut ? grid_take(g, node->inputs[i], &cut, cut_area(&is, cell), cell)
-                      : grid_local(g, node->inputs[i], cell);
-}
-
-static struct edge copy_in_cell(struct grid *g, const struct node *node, int cell)
-{
-    struct edge *inputs = new_edges(g, node->n_inputs);
-    for (int i = 0; i < node->n_inputs; i++)
-        inputs[i] = grid_operand(g, node, i, cell);
-    return grid_copy(g, node, cell, inputs, NULL, 0);
-}
-
-/* In a mean each tile counts by its share of the cells. */
-static int visit_reduction(struct grid *g, const struct node *node, struct edge *parts)
-{
-    const struct partition *in = &g->cut[node->inputs[0].node];
-    bool is_cut = g->cut[node->id].is_cut;
-    for (int k = 0; k < g->n; k++) {
-        parts[k] = copy_in_cell(g, node, k);
-        if (is_cut || node->op->def->reduction != REDUCTION_MEAN)
-            continue;
-        struct area area = cut_area(in, k);
-        double share = (double)((area.to[0] - area.from[0]) * (area.to[1] - area.from[1])) /
-                       (double)(in->size[0] * in->size[1]);
-        struct build *b = grid_builder(g, node, k);
-        parts[k] = build_binary(b, "Mul", parts[k], build_scalar_like(b, parts[k], share));
-    }
-    return is_cut ? stand_in(g, node, parts) : is_sum(g, node, parts);
 }
 
 /* ---- all ---- */
@@ -795,15 +758,9 @@ static int visit(struct grid *g, const struct node *node)
     switch (role) {
     case GRID_TILES:
         return visit_tiles(g, node, parts);
-    case GRID_REDUCE:
-        return visit_reduction(g, node, parts);
-    case GRID_ALIKE:
-    case GRID_UPDATE:
     case GRID_ASK:
         for (int k = 0; k < g->n; k++)
-            parts[k] = copy_in_cell(g, node, k);
-        if (role != GRID_ASK)
-            return stand_in(g, node, parts);
+            parts[k] = grid_copy(g, node, k, &g->parts[in.node][k], NULL, 0);
         b = grid_builder(g, node, -1);
         b->device = g->devices[0];
         return is_now(g, node, cut_ask(b, parts, g->n), "asks each part");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/group.h"
+#include "graph/index_rule.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
@@ -23,12 +24,11 @@ struct term_search {
 
 /* Returns whether it is a sum over the rows of inputs 0 and 1, a term for each two of them: of
  * several parts, one after the other, it is the sum of what it is of each. */
-static bool sums_rows(const struct node *node)
+static bool sums_rows(const struct graph *graph, const struct node *node)
 {
-    struct op_product product = {{-1, -1}};
-    if (node->op->def->product)
-        node->op->def->product(node, &product);
-    return !product.summed[0] && !product.summed[1];
+    struct bound_rule rule;
+    return rule_is_product(node->op) && rule_bind(graph, node, &rule) && !rule_summed(&rule, 0) &&
+           !rule_summed(&rule, 1);
 }
 
 /* By gradient: which input of its sum is handed over. */
@@ -45,7 +45,7 @@ static int parted_at(const struct term_search *p, const struct node *node)
         if (!p->varies[sum->inputs[i].node])
             continue;
         n_vary++;
-        if (sums_rows(graph_node(from, sum->inputs[i].node)))
+        if (sums_rows(from, graph_node(from, sum->inputs[i].node)))
             product = i;
     }
     return node_has(sum, OP_SUMS) && !sum->n_controls && sum->n_inputs > 1 && n_vary == 1 ? product
@@ -128,9 +128,9 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
     if (x->is_of_rows)
         return "it is of some rows of a table";
     const struct node *made = graph_node(r->from, x->node->inputs[0].node);
-    if (!made->op->def->product)
+    if (!rule_is_product(made->op))
         return "it is no product of two matrices";
-    if (!sums_rows(made))
+    if (!sums_rows(r->from, made))
         return "its factors have no row for each of the batch";
     if (!can_keep(r, made->inputs[0]) || !can_keep(r, made->inputs[1]))
         return "how long its factors' rows are is not known";

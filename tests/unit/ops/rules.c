@@ -34,6 +34,7 @@ static const struct example {
     {"L2Loss", "", NULL, {{3, {2, 3, 4}}, {0}}},
     {"Mul", "", NULL, {{3, {2, 3, 4}}, {2, {1, 4}}}},
     {"Mul", "", NULL, {{1, {3}}, {2, {3, 1}}}},
+    {"LRN", "", NULL, {{4, {2, 3, 5, 4}}, {0}}},
     {"CheckNumerics", "{message=\"no\"}", NULL, {{2, {3, 4}}, {0}}},
 };
 
@@ -130,10 +131,12 @@ static void test_results_are_made_of_what_rules_say(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        int broadcast = strcmp(examples[i].op, "Mul") ? 0 : 1;
-        for (int k = 0; k < INPUTS_MAX && examples[i].in[k].rank; k++)
+        const char *op = examples[i].op;
+        for (int k = 0; k < INPUTS_MAX && examples[i].in[k].rank; k++) {
+            bool needs_one_whole = !strcmp(op, "LRN") || (k && !strcmp(op, "Mul"));
             assert_int_equal(check_input(&examples[i], k),
-                             examples[i].in[k].rank - (k ? broadcast : 0));
+                             examples[i].in[k].rank - needs_one_whole);
+        }
     }
 }
 

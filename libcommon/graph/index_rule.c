@@ -21,33 +21,26 @@ const struct rule_operand *rule_operand(const struct op *op, int input)
 
 static bool has_axis(const struct rule_operand *operand, int axis)
 {
-    for (int k = 0; k < operand->n; k++)
-        if (operand->indices[k].axis == axis)
-            return true;
-    return false;
-}
-
-static bool is_by_number(const struct rule_operand *operand)
-{
-    return operand->n && operand->indices[0].kind == INDEX_NUMBER;
+    return memchr(operand->axes, axis, (size_t)operand->n);
 }
 
 enum op_rows rule_rows(const struct op *op)
 {
     const struct index_rule *rule = op->rule;
+    bool changes = op->n_outputs && op->outputs[0].is_ref;
     if (!rule)
         return ROWS_ANY;
-    if (rule->sign == RULE_EACH)
-        return op->outputs[0].is_ref ? ROWS_UPDATE : ROWS_ALIKE;
     const struct rule_operand *out = &rule->operands[0], *in = &rule->operands[rule->n_results];
-    if (is_by_number(out))
-        return op->outputs[0].is_ref ? ROWS_SCATTER : ROWS_SUM;
-    if (is_by_number(in))
+    if (rule->sign == RULE_EACH)
+        return changes ? ROWS_UPDATE : ROWS_ALIKE;
+    if (out->axes[0] == RULE_NUMBER)
+        return changes ? ROWS_SCATTER : ROWS_SUM;
+    if (in->axes[0] == RULE_NUMBER)
         return ROWS_LOOKUP;
-    if (op->inputs[in->argument].is_ref)
-        return rule->sign == RULE_ALL ? ROWS_ASK : ROWS_ANY;
+    if (rule->sign == RULE_ALL && op->inputs[in->argument].is_ref)
+        return ROWS_ASK;
     for (int i = rule->n_results; i < rule->n; i++)
-        if (!out->n || has_axis(&rule->operands[i], out->indices[0].axis))
+        if (!out->n || has_axis(&rule->operands[i], out->axes[0]))
             return ROWS_ANY;
     return in->is_shape ? ROWS_MADE : ROWS_DISTINCT; /* an axis that no input has */
 }
@@ -68,38 +61,35 @@ static const struct shape *shape_of_tensor(const struct bound_rule *rule, int in
     return &graph_node(rule->graph, edge.node)->outputs[edge.slot].shape;
 }
 
-static void swap(int8_t *a, int8_t *b)
+static void move_last(int8_t *axes, int n, int to)
 {
-    int8_t kept = *a;
-    *a = *b;
-    *b = kept;
+    int8_t last = axes[n - 1];
+    memmove(axes + to + 1, axes + to, (size_t)(n - 1 - to));
+    axes[to] = last;
 }
 
 /* Sets the axes of a tensor's dimensions, before anything broadcasts. */
 static bool find_axes(const struct bound_rule *rule, int input, int8_t axes[SHAPE_RANK_MAX])
 {
-    static const struct rule_operand each = {.n = 1, .indices = {{.kind = INDEX_RUN}}};
+    static const struct rule_operand each = {.n = 1, .axes = {RULE_RUN}};
     const struct node *node = rule->node;
     const struct rule_operand *operand =
         rule->sign == RULE_EACH ? &each : rule_operand(node->op, input);
-    int rank = shape_of_tensor(rule, input)->rank, n = 0, runs = 0;
+    int rank = shape_of_tensor(rule, input)->rank, n = 0;
     memset(axes, -1, SHAPE_RANK_MAX);
-    for (int k = 0; operand && k < operand->n; k++)
-        runs += operand->indices[k].kind == INDEX_RUN;
-    if (!operand || runs > 1 || (runs && rank < operand->n - 1))
-        return false;
-    for (int k = 0; k < operand->n; k++)
-        if (operand->indices[k].kind == INDEX_RUN)
-            for (int place = rank - operand->n + 1; place-- > 0;)
-                axes[n++] = (int8_t)place;
-        else
-            axes[n++] = (int8_t)operand->indices[k].axis;
-    if (operand->swapped && node_bool(node, operand->swapped))
-        swap(&axes[n - 2], &axes[n - 1]);
-    bool is_second = operand->format && !strcmp(node_string(node, operand->format), "NCHW");
-    for (int d = n - 1; is_second && d > 1; d--)
-        swap(&axes[d - 1], &axes[d]);
-    return true;
+    for (int k = 0; operand && k < operand->n; k++) {
+        bool is_run = operand->axes[k] == RULE_RUN;
+        int length = is_run ? rank - operand->n + 1 : 1;
+        if (length < 0 || n + length > SHAPE_RANK_MAX)
+            return false;
+        while (length-- > 0)
+            axes[n++] = is_run ? (int8_t)length : operand->axes[k];
+    }
+    if (operand && operand->swapped && node_bool(node, operand->swapped))
+        move_last(axes, n, n - 2);
+    if (operand && operand->has_format && !strcmp(node_string(node, "data_format"), "NCHW"))
+        move_last(axes, n, 1);
+    return operand;
 }
 
 /* The axes of output 0 that a constant input leaves of those of input 0. */
@@ -125,9 +115,8 @@ bool rule_bind(const struct graph *graph, const struct node *node, struct bound_
         return false;
     *rule = (struct bound_rule){.graph = graph, .node = node, .sign = node->op->rule->sign};
     memset(rule->result, -1, sizeof rule->result);
-    return out && out->n && out->indices[0].kind == INDEX_LISTED
-               ? find_remaining(rule, node->inputs[out->indices[0].input])
-               : find_axes(rule, RULE_RESULT, rule->result);
+    return out && out->listing ? find_remaining(rule, node->inputs[out->listing])
+                               : find_axes(rule, RULE_RESULT, rule->result);
 }
 
 int rule_axis(const struct bound_rule *rule, int input, int dimension)
@@ -165,13 +154,24 @@ int rule_summed(const struct bound_rule *rule, int input)
     return -1;
 }
 
+int64_t rule_extent(const struct bound_rule *rule, int axis)
+{
+    int8_t axes[SHAPE_RANK_MAX];
+    for (int i = RULE_RESULT; i < rule->node->n_inputs; i++) {
+        const struct shape *shape = shape_of_tensor(rule, i);
+        for (int d = 0; find_axes(rule, i, axes) && d < shape->rank; d++)
+            if (axes[d] == axis && shape->dims[d] != SHAPE_UNKNOWN)
+                return shape->dims[d];
+    }
+    return SHAPE_UNKNOWN;
+}
+
 static const struct shape *shape_with(const struct bound_rule *rule, int axis)
 {
-    for (int i = RULE_RESULT; i < rule->node->n_inputs; i++) {
-        const struct rule_operand *operand = rule_operand(rule->node->op, i);
-        if (operand && has_axis(operand, axis))
-            return shape_of_tensor(rule, i);
-    }
+    const struct index_rule *text = rule->node->op->rule;
+    for (int i = 0; i < text->n; i++)
+        if (has_axis(&text->operands[i], axis))
+            return shape_of_tensor(rule, i ? text->operands[i].argument : RULE_RESULT);
     return NULL;
 }
 
@@ -179,5 +179,5 @@ bool rule_window(const struct bound_rule *rule, struct op_window *window)
 {
     const struct node *node = rule->node;
     return node->op->def->window &&
-           node->op->def->window(node, shape_with(rule, 'Y'), shape_with(rule, -1), window);
+           node->op->def->window(node, shape_with(rule, 'Y'), shape_with(rule, -'i'), window);
 }

@@ -16,7 +16,7 @@
  *     -axes     the input's run of axes, without those that the constant input `axes` lists
  *     x#        of this input only its value counts, which is a shape
  *     ~attr     the last two axes are swapped if the attribute is true
- *     @attr     the last axis is axis 1 if the attribute is "NCHW"
+ *     @         the last axis is axis 1 if attribute data_format is "NCHW"
  *
  * "each": all inputs and the result are [...], and axes of length 1 broadcast; if the result is a
  * variable, so are the inputs that it is made of, and scalars apply to all elements.
@@ -27,24 +27,18 @@
 #include "graph/graph.h"
 
 enum rule_sign { RULE_EACH, RULE_IS, RULE_SUM, RULE_MEAN, RULE_OTHER, RULE_ALL };
+enum { RULE_RUN = -2, RULE_NUMBER = -3 };
 
-enum index_kind { INDEX_AXIS, INDEX_RUN, INDEX_NUMBER, INDEX_LISTED };
-
-struct rule_index {
-    enum index_kind kind;
-    int axis;  /* a letter, of y^ Y; -1: needed whole, or by number; of a run 0 */
-    int input; /* of INDEX_NUMBER, INDEX_LISTED */
-};
-
-#define RULE_INDICES_MAX 6
+#define RULE_AXES_MAX 6
 #define RULE_OPERANDS_MAX 5
 
 struct rule_operand {
     int argument; /* of the op's outputs or inputs */
-    bool is_shape;
+    int listing;  /* the input of -axes; 0: none */
+    bool is_shape, has_format;
+    const char *swapped; /* an attribute, or NULL */
     int n;
-    struct rule_index indices[RULE_INDICES_MAX];
-    const char *swapped, *format; /* attributes, or NULL */
+    int8_t axes[RULE_AXES_MAX]; /* a letter, of y^ Y, of c: -c; or as above */
 };
 
 struct index_rule {
@@ -78,6 +72,9 @@ int rule_axis(const struct bound_rule *rule, int input, int dimension);
 
 /* The dimension that an axis is of an input or of RULE_RESULT; -1: none. */
 int rule_dimension(const struct bound_rule *rule, int input, int axis);
+
+/* The size of an axis of something; SHAPE_UNKNOWN: not known. */
+int64_t rule_extent(const struct bound_rule *rule, int axis);
 
 /* The windows of an op that has some, or is the gradient of one that has. False: it is not, or
  * nothing is known. */

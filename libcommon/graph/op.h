@@ -67,16 +67,15 @@ enum op_flag {
  * partitions tensors by rows can then compute each part separately. */
 enum op_rows {
     ROWS_ANY,      /* nothing is known */
-    ROWS_ALIKE,    /* element-wise with broadcasting: therefore also row by row */
-    ROWS_LOOKUP,   /* row i of the output is row input1[i] of input 0 */
-    ROWS_SUM,      /* row i of the output sums the rows k of input 0 with input1[k] == i; input 2 is
-                    * the number of rows */
-    ROWS_DISTINCT, /* output 0: the unique rows of input 0; output 1: where each is in it */
-    ROWS_MADE,     /* input 0 is a shape; an element depends only on its index, to which attribute
+    ROWS_ALIKE,    /* "each": element-wise with broadcasting, therefore also row by row */
+    ROWS_LOOKUP,   /* "out[...] = in[<ids>,...] ids[...]" */
+    ROWS_SUM,      /* "out[<ids>,...] += in[...] ids[...]"; input 2 is the number of rows */
+    ROWS_DISTINCT, /* "out[k], place[i] = in[i]": the unique rows, and where each is among them */
+    ROWS_MADE,     /* "out[...] = shape#": an element depends only on its index, to which attribute
                     * `offset`, if present, is added */
-    ROWS_UPDATE,   /* updates variables element by element; scalars apply to all elements */
-    ROWS_SCATTER,  /* changes rows input1[i] of the variable of input 0 by rows i of input 2 */
-    ROWS_ASK,      /* a predicate of a variable: true if it is true for each part */
+    ROWS_UPDATE,   /* "each", into a variable; scalars apply to all elements */
+    ROWS_SCATTER,  /* "variable[<ids>,...] = ids[...] in[...]" */
+    ROWS_ASK,      /* "answer[] all= variable[...]": true if it is true for each part */
 };
 
 /* The condition under which output 0 is an input, bit for bit. */
@@ -155,7 +154,7 @@ struct op_def {
     unsigned flags;                       /* enum op_flag */
     int version;                          /* of the op's meaning; 0 is the first */
     uint32_t keeps; /* bit i: tensors of argument i may be kept after the run (kernel_keep_input) */
-    const char *rule; /* of its axes (index_rule.h); NULL: any element may depend on any */
+    const char *rule; /* of its axes (index_rule.h); NULL: any element may depend on any other */
     enum op_round round;
     enum op_half half;
     struct op_identity identity;
@@ -178,7 +177,7 @@ struct op_def {
      * length is known. */
     bool (*value)(const struct infer *infer, struct shape *value);
 
-    /* Returns the cost of a run, from shapes (op_cost.h). */
+    /* Returns the cost of a run, from shapes (op_cost.h). NULL: an operation per element. */
     void (*cost)(const struct cost_query *query, struct op_cost *cost);
 
     /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without

@@ -191,24 +191,23 @@ static int find_arg(const struct op_arg *args, int n, const char *name)
     return -1;
 }
 
-static bool parse_index(struct op_parser *p, const struct op *op, struct rule_index *index)
+static bool parse_axis(struct op_parser *p, const struct op *op, struct rule_operand *o)
 {
-    bool is_number = accept(p, "<");
-    if (is_number || accept(p, "-")) {
-        *index = (struct rule_index){is_number ? INDEX_NUMBER : INDEX_LISTED, is_number ? -1 : 0,
-                                     find_arg(op->inputs, op->n_inputs, word(p))};
-        return index->input >= 0 && (!is_number || accept(p, ">"));
-    }
     skip(p);
-    *index = (struct rule_index){.axis = islower((unsigned char)*p->at) ? *p->at++ : 0};
-    if (accept(p, "...")) {
-        index->kind = INDEX_RUN;
-        index->axis = 0;
-        return true;
+    int letter = islower((unsigned char)*p->at) ? *p->at++ : 0, axis = RULE_RUN, input = 0;
+    if (!accept(p, "...")) {
+        if (letter)
+            axis = accept(p, ":") ? -letter : accept(p, "^") ? toupper(letter) : letter;
+        else if (accept(p, "-"))
+            input = o->listing = find_arg(op->inputs, op->n_inputs, word(p));
+        else {
+            axis = RULE_NUMBER;
+            input = accept(p, "<") ? find_arg(op->inputs, op->n_inputs, word(p)) : -1;
+            input = accept(p, ">") ? input : -1;
+        }
     }
-    bool is_axis = index->axis;
-    index->axis = accept(p, ":") ? -1 : accept(p, "^") ? toupper(index->axis) : index->axis;
-    return is_axis;
+    o->axes[o->n++] = (int8_t)axis;
+    return input >= 0;
 }
 
 static int parse_operand(struct op_parser *p, const struct op *op, struct index_rule *rule,
@@ -221,20 +220,17 @@ static int parse_operand(struct op_parser *p, const struct op *op, struct index_
     if (at < 0)
         return malformed(p, is_result ? "an output before" : "an input before");
     *o = (struct rule_operand){.argument = at, .is_shape = accept(p, "#")};
-    if (!o->is_shape && !accept(p, "["))
-        return malformed(p, "'['");
-    if (!o->is_shape && !accept(p, "]")) {
-        do
-            if (o->n == RULE_INDICES_MAX || !parse_index(p, op, &o->indices[o->n++]))
-                return malformed(p, "an axis");
-        while (accept(p, ","));
-        if (!accept(p, "]"))
-            return malformed(p, "']'");
+    if (!o->is_shape && !accept(p, "[]")) {
+        bool fits = accept(p, "[");
+        while (fits && o->n < RULE_AXES_MAX && (fits = parse_axis(p, op, o)) && accept(p, ","))
+            continue;
+        if (!fits || !accept(p, "]"))
+            return malformed(p, "axes");
     }
-    const char *swapped = accept(p, "~") ? word(p) : NULL,
-               *format = accept(p, "@") ? word(p) : NULL;
-    o->swapped = swapped, o->format = format;
-    if ((swapped && op_find_attr(op, swapped) < 0) || (format && op_find_attr(op, format) < 0))
+    o->swapped = accept(p, "~") ? word(p) : NULL;
+    o->has_format = accept(p, "@");
+    if ((o->swapped && op_find_attr(op, o->swapped) < 0) ||
+        (o->has_format && op_find_attr(op, "data_format") < 0))
         return malformed(p, "an attribute before");
     return 0;
 }
@@ -257,14 +253,13 @@ static int parse_rule(struct op_parser *p, struct op *op)
         code = parse_operand(p, op, rule, true);
     while (!code && accept(p, ","));
     rule->n_results = rule->n;
-    for (size_t i = 0; rule->sign == RULE_EACH && i < sizeof signs / sizeof *signs; i++)
+    for (size_t i = 0; !code && !rule->sign && i < sizeof signs / sizeof *signs; i++)
         if (accept(p, signs[i].text))
             rule->sign = signs[i].sign;
-    if (!code && rule->sign == RULE_EACH)
-        code = malformed(p, "a sign");
-    do
-        code = code ? code : parse_operand(p, op, rule, false);
-    while (!code && (skip(p), *p->at));
+    for (bool first = true; !code && (first || *p->at); first = false) {
+        code = rule->sign ? parse_operand(p, op, rule, false) : malformed(p, "a sign");
+        skip(p);
+    }
     return code;
 }
 

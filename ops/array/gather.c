@@ -116,7 +116,6 @@ const struct op_def op_UnsortedSegmentSum = {
               "\n" NO_COMPLEX " Indices are not of int16.",
     .rule = "output[<segment_ids>,r...] += data[i...,r...] segment_ids[i...]",
     .half = HALF_DENIED,
-    .cost = cost_elements,
     .shape = segment_shape,
     .gradient = segment_gradient,
 };

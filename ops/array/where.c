@@ -45,7 +45,6 @@ const struct op_def op_Unique = {
     .flags = OP_NO_GRADIENT | OP_SHAPED_BY_DATA,
     .rule = "y[k], idx[i] = x[i]",
     .half = HALF_KEPT,
-    .cost = cost_elements,
     .shape = unique_shape,
     .no_gradient = "which elements are equal changes in steps",
 };

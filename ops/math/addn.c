@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
@@ -31,7 +30,6 @@ const struct op_def op_AddN = {
     .rule = "each",
     .identity = {.when = SAME_ALONE, .says = "sums one tensor"},
     .half = HALF_INFERRED,
-    .cost = cost_elements,
     .shape = addn_shape,
     .doc = "The sum of tensors of one shape, added in their order.",
     .detail = NO_COMPLEX,

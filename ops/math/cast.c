@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "pass/gradient/grad.h"
 
@@ -22,7 +21,6 @@ const struct op_def op_Cast = {
     .identity = {.when = SAME_TYPE, .says = "casts to the type that it is"},
     .value = infer_value_unchanged,
     .half = HALF_KEPT,
-    .cost = cost_elements,
     .shape = infer_unchanged,
     .doc = "x as another type.",
     .detail =

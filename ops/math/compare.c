@@ -18,7 +18,6 @@
                                    .doc = its_doc,                                                 \
                                    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,                       \
                                    .rule = "each",                                                 \
-                                   .cost = cost_elements,                                          \
                                    .shape = infer_broadcast,                                       \
                                    .no_gradient = NO_GRADIENT,                                     \
                                    __VA_ARGS__}
@@ -52,7 +51,6 @@ const struct op_def op_LogicalNot = {
     .inputs = "x: bool",
     .outputs = "y: bool",
     .rule = "each",
-    .cost = cost_elements,
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT | OP_INVOLUTION,
     .doc = "Whether x is false.",
@@ -66,7 +64,6 @@ const struct op_def op_IsNan = {
     .attrs = "T: floating",
     .rule = "each",
     .half = HALF_CLEAR,
-    .cost = cost_elements,
     .shape = infer_unchanged,
     .flags = OP_NO_GRADIENT,
     .doc = "Whether x is not a number.",

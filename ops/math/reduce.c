@@ -3,7 +3,6 @@
  * Reductions over axes: declarations and shapes. Gradients: reduce_grad.c.
  */
 #include "graph/infer.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/math/reduce_grad.h"
 #include "ops/math/results.h"
@@ -75,7 +74,6 @@ static int reduction_shape(struct infer *infer)
         .inputs = "input: T, reduction_indices: Tidx",                                             \
         .outputs = "output: T",                                                                    \
         .attrs = "keep_dims: bool = false, T: real, Tidx: int32|int64 = int32",                    \
-        .cost = cost_elements,                                                                     \
         .shape = reduction_shape,                                                                  \
         .rule = "output[-reduction_indices] " sign " input[...]",                                  \
         __VA_ARGS__}
@@ -117,7 +115,6 @@ REDUCES(Min, "min=", .doc = "The smallest element along axes.",
                                    .flags = OP_NO_GRADIENT,                                        \
                                    .rule = "output[-reduction_indices] " sign " input[...]",       \
                                    .identity = NO_AXES(0),                                         \
-                                   .cost = cost_elements,                                          \
                                    .shape = reduction_shape,                                       \
                                    .no_gradient = "its result changes in steps",                   \
                                    __VA_ARGS__}

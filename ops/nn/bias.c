@@ -4,7 +4,6 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/nn/format.h"
 #include "pass/gradient/grad.h"
@@ -67,9 +66,8 @@ const struct op_def op_BiasAdd = {
     .detail = "Channels are the last axis, with data_format NCHW axis 1."
               "\n" NO_COMPLEX,
     .half = HALF_INFERRED,
-    .cost = cost_elements,
     .shape = bias_shape,
-    .rule = "output[...,c]@data_format = value[...,c]@data_format bias[c]",
+    .rule = "output[...,c]@ = value[...,c]@ bias[c]",
     .gradient = bias_gradient,
 };
 
@@ -81,8 +79,7 @@ const struct op_def op_BiasAddGrad = {
     .doc = "Sum over all axes but that of the channels: the gradient of BiasAdd's bias.",
     .detail = NO_COMPLEX,
     .half = HALF_CLEAR,
-    .cost = cost_elements,
     .shape = bias_grad_shape,
-    .rule = "output[c] += out_backprop[...,c]@data_format",
+    .rule = "output[c] += out_backprop[...,c]@",
     .gradient = bias_grad_gradient,
 };

@@ -122,18 +122,15 @@ static bool conv_window(const struct node *node, const struct shape *image,
  * have in front. */
 #define FORWARD(axes)                                                                              \
     .inputs = "input: T, filter: T", .gradient = conv_gradient,                                    \
-    .rule =                                                                                        \
-        "output[b,y,x,f]@data_format += input[b,y^,x^,c]@data_format filter[" axes "i:,j:,c,f]"
+    .rule = "output[b,y,x,f]@ += input[b,y^,x^,c]@ filter[" axes "i:,j:,c,f]"
 #define IMAGE_GRADIENT(axes)                                                                       \
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",                                    \
     .gradient = backprop_input_gradient,                                                           \
-    .rule = "output[b,y^,x^,c]@data_format += input_sizes# filter[" axes                           \
-            "i:,j:,c,f] out_backprop[b,y,x,f]@data_format"
+    .rule = "output[b,y^,x^,c]@ += input_sizes# filter[" axes "i:,j:,c,f] out_backprop[b,y,x,f]@"
 #define FILTER_GRADIENT(axes)                                                                      \
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",                                    \
     .gradient = backprop_filter_gradient,                                                          \
-    .rule = "output[" axes "i:,j:,c,f] += input[b,y^,x^,c]@data_format filter_sizes# "             \
-            "out_backprop[b,y,x,f]@data_format"
+    .rule = "output[" axes "i:,j:,c,f] += input[b,y^,x^,c]@ filter_sizes# out_backprop[b,y,x,f]@"
 
 CONVOLUTION(
     Conv2D, FORWARD(""), .attrs = CONV_ATTRS,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "graph/op_cost.h"
 #include "pass/gradient/grad.h"
 
 static void l2_gradient(struct grad *g)
@@ -17,7 +16,6 @@ const struct op_def op_L2Loss = {
     .doc = "Half the sum of squares of all elements.",
     .half = HALF_DENIED,
     .rule = "output[] += t[...]",
-    .cost = cost_elements,
     .shape = infer_output_scalar,
     .gradient = l2_gradient,
 };

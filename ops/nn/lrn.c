@@ -4,7 +4,6 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "graph/op_cost.h"
 #include "ops/math/gradients.h"
 
 static int lrn_shape(struct infer *infer)
@@ -84,12 +83,8 @@ static void lrn_grad_gradient(struct grad *g)
     "T: floating = float32"
 
 #define NORMALIZES(op, ...)                                                                        \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .outputs = "output: T",                                         \
-                                   .attrs = LRN_ATTRS,                                             \
-                                   .half = HALF_DENIED,                                            \
-                                   .cost = cost_elements,                                          \
-                                   __VA_ARGS__}
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .attrs = LRN_ATTRS, .half = HALF_DENIED, __VA_ARGS__}
 
 NORMALIZES(
     LRN, .inputs = "input: T",

@@ -166,22 +166,16 @@ static void avg_pool_grad_gradient(struct grad *g)
 
 #define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
 
-#define IMAGE(name) name "[b,y^,x^,c]@data_format "
-#define OUT(name) name "[b,y,x,c]@data_format "
-#define POOLS(name) OUT("output") " = " IMAGE(name)
-
 #define POOL(op, ...)                                                                              \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .outputs = "output: T",                                         \
-                                   .cost = cost_elements,                                          \
-                                   .window = pool_window,                                          \
-                                   __VA_ARGS__}
+    const struct op_def op_##op = {                                                                \
+        .name = #op, .outputs = "output: T", .window = pool_window, __VA_ARGS__}
 
 POOL(MaxPool, .inputs = "input: T",
      .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
      .doc = "The largest value of each window.",
      .detail = "Padding takes no part. A NaN in a window is its result.", .half = HALF_CLEAR,
-     .shape = max_pool_shape, .rule = POOLS("input"), .gradient = max_pool_gradient);
+     .shape = max_pool_shape, .rule = "output[b,y,x,c]@ = input[b,y^,x^,c]@",
+     .gradient = max_pool_gradient);
 
 static const struct op_places max_pool_places = {.pool = "MaxPool",
                                                  .with_place = "MaxPoolWithPlace",
@@ -193,7 +187,7 @@ POOL(MaxPoolGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
      .doc = "Gradient of MaxPool: each window's goes to its largest value.",
      .detail = "Among equals the first one in row-major order gets it all.", .half = HALF_CLEAR,
      .places = &max_pool_places, .shape = max_pool_grad_shape,
-     .rule = IMAGE("output") " += " IMAGE("orig_input") OUT("orig_output") OUT("grad"),
+     .rule = "output[b,y^,x^,c]@ += orig_input[b,y^,x^,c]@ orig_output[b,y,x,c]@ grad[b,y,x,c]@",
      .gradient = max_pool_grad_gradient);
 
 POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
@@ -203,18 +197,18 @@ POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
          "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
          "row-major order counts.",
      .half = HALF_CLEAR, .shape = max_pool_grad_grad_shape,
-     .rule = OUT("output") " = " IMAGE("orig_input") OUT("orig_output") IMAGE("grad"),
+     .rule = "output[b,y,x,c]@ = orig_input[b,y^,x^,c]@ orig_output[b,y,x,c]@ grad[b,y^,x^,c]@",
      .gradient = max_pool_grad_grad_gradient);
 
 POOL(AvgPool, .inputs = "value: T", .attrs = POOL_ATTRS ", T: floating",
      .doc = "The mean of each window.", .detail = "Cells outside the image are not counted.",
-     .half = HALF_INFERRED, .shape = avg_pool_shape, .rule = POOLS("value"),
+     .half = HALF_INFERRED, .shape = avg_pool_shape, .rule = "output[b,y,x,c]@ = value[b,y^,x^,c]@",
      .gradient = avg_pool_gradient);
 
 POOL(AvgPoolGrad, .inputs = "orig_input_shape: int32, grad: T", .attrs = POOL_ATTRS ", T: floating",
      .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
      .half = HALF_INFERRED, .shape = avg_pool_grad_shape,
-     .rule = IMAGE("output") " += orig_input_shape# " OUT("grad"),
+     .rule = "output[b,y^,x^,c]@ += orig_input_shape# grad[b,y,x,c]@",
      .gradient = avg_pool_grad_gradient);
 
 #define MADE "it is made where gradients are there already"

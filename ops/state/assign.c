@@ -4,7 +4,6 @@
  * always has exclusive access to its variable.
  */
 #include "graph/infer.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
 
 #define NO_GRADIENT "it changes a variable"
@@ -24,7 +23,6 @@ static int assign_shape(struct infer *infer)
                                    .outputs = "output_ref: Ref(T)",                                \
                                    .rule = "each",                                                 \
                                    .half = HALF_KEPT,                                              \
-                                   .cost = cost_elements,                                          \
                                    .no_gradient = NO_GRADIENT,                                     \
                                    __VA_ARGS__}
 

@@ -4,7 +4,6 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "graph/op_cost.h"
 #include "graph/update_rows.h"
 
 #define NO_INTEGERS                                                                                \
@@ -54,7 +53,6 @@ static int apply_shape(struct infer *infer)
                                    .flags = OP_STATEFUL,                                           \
                                    .rule = "each",                                                 \
                                    .half = HALF_KEPT,                                              \
-                                   .cost = cost_elements,                                          \
                                    .shape = apply_shape,                                           \
                                    .no_gradient = NO_GRADIENT,                                     \
                                    __VA_ARGS__}

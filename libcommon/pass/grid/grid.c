@@ -100,33 +100,25 @@ static struct grid_region grid_region(const struct grid_rule *r, int cell)
     return region;
 }
 
-/* How what has an axis of the rule where images have their height is cut; false: nothing has, its
- * sizes are unknown, or some tile would be empty. */
-static bool cut_along(const struct grid *g, const struct grid_rule *r, int axis,
+/* How two axes of the rule are cut; false: their sizes are unknown, or some tile would be empty. */
+static bool cut_along(const struct grid *g, const struct grid_rule *r, int y, int x,
                       struct partition *cut)
 {
-    const struct grid_options *o = g->options;
-    const struct node *node = r->rule.node;
-    int y = r->window.y.axis, x = r->window.x.axis, i = RULE_RESULT;
-    while (i < node->n_inputs && rule_dimension(&r->rule, i, axis) != y)
-        i++;
-    if (i == node->n_inputs)
-        return false;
-    const struct shape *shape =
-        i == RULE_RESULT ? &node->outputs[0].shape : grid_shape(g, node->inputs[i]);
-    if (shape->rank <= y || shape->rank <= x)
-        return false;
-    *cut = (struct partition){
-        true, true, {y, x}, {o->rows, o->columns}, {shape->dims[y], shape->dims[x]}};
-    return cut->size[0] >= o->rows && cut->size[1] >= o->columns;
+    int rows = g->options->rows, columns = g->options->columns;
+    *cut = (struct partition){true,
+                              true,
+                              {r->window.y.axis, r->window.x.axis},
+                              {rows, columns},
+                              {rule_extent(&r->rule, y), rule_extent(&r->rule, x)}};
+    return cut->size[0] >= rows && cut->size[1] >= columns;
 }
 
 static bool find_windows(const struct grid *g, struct grid_rule *r)
 {
     r->axes[0] = 'y';
     r->axes[1] = 'x';
-    if (!rule_window(&r->rule, &r->window) || !cut_along(g, r, 'y', &r->cut) ||
-        !cut_along(g, r, 'Y', &r->image))
+    if (!rule_window(&r->rule, &r->window) || !cut_along(g, r, 'y', 'x', &r->cut) ||
+        !cut_along(g, r, 'Y', 'X', &r->image))
         return false;
     /* Each cell's windows must see some of the image, and each tile of it must be seen. */
     for (int k = 0; k < g->n; k++) {
@@ -195,7 +187,8 @@ static bool want(struct grid *g, struct edge edge, const struct partition *cut)
 /* ---- roles ---- */
 
 /* Returns whether the sizes of all inputs are known where they would have to be cut. */
-static bool is_known(const struct grid *g, const struct grid_rule *r, const struct partition *cut)
+static bool has_known_sizes(const struct grid *g, const struct grid_rule *r,
+                            const struct partition *cut)
 {
     const struct node *node = r->rule.node;
     for (int i = 0; i < node->n_inputs && r->rule.sign == RULE_EACH; i++) {
@@ -221,7 +214,7 @@ static bool find_tiles(struct grid *g, const struct node *node, struct partition
     if (!cut->is_cut && rule_combines(&r.rule, r.axes[0]) && rule_combines(&r.rule, r.axes[1]))
         return r.rule.sign == RULE_SUM ||
                (r.rule.sign == RULE_MEAN && dtype_is_floating(node->outputs[0].type));
-    if (cut->axis[0] < 0 || cut->axis[1] < 0 || !is_known(g, &r, cut))
+    if (cut->axis[0] < 0 || cut->axis[1] < 0 || !has_known_sizes(g, &r, cut))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         struct partition in = grid_cut_for(&r, i, &is_image);
@@ -682,7 +675,7 @@ static struct edge sizes_of(struct grid *g, const struct grid_rule *r, int cell)
     for (int i = 0; i < node->n_inputs && is_image && !edge_exists(like); i++) {
         bool sees;
         struct partition in = grid_cut_for(r, i, &sees);
-        if (in.axis[0] == r->window.y.axis)
+        if (in.axis[0] == cut.axis[0])
             like = grid_take(g, node->inputs[i], &in, cut_area(&in, cell), cell);
     }
     return shape_vector_of(grid_builder(g, node, cell), INT32, &shape, like);

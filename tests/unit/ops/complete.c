@@ -186,7 +186,7 @@ static void find_missing(const struct op *op, const struct cases *cases, struct 
         str_append(missing, " doc");
     if (op->n_outputs && !def->shape)
         str_append(missing, " shape");
-    if (!def->cost)
+    if (!def->cost && !def->rule)
         str_append(missing, " cost");
     if (!def->gradient && !def->no_gradient)
         str_append(missing, " gradient");

@@ -187,7 +187,7 @@ static void test_wrong_rules_are_refused_by_name(void **state)
         "y[i] = a[<b]",
         "y[-c] += a[...]",
         "y[i,k] = a[i,k]~u",
-        "y[i,k] = a[i,k]@u",
+        "y[i,k] = a[i,k]@",
         "y[a,b,c,d,e,f,g] = a[...]",
         "y[i] = a[i] b[i] a[i] b[i] a[i] b[i] a[i]",
     };

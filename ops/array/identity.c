@@ -31,8 +31,7 @@ PASSES_ON(StopGradient, .inputs = "input: T", .attrs = "T: any",
 /* The gradient is also checked, with the same message. */
 static void check_gradient(struct grad *g)
 {
-    struct attr message = {"message", *node_attr(g->node, "message")};
-    g->in[0] = build_op(&g->b, "CheckNumerics", &g->out[0], 1, &message, 1);
+    g->in[0] = grad_op(g, "CheckNumerics", g->out, 1);
 }
 
 PASSES_ON(CheckNumerics, .inputs = "tensor: T", .attrs = "T: floating, message: string",

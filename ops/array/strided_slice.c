@@ -197,23 +197,12 @@ static int strided_slice_shape(struct infer *infer)
     return code;
 }
 
-static int copy_masks(const struct node *node, struct attr *attrs)
-{
-    static const char *const names[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask",
-                                        "shrink_axis_mask"};
-    for (int i = 0; i < 5; i++)
-        attrs[i] = (struct attr){names[i], *node_attr(node, names[i])};
-    return 5;
-}
-
 static void strided_slice_gradient(struct grad *g)
 {
-    struct attr attrs[5];
-    int n = copy_masks(g->node, attrs);
     enum dtype type = build_type(&g->b, grad_input(g, 1));
     struct edge inputs[] = {array_shape(&g->b, grad_input(g, 0), type), grad_input(g, 1),
                             grad_input(g, 2), grad_input(g, 3), g->out[0]};
-    g->in[0] = build_op(&g->b, "StridedSliceGrad", inputs, 5, attrs, n);
+    g->in[0] = grad_op(g, "StridedSliceGrad", inputs, 5);
 }
 
 #define MASKS                                                                                      \
@@ -268,10 +257,8 @@ static int strided_grad_shape(struct infer *infer)
 
 static void strided_grad_gradient(struct grad *g)
 {
-    struct attr attrs[5];
-    int n = copy_masks(g->node, attrs);
     struct edge inputs[] = {g->out[0], grad_input(g, 1), grad_input(g, 2), grad_input(g, 3)};
-    g->in[4] = build_op(&g->b, "StridedSlice", inputs, 4, attrs, n);
+    g->in[4] = grad_op(g, "StridedSlice", inputs, 4);
 }
 
 STRIDED(StridedSliceGrad, .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",

@@ -51,14 +51,10 @@ static void moments_gradient(struct grad *g)
 
 static void norm_gradient(struct grad *g)
 {
-    const char *const names[] = {"epsilon", "data_format", "is_training"};
-    struct attr attrs[3];
-    for (int i = 0; i < 3; i++)
-        attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
     if (edge_exists(g->out[0])) {
         struct edge inputs[] = {g->out[0], grad_input(g, 0), grad_input(g, 1), grad_output(g, 3),
                                 grad_output(g, 4)};
-        struct edge made = build_op(&g->b, "FusedBatchNormGrad", inputs, 5, attrs, 3);
+        struct edge made = grad_op(g, "FusedBatchNormGrad", inputs, 5);
         for (int i = 0; i < 3; i++)
             g->in[i] = build_slot(made, i);
     }

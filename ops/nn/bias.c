@@ -37,24 +37,17 @@ static int bias_grad_shape(struct infer *infer)
     return 0;
 }
 
-static struct edge with_format(struct grad *g, const char *op, struct edge *inputs, int n)
-{
-    const struct attr format = {"data_format", attr_string(node_string(g->node, "data_format"))};
-    return build_op(&g->b, op, inputs, n, &format, 1);
-}
-
 static void bias_gradient(struct grad *g)
 {
-    struct edge d = g->out[0];
-    g->in[0] = d;
-    g->in[1] = with_format(g, "BiasAddGrad", &d, 1);
+    g->in[0] = g->out[0];
+    g->in[1] = grad_op(g, "BiasAddGrad", g->out, 1);
 }
 
 /* A sum's gradient goes to all that was summed. */
 static void bias_grad_gradient(struct grad *g)
 {
     struct edge inputs[] = {build_unary(&g->b, "ZerosLike", grad_input(g, 0)), g->out[0]};
-    g->in[0] = with_format(g, "BiasAdd", inputs, 2);
+    g->in[0] = grad_op(g, "BiasAdd", inputs, 2);
 }
 
 const struct op_def op_BiasAdd = {

@@ -43,17 +43,8 @@ static struct edge related(struct grad *g, enum conv_direction which, struct edg
     static const char *const ops[2][3] = {{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
                                           {"LocallyConnected2D", "LocallyConnected2DBackpropInput",
                                            "LocallyConnected2DBackpropFilter"}};
-    const char *const names[] = {"strides",     "padding",          "explicit_paddings",
-                                 "data_format", "use_cudnn_on_gpu", "dilations"};
-    enum { N = sizeof names / sizeof *names };
-    struct attr attrs[N];
-    int n = 0;
-    for (int i = 0; i < N; i++)
-        if (node_attr(g->node, names[i]))
-            attrs[n++] = (struct attr){names[i], *node_attr(g->node, names[i])};
-    struct edge inputs[] = {a, b, c};
-    return build_op(&g->b, ops[conv_is_local(g->node)][which], inputs, edge_exists(c) ? 3 : 2,
-                    attrs, n);
+    return grad_op(g, ops[conv_is_local(g->node)][which], (struct edge[]){a, b, c},
+                   edge_exists(c) ? 3 : 2);
 }
 
 static struct edge shape_of_input(struct grad *g, int i)
@@ -96,15 +87,6 @@ static void conv_cost(const struct cost_query *query, struct op_cost *cost)
     cost->bytes = cost_bytes_all(query);
 }
 
-static bool conv_window(const struct node *node, const struct shape *image,
-                        const struct shape *filters, struct op_window *window)
-{
-    struct error err = ERROR_INIT;
-    struct conv c;
-    return !conv_init(&c, node, &err) && !conv_solve(&c, image, filters, &err) &&
-           window_declare(&c.window, window);
-}
-
 #define CONV_ATTRS                                                                                 \
     "strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR                                    \
     ", dilations: list(int) = [1,1,1,1], use_cudnn_on_gpu: bool = true, T: floating"
@@ -115,7 +97,7 @@ static bool conv_window(const struct node *node, const struct shape *image,
                                    .half = HALF_ALLOWED,                                           \
                                    .shape = conv_shape,                                            \
                                    .cost = conv_cost,                                              \
-                                   .window = conv_window,                                          \
+                                   .window = window_declared,                                      \
                                    __VA_ARGS__}
 
 /* Shared by convolutions with one filter and with a filter per position: by the axes that filters

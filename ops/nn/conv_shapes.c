@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-/* One of a filter's last four dimensions. */
-static int64_t filter_dim(const struct shape *filter, int i)
-{
-    return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
-}
-
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
     memset(c, 0, sizeof *c);
@@ -21,7 +15,7 @@ int conv_init(struct conv *c, const struct node *node, struct error *err)
 /* Groups of input channels, as deep as the filter, have as many groups of out channels. */
 static int conv_groups(struct conv *c, const struct shape *filter, struct error *err)
 {
-    int64_t in = c->in_channels, depth = filter_dim(filter, 2);
+    int64_t in = c->in_channels, depth = window_filter_dim(filter, 2);
     c->groups = in < 0 || depth < 0 ? SHAPE_UNKNOWN : depth > 0 && !c->local ? in / depth : 1;
     if (c->groups >= 0 && (in != c->groups * depth || !c->groups))
         return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld: %s",
@@ -38,11 +32,11 @@ int conv_solve(struct conv *c, const struct shape *image, const struct shape *fi
                struct error *err)
 {
     struct window_axis *y = &c->window.y, *x = &c->window.x;
-    y->size = filter_dim(filter, 0);
-    x->size = filter_dim(filter, 1);
+    y->size = window_filter_dim(filter, 0);
+    x->size = window_filter_dim(filter, 1);
     c->batch = image->rank == 4 ? image->dims[0] : SHAPE_UNKNOWN;
     c->in_channels = image->rank == 4 ? image->dims[c->window.channels] : SHAPE_UNKNOWN;
-    c->out_channels = filter_dim(filter, 3);
+    c->out_channels = window_filter_dim(filter, 3);
     if (conv_groups(c, filter, err) || window_solve(&c->window, image, err))
         return err->code;
     if (filter->rank == 6) {

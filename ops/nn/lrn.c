@@ -27,12 +27,8 @@ static int lrn_grad_shape(struct infer *infer)
 
 static void lrn_gradient(struct grad *g)
 {
-    const char *const names[] = {"depth_radius", "bias", "alpha", "beta"};
-    struct attr attrs[4];
-    for (int i = 0; i < 4; i++)
-        attrs[i] = (struct attr){names[i], *node_attr(g->node, names[i])};
     struct edge inputs[] = {g->out[0], grad_input(g, 0), grad_output(g, 0)};
-    g->in[0] = build_op(&g->b, "LRNGrad", inputs, 3, attrs, 4);
+    g->in[0] = grad_op(g, "LRNGrad", inputs, 3);
 }
 
 /* Sums over channels c - depth_radius to c + depth_radius: a product with a band of ones. */

@@ -29,28 +29,11 @@ static int pooled(struct infer *infer, const struct shape *image, bool mean, str
     return 0;
 }
 
-static bool pool_window(const struct node *node, const struct shape *image,
-                        const struct shape *filters, struct op_window *window)
+static int pool_shape(struct infer *infer)
 {
-    struct error err = ERROR_INIT;
-    struct window w;
-    (void)filters;
-    return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
-           !window_solve(&w, image, &err) && window_declare(&w, window);
-}
-
-static int max_pool_shape(struct infer *infer)
-{
-    if (infer_rank(infer, 0, 4))
-        return infer->err->code;
-    return pooled(infer, infer_shape(infer, 0), false, &infer->out[0]);
-}
-
-static int avg_pool_shape(struct infer *infer)
-{
-    if (infer_rank(infer, 0, 4))
-        return infer->err->code;
-    return pooled(infer, infer_shape(infer, 0), true, &infer->out[0]);
+    bool mean = node_is(infer->node, "AvgPool");
+    return infer_rank(infer, 0, 4) ? infer->err->code
+                                   : pooled(infer, infer_shape(infer, 0), mean, &infer->out[0]);
 }
 
 static int check(struct infer *infer, const struct shape *expected, int input, const char *name)
@@ -61,26 +44,17 @@ static int check(struct infer *infer, const struct shape *expected, int input, c
                       shape_text(infer_shape(infer, input)));
 }
 
+/* The gradient's gradient takes what is like the image, and gives what is like the output. */
 static int max_pool_grad_shape(struct infer *infer)
 {
     struct shape out;
-    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
-        pooled(infer, infer_shape(infer, 0), false, &out) || check(infer, &out, 1, "orig_output") ||
-        check(infer, &out, 2, "grad"))
-        return infer->err->code;
-    infer->out[0] = *infer_shape(infer, 0);
-    return 0;
-}
-
-static int max_pool_grad_grad_shape(struct infer *infer)
-{
-    struct shape out;
     const struct shape *image = infer_shape(infer, 0);
+    bool again = node_is(infer->node, "MaxPoolGradGrad");
     if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
         pooled(infer, image, false, &out) || check(infer, &out, 1, "orig_output") ||
-        check(infer, image, 2, "grad"))
+        check(infer, again ? image : &out, 2, "grad"))
         return infer->err->code;
-    infer->out[0] = out;
+    infer->out[0] = again ? out : *image;
     return 0;
 }
 
@@ -98,7 +72,7 @@ static int avg_pool_grad_shape(struct infer *infer)
 static int max_pool_with_place_shape(struct infer *infer)
 {
     const struct attr_value *ksize = node_attr(infer->node, "ksize");
-    if (max_pool_shape(infer))
+    if (pool_shape(infer))
         return infer->err->code;
     infer->out[1] = infer->out[0];
     for (int64_t cells = 1, i = 0; i < ksize->n; i++)
@@ -122,59 +96,43 @@ static int max_pool_place_grad_shape(struct infer *infer)
     return 0;
 }
 
-static struct edge with_window(struct grad *g, const char *op, struct edge *inputs, int n)
-{
-    const char *const names[] = {"ksize", "strides", "padding", "data_format", "explicit_paddings"};
-    struct attr attrs[5];
-    int n_attrs = 0;
-    for (int i = 0; i < 5; i++)
-        if (node_attr(g->node, names[i]))
-            attrs[n_attrs++] = (struct attr){names[i], *node_attr(g->node, names[i])};
-    return build_op(&g->b, op, inputs, n, attrs, n_attrs);
-}
-
 static void max_pool_gradient(struct grad *g)
 {
     struct edge inputs[] = {grad_input(g, 0), grad_output(g, 0), g->out[0]};
-    g->in[0] = with_window(g, "MaxPoolGrad", inputs, 3);
+    g->in[0] = grad_op(g, "MaxPoolGrad", inputs, 3);
 }
 
 /* The largest cell stays the largest under a small change: the gradient is linear in its input. */
 static void max_pool_grad_gradient(struct grad *g)
 {
+    bool again = node_is(g->node, "MaxPoolGradGrad");
     struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
-    g->in[2] = with_window(g, "MaxPoolGradGrad", inputs, 3);
-}
-
-static void max_pool_grad_grad_gradient(struct grad *g)
-{
-    struct edge inputs[] = {grad_input(g, 0), grad_input(g, 1), g->out[0]};
-    g->in[2] = with_window(g, "MaxPoolGrad", inputs, 3);
+    g->in[2] = grad_op(g, again ? "MaxPoolGrad" : "MaxPoolGradGrad", inputs, 3);
 }
 
 static void avg_pool_gradient(struct grad *g)
 {
     struct edge inputs[] = {build_unary(&g->b, "Shape", grad_input(g, 0)), g->out[0]};
-    g->in[0] = with_window(g, "AvgPoolGrad", inputs, 2);
+    g->in[0] = grad_op(g, "AvgPoolGrad", inputs, 2);
 }
 
 /* AvgPoolGrad is linear, and AvgPool its transpose. */
 static void avg_pool_grad_gradient(struct grad *g)
 {
-    g->in[1] = with_window(g, "AvgPool", (struct edge *)&g->out[0], 1);
+    g->in[1] = grad_op(g, "AvgPool", g->out, 1);
 }
 
 #define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
 
 #define POOL(op, ...)                                                                              \
     const struct op_def op_##op = {                                                                \
-        .name = #op, .outputs = "output: T", .window = pool_window, __VA_ARGS__}
+        .name = #op, .outputs = "output: T", .window = window_declared, __VA_ARGS__}
 
 POOL(MaxPool, .inputs = "input: T",
      .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
      .doc = "The largest value of each window.",
      .detail = "Padding takes no part. A NaN in a window is its result.", .half = HALF_CLEAR,
-     .shape = max_pool_shape, .rule = "output[b,y,x,c]@ = input[b,y^,x^,c]@",
+     .shape = pool_shape, .rule = "output[b,y,x,c]@ = input[b,y^,x^,c]@",
      .gradient = max_pool_gradient);
 
 static const struct op_places max_pool_places = {.pool = "MaxPool",
@@ -196,13 +154,13 @@ POOL(MaxPoolGradGrad, .inputs = "orig_input: T, orig_output: T, grad: T",
      .detail =
          "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
          "row-major order counts.",
-     .half = HALF_CLEAR, .shape = max_pool_grad_grad_shape,
+     .half = HALF_CLEAR, .shape = max_pool_grad_shape,
      .rule = "output[b,y,x,c]@ = orig_input[b,y^,x^,c]@ orig_output[b,y,x,c]@ grad[b,y^,x^,c]@",
-     .gradient = max_pool_grad_grad_gradient);
+     .gradient = max_pool_grad_gradient);
 
 POOL(AvgPool, .inputs = "value: T", .attrs = POOL_ATTRS ", T: floating",
      .doc = "The mean of each window.", .detail = "Cells outside the image are not counted.",
-     .half = HALF_INFERRED, .shape = avg_pool_shape, .rule = "output[b,y,x,c]@ = value[b,y^,x^,c]@",
+     .half = HALF_INFERRED, .shape = pool_shape, .rule = "output[b,y,x,c]@ = value[b,y^,x^,c]@",
      .gradient = avg_pool_gradient);
 
 POOL(AvgPoolGrad, .inputs = "orig_input_shape: int32, grad: T", .attrs = POOL_ATTRS ", T: floating",

@@ -116,9 +116,19 @@ static struct op_window_axis declared_axis(int axis, const struct window_axis *a
     return (struct op_window_axis){axis, window_span(a), a->stride, a->before, a->after};
 }
 
-bool window_declare(const struct window *w, struct op_window *declared)
+bool window_declared(const struct node *node, const struct shape *image,
+                     const struct shape *filters, struct op_window *declared)
 {
-    declared->y = declared_axis(w->height, &w->y);
-    declared->x = declared_axis(w->width, &w->x);
-    return w->y.out >= 0 && w->x.out >= 0;
+    struct error err = ERROR_INIT;
+    struct window w;
+    if (window_init(&w, node, &err) || (!filters && window_from_ksize(&w, node, &err)))
+        return false;
+    if (filters) {
+        w.y.size = window_filter_dim(filters, 0);
+        w.x.size = window_filter_dim(filters, 1);
+    }
+    if (window_solve(&w, image, &err))
+        return false;
+    *declared = (struct op_window){declared_axis(w.height, &w.y), declared_axis(w.width, &w.x)};
+    return w.y.out >= 0 && w.x.out >= 0;
 }

@@ -48,9 +48,14 @@ int window_solve(struct window *window, const struct shape *image, struct error 
 struct shape window_output(const struct window *window, const struct shape *image,
                            int64_t channels);
 
-/* ---- what declarations tell about windows (op_def.window) ---- */
+/* Returns one of a filter's last four dimensions. */
+static inline int64_t window_filter_dim(const struct shape *filter, int i)
+{
+    return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
+}
 
-/* Declares a solved window. False: part of it is unknown. */
-bool window_declare(const struct window *window, struct op_window *declared);
+/* op_def.window of convolution and, without filters, of pooling. */
+bool window_declared(const struct node *node, const struct shape *image,
+                     const struct shape *filters, struct op_window *declared);
 
 #endif

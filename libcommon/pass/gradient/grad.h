@@ -43,6 +43,9 @@ static inline int grad_finish(const struct grad *g)
     return g->b.failed ? g->b.err->code : 0;
 }
 
+/* Adds an op with those of its attributes that the node has. */
+struct edge grad_op(struct grad *g, const char *op, const struct edge *inputs, int n);
+
 /* Returns out[k], or zeros shaped like the output. */
 struct edge grad_out_or_zeros(struct grad *g, int k);
 

@@ -5,6 +5,21 @@
 #include "pass/gradient/grad.h"
 #include "pass/gradient/grad_engine.h"
 
+#define ATTRS_MAX 16
+
+struct edge grad_op(struct grad *g, const char *op, const struct edge *inputs, int n)
+{
+    const struct op *built = registry_find(g->b.graph->registry, op);
+    struct attr attrs[ATTRS_MAX];
+    int n_attrs = 0;
+    for (int i = 0; built && i < built->n_attrs && n_attrs < ATTRS_MAX; i++) {
+        const struct attr_value *value = node_attr(g->node, built->attrs[i].name);
+        if (value && !built->attrs[i].inferred)
+            attrs[n_attrs++] = (struct attr){built->attrs[i].name, *value};
+    }
+    return build_op(&g->b, op, inputs, n, attrs, n_attrs);
+}
+
 struct edge grad_out_or_zeros(struct grad *g, int k)
 {
     if (edge_exists(g->out[k]))

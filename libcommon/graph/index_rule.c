@@ -92,22 +92,6 @@ static bool find_axes(const struct bound_rule *rule, int input, int8_t axes[SHAP
     return operand;
 }
 
-/* The axes of output 0 that a constant input leaves of those of input 0. */
-static bool find_remaining(struct bound_rule *rule, struct edge listing)
-{
-    const struct shape *in = shape_of_tensor(rule, 0);
-    bool keeps = node_bool(rule->node, "keep_dims");
-    unsigned axes;
-    if (in->rank < 0 || !graph_constant_axes(rule->graph, listing, in->rank, &axes))
-        return false;
-    for (int d = 0, n = 0; d < in->rank; d++) {
-        bool is_gone = axes & 1U << d;
-        if (!is_gone || keeps)
-            rule->result[n++] = is_gone ? -1 : (int8_t)(in->rank - 1 - d);
-    }
-    return true;
-}
-
 bool rule_bind(const struct graph *graph, const struct node *node, struct bound_rule *rule)
 {
     const struct rule_operand *out = rule_operand(node->op, RULE_RESULT);
@@ -115,8 +99,20 @@ bool rule_bind(const struct graph *graph, const struct node *node, struct bound_
         return false;
     *rule = (struct bound_rule){.graph = graph, .node = node, .sign = node->op->rule->sign};
     memset(rule->result, -1, sizeof rule->result);
-    return out && out->listing ? find_remaining(rule, node->inputs[out->listing])
-                               : find_axes(rule, RULE_RESULT, rule->result);
+    if (!out || !out->listing)
+        return find_axes(rule, RULE_RESULT, rule->result);
+    /* The axes that a constant leaves of those of input 0; with keep_dims others have length 1. */
+    int rank = shape_of_tensor(rule, 0)->rank, n = 0;
+    bool keeps = node_bool(node, "keep_dims");
+    unsigned axes;
+    if (rank < 0 || !graph_constant_axes(graph, node->inputs[out->listing], rank, &axes))
+        return false;
+    for (int d = 0; d < rank; d++) {
+        bool is_gone = axes & 1U << d;
+        if (!is_gone || keeps)
+            rule->result[n++] = is_gone ? -1 : (int8_t)(rank - 1 - d);
+    }
+    return true;
 }
 
 int rule_axis(const struct bound_rule *rule, int input, int dimension)
@@ -126,7 +122,7 @@ int rule_axis(const struct bound_rule *rule, int input, int dimension)
     if (!find_axes(rule, input, axes))
         return -1;
     int axis = axes[dimension], at = rule_dimension(rule, RULE_RESULT, axis);
-    if (axis >= SHAPE_RANK_MAX || at < 0)
+    if (rule->sign != RULE_EACH || at < 0)
         return axis;
     int64_t size = in->dims[dimension];
     return size != SHAPE_UNKNOWN && size == rule->node->outputs[0].shape.dims[at] ? axis : -1;

@@ -2,6 +2,7 @@
  *
  * Matrix products.
  */
+#include "graph/index_rule.h"
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
@@ -89,38 +90,24 @@ static int batch_matmul_shape(struct infer *infer)
     return 0;
 }
 
-struct product {
-    const char *op, *flag_a, *flag_b;
-};
-
-static struct edge multiply(struct grad *g, const struct product *p, struct edge a,
-                            bool transpose_a, struct edge b, bool transpose_b)
+static struct edge multiply(struct grad *g, struct edge a, bool transpose_a, struct edge b,
+                            bool transpose_b)
 {
-    const struct attr attrs[] = {{p->flag_a, attr_bool(transpose_a)},
-                                 {p->flag_b, attr_bool(transpose_b)}};
-    return build_op(&g->b, p->op, (struct edge[]){a, b}, 2, attrs, 2);
+    const struct op *op = g->node->op;
+    const struct attr attrs[] = {{rule_operand(op, 0)->swapped, attr_bool(transpose_a)},
+                                 {rule_operand(op, 1)->swapped, attr_bool(transpose_b)}};
+    return build_op(&g->b, op->def->name, (struct edge[]){a, b}, 2, attrs, 2);
 }
 
 /* With C = op(A) op(B): dA = dC op(B)^T and dB = op(A)^T dC, transposed once more where op was a
  * transposition. */
-static void product_gradient(struct grad *g, const struct product *p)
+static void product_gradient(struct grad *g)
 {
-    bool ta = node_bool(g->node, p->flag_a), tb = node_bool(g->node, p->flag_b);
+    bool ta = node_bool(g->node, rule_operand(g->node->op, 0)->swapped);
+    bool tb = node_bool(g->node, rule_operand(g->node->op, 1)->swapped);
     struct edge a = grad_input(g, 0), b = grad_input(g, 1), d = g->out[0];
-    g->in[0] = ta ? multiply(g, p, b, tb, d, true) : multiply(g, p, d, false, b, !tb);
-    g->in[1] = tb ? multiply(g, p, d, true, a, ta) : multiply(g, p, a, !ta, d, false);
-}
-
-static void matmul_gradient(struct grad *g)
-{
-    static const struct product product = {"MatMul", "transpose_a", "transpose_b"};
-    product_gradient(g, &product);
-}
-
-static void batch_matmul_gradient(struct grad *g)
-{
-    static const struct product product = {"BatchMatMul", "adj_x", "adj_y"};
-    product_gradient(g, &product);
+    g->in[0] = ta ? multiply(g, b, tb, d, true) : multiply(g, d, false, b, !tb);
+    g->in[1] = tb ? multiply(g, d, true, a, ta) : multiply(g, a, !ta, d, false);
 }
 
 /* 2 m n k, where k is the total inner length, over n left operands. */
@@ -165,7 +152,7 @@ const struct op_def op_MatMul = {
     .rule = "product[i,o] += a[i,k]~transpose_a b[k,o]~transpose_b",
     .cost = matmul_cost,
     .shape = matmul_shape,
-    .gradient = matmul_gradient,
+    .gradient = product_gradient,
 };
 
 const struct op_def op_FusedMatMulSum = {
@@ -195,5 +182,6 @@ const struct op_def op_BatchMatMul = {
     .half = HALF_ALLOWED,
     .cost = batch_matmul_cost,
     .shape = batch_matmul_shape,
-    .gradient = batch_matmul_gradient,
+    .rule = "output[...,i,o] += x[...,i,k]~adj_x y[...,k,o]~adj_y",
+    .gradient = product_gradient,
 };

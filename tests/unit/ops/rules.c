@@ -23,6 +23,8 @@ static const struct example {
     {"MatMul", "{transpose_a=true}", NULL, {{2, {4, 3}}, {2, {4, 5}}}},
     {"MatMul", "{transpose_b=true}", NULL, {{2, {3, 4}}, {2, {5, 4}}}},
     {"MatMul", "{transpose_a=true, transpose_b=true}", NULL, {{2, {4, 3}}, {2, {5, 4}}}},
+    {"BatchMatMul", "", NULL, {{3, {2, 3, 4}}, {3, {2, 4, 5}}}},
+    {"BatchMatMul", "{adj_x=true, adj_y=true}", NULL, {{3, {2, 4, 3}}, {3, {2, 5, 4}}}},
     {"BiasAdd", "", NULL, {{2, {3, 4}}, {1, {4}}}},
     {"BiasAdd", "", NULL, {{4, {2, 3, 5, 4}}, {1, {4}}}},
     {"BiasAdd", "{data_format=\"NCHW\"}", NULL, {{4, {2, 4, 3, 5}}, {1, {4}}}},
@@ -169,6 +171,47 @@ static void test_rows_follow_of_rules(void **state)
             fail_msg("%s: other rows follow of its rule", known[i].op);
 }
 
+static bool has_axes_of(const struct rule_operand *a, const struct rule_operand *b)
+{
+    return a->n == b->n && a->has_format == b->has_format &&
+           !memcmp(a->axes, b->axes, sizeof a->axes);
+}
+
+/* A gradient's rule is that of its op with an input and the result exchanged. */
+static void test_gradients_exchange_an_input_and_the_result(void **state)
+{
+    static const struct {
+        const char *op;
+        int input;
+        const char *gradient;
+    } known[] = {{"BiasAdd", 1, "BiasAddGrad"},
+                 {"Conv2D", 0, "Conv2DBackpropInput"},
+                 {"Conv2D", 1, "Conv2DBackpropFilter"},
+                 {"LocallyConnected2D", 0, "LocallyConnected2DBackpropInput"},
+                 {"LocallyConnected2D", 1, "LocallyConnected2DBackpropFilter"},
+                 {"MaxPool", 0, "MaxPoolGrad"},
+                 {"AvgPool", 0, "AvgPoolGrad"},
+                 {"LRN", 0, "LRNGrad"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const struct op *op = registry_find(ops_registry(), known[i].op);
+        const struct op *gradient = registry_find(ops_registry(), known[i].gradient);
+        const struct rule_operand *result = rule_operand(op, RULE_RESULT);
+        bool takes_result = false, fits = has_axes_of(rule_operand(gradient, RULE_RESULT),
+                                                      rule_operand(op, known[i].input));
+        for (int k = gradient->rule->n_results; k < gradient->rule->n; k++) {
+            const struct rule_operand *operand = &gradient->rule->operands[k];
+            bool is_known = operand->is_shape || has_axes_of(operand, result);
+            for (int j = 0; j < op->n_inputs; j++)
+                is_known |= has_axes_of(operand, rule_operand(op, j));
+            takes_result |= has_axes_of(operand, result);
+            fits &= is_known;
+        }
+        if (!fits || !takes_result)
+            fail_msg("%s is no gradient of %s", known[i].gradient, known[i].op);
+    }
+}
+
 static void test_wrong_rules_are_refused_by_name(void **state)
 {
     static const char *const wrong[] = {
@@ -212,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results_are_made_of_what_rules_say),
         cmocka_unit_test(test_rows_follow_of_rules),
+        cmocka_unit_test(test_gradients_exchange_an_input_and_the_result),
         cmocka_unit_test(test_wrong_rules_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

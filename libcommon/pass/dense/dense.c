@@ -464,11 +464,6 @@ static struct dense_layout at_rest(int axis)
     return axis < 0 ? (struct dense_layout){DENSE_SAME, 0} : cut_along(axis);
 }
 
-static const struct shape *input_shape(const struct dense_cutter *c, const struct node *node, int i)
-{
-    return &dense_output(c, node->inputs[i])->shape;
-}
-
 /* ---- ops with a rule of their axes ----
  *
  * Of an axis of the result workers can compute parts, from that part of the inputs that have it;
@@ -523,7 +518,7 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
                           struct dense_rule *rule)
 {
     if (!node_has(node, OP_SHAPE_ONLY) || node->n_inputs != 1 || node->outputs[0].shape.rank != 1 ||
-        node->outputs[0].shape.dims[0] != input_shape(c, node, 0)->rank ||
+        node->outputs[0].shape.dims[0] != dense_output(c, node->inputs[0])->shape.rank ||
         !is_inner(c, graph_node(c->from, node->inputs[0].node)))
         return false;
     if (is_cut(rule->inputs[0]))

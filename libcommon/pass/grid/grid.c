@@ -408,13 +408,6 @@ static int is_now(struct grid *g, const struct node *node, struct edge edge, con
     return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
 }
 
-/* The sum of what cells have stands for the node. */
-static int is_sum(struct grid *g, const struct node *node, const struct edge *parts)
-{
-    struct build *b = grid_builder(g, node, -1);
-    return is_now(g, node, build_op(b, "AddN", parts, g->n, NULL, 0), "of all tiles");
-}
-
 /* ---- regions: what a cell has of its own tile and what it gets of others' ----
  *
  * Each is made once, however many ops look at it. All return EDGE_NONE once something has failed.
@@ -707,16 +700,6 @@ static struct edge copy_with_padding(struct grid *g, const struct grid_rule *r, 
     return grid_copy(g, r->rule.node, cell, inputs, padding, 2);
 }
 
-/* In a mean each tile counts by its share of the cells. */
-static struct edge weigh(struct grid *g, const struct grid_rule *r, struct edge part, int cell)
-{
-    struct area area = cut_area(&r->cut, cell);
-    double share = (double)((area.to[0] - area.from[0]) * (area.to[1] - area.from[1])) /
-                   (double)(r->cut.size[0] * r->cut.size[1]);
-    struct build *b = grid_builder(g, r->rule.node, cell);
-    return build_binary(b, "Mul", part, build_scalar_like(b, part, share));
-}
-
 static int visit_tiles(struct grid *g, const struct node *node, struct edge *parts)
 {
     struct grid_rule r;
@@ -730,12 +713,19 @@ static int visit_tiles(struct grid *g, const struct node *node, struct edge *par
             inputs[i] = input_of(g, &r, i, k);
         parts[k] = is_padded ? copy_with_padding(g, &r, k, inputs)
                              : grid_copy(g, node, k, inputs, NULL, 0);
-        if (!cut.is_cut && r.rule.sign == RULE_MEAN)
-            parts[k] = weigh(g, &r, parts[k], k);
         areas[k] = area_for(&r, is_image, k);
+        if (cut.is_cut || r.rule.sign != RULE_MEAN)
+            continue;
+        /* In a mean each tile counts by its share of the cells. */
+        double share =
+            (double)((areas[k].to[0] - areas[k].from[0]) * (areas[k].to[1] - areas[k].from[1])) /
+            (double)(r.cut.size[0] * r.cut.size[1]);
+        struct build *b = grid_builder(g, node, k);
+        parts[k] = build_binary(b, "Mul", parts[k], build_scalar_like(b, parts[k], share));
     }
     if (!cut.is_cut)
-        return is_sum(g, node, parts);
+        return is_now(g, node, build_op(grid_builder(g, node, -1), "AddN", parts, g->n, NULL, 0),
+                      "of all tiles");
     if (!stand_in(g, node, parts) && is_image)
         grid_scatter(g, node, &cut, areas, parts);
     return g->err->code;

@@ -79,7 +79,7 @@ static void add_layer(struct net *net)
             str_append(&net->text, "c = nn.lrn(c, {radius = 1, alpha = 0.5})\n");
         break;
     case 5:
-        str_append(&net->text, "c = Tanh(c) * 1.5 + c\n");
+        str_append(&net->text, "c = CheckNumerics(Tanh(c) * 1.5 + c, {message = \"layer\"})\n");
         break;
     case 6:
         str_printf(&net->text, "c = nn.batch_norm(c, {name = \"n%d\", layout = \"%s\"})\n",
@@ -108,7 +108,8 @@ static void write_net(struct net *net)
     str_append(&net->text, "features = Identity(c)\nlocal f = ");
     str_printf(&net->text, ends[end < 2 ? end + 1 : 0], first, first + 1);
     str_printf(&net->text,
-               "\nloss = Mean(Square(nn.dense(f, 3, {name = \"output\"}) - 1), {0, 1})\n"
+               "\nloss = Mean(Square(nn.dense(f, 3, {name = \"output\"}) - 1), {0, 1})"
+               " + 0.01 * L2Loss(c)\n"
                "entry.out = features\nentry.train = minimize(loss, optim.%s)\n",
                optimizers[up_to(net->random, 2)]);
 }

@@ -11,6 +11,7 @@
  *         .outputs = "product: T",
  *         .attrs = "transpose_a: bool = false, transpose_b: bool = false, T: floating|int32|int64",
  *         .doc = "Product of two matrices, each transposed first if asked for.",
+ *         .rule = "product[i,o] += a[i,k]~transpose_a b[k,o]~transpose_b",
  *         .shape = matmul_shape,
  *         .cost = matmul_cost,
  *         .gradient = matmul_gradient,

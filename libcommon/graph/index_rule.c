@@ -40,7 +40,7 @@ enum op_rows rule_rows(const struct op *op)
     if (rule->sign == RULE_ALL && op->inputs[in->argument].is_ref)
         return ROWS_ASK;
     for (int i = rule->n_results; i < rule->n; i++)
-        if (!out->n || has_axis(&rule->operands[i], out->axes[0]))
+        if (rule->sign != RULE_IS || !out->n || has_axis(&rule->operands[i], out->axes[0]))
             return ROWS_ANY;
     return in->is_shape ? ROWS_MADE : ROWS_DISTINCT; /* an axis that no input has */
 }
@@ -152,12 +152,11 @@ int rule_summed(const struct bound_rule *rule, int input)
 
 int64_t rule_extent(const struct bound_rule *rule, int axis)
 {
-    int8_t axes[SHAPE_RANK_MAX];
     for (int i = RULE_RESULT; i < rule->node->n_inputs; i++) {
         const struct shape *shape = shape_of_tensor(rule, i);
-        for (int d = 0; find_axes(rule, i, axes) && d < shape->rank; d++)
-            if (axes[d] == axis && shape->dims[d] != SHAPE_UNKNOWN)
-                return shape->dims[d];
+        int d = rule_dimension(rule, i, axis);
+        if (d >= 0 && d < shape->rank && shape->dims[d] != SHAPE_UNKNOWN)
+            return shape->dims[d];
     }
     return SHAPE_UNKNOWN;
 }

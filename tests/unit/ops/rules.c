@@ -90,6 +90,9 @@ static void check_dimension(struct fixture *f, const struct bound_rule *rule, in
 {
     int axis = rule_axis(rule, input, dimension), to = rule_dimension(rule, RULE_RESULT, axis);
     const char *op = rule->node->op->def->name;
+    if (axis >= 0 && rule_extent(rule, axis) != shape->dims[dimension])
+        fail_msg("%s: dimension %d of input %d is as long as no other of its axis", op, dimension,
+                 input);
     struct tensor all = run(f, shape, dimension, 1, 1);
     struct tensor at = run(f, shape, dimension, 1, 0), others = run(f, shape, dimension, 0, 1);
     struct tensor more = run(f, shape, dimension, 3, 1);
@@ -160,6 +163,8 @@ static void test_rows_follow_of_rules(void **state)
                  {"IsVariableInitialized", ROWS_ASK},
                  {"MatMul", ROWS_ANY},
                  {"BiasAdd", ROWS_ANY},
+                 {"Conv2D", ROWS_ANY},
+                 {"Conv2DBackpropFilter", ROWS_ANY},
                  {"CheckNumerics", ROWS_ANY},
                  {"Sum", ROWS_ANY},
                  {"All", ROWS_ANY},

@@ -101,18 +101,21 @@ static void conv_cost(const struct cost_query *query, struct op_cost *cost)
                                    __VA_ARGS__}
 
 /* Shared by convolutions with one filter and with a filter per position: by the axes that filters
- * have in front. */
+ * have in front. Channels are needed whole: the lengths of their axes tell the groups that they are
+ * in. */
 #define FORWARD(axes)                                                                              \
     .inputs = "input: T, filter: T", .gradient = conv_gradient,                                    \
-    .rule = "output[b,y,x,f]@ += input[b,y^,x^,c]@ filter[" axes "i:,j:,c,f]"
+    .rule = "output[b,y,x,f:]@ += input[b,y^,x^,c:]@ filter[" axes "i:,j:,d:,f:]"
 #define IMAGE_GRADIENT(axes)                                                                       \
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",                                    \
     .gradient = backprop_input_gradient,                                                           \
-    .rule = "output[b,y^,x^,c]@ += input_sizes# filter[" axes "i:,j:,c,f] out_backprop[b,y,x,f]@"
+    .rule = "output[b,y^,x^,c:]@ += input_sizes# filter[" axes "i:,j:,d:,f:] "                     \
+            "out_backprop[b,y,x,f:]@"
 #define FILTER_GRADIENT(axes)                                                                      \
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",                                    \
     .gradient = backprop_filter_gradient,                                                          \
-    .rule = "output[" axes "i:,j:,c,f] += input[b,y^,x^,c]@ filter_sizes# out_backprop[b,y,x,f]@"
+    .rule = "output[" axes "i:,j:,d:,f:] += input[b,y^,x^,c:]@ filter_sizes# "                     \
+            "out_backprop[b,y,x,f:]@"
 
 CONVOLUTION(
     Conv2D, FORWARD(""), .attrs = CONV_ATTRS,

@@ -52,6 +52,8 @@ static void add_window(struct net *net, const char *layer, int filters, int size
         str_printf(&net->text, "c = nn.%s(c, %d, {", layer, size);
     if (dilation > 1)
         str_printf(&net->text, "dilation = %d, ", dilation);
+    if (dilates && filters % net->channels == 0 && up_to(net->random, 1))
+        str_printf(&net->text, "groups = %d, ", net->channels);
     str_printf(&net->text, "stride = %d, padding = \"%s\", layout = \"%s\"})\n", stride,
                same ? "SAME" : "VALID", net->nchw ? "NCHW" : "NHWC");
     net->height = outputs(net->height, span, stride, same);

@@ -135,7 +135,11 @@ LUA
                 tf-place --devices CPU:0,CPU:1,CPU:2 | tf-part >parts.tfg
             tf-exec -g parts.tfg --run train --fetch loss --feed s.rec --save p.ckpt |
                 tf-show --json | cmp one.txt
-            [ "$(tf-show p.ckpt | grep -c '^w/part_')" = $n ]
+            # along that axis, as its slots are
+            tf-show p.ckpt | awk -v n=$n -v axis=$axis '/\/part_/ {
+                split($2, of, /[][]/); split(of[2], is, ","); split("5,6,7", whole, ",")
+                for (i = 1; i <= 3; i++) if ((is[i] == whole[i]) == (i == axis + 1)) wrong = $0
+                parts += $1 ~ /^w\/part_/ } END { print wrong; exit wrong != "" || parts != n }'
             tf-exec -g parts.tfg --run whole --restore p.ckpt | tf-show --json | cmp one.whole
             # and the other way: from slices one whole, from one whole slices
             solid -D opt="$opt" | tf-exec --run whole --restore p.ckpt | tf-show --json |

@@ -369,8 +369,9 @@ static int find_tables(struct slicing_finder *f)
         }
         if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
             table->wanted = wanted->i;
-        if (axis_asked(node) < node->outputs[0].shape.rank)
-            table->axis = axis_asked(node);
+        int axis = axis_asked(node); /* slots ask for none */
+        if (axis >= 0 && axis < node->outputs[0].shape.rank)
+            table->axis = axis;
     }
     find_wholes(f);
     int shards = f->limits.n;

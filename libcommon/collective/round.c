@@ -10,10 +10,10 @@
 
 /* By state: NEW, CALLING, CALLED, SETTLED, AGREEING, RUNNING, OVER.
  *
- * Who contributes twice is refused in each state by what is there of it; after a round has settled
- * a contribution is of a member that is not waited for. A member says that it is ready, and sends
- * chunks, once it has heard all: others may have, and this one perhaps not yet. A member that is
- * lost while the others are told ends the round when they have been. */
+ * A second contribution of a member is refused elsewhere, in every state; one that comes after a
+ * round has settled is of a member that is not waited for. A member says that it is ready, and
+ * sends chunks, once it has heard from all; this one may not have by then. If a member is lost
+ * while the others are being told, the round ends once they have been told. */
 static const unsigned char reactions[ROUND_EVENTS][ROUND_STATES] = {
     [ROUND_CALL] = {TAKE, BUG, BUG, BUG, BUG, BUG, BUG},
     [ROUND_TOLD] = {BUG, TAKE, BUG, BUG, BUG, BUG, IGNORE},

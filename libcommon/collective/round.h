@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The states of a round, which is one call of all members as one of them sees it, and what each
- * event does in each state. A member calls and tells the others what it contributes (CALLING,
- * CALLED). When it has heard all, what is small is combined (SETTLED), and where rows come in
- * chunks members say that they know which (AGREEING). Then chunks of what is large go their way
- * (RUNNING).
+ * The states of a round, and how each event acts in each state. A round is one call of all members,
+ * as one member sees it. A member calls and tells the others what it contributes (CALLING, CALLED).
+ * When it has heard from all, small values are combined (SETTLED), and if rows come in chunks,
+ * members tell each other that they know the chunks (AGREEING). Then chunks of large values are
+ * sent (RUNNING).
  */
 #ifndef TF_COLLECTIVE_ROUND_H
 #define TF_COLLECTIVE_ROUND_H
 
 enum round_state {
     ROUND_NEW,      /* others have called */
-    ROUND_CALLING,  /* this member has, and the others are being told */
-    ROUND_CALLED,   /* they have been */
+    ROUND_CALLING,  /* this member has called, and tells the others */
+    ROUND_CALLED,   /* the others have been told */
     ROUND_SETTLED,  /* all members are known */
-    ROUND_AGREEING, /* what is small has been combined; others may not know the chunks yet */
+    ROUND_AGREEING, /* small values are combined; others may not know the chunks yet */
     ROUND_RUNNING,
     ROUND_OVER, /* done, failed, cancelled */
     ROUND_STATES,
 };
 
 enum round_event {
-    ROUND_CALL,         /* of this member, or it declines */
-    ROUND_TOLD,         /* all others, of that call */
-    ROUND_CONTRIBUTION, /* of another member */
-    ROUND_READY,        /* another has heard all */
-    ROUND_CHUNK,        /* another's part of one, to be added, or what is whole */
-    ROUND_LEAVE,        /* another takes no part any more */
-    ROUND_LOST,         /* another is */
-    ROUND_CANCEL,       /* nobody waits here any more */
+    ROUND_CALL,         /* this member calls or declines */
+    ROUND_TOLD,         /* all others have been told of that call */
+    ROUND_CONTRIBUTION, /* another member contributes */
+    ROUND_READY,        /* another member has heard from all */
+    ROUND_CHUNK,        /* a part of a chunk, or a whole chunk, from another member */
+    ROUND_LEAVE,        /* another member has left */
+    ROUND_LOST,         /* another member is lost */
+    ROUND_CANCEL,       /* the caller no longer waits */
     ROUND_EVENTS,
 };
 
 enum round_reaction {
-    REACT_BUG = 1, /* this process does not do that */
-    REACT_REFUSE,  /* no other can have a reason to: its link ends */
+    REACT_BUG = 1, /* cannot happen in this process */
+    REACT_REFUSE,  /* the sender breaks the protocol: its link ends */
     REACT_IGNORE,
-    REACT_KEEP, /* for later states */
-    REACT_TAKE, /* the round may go on */
-    REACT_FAIL, /* the round is over; of CANCEL, without a reply */
+    REACT_KEEP, /* keep it for later states */
+    REACT_TAKE, /* the round may continue */
+    REACT_FAIL, /* the round is over; after CANCEL, without a reply */
 };
 
 enum round_reaction round_react(enum round_state state, enum round_event event);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose rows go to whom, and how many they are.
+ * The routing of rows between members.
  */
 #include "collective/rows.h"
 
@@ -78,7 +78,7 @@ int collective_check_rows(const struct row_routes *routing, struct error *err)
             return error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
                              (long long)routing->brought[k], (long long)routing->brought[0]);
     for (int from = 0; from < routing->n && parts && routing->wanted; from++) {
-        int64_t wanted = 0; /* of what `from` has */
+        int64_t wanted = 0; /* rows of `from` */
         for (int to = 0; to < routing->n; to++)
             wanted += wanted_of(routing, from, to);
         if ((routing->root < 0 || routing->root == from) && wanted != routing->brought[from])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flows of each generator, in an order in which each value is there before it is sent; and their
- * rounds.
+ * Generators make the flows in an order in which each value is ready before it is sent; then each
+ * flow gets its round.
  */
 #include <string.h>
 
@@ -75,7 +75,7 @@ static int parent_of(int member)
     return member & (member - 1);
 }
 
-/* All that is below a member comes to it, of one child after the other by rank. */
+/* Adds the values of the subtree below a member to it, one child after the other by rank. */
 static void gather_tree(struct sum_schedule *s, int piece, int member)
 {
     for (int k = member + 1; k < s->n_members; k++) {
@@ -101,7 +101,7 @@ static int power_below(int n)
     return power;
 }
 
-/* The first 2 (n - power) members are pairs, of which the even ones take part. */
+/* The first 2 (n - power) members form pairs, of which the even member takes part. */
 static int halving_member(int n, int at)
 {
     int pairs = n - power_below(n);
@@ -114,7 +114,7 @@ static void make_halving(const struct schedule_request *r, struct sum_schedule *
     for (int k = 0; k < pairs; k++)
         flow(s, piece, 2 * k + 1, 2 * k, SCHEDULE_ADD);
     for (int distance = power / 2; distance; distance /= 2)
-        for (int at = 0; at < power; at++) /* who has the piece still, and is not to keep it */
+        for (int at = 0; at < power; at++) /* `at` still has the piece, but is not to keep it */
             if ((at ^ last) % (2 * distance) / distance && (at ^ last) / (2 * distance) == 0)
                 flow(s, piece, halving_member(n, at), halving_member(n, at ^ distance),
                      SCHEDULE_ADD);
@@ -127,7 +127,7 @@ static void make_halving(const struct schedule_request *r, struct sum_schedule *
         flow(s, piece, 2 * k, 2 * k + 1, SCHEDULE_COPY);
 }
 
-/* The first member of each host, in order; *of: which one is a member's. */
+/* Finds the first member of each host, in order; of[k]: that of member k's host. */
 static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
 {
     int n = 0;
@@ -180,7 +180,7 @@ static int count_leaders(const struct schedule_request *r)
 static const struct generator {
     const char *name;
     void (*make)(const struct schedule_request *request, struct sum_schedule *schedule, int piece);
-    int (*count)(const struct schedule_request *request); /* pieces, as few as it has */
+    int (*count)(const struct schedule_request *request); /* the least number of pieces */
 } generators[] = {
     [SCHEDULE_DIRECT] = {"direct", make_direct, count_members},
     [SCHEDULE_CHAIN] = {"chain", make_chain, count_one},
@@ -207,13 +207,12 @@ const char *schedule_name(enum schedule_kind kind)
 
 /* ---- rounds ---- */
 
-/* The last rounds in which something comes to a member's piece, and in which it is sent; -1: none.
- */
+/* The last rounds in which a member's piece was received and sent; -1: none. */
 struct piece_rounds {
     int came, sent;
 };
 
-/* For each round, whether a member's way to another carries something. */
+/* For each round, whether a member sends something to another. */
 struct way_rounds {
     VEC(bool) busy;
 };
@@ -223,7 +222,7 @@ static int max(int a, int b)
     return a > b ? a : b;
 }
 
-/* By round, each round's in the order in which they were. */
+/* Sorts the flows by round; the sort is stable. */
 static void sort(struct sum_schedule *s)
 {
     struct schedule_flow *sorted = mem_array(s->flows.n + 1, sizeof *sorted);
@@ -240,7 +239,7 @@ static void sort(struct sum_schedule *s)
     mem_free(first);
 }
 
-/* Each flow is in the first round in which its value is there, and its way is free. */
+/* Puts each flow into the first round in which its value is ready and its way is free. */
 static void set_rounds(struct sum_schedule *s)
 {
     size_t n = (size_t)s->n_members, n_pieces = n * (size_t)s->n_pieces;
@@ -269,7 +268,7 @@ static void set_rounds(struct sum_schedule *s)
     mem_free(pieces);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole schedule ---- */
 
 int schedule_make(const struct schedule_request *r, struct sum_schedule *s, struct error *err)
 {
@@ -292,7 +291,7 @@ void schedule_release(struct sum_schedule *s)
     *s = (struct sum_schedule){0};
 }
 
-/* ---- of a call ---- */
+/* ---- the schedule of a call ---- */
 
 bool collective_goes_by_schedule(const struct collective_schedule *schedule,
                                  enum collective_kind kind, bool has_root,
@@ -304,7 +303,7 @@ bool collective_goes_by_schedule(const struct collective_schedule *schedule,
            value->type != BFLOAT16 && (int64_t)tensor_bytes(value) > COLLECTIVE_SMALL_BYTES;
 }
 
-/* Those of a host have its number, as ranks have it. */
+/* Fills `hosts` with the host numbers of these ranks. */
 static struct schedule_request request_of(const struct collective_schedule *schedule,
                                           const int *ranks, int n, int *hosts)
 {
@@ -354,7 +353,8 @@ const struct chunk_program program_destination = PROGRAM(true, {ACT_COPY, PROGRA
 void program_make(const struct sum_schedule *s, int member, int piece,
                   struct chunk_program *program)
 {
-    uint64_t held[SCHEDULE_MEMBERS_MAX], all = 0; /* whose values are in each member's piece */
+    uint64_t held[SCHEDULE_MEMBERS_MAX], all = 0; /* by member: bits of the members added in its
+                                                   * piece */
     for (int k = 0; k < s->n_members; k++)
         all |= held[k] = (uint64_t)1 << k;
     *program =

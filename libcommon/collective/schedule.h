@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schedules of a collective sum: in which order the pieces of a value go from member to member, and
- * are added on the way. A schedule is a list of flows, each of one piece over one way in one round;
- * all flows of a round begin with what members have at its start. Pure: nothing here sends.
+ * Schedules of a collective sum: the order in which the pieces of a value are sent between members
+ * and added. A schedule is a list of flows; each sends one piece between two members in one round.
+ * All flows of a round send what members have when it starts. Nothing here sends data.
  *
- * direct: each piece has an owner, which is sent everybody's and adds them by rank.
+ * direct: each piece has an owner, which gets the piece of every member and adds them by rank.
  *
- * chain: along the line of ranks each adds its own, and the sum goes back (the line of Mariana: Zou
- * et al., VLDB 2014).
+ * chain: each member adds its value along the line of ranks, and the sum is sent back (the line of
+ * Mariana: Zou et al., VLDB 2014).
  *
- * ring: reduce-scatter and all-gather around (Patarasuk and Yuan, JPDC 2009).
+ * ring: reduce-scatter and all-gather around a ring (Patarasuk and Yuan, JPDC 2009).
  *
  * tree: a binomial tree to rank 0, and back.
  *
- * halving: recursive halving and doubling (Thakur et al., IJHPCA 2005); of members beyond the
- * largest power of two each gives a partner what it has first.
+ * halving: recursive halving and doubling (Thakur et al., IJHPCA 2005); each member beyond the
+ * largest power of two first sends its value to a partner.
  *
- * two-level: within each host to its first member, a ring of these, and back (MXNet's two-level
+ * two-level: on each host to its first member, around a ring of these, and back (MXNet's two-level
  * aggregation).
  *
- * Sums of direct and chain are by rank; the others associate otherwise, and always alike.
+ * Direct and chain add by rank; the other kinds add in another order, which is always the same.
  */
 #ifndef TF_COLLECTIVE_SCHEDULE_H
 #define TF_COLLECTIVE_SCHEDULE_H
@@ -45,24 +45,24 @@ enum schedule_kind {
     SCHEDULE_TWO_LEVEL,
 };
 
-/* False: none has that name. */
+/* Returns false if no kind has that name. */
 bool schedule_kind_of(const char *name, enum schedule_kind *kind);
 const char *schedule_name(enum schedule_kind kind);
 
-/* How a schedule uses a library of the devices' that adds: never, where all members have it,
- * "nccl-auto", or always, "nccl". */
+/* How a call uses a communication library of the devices: never; "nccl-auto", if all members have
+ * it; or "nccl", always. */
 enum by_device { BY_DEVICE_NEVER, BY_DEVICE_IF_THERE, BY_DEVICE_ALWAYS };
 #define BY_DEVICE_NAMES "nccl and nccl-auto"
 enum by_device by_device_of(const char *schedule);
-const char *by_device_name(enum by_device by); /* but of NEVER */
+const char *by_device_name(enum by_device by); /* not for BY_DEVICE_NEVER */
 
-/* The schedule of servers that add, and pass on rows, for the members. */
+/* The schedule in which servers add, and forward rows, for the members. */
 #define SCHEDULE_BY_SERVERS "servers"
 
 enum schedule_operation {
-    SCHEDULE_ADD,  /* to what the destination has */
-    SCHEDULE_KEEP, /* the source's own value, until all are there: then they are added by rank */
-    SCHEDULE_COPY, /* of the sum */
+    SCHEDULE_ADD,  /* to the value of the destination */
+    SCHEDULE_KEEP, /* the source's own value, until all are there and are added by rank */
+    SCHEDULE_COPY, /* the sum */
 };
 
 struct schedule_flow {
@@ -72,84 +72,84 @@ struct schedule_flow {
 
 struct sum_schedule {
     int n_members, n_pieces, n_rounds;
-    /* By round; adds to one piece in the order in which they are done. */
+    /* By round; the additions to a piece are in the order in which they are done. */
     VEC(struct schedule_flow) flows;
 };
 
 struct schedule_request {
     enum schedule_kind kind;
     int n_members;    /* 1 to SCHEDULE_MEMBERS_MAX */
-    int n_pieces;     /* 0: as few as the kind has; more of them overlap */
-    const int *hosts; /* of two-level: by member */
+    int n_pieces;     /* 0: the kind's minimum; more pieces overlap */
+    const int *hosts; /* for two-level: host number by member */
 };
 
-/* Fills what is zero-initialised. Each flow is in the first round in which its value is there and
- * nothing else is on its way from the one member to the other. ERR_DATA: there is no such schedule.
- */
+/* Fills the zero-initialised `schedule`. Each flow is in the first round in which its value is
+ * ready and nothing else is sent from the same member to the same destination. ERR_DATA: such a
+ * schedule does not exist. */
 int schedule_make(const struct schedule_request *request, struct sum_schedule *schedule,
                   struct error *err);
 void schedule_release(struct sum_schedule *schedule);
 
-/* ---- what of a call goes by a schedule, and by which one ---- */
+/* ---- the schedule of a call ---- */
 
-/* How large sums and means go from member to member (schedule.h). Zeroed: directly. */
+/* How large sums and means are sent between members. Zeroed: directly. */
 struct collective_schedule {
     enum schedule_kind kind;
-    const int64_t *hosts; /* of two-level: by rank, of all members; as long as the call's key */
+    const int64_t *hosts; /* for two-level: by rank, of all members; valid as long as the key */
 };
 
-/* Smaller values go to all members, and are added by rank. */
+/* Values up to this size are sent to all members, which add them by rank. */
 #define COLLECTIVE_SMALL_BYTES ((int64_t)64 << 10)
 
-/* Returns whether a value goes by the call's schedule: sums and means of all, of what is not small,
- * and not of 16-bit floats, which are rounded once. */
+/* Returns whether a value follows the call's schedule: only sums and means for all members, of
+ * values that are not small and not 16-bit floats, which must be rounded only once. */
 bool collective_goes_by_schedule(const struct collective_schedule *schedule,
                                  enum collective_kind kind, bool has_root,
                                  const struct tensor *value);
 
-/* Into how many even parts (collective_part) such a value is cut, of the group of member `rank`
- * among `size`: part k goes as piece k mod n_pieces of the schedule of those that take part. */
+/* Returns into how many even parts (collective_part) such a value is cut in the group of member
+ * `rank` among `size`. Part k is piece k mod n_pieces of the schedule of those that take part. */
 int collective_schedule_parts(const struct collective_schedule *schedule,
                               const struct collective_group *group, int size, int rank);
 
-/* Makes that schedule for members of these ranks. There are at most SCHEDULE_MEMBERS_MAX. */
+/* Makes that schedule for the members of these ranks, at most SCHEDULE_MEMBERS_MAX. */
 void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
                               struct sum_schedule *made);
 
 /* ---- programs ---- */
 
-/* The actions of one member for a chunk of a value, as a list. Each is done when those before it
- * are, and what it wants is there. With direct sums of three members the owner of a chunk has the
- * program {SUM}, and the two others have {SEND to the owner, COPY from the owner}. */
+/* The list of actions of one member for a chunk of a value. An action is done when all actions
+ * before it are done and its input is there. In a direct sum of three members the owner of a chunk
+ * has the program {SUM}, and the two others have {SEND to the owner, COPY from the owner}. */
 enum act {
-    ACT_SEND, /* what the member has */
-    ACT_ADD,  /* what another has sent, to what the member has */
-    ACT_SUM,  /* adds what all others have sent and its own, by rank, and sends all the sum */
-    ACT_COPY, /* the sum, or whatever another has for it */
+    ACT_SEND, /* the member's value */
+    ACT_ADD,  /* another member's value, to the member's own */
+    ACT_SUM,  /* adds the values of all members by rank, and sends the sum to all */
+    ACT_COPY, /* the sum, or another value, from another member */
 };
 
-#define PROGRAM_PEER (-1) /* as a member: the chunk's own; one program serves many chunks */
+#define PROGRAM_PEER (-1) /* as a member: the chunk's own peer; one program serves many chunks */
 
 struct chunk_action {
     enum act what;
-    int member; /* to whom, or from whom */
-    bool whole; /* nothing is to be added to it any more; of an add: since then */
+    int member; /* destination or source */
+    bool whole; /* the value is complete; for an addition: after it */
 };
 
 struct chunk_program {
     struct chunk_action *actions;
     size_t n;
-    bool awaits; /* something of others' */
+    bool awaits; /* some action waits for data of others */
 };
 
-/* The programs of a direct sum: its owner's, and another's, whose peer is the owner, or a server.
- * */
+/* The programs of a direct sum: of the owner, and of another member, whose peer is the owner or a
+ * server. */
 extern const struct chunk_program program_owner, program_member;
-/* The programs of a value that is not added: the source's, whose peer gets it, and the one's that
- * gets it from its peer. */
+/* The programs of a value that is not added: of the source, which sends it to its peer, and of the
+ * destination, which gets it from its peer. */
 extern const struct chunk_program program_source, program_destination;
 
-/* A member's part of a piece of a schedule, to be released. */
+/* Makes the program of a member for a piece of a schedule; the caller releases it. */
 void program_make(const struct sum_schedule *schedule, int member, int piece,
                   struct chunk_program *program);
 void program_release(struct chunk_program *program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of arrays. Blocks that stay in the first cache, so that the sum passes memory once however
- * many arrays there are; strips of fixed length inside, which compilers make vectors of.
+ * Sums of arrays, in blocks that fit into the first-level cache: the sum of any number of arrays
+ * passes over memory once. Loops work on vectors of fixed length.
  */
 #include "collective/sum.h"
 
@@ -13,8 +13,8 @@
 #define BLOCK 1024 /* elements */
 #define VECTOR_BYTES 64
 
-/* to = a + b, where `to` may be either; unsigned arithmetic where integers wrap around. The
- * compiler's vectors: a loop alone stays scalar without an option for it. */
+/* to = a + b, where `to` may be either; unsigned where integers wrap around. Uses the compiler's
+ * vector types, as a plain loop stays scalar without an option. */
 #define DEFINE_ADD(name, type)                                                                     \
     typedef type vector_##name __attribute__((vector_size(VECTOR_BYTES)));                         \
     static void add_##name(void *sum, const void *first, const void *second, int64_t n)            \
@@ -63,7 +63,7 @@ DEFINE_SCALE(multiply_double, double, *)
 DEFINE_SCALE(divide_double, double, /)
 #undef DEFINE_SCALE
 
-/* By a power of two: by its reciprocal, which is exact, and sooner done. */
+/* A division by a power of two multiplies by its reciprocal, which is exact and faster. */
 static void divide(enum dtype type, void *values, int divisor, int64_t n)
 {
     bool inverts = !(divisor & (divisor - 1));
@@ -81,7 +81,7 @@ typedef void add_function(void *sum, const void *first, const void *second, int6
 
 static void sum_block(const struct collective_terms *terms, void *sum, int64_t from, int64_t count)
 {
-    double total[BLOCK]; /* of the widest type: `sum` may be an array that is still to be read */
+    double total[BLOCK]; /* of the widest type; `sum` may be an array that is still to be read */
     size_t bytes = dtype_bytes(terms->type), at = (size_t)from * bytes;
     static add_function *const by_bytes[] = {[1] = add_8, [2] = add_16, [4] = add_32, [8] = add_64};
     add_function *add = terms->type == FLOAT32   ? add_float
@@ -98,7 +98,7 @@ static void sum_block(const struct collective_terms *terms, void *sum, int64_t f
         divide(terms->type, to, terms->divisor, count);
 }
 
-/* 16-bit floats */
+/* Adds 16-bit floats. */
 static void sum_narrow_block(const struct collective_terms *terms, void *sum, int64_t from,
                              int64_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The group of members, and the interface to it; how they find each other, wait for each other,
- * agree on when to end, and part.
+ * The group of members and its interface: how members join, wait for each other, agree on when to
+ * end, and leave.
  */
 #include "transport/collective/collective.h"
 
@@ -19,7 +19,7 @@
 #include "transport/value/segment.h"
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
-#define LOOK_SECONDS 0.1               /* between questions whether to give up */
+#define LOOK_SECONDS 0.1               /* between checks whether to give up */
 
 /* ---- failing ---- */
 
@@ -29,7 +29,7 @@ static bool waits(const struct process_group *group, const struct collective_rou
     return round_react(r->state, ROUND_LOST) == REACT_FAIL;
 }
 
-/* Ends all rounds that wait for others, unless this was known. */
+/* Fails all rounds that wait for others. Returns false if the group had failed before. */
 static bool fail(struct process_group *group, const struct error *why)
 {
     struct collective_round *r;
@@ -56,7 +56,7 @@ static void close_link(struct process_group *group, int rank, const struct error
     link_release(link);
 }
 
-/* Ends the links to all members; NULL: in an orderly way. Any thread. */
+/* Closes the links to all members and servers; with `why` NULL, in an orderly way. Any thread. */
 static void close_links(struct process_group *group, const struct error *why)
 {
     for (int k = 0; k < group->n_ends; k++)
@@ -73,7 +73,7 @@ void collective_links_abort(struct collective *collective, const struct error *w
         close_links(group, &reason);
 }
 
-/* ---- the connection manager's news ---- */
+/* ---- events of the connection manager ---- */
 
 static int find_task(const struct process_group *group, const char *task)
 {
@@ -83,8 +83,8 @@ static int find_task(const struct process_group *group, const char *task)
     return -1;
 }
 
-/* A member that comes back when a group has failed is told so: the rest of the group is not for it.
- * */
+/* A member that returns after the group has failed is told why: the group does not continue with
+ * it. */
 static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
@@ -98,8 +98,8 @@ static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
         group->ends[k].peer = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
     if (is_new && is_server(group, k)) {
-        /* Its end of the link may open later than this one. Members that have met must not have
-         * chunks passed on by a server that does not know all of them. */
+        /* The server's end of the link may open later than this one. Members that have joined must
+         * not have chunks forwarded by a server that does not know all of them. */
         const struct reduce join = {.what = REDUCE_JOIN};
         group->ends[k].asked = true;
         reduce_send(group, k, &join);
@@ -147,7 +147,7 @@ int server_of(const struct process_group *group, const struct collective_round *
 
 /* ---- the interface ---- */
 
-/* With the lock: the round, held. */
+/* With the lock: begins the call; returns its round, held. */
 static struct collective_round *call_begin(struct process_group *group,
                                            const struct collective_call *call,
                                            struct collective_waiter *waiter, struct error *err)
@@ -170,7 +170,7 @@ void call_tell(struct process_group *group, struct collective_round *r, struct e
     pthread_mutex_unlock(&group->lock);
 }
 
-/* Values of a device are awaited before the others are told. */
+/* Values on a device are computed before the others are told. */
 static void links_reduce(struct collective *collective, const struct collective_call *call,
                          struct collective_waiter *waiter)
 {
@@ -209,7 +209,8 @@ static int links_decline(struct collective *collective, const struct collective_
     return err->code;
 }
 
-/* A member that has been told of a sum on devices may have its own wait for this member's. */
+/* Another member that knows of a sum on devices may already wait for this member in the library: so
+ * a cancelled sum ends all of them. */
 static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
@@ -241,7 +242,7 @@ void collective_links_trim(struct collective *collective)
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    for (int i = 0; i < GROUP_BLOCKS; i++) /* who still reads one has it */
+    for (int i = 0; i < GROUP_BLOCKS; i++) /* readers hold their blocks */
         tensor_release(&group->blocks[i]);
     pthread_mutex_unlock(&group->lock);
     segments_trim(conns_segments(group->conns), 0);
@@ -254,7 +255,7 @@ static void links_free(struct collective *collective)
     struct collective_round *r;
     device_sums_free(group->sums);
     pthread_mutex_lock(&group->lock);
-    while (group->n_calls) /* of a step that is over, whose end a call has answered that goes on */
+    while (group->n_calls) /* calls may return after their reply has ended the step */
         pthread_cond_wait(&group->returned, &group->lock);
     pthread_mutex_unlock(&group->lock);
     conns_unwatch(group->conns, &group->watcher);
@@ -308,10 +309,10 @@ struct collective *collective_links_new(struct conns *conns, const struct collec
     return &group->interface;
 }
 
-/* ---- meeting ---- */
+/* ---- joining ---- */
 
-/* The first end that is not there, or has not said whether it can read what is shared; -1: none.
- */
+/* Returns the first end that is not connected, or has not yet replied to an offer or a join; -1:
+ * none. */
 static int find_missing(struct process_group *group)
 {
     int missing = -1;
@@ -324,7 +325,7 @@ static int find_missing(struct process_group *group)
     return missing;
 }
 
-/* Why they will not meet; no code: nothing is known. */
+/* Returns why the members cannot join; code 0: no failure is known. */
 static struct error failure_of(struct process_group *group)
 {
     pthread_mutex_lock(&group->lock);
@@ -372,16 +373,16 @@ int collective_links_join(struct collective *collective, const struct collective
     return err->code;
 }
 
-/* ---- a call that is waited for ---- */
+/* ---- a blocking call ---- */
 
 struct awaited_call {
     struct collective_waiter waiter; /* first */
     struct process_group *group;
-    const int64_t *step; /* NULL: it is made by all */
+    const int64_t *step; /* NULL: all members make the call */
     struct tensor *results;
     int n;
     struct error err;
-    bool done; /* the loop's thread's own */
+    bool done; /* the loop's thread only */
 };
 
 static void set_done(void *context)
@@ -405,7 +406,7 @@ static bool is_answered(void *context)
     return ((const struct awaited_call *)context)->done;
 }
 
-/* Or others have called with a later step than is waited for. */
+/* Returns whether the call is answered, or another member has called with a later step. */
 static bool is_decided(void *context)
 {
     struct awaited_call *a = context;
@@ -443,7 +444,7 @@ int collective_links_run(struct collective *collective, const struct collective_
 
 /* ---- the last step ---- */
 
-/* This member says which step it has begun, unless it has said so. */
+/* Tells all, once, which step this member has begun last. */
 static void say_last(struct process_group *group)
 {
     bool *said = &group->ends[group->interface.rank].has_said;
@@ -473,8 +474,8 @@ void collective_links_ask_to_end(struct collective *collective)
     say_last((struct process_group *)collective);
 }
 
-/* With the lock: the last step that may be begun; -1: it is not known yet, as until all have said
- * theirs none is. */
+/* With the lock: returns the last step that may be begun; -1: none, as not all members have said
+ * which step they have begun. */
 static int64_t last_step(const struct process_group *group)
 {
     if (!group->ends[group->interface.rank].has_said || group->failed.code)
@@ -506,7 +507,7 @@ bool collective_links_begin(struct collective *collective, int64_t step)
     return may;
 }
 
-/* ---- parting ---- */
+/* ---- leaving ---- */
 
 void collective_links_announce_leave(struct collective *collective)
 {
@@ -531,7 +532,7 @@ void collective_links_hear_of_leaving(struct collective *collective,
 
 struct group_wait {
     struct process_group *group;
-    bool closing; /* not only that all is written, but that the links have ended */
+    bool closing; /* waits for the links to end, not only for writes */
 };
 
 static bool is_through(void *context)
@@ -557,7 +558,7 @@ void collective_links_end(struct collective *collective, double seconds)
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)
-        group->ends[k].left = true; /* whoever ends from here on is no loss */
+        group->ends[k].left = true; /* a link that ends from here on is no loss */
     pthread_mutex_unlock(&group->lock);
     loop_run_until(conns_loop(group->conns), is_through, &waited, seconds);
     close_links(group, NULL);

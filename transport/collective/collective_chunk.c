@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chunks of large values, and the one way in which all are handled: each has a program
- * (collective/schedule.h), and an action is done as soon as it can be, by whoever brought what it
- * has waited for. So each chunk goes its way by itself, chunks follow each other as fast as links
- * take them, and a chunk is added in the order of its program whenever parts of it come.
+ * Chunks of large values. All are handled in one way: each has a program (collective/schedule.h),
+ * and an action is done as soon as it can be, by the thread that delivered its last input. So
+ * chunks advance independently, follow each other as fast as links take them, and are added in the
+ * order of their programs whenever parts arrive.
  *
- * The memory of the result holds what is added so far. It is not written again until the sum comes,
- * which it does not before all have what was sent of it.
+ * The result's memory holds the partial sum. It is not written again until the sum arrives, and the
+ * sum does not arrive before all members have received what was sent of the partial sum.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
     struct shape shape = shape_vector(count);
     struct tensor piece =
         tensor_borrow(t->type, &shape, (char *)t->data + (size_t)first * dtype_bytes(t->type));
-    piece.buffer = t->buffer; /* who keeps the piece counts it there */
+    piece.buffer = t->buffer; /* a holder of the piece holds its buffer */
     return piece;
 }
 
@@ -31,9 +31,9 @@ bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
 
 /* ---- cutting ---- */
 
-#define LEAST_BYTES ((int64_t)64 << 10)     /* of one of several that an owner has */
-#define SCHEDULED_BYTES ((int64_t)64 << 10) /* of a scheduled one: links wait for few */
-#define WINDOW_CHUNKS 2                     /* parts on their way for each owner, at least */
+#define LEAST_BYTES ((int64_t)64 << 10)     /* least bytes of a chunk, if an owner has several */
+#define SCHEDULED_BYTES ((int64_t)64 << 10) /* of a scheduled chunk: links wait for few bytes */
+#define WINDOW_CHUNKS 2                     /* parts in flight for each owner, at least */
 
 void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most)
 {
@@ -68,8 +68,8 @@ static void cut_value(const struct process_group *group, const struct collective
         n_parts = collective_schedule_parts(&r->call.schedule, &r->call.group, size,
                                             group->interface.rank);
         most = SCHEDULED_BYTES / bytes;
-    } else { /* a chunk for each owner; several where they are not too small, so that sums of some
-              * are on their way while parts of others are */
+    } else { /* one chunk for each owner, or several if they are not too small, so that sums of some
+              * are in flight while parts of others are */
         int n_owners =
             r->call.by_servers ? count_servers(group) : collective_group_size(&r->call.group, size);
         int64_t least = LEAST_BYTES / bytes;
@@ -143,7 +143,8 @@ void chunks_free(const struct process_group *group, struct collective_round *r)
 
 /* ---- programs ---- */
 
-/* Parts for all owners: were they for some, the adapters of the others would have nothing to do. */
+/* The window has room for parts for all owners: otherwise the network adapters of some would be
+ * idle. */
 void chunks_settle(const struct process_group *group, struct collective_round *r)
 {
     int n_servers = r->call.by_servers ? count_servers(group) : 0;
@@ -157,11 +158,11 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
         r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
         for (int piece = 0; piece < schedule.n_pieces; piece++)
             program_make(&schedule, r->place, piece, &r->programs[piece]);
-        /* Each way is full when as many chunks are under way as it has rounds; as many may wait. */
+        /* A way is full when as many chunks are in flight as it has rounds; as many may wait. */
         r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
         schedule_release(&schedule);
     }
-    /* A root that takes no part is found out before it is to give. */
+    /* A root that takes no part is detected before it has to send. */
     bool is_rank = r->call.has_root && r->root >= 0 && r->root < group->interface.size;
     int giver = is_rank ? (int)r->root : r->members[0];
     vec_each(at, &r->chunks) {
@@ -173,7 +174,7 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
                                 : r->members[chunk->index % (size_t)r->n_members];
         bool is_own = owner == group->interface.rank;
         chunk->peer = is_own ? TO_ALL : owner;
-        if (chunk->piece >= 0 && r->programs) /* else a member alone */
+        if (chunk->piece >= 0 && r->programs) /* else the member is alone */
             chunk->program = &r->programs[chunk->piece % r->n_programs];
         else if (is_first)
             chunk->program = is_own ? &program_source : &program_destination;
@@ -194,17 +195,17 @@ static int end_of(const struct collective_round *r, const struct chunk *chunk,
 
 /* ---- sending ---- */
 
-/* Returns whether what goes to `peer` goes to that rank. */
+/* Returns whether data for `peer` is sent to that rank. */
 static bool goes_to(const struct process_group *group, int peer, int rank)
 {
     return rank != group->interface.rank && (peer == TO_ALL || peer == rank);
 }
 
-/* One member's value is cut into chunks that hardly anybody waits for, and which would take all
- * blocks at once: what these few cannot take is sent. */
+/* Chunks of one member's value, for which hardly anybody waits, could take all blocks at once: they
+ * share these few, and chunks that find none are sent. */
 #define FIRST_BLOCKS 8
 
-/* Makes a block that nobody has the piece's: to be filled, for others to read. */
+/* Gives the piece an unused block, which is to be filled for others to read. */
 static void borrow_block(struct process_group *group, enum collective_kind kind,
                          const struct tensor *piece, struct tensor *block)
 {
@@ -214,7 +215,7 @@ static void borrow_block(struct process_group *group, enum collective_kind kind,
     pthread_mutex_lock(&group->lock);
     int i = 0;
     while (i < most && group->blocks[i].data && !buffer_is_sole(group->blocks[i].buffer))
-        i++; /* the first ones are in the caches */
+        i++; /* the first blocks are in the caches */
     if (i < most &&
         (group->blocks[i].data || segments_alloc(segments, &group->blocks[i], UINT8, &whole))) {
         tensor_share(block, &group->blocks[i]);
@@ -224,9 +225,8 @@ static void borrow_block(struct process_group *group, enum collective_kind kind,
     pthread_mutex_unlock(&group->lock);
 }
 
-/* Finds where those of the host read the piece of a value who get it: in the value's memory, if
- * that is in a segment, or else in a block, which is to be filled; empty: nowhere. To be released.
- */
+/* Finds memory from which members on this host read the piece: the value's memory, if that is in a
+ * segment, or else a block, which is to be filled; empty: none. The caller releases it. */
 static struct tensor share_piece(struct process_group *group, const struct collective_round *r,
                                  const struct chunk *chunk, int peer, const struct tensor *piece)
 {
@@ -241,7 +241,7 @@ static struct tensor share_piece(struct process_group *group, const struct colle
     return shared;
 }
 
-/* Sends the piece to each member that gets it: where it is shared, or as bytes. */
+/* Sends the piece to each destination: the address of shared memory, or bytes. */
 static void send_piece(struct process_group *group, const struct collective_round *r,
                        const struct chunk *chunk, int peer, struct reduce reduce,
                        const struct tensor *shared)
@@ -257,7 +257,7 @@ static void send_piece(struct process_group *group, const struct collective_roun
     }
 }
 
-/* Returns the member's present part of the chunk. */
+/* Returns the member's current value of the chunk. */
 static struct tensor held(struct process_group *group, const struct collective_round *r,
                           const struct chunk *chunk)
 {
@@ -293,7 +293,7 @@ static void do_send(struct process_group *group, struct collective_round *r, str
     tensor_release(&shared);
 }
 
-/* The part is in the result. */
+/* Releases a part that is now in the result. */
 static void release_part(struct process_group *group, struct chunk *chunk, struct tensor *part)
 {
     pthread_mutex_lock(&group->lock);
@@ -316,7 +316,7 @@ static void do_add(struct process_group *group, struct collective_round *r, stru
     release_part(group, chunk, part);
 }
 
-/* What was read to its place, or stays with its owner, is not copied. */
+/* A chunk that was read into its place, or stays with its owner, is not copied. */
 static void do_copy(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                     const struct chunk_action *action)
 {
@@ -324,11 +324,11 @@ static void do_copy(struct process_group *group, struct collective_round *r, str
     struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
     if (!chunk_stays(r, chunk) && whole->data != piece.data)
         memcpy(piece.data, whole->data, tensor_bytes(&piece));
-    rows_divide(r, chunk->value, &piece); /* here: they are others' memory before */
+    rows_divide(r, chunk->value, &piece); /* here, as the source is memory of others */
     release_part(group, chunk, whole);
 }
 
-/* NULL: it has not come. */
+/* Returns NULL if the part has not arrived. */
 static const void *part_data(const struct process_group *group, const struct collective_round *r,
                              const struct chunk *chunk, int rank)
 {
@@ -337,7 +337,7 @@ static const void *part_data(const struct process_group *group, const struct col
     return chunk->parts ? chunk->parts[rank].data : NULL;
 }
 
-/* The sum is written for those who share memory while it is added. */
+/* The sum is also written to shared memory while it is added. */
 static void do_sum(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                    const struct chunk_action *action)
 {
@@ -366,15 +366,15 @@ typedef void do_function(struct process_group *group, struct collective_round *r
 static do_function *const actions[] = {
     [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum, [ACT_COPY] = do_copy};
 
-/* Returns whether others are not to run ahead of this member with it. The one value of a broadcast
- * is nobody's to wait for. */
+/* Returns the bytes of a chunk that count for the window. Nobody has to wait for the value of a
+ * broadcast. */
 static int64_t awaited_bytes(const struct collective_round *r, const struct chunk *chunk)
 {
     bool counts = chunk->program->awaits && r->kinds[chunk->value] != COLLECTIVE_FIRST;
     return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
 }
 
-/* With the lock: whether what the next action wants is there. */
+/* With the lock: returns whether the input of the next action is there. */
 static bool can_act(const struct process_group *group, const struct collective_round *r,
                     const struct chunk *chunk)
 {
@@ -387,7 +387,7 @@ static bool can_act(const struct process_group *group, const struct collective_r
     return can;
 }
 
-/* An action that is begun is counted as done, as what a send leads to may come before it has
+/* An action counts as done when it begins, as the reply to a send may arrive before the send has
  * returned. */
 void chunk_advance(struct process_group *group, struct collective_round *r, struct chunk *chunk)
 {
@@ -422,7 +422,7 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
         if (r->state == ROUND_RUNNING && r->n_begun < r->chunks.n && r->flying < r->window) {
             chunk = r->chunks.items[r->n_begun++];
             chunk->begun = true;
-            if (!chunk->over) /* what is to come of it counts */
+            if (!chunk->over) /* only chunks that have yet to arrive count */
                 r->flying += awaited_bytes(r, chunk);
         }
         pthread_mutex_unlock(&group->lock);
@@ -431,9 +431,9 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
     } while (chunk);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
-/* As long as it is not known who takes part, parts may come, and a broadcast value. */
+/* Before it is known who takes part, parts are taken, and broadcast values. */
 static bool wants(const struct process_group *group, const struct collective_round *r,
                   const struct chunk *chunk, int end, bool is_whole)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums that devices of all members add among themselves (exec/device/communicator.h), over wires
- * that their library finds. The library wants all members to ask for the same sums in the same
- * order, and waits for ever for one that does not. So members meet over their links before each:
+ * Sums that the devices of all members add among themselves (exec/device/communicator.h), over
+ * connections that their library finds. The library requires all members to ask for the same sums
+ * in the same order, and waits for ever for a member that does not. So members agree over their
+ * links before each sum:
  *
- * 1. When the values are there, and no kernel has left a fault, the member tells the others of the
- *    round, as of any other; what it contributes is a number, of which the first member's counts.
- * 2. A thread of the group's enqueues the sums of rounds that run by their numbers, which end when
- *    the device has added: calls of the library may wait for other members, and what runs on the
- *    loop must not. It looks whether the library has lost one as well.
+ * 1. When the values are computed, and no kernel has set the error flag, the member tells the
+ *    others of the round, as of any other; its contribution is a number, and rank 0's counts.
+ * 2. A thread of the group enqueues the sums of running rounds in the order of their numbers. They
+ *    end when the device has added. Calls of the library may wait for other members, and the loop
+ *    must not block. The thread also checks whether the library has lost a member.
  *
- * Where a member has left, another round comes in place of the settled one, of the values in host
- * memory. When a member is lost, or a call is cancelled that others go on with, the communicator is
- * aborted, so that what is enqueued ends; nothing can meet any more.
+ * If a member has left, another round, of the values copied to host memory, replaces the settled
+ * one. If a member is lost, or a call is cancelled that others continue, the communicator is
+ * aborted, so that enqueued work ends; after that all calls fail.
  */
 #include "transport/collective/collective_device.h"
 #include "base/container_of.h"
@@ -23,14 +24,14 @@
 #include "exec/device/queue.h"
 #include "transport/collective/collective_round.h"
 
-#define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */
+#define LOOK_SECONDS 0.1 /* between checks whether the library has lost a member */
 
-/* A round's sum on its device. Whoever is told by the device holds the round. */
+/* A round's sum on its device. The round is held while a callback of the device is pending. */
 struct device_sum {
     struct process_group *group;
     struct collective_round *round;
     bool is_enqueued;
-    struct copy_out copy; /* of the fault alone; then of the values, too, if need be */
+    struct copy_out copy; /* of the error flag alone; later of the values, too, if need be */
     struct event_waiter over;
 };
 
@@ -40,14 +41,14 @@ struct device_sums {
     struct communicator_place place;
     pthread_t thread;
     atomic_bool gives_up;
-    struct communicator *communicator; /* the thread's own */
-    bool has_joined;                   /* or failed to; the loop's thread's own */
+    struct communicator *communicator; /* the thread's only */
+    bool has_joined;                   /* or failed to; the loop's thread only */
     /* With the group's lock: */
     pthread_cond_t changed;
     bool closing;
-    struct error failed;  /* nothing is added any more */
-    uint64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
-    VEC(uint64_t) passed; /* of rounds that are over and were not, from `next` on */
+    struct error failed;  /* set: nothing is added from now on */
+    uint64_t given, next; /* numbers: the last given by this member; the next to enqueue */
+    VEC(uint64_t) passed; /* numbers from `next` on, of rounds over without being enqueued */
 };
 
 void device_sums_give_up(struct device_sums *sums, const struct error *why)
@@ -58,7 +59,7 @@ void device_sums_give_up(struct device_sums *sums, const struct error *why)
     pthread_cond_broadcast(&sums->changed);
 }
 
-/* The library has failed. */
+/* Gives up all sums, as the library has failed. */
 static void lose(struct device_sums *sums, const struct error *why)
 {
     pthread_mutex_lock(&sums->group->lock);
@@ -87,7 +88,7 @@ void device_sum_free(struct device_sum *s)
     mem_free(s);
 }
 
-/* The values are there. */
+/* The values are computed. */
 static void computed(struct copy_out *copy, const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(copy, struct device_sum, copy);
@@ -148,7 +149,7 @@ void device_sum_to_host(struct device_sum *s)
         copy_out_notify(&s->copy);
 }
 
-/* ---- the thread: joins the others, and enqueues sums of rounds that run ---- */
+/* ---- the thread: joins the others, and enqueues the sums of running rounds ---- */
 
 /* Called when an enqueued sum is over. */
 static void added(struct event_waiter *over, const struct error *failure)
@@ -192,7 +193,8 @@ static int add_device_value(struct device_sum *s, int i, struct error *err)
                : 0;
 }
 
-/* Work that was enqueued before a failure has to end before its memory may be used again. */
+/* Waits for the end even after a failure: enqueued work must end before its memory is used
+ * again. */
 static void enqueue_sum(struct device_sum *s)
 {
     struct device *device = s->group->sums->device;
@@ -217,8 +219,9 @@ void device_sums_look_at(struct device_sums *sums, const struct collective_round
     pthread_cond_broadcast(&sums->changed);
 }
 
-/* The next sum, its round held, after a while NULL; *closing: there will be none. Once sums are
- * given up none is enqueued: who goes on with the communicator may wait for another one. */
+/* Returns the next sum, its round held, or NULL after a while; *closing: there will be none. Once
+ * sums are given up none is enqueued: the others may wait in the communicator for a different
+ * sum. */
 static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
 {
     const struct timespec until = time_after(LOOK_SECONDS);
@@ -228,7 +231,7 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
     pthread_mutex_lock(&group->lock);
     for (;;) {
         bool gives_up = atomic_load(&sums->gives_up);
-        for (size_t i = 0; i < sums->passed.n;) /* of what is over nothing is waited for */
+        for (size_t i = 0; i < sums->passed.n;) /* skip the numbers of rounds that are over */
             if (sums->passed.items[i] == sums->next) {
                 sums->passed.items[i] = vec_pop(&sums->passed);
                 sums->next++;
@@ -337,7 +340,7 @@ int collective_links_add_on(struct collective *collective, struct device *device
     return err->code;
 }
 
-/* Nobody calls any more; of what was enqueued nothing is when it has settled. */
+/* No calls are made any more; device_settle ends all enqueued work. */
 void device_sums_free(struct device_sums *sums)
 {
     if (!sums)
@@ -353,6 +356,6 @@ void device_sums_free(struct device_sums *sums)
     device_settle(sums->device);
     pthread_cond_destroy(&sums->changed);
     vec_release(&sums->passed);
-    sums->group->sums = NULL; /* rounds that are left have no number any more */
+    sums->group->sums = NULL; /* remaining rounds have no number */
     mem_free(sums);
 }

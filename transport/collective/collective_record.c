@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records `reduce`, which members send each other, and servers. A record for a round that is
- * over here is dropped.
+ * The records `reduce`, which members and servers send each other. Records for a round that is over
+ * here are dropped.
  */
 #include <string.h>
 
@@ -12,18 +12,18 @@
 
 /* ---- sending ---- */
 
-#define KEY_FIELDS 5    /* of what belongs to a round: what it is, the key, and an index */
-#define NUMBER_FIELDS 2 /* of what belongs to none */
-#define SERVED_FIELDS 3 /* which are all that a server has to know */
+#define KEY_FIELDS 5    /* of a record of a round: what, key, index */
+#define NUMBER_FIELDS 2 /* of other records */
+#define SERVED_FIELDS 3 /* all that a server has to know */
 
 void reduce_send_to(const struct process_group *group, struct peer *peer,
                     const struct reduce *reduce)
 {
-    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
+    struct error ignored = ERROR_INIT; /* a lost peer is reported elsewhere */
     const struct collective_round *round = reduce->round;
     const struct collective_key *key = round ? &round->key : reduce->key;
     bool brings = reduce->what == REDUCE_BRING;
-    /* Records of a round come in order; a member's leave comes behind all that it has sent. */
+    /* Records of a round arrive in order; a member's leave arrives after all that it has sent. */
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
     int32_t priority = round ? round->call.priority : key ? reduce->priority : of_none;
     int n_fields = (key ? KEY_FIELDS : NUMBER_FIELDS) + (reduce->shared != NULL) +
@@ -78,18 +78,18 @@ void reduce_send_all(struct process_group *group, const struct reduce *reduce)
             reduce_send(group, k, reduce);
 }
 
-/* ---- taking ---- */
+/* ---- receiving ---- */
 
 struct taken_record {
-    int rank; /* of the sender, or a server's end */
+    int rank; /* of the sender; or a server's end */
     struct collective_key key;
     uint64_t index;
     const struct record *record;
-    struct tensor shared; /* bytes of the sender's segment, instead of the record's tensor */
+    struct tensor shared; /* bytes in the sender's segment, instead of the record's tensor */
 };
 
-/* With the lock. The chunk's bytes are where the sender has them, or with the record. A sum that
- * stays with its owner has none: it is only said to be there. */
+/* With the lock. The chunk's bytes are in the sender's segment or in the record. A sum that stays
+ * with its owner has none: the record only reports it. */
 static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
@@ -123,7 +123,8 @@ static int take_chunk(struct process_group *group, const struct taken_record *ta
                : error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
 }
 
-/* Takes a record of a round, which what is contributed may be the first of; else it is over. */
+/* Takes a record of a round. A contribution may be the first record of its round; for others, a
+ * round that is not found is over. */
 static int take_of_round(struct process_group *group, int64_t what,
                          const struct taken_record *taken, struct error *err)
 {
@@ -167,8 +168,8 @@ static int peer_rank(struct process_group *group, const struct peer *peer)
     return rank;
 }
 
-/* Maps what the sender has in its segment, of which it has offered a byte before. ERR_PROTOCOL: it
- * is not there. */
+/* Maps a part of the sender's segment, of which the sender has offered a byte before. ERR_PROTOCOL:
+ * it is not there. */
 static int map_shared(struct process_group *group, const struct group_end *end,
                       const struct record *record, struct tensor *t, struct error *err)
 {
@@ -199,7 +200,7 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     struct group_end *end = &group->ends[taken->rank];
     uint64_t number;
     if (what == REDUCE_OFFER) {
-        /* One that cannot be mapped comes from another container, or as another user. */
+        /* A segment that cannot be mapped is in another container, or of another user. */
         struct error why = ERROR_INIT;
         if (end->segment.data || !record_field(header, "memory"))
             return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
@@ -263,7 +264,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     return code;
 }
 
-/* ---- sums are read to where they belong ---- */
+/* ---- sums are read directly into their place ---- */
 
 bool reduce_place(void *context, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)

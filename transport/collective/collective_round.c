@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds: the list of them, their lives by the table of collective/round.h, and what members
- * contribute.
+ * Rounds: their list, their states by the table of collective/round.h, and the contributions of
+ * members.
  *
- * That is one record to each other member: all that is small, and how many rows they have of the
- * others. When the round is settled what is small becomes results, and the rest of the rows is cut
- * in chunks.
+ * A contribution is one record to each other member, with all small values and the row counts. When
+ * the round settles, small values become results, and other rows are cut into chunks.
  *
- * Values that go by rows: who gets which is known when the round is settled, since what a member
- * brings says how many rows it has. Small rows go with that already, each member's if they are
- * small, and to each only its own: parts, if all of the group then take part.
+ * Values routed by rows: which member gets which rows is known when the round settles, since a
+ * contribution says how many rows it has. A member's rows are in its contribution if they are
+ * small; each other member gets only its own: parts, valid if the whole group takes part.
  *
- * The rest comes in chunks. They are the same list in all members, in which those of one owner, or
- * from one member to another, take turns: so all begin with them at about the same pace, and no
- * link waits for another. A member has those of the list that it sends or gets; the number of each
- * follows from what all members said.
+ * Other rows come in chunks. All members have the same list of chunks, in which the chunks of
+ * owners, or of pairs of members, alternate: so all members work on them at about the same pace,
+ * and no link waits for another. Each member keeps the chunks that it sends or gets; the index of
+ * each follows from all contributions.
  */
 #include <string.h>
 
@@ -26,9 +25,9 @@
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"
 
-#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
-#define UNCALLED_MAX 4096            /* rounds that others came to, and this member not yet */
-#define ROWS_MAX ((uint64_t)1 << 47) /* of a member: sums of them are numbers */
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards, if many */
+#define UNCALLED_MAX 4096                     /* rounds that only others have called */
+#define ROWS_MAX ((uint64_t)1 << 47)          /* of a member, so that sums do not overflow */
 
 /* ---- the list ---- */
 
@@ -99,7 +98,7 @@ void round_drop(struct process_group *group, struct collective_round *r)
     if (!last)
         return;
     release(r->own, r->call.n);
-    if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
+    if (r->answered) { /* it may become the sole holder: all others have released the results */
         const struct collective_results results = {r->results, r->call.at, r->n_members};
         r->answered->done(r->answered, &results, NULL);
     }
@@ -128,7 +127,7 @@ struct collective_waiter *round_end(struct process_group *group, struct collecti
         at = &(*at)->next;
     *at = r->next;
     group->n_uncalled -= r->state == ROUND_NEW;
-    r->holders--; /* the list's; the caller has another */
+    r->holders--; /* the list's hold; the caller has another */
     r->waiter = NULL;
     r->state = ROUND_OVER;
     if (group->sums)
@@ -189,7 +188,7 @@ bool round_is_small(const struct collective_round *r, int value)
                                   (int64_t)tensor_bytes(t) <= COLLECTIVE_SMALL_BYTES));
 }
 
-/* Makes a signature of kinds, types, and shapes but for how many rows there are. */
+/* Makes a signature of kinds, types, and shapes, except the number of gathered rows. */
 static uint64_t sign(const struct collective_round *r, int size)
 {
     const int64_t call[7] = {r->call.n,
@@ -215,13 +214,13 @@ static uint64_t sign(const struct collective_round *r, int size)
     return hash;
 }
 
-/* Memory for a value's sum: the value's own where only the call has it, which a member needs no
- * more when the sum comes; or such as others can read, if the value's is. */
+/* Makes memory for a value's sum: the value's own if only the call holds it, as it is no longer
+ * needed when the sum arrives; or memory that others can read, if the value is in such memory. */
 static int make_result(struct process_group *group, const struct collective_call *call, int value,
                        struct collective_round *r, struct error *err)
 {
     const struct tensor *own = &r->own[value];
-    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller, and the round */
+    bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller and the round */
                  (!segment_has(own) || segment_is_own(own));
     if (call->yields && alone)
         tensor_share(&r->results[value], own);
@@ -241,7 +240,7 @@ int round_call(struct process_group *group, struct collective_round *r,
     r->call = *call;
     r->declined = !r->waiter;
     group->n_uncalled--;
-    if (call->at.device) { /* which has a way of its own */
+    if (call->at.device) { /* sums on devices have no schedule */
         r->call.schedule = (struct collective_schedule){0};
         device_sum_new(group, r);
     }
@@ -264,7 +263,7 @@ int round_call(struct process_group *group, struct collective_round *r,
     return code;
 }
 
-/* ---- what is said ---- */
+/* ---- contributions ---- */
 
 int contribution_fields(const struct collective_round *r)
 {
@@ -303,19 +302,19 @@ static struct tensor own_rows(const struct collective_round *r, int value, struc
     return tensor_piece(&r->own[value], rows.first * unit, rows.count * unit);
 }
 
-/* The rows that the member gets if all of the group take part. */
+/* Returns the rows that the member gets if the whole group takes part. */
 static struct tensor piece_for(const struct process_group *group, const struct collective_round *r,
                                int rank, int value)
 {
     const struct row_routes *routing = &r->routed[value].routing;
     int own = collective_group_place(&r->call.group, group->interface.rank);
     struct row_range rows = {0, 0};
-    if (r->call.has_root == (routing->root >= 0)) /* else it is of no member */
+    if (r->call.has_root == (routing->root >= 0)) /* else the root is no member */
         rows = collective_rows_of(routing, own, collective_group_place(&r->call.group, rank));
     return own_rows(r, value, rows);
 }
 
-/* Returns whether the member's rows were in what it contributed; of a sum, those of all. */
+/* Returns whether the member's rows were in its contribution; for a sum, the rows of all. */
 static bool were_contributed(const struct process_group *group, const struct collective_round *r,
                              int value, int member)
 {
@@ -325,7 +324,7 @@ static bool were_contributed(const struct process_group *group, const struct col
     return is_for_all && is_small_by_rows(r, value, r->routed[value].routing.brought[member]);
 }
 
-/* Tells the other members. */
+/* Sends the contribution to the other members. */
 static void contribution_send(struct process_group *group, struct collective_round *r)
 {
     struct tensor *small = mem_array((size_t)r->call.n + 1, sizeof *small);
@@ -347,8 +346,8 @@ static void contribution_send(struct process_group *group, struct collective_rou
     mem_free(small);
 }
 
-/* Reads how many rows it has, in place of what a record that was refused said. False: it says
- * something else. */
+/* Reads the row counts of a contribution, replacing those of a refused record. Returns false if
+ * they are malformed. */
 static bool read_rows(const struct record *record, struct round_contribution *c)
 {
     const msgpack_object *rows = record_field(&record->header, "rows");
@@ -386,18 +385,18 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
 
 /* ---- chunks of rows ---- */
 
-/* The cutting of one value: */
+/* The state of cutting one value. */
 struct rows_cut {
     const struct collective_round *round;
     int value;
     uint64_t index;       /* of its first chunk */
-    bool adds, is_to_all; /* its flows are */
-    uint64_t n_flows;     /* of all members, */
-    int64_t longest;      /* and the rows of the longest */
-    chunk_vec flows; /* of one member's rows, or of their sum, to another or to all: those that */
-};                   /* begin or end here */
+    bool adds, is_to_all; /* the flows have these properties */
+    uint64_t n_flows;     /* number of flows of all members, */
+    int64_t longest;      /* and rows of the longest one */
+    chunk_vec flows;      /* rows of one member, or of the sum, to one member or all; */
+};                        /* only flows that begin or end here */
 
-/* `from` to `to`, as places among the members. */
+/* Adds the flow between these places among the members. */
 static void add_flow(struct rows_cut *c, int from, int to)
 {
     const struct collective_round *r = c->round;
@@ -418,20 +417,21 @@ static void add_flow(struct rows_cut *c, int from, int to)
     next.peer = r->members[c->adds || sends ? to : from];
     if (c->is_to_all && sends)
         next.peer = TO_ALL;
-    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* in what this member gets */
+    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* the offset in this member's
+                                                                  * result */
         next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
-    if (!c->adds && !sends && !gets) /* it is not of this member's memory, however long */
+    if (!c->adds && !sends && !gets) /* its length does not matter here */
         return;
     next.count = rows.count * routed->unit;
     vec_push(&c->flows, next);
 }
 
-/* A server passes rows on that are for all others; for one other alone it would be a way around. */
+/* A server forwards rows only to all other members; for a single one it would be a detour. */
 #define RELAY_MEMBERS_MIN 3
 
-/* Flows through a server are cut if they are not too small, so that the first chunks are on their
- * way to the others while the last ones still come. All flows are looked at, as all members have to
- * cut alike. False: so many there cannot be. */
+/* Flows through a server are cut unless they are small, so that the first chunks are forwarded
+ * while the last ones still arrive. All flows are considered, as all members have to cut alike.
+ * Returns false if there are too many chunks. */
 static bool cut_value(struct process_group *group, struct collective_round *r, int value,
                       uint64_t *index, chunk_vec *chunks)
 {
@@ -462,7 +462,8 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
         uint64_t number = chunks->items[at].index - c.index;
         chunks->items[at].peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
     }
-    /* The next value is behind as many chunks of each flow as the longest one has. */
+    /* The next value's indices leave room for as many chunks of each flow as the longest one
+     * has. */
     if (__builtin_mul_overflow(c.longest, routed->unit, &elements))
         return false;
     uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
@@ -470,9 +471,9 @@ static bool cut_value(struct process_group *group, struct collective_round *r, i
            !__builtin_add_overflow(c.index, n_chunks, index);
 }
 
-/* ---- results of what is small ---- */
+/* ---- results of small values ---- */
 
-/* It is known now whose rows go to whom: makes memory for what this member gets. */
+/* Sets the routing, which is now known, and allocates what this member gets. */
 static int route(struct process_group *group, struct collective_round *r, int value,
                  struct error *err)
 {
@@ -513,7 +514,7 @@ void rows_divide(const struct collective_round *r, int value, struct tensor *pie
         collective_sum_tensors(piece, 1, r->n_members, piece);
 }
 
-/* Finds that member's contribution to the value, borrowed; empty: it comes in chunks. */
+/* Finds member k's contribution to value i, borrowed; empty: it comes in chunks. */
 static int find_value(const struct process_group *group, const struct collective_round *r, int i,
                       int k, struct tensor *value, struct error *err)
 {
@@ -617,14 +618,14 @@ int contributions_combine(struct process_group *group, struct collective_round *
 
 /* ---- who takes part ---- */
 
-/* With the lock: whether that member has left the call's members. */
+/* With the lock: returns whether that member takes no part because it has left. */
 static bool round_lacks(const struct process_group *group, const struct collective_round *r,
                         int rank)
 {
     return group->ends[rank].left || (group->ends[rank].leaving && !r->call.with_leaving);
 }
 
-/* With the lock: whether all others were heard, or have left, and it has not settled. */
+/* With the lock: returns whether the round can settle: all others have contributed or left. */
 static bool has_all(const struct process_group *group, const struct collective_round *r)
 {
     bool all = round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
@@ -651,7 +652,7 @@ static void settle(struct process_group *group, struct collective_round *r)
     r->state = ROUND_SETTLED;
 }
 
-/* Returns whether all contribute the same kind of thing, and belong together. */
+/* Checks that contributions agree, and come from members of this group. */
 static int check(const struct process_group *group, const struct collective_round *r,
                  struct error *err)
 {
@@ -687,9 +688,9 @@ static int check(const struct process_group *group, const struct collective_roun
                                 r->name, (long long)r->root);
 }
 
-/* ---- its course ---- */
+/* ---- progress ---- */
 
-/* It has settled, since now. */
+/* Continues a round that has just settled. */
 static void begin(struct process_group *group, struct collective_round *r)
 {
     struct error err = ERROR_INIT;
@@ -705,7 +706,7 @@ static void begin(struct process_group *group, struct collective_round *r)
             if (i != r->place)
                 reduce_send(group, r->members[i], &ready);
         pthread_mutex_lock(&group->lock);
-        if (r->state == ROUND_SETTLED) /* else it has been cancelled */
+        if (r->state == ROUND_SETTLED) /* else it was cancelled */
             r->state = ROUND_AGREEING;
         pthread_mutex_unlock(&group->lock);
     }

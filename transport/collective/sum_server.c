@@ -21,7 +21,7 @@ struct sum_part {
     struct collective_key key;
     uint64_t index;
     const msgpack_object *members; /* texts, which end with a zero */
-    int n, place;                  /* how many, and which of them has sent it */
+    int n, place;                  /* number of members; place of the sender */
     bool divides;
     int32_t priority;
     const struct tensor *block;
@@ -30,12 +30,12 @@ struct sum_part {
 /* A sum that waits for parts. */
 struct held_sum {
     struct held_sum *next;
-    struct arena arena; /* of all of it */
+    struct arena arena; /* of all members below */
     struct collective_key key;
     uint64_t index;
     int n, n_here;
     const char **members;
-    struct peer **from; /* by place, held; NULL: its part is not here */
+    struct peer **from; /* by place, held; NULL: its part has not arrived */
     struct tensor *parts;
     bool divides;
 };
@@ -48,9 +48,9 @@ struct sum_server {
     struct held_sum *sums;
 };
 
-/* ---- what a record says ---- */
+/* ---- reading records ---- */
 
-/* A malformed record is refused, as is one of a task that is no member. */
+/* Refuses malformed records, and those of tasks that are no members. */
 static int read_said(const struct record *record, struct peer *peer, struct sum_part *said,
                      struct error *err)
 {
@@ -95,7 +95,7 @@ static void send_chunk(struct peer *to, const struct sum_part *said, const struc
 
 /* ---- sums ---- */
 
-/* Makes it if need be. */
+/* Finds the sum, or creates it. */
 static struct held_sum **get_sum(struct sum_server *server, const struct sum_part *said)
 {
     struct held_sum **at = &server->sums, *sum;
@@ -136,7 +136,7 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
                         struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
-    int64_t bytes = (int64_t)tensor_bytes(said->block), waiting = 0; /* parts of the peer's */
+    int64_t bytes = (int64_t)tensor_bytes(said->block), waiting = 0; /* waiting parts of the peer */
     struct tensor result;
     if (!collective_can_add(kind, said->block->type))
         return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
@@ -208,7 +208,7 @@ static int receive(void *context, struct peer *peer, const struct record *record
 
 /* ---- links ---- */
 
-/* Sums that have a part of the peer's, or, if nobody has come in its place, want one, are over. */
+/* Drops the sums that have a part of the peer, or, if no other peer has replaced it, want one. */
 static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);

@@ -25,7 +25,7 @@
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"
 
-#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards, if many */
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards */
 #define UNCALLED_MAX 4096                     /* rounds that only others have called */
 #define ROWS_MAX ((uint64_t)1 << 47)          /* of a member, so that sums do not overflow */
 
@@ -390,7 +390,7 @@ struct rows_cut {
     const struct collective_round *round;
     int value;
     uint64_t index;       /* of its first chunk */
-    bool adds, is_to_all; /* the flows have these properties */
+    bool adds, is_to_all; /* properties of the flows */
     uint64_t n_flows;     /* number of flows of all members, */
     int64_t longest;      /* and rows of the longest one */
     chunk_vec flows;      /* rows of one member, or of the sum, to one member or all; */
@@ -417,8 +417,7 @@ static void add_flow(struct rows_cut *c, int from, int to)
     next.peer = r->members[c->adds || sends ? to : from];
     if (c->is_to_all && sends)
         next.peer = TO_ALL;
-    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* the offset in this member's
-                                                                  * result */
+    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* offset in the result */
         next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
     if (!c->adds && !sends && !gets) /* its length does not matter here */
         return;

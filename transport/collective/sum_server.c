@@ -30,7 +30,7 @@ struct sum_part {
 /* A sum that waits for parts. */
 struct held_sum {
     struct held_sum *next;
-    struct arena arena; /* of all members below */
+    struct arena arena; /* holds `members` and the arrays */
     struct collective_key key;
     uint64_t index;
     int n, n_here;

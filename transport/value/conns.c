@@ -9,7 +9,7 @@
 #include "transport/value/segment.h"
 
 #define WINDOW_BYTES (256ull << 20)
-#define TRIM_SECONDS 5.0               /* for which segments that nobody uses are kept */
+#define TRIM_SECONDS 5.0               /* age at which unused segments are freed */
 #define LARGE_BYTES ((size_t)64 << 10) /* of a reply */
 
 struct conns_verb {
@@ -24,9 +24,9 @@ struct conns {
     struct peers *peers;
     struct exchanges *exchanges;
     struct segments *segments;
-    struct loop_timer *timer; /* of the segments */
+    struct loop_timer *timer; /* trims the segments */
     VEC(struct conns_verb) verbs;
-    struct error refused; /* why requests are; code 0: they are not */
+    struct error refused; /* why requests are refused; code 0: they are not */
     struct conns_watcher *watchers;
     const struct conns_reducer *reducer;
     atomic_uint_fast64_t last_call;
@@ -57,7 +57,7 @@ msgpack_packer *conns_call_begin(struct conns *conns, struct peer *peer, const c
     return packer;
 }
 
-/* Takes the call with that id, or, with none, the first to the peer, off the list. */
+/* Removes and returns the call with that id, or, if `id` is NULL, the first call to the peer. */
 static struct call *take_call(struct conns *conns, const struct peer *peer, const uint64_t *id)
 {
     pthread_mutex_lock(&conns->lock);
@@ -81,7 +81,7 @@ int conns_call(struct conns *conns, struct call *call, const struct named_tensor
     conns->calls = call;
     pthread_mutex_unlock(&conns->lock);
     int code = peer_end(peer, tensors, n, err);
-    /* A link that ended meanwhile may have told the caller already. */
+    /* If the link ended meanwhile, `replied` may have been called already. */
     return code && take_call(conns, peer, &id) ? code : 0;
 }
 
@@ -103,8 +103,7 @@ msgpack_packer *reply_begin(struct peer *peer, uint64_t id, int n_fields)
     return begin_reply(peer, id, 0, n_fields);
 }
 
-/* Values that are asked for by id may come in any order: large values do not keep others waiting.
- * */
+/* Replies are matched by id and may come in any order: large ones do not delay others. */
 static int end_reply(struct peer *peer, const struct named_tensor *tensors, int n,
                      struct error *err)
 {
@@ -117,7 +116,7 @@ static int end_reply(struct peer *peer, const struct named_tensor *tensors, int 
 void reply_end(struct peer *peer, const struct named_tensor *tensors, int n)
 {
     struct error err = ERROR_INIT;
-    end_reply(peer, tensors, n, &err); /* who is gone needs no reply */
+    end_reply(peer, tensors, n, &err); /* a peer that is gone needs no reply */
 }
 
 void reply_error(struct peer *peer, uint64_t id, const struct error *err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rendezvous of one step over several processes is one of this process, where values meet
- * (exec/step/rendezvous.h), and what peers have announced.
+ * The rendezvous of one step over several processes consists of a local rendezvous, where values
+ * meet (exec/step/rendezvous.h), and the announcements of peers.
  *
- * Locks: that of a step, then that of its rendezvous; neither is held, nor that of an exchange,
- * while a waiter or a peer is called.
+ * Locks: a step's lock is taken before its rendezvous'. Neither these nor the lock of an exchange
+ * is held while a waiter or a peer is called.
  */
 #include "transport/value/exchange.h"
 
@@ -29,19 +29,19 @@ struct route {
 struct expected_value {
     const char *name;
     struct node_output output;
-    size_t route; /* where from */
+    size_t route; /* of the sender */
 };
 
 /* A value that a peer sends once it is granted. */
 struct announcement {
     const char *name; /* the exchange's own */
-    char *key;        /* the same text, which stays */
+    char *key;        /* a copy, which outlives the exchange */
     uint64_t iteration;
     struct peer *peer; /* held */
-    bool granted;      /* a receiver waits */
+    bool granted;      /* a receiver waits, and the peer was told */
 };
 
-/* Two holders use it: the step, by rendezvous->free, and the exchange. */
+/* Held by the step, until rendezvous->free, and by the exchange. */
 struct remote {
     struct rendezvous interface; /* first */
     struct rendezvous *local;    /* where values meet */
@@ -56,9 +56,9 @@ struct value_exchange {
     struct exchanges *all;
     uint64_t session;
     atomic_int holders;
-    const char *task;          /* this one */
+    const char *task;          /* this task */
     struct arena arena;        /* of the texts */
-    struct map names, devices; /* of `expected`, of `routes` */
+    struct map names, devices; /* indices in `expected` and in `routes` */
     VEC(struct expected_value) expected;
     struct value_exchange *next;
 
@@ -199,7 +199,7 @@ struct value_exchange *exchange_open(struct exchanges *all, uint64_t session, co
             add_route(exchange, node_string(node, "recv_device"));
         if (!node_is(node, "Recv"))
             continue;
-        /* By itself, or with others of its group, as bytes. */
+        /* A value arrives by itself, or as bytes with the others of its group. */
         const struct node_output bytes = {.type = UINT8, .shape = SHAPE_ANY};
         const char *group = node_group(node);
         expect(exchange, node, node_string(node, "tensor_name"), &node->outputs[0]);
@@ -267,9 +267,9 @@ void exchange_close(struct value_exchange *exchange)
     exchange_release(exchange);
 }
 
-/* ---- what comes to a step ---- */
+/* ---- arrivals at a step ---- */
 
-/* With the lock: where the step is; NULL: it is not there. */
+/* With the lock: finds the step; NULL: it is not there. */
 static struct remote **exchange_step(struct value_exchange *exchange, uint64_t step)
 {
     for (size_t i = 0; i < exchange->steps.n; i++)
@@ -278,8 +278,8 @@ static struct remote **exchange_step(struct value_exchange *exchange, uint64_t s
     return NULL;
 }
 
-/* A value of a peer (NULL: dead). `charged`: bytes of its credit that the value took, which go back
- * when it is taken; 0 with `granted`. ERR_PROTOCOL. */
+/* A value of a peer (NULL: dead). `charged`: its bytes of the peer's credit, which are returned
+ * when it is taken; 0 with `granted`. */
 struct arrival {
     struct peer *peer;
     const char *key;
@@ -300,7 +300,7 @@ static void return_credit(const struct rendezvous_value *value)
     peer_release(value->owner);
 }
 
-/* With the lock. The name is the exchange's own, which its values of that key have. */
+/* With the lock. `name` is the exchange's copy, so that pointers can be compared. */
 static struct announcement *find_announced(struct remote *remote, const char *name,
                                            uint64_t iteration)
 {
@@ -310,7 +310,7 @@ static struct announcement *find_announced(struct remote *remote, const char *na
     return NULL;
 }
 
-/* With the lock: whether the value comes as was agreed; it was announced and is not any more. */
+/* With the lock: returns whether the value arrives as agreed, and removes its announcement. */
 static bool end_announcement(struct remote *remote, const struct arrival *arrival)
 {
     struct announcement *announced = find_announced(remote, arrival->key, arrival->iteration);
@@ -370,7 +370,7 @@ static int remote_announced(struct remote *remote, const struct arrival *arrival
     bool grants = false, is_twice = false;
     if (is_aborted(remote))
         return 0;
-    pthread_mutex_lock(&remote->lock); /* who receives from now on looks for it then */
+    pthread_mutex_lock(&remote->lock); /* receivers that come later look at `announced` */
     is_twice = find_announced(remote, arrival->key, arrival->iteration);
     if (!is_twice && remote->local->find(remote->local, is_met, &met)) {
         grants = met.is_received;
@@ -390,7 +390,7 @@ static int remote_announced(struct remote *remote, const struct arrival *arrival
 
 /* ---- the rendezvous of a step ---- */
 
-/* The peer of a device, held for the caller; NULL: the device is of this task. */
+/* Finds the peer of a device, held for the caller; NULL: the device is of this task. */
 static int exchange_find_route(struct value_exchange *exchange, const char *device,
                                struct peer **peer, struct error *err)
 {
@@ -452,7 +452,7 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
     return code;
 }
 
-/* Once it is told, who waits may end the step, and with that the session and its names. */
+/* Once the waiter is called, the step may end, and with it the session and its names. */
 static void remote_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                            struct rendezvous_waiter *waiter)
 {
@@ -498,13 +498,13 @@ static void remote_free(struct rendezvous *rendezvous)
     struct remote **at = exchange_step(exchange, remote->step);
     *at = vec_pop(&exchange->steps);
     pthread_mutex_unlock(&exchange->lock);
-    if (is_aborted(remote)) /* else others may still ask for what it sent */
+    if (is_aborted(remote)) /* else peers may still grant what it announced */
         exchange_forget(exchange, remote->step);
     remote_release(remote);
     remote_release(remote);
 }
 
-/* With the lock: the step, made if it is not there. */
+/* With the lock: finds or creates the step. */
 static struct remote *get_step(struct value_exchange *exchange, uint64_t step)
 {
     struct remote **at = exchange_step(exchange, step);
@@ -541,10 +541,10 @@ int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendez
     return code;
 }
 
-/* ---- what comes from peers ---- */
+/* ---- records of peers ---- */
 
-/* Finds the receiver of a value or an announcement, held. NULL with code 0: nobody any more, or
- * there is no room for it. */
+/* Finds the step of a value or an announcement, held. NULL with code 0: it is over, or there is no
+ * room for another step. */
 static int find_target(struct value_exchange *exchange, const struct value_id *id,
                        struct arrival *arrival, struct remote **remote, struct error *err)
 {
@@ -561,7 +561,7 @@ static int find_target(struct value_exchange *exchange, const struct value_id *i
                          shape_text_typed(output->type, &output->shape),
                          shape_text_typed(value->type, &value->shape));
     pthread_mutex_lock(&exchange->lock);
-    /* whether the peer is where the graph says that the value comes from */
+    /* the peer must be the task that sends the value in the graph */
     const struct route *route = &exchange->routes.items[expected->route];
     if (route->peer != arrival->peer &&
         (route->peer || strcmp(route->task, peer_task(arrival->peer))))
@@ -590,7 +590,7 @@ static int arrive(struct exchanges *all, const struct value_id *id, struct arriv
         if (arrival->charged)
             flow_return(arrival->peer, arrival->charged);
     }
-    exchange_release(exchange); /* not before: the arrival's key is the exchange's */
+    exchange_release(exchange); /* not before, as it owns the arrival's key */
     return code;
 }
 
@@ -607,7 +607,7 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
     record_get_bool(&record->header, "granted", &arrival.granted);
     if (!code && record->kind == RECORD_SHARE) {
         code = flow_take_shared(peer, record, &shared, err);
-        comes = shared.buffer; /* else as bytes */
+        comes = shared.buffer; /* else the value comes as bytes */
         arrival.value = &shared;
     } else if (!code && record->n_tensors) {
         arrival.value = &record->tensors[0].tensor;
@@ -662,7 +662,7 @@ static bool routes_to(const struct value_exchange *exchange, const struct peer *
 
 void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
 {
-    VEC(struct remote *) steps = VEC_INIT; /* of exchanges that have a route to the peer, held */
+    VEC(struct remote *) steps = VEC_INIT; /* held; of exchanges that have a route to the peer */
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < EXCHANGE_BUCKETS; i++)
         for (struct value_exchange *exchange = all->buckets[i]; exchange;

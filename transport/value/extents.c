@@ -13,15 +13,15 @@ struct extent_place {
     size_t offset, fresh, behind;
 };
 
-/* The least fresh memory, then the least that is cut off. */
+/* Keeps the offset if it needs less fresh memory than the best one, or leaves less of an extent. */
 static void consider(const struct extents *extents, size_t offset, size_t to, size_t bytes,
                      struct extent_place *best)
 {
     size_t kept, behind;
     if (offset > to || bytes > to - offset)
         return;
-    /* Kept bytes of [offset, offset + bytes), and how many lie behind it in the extent where it
-     * ends, unless some are in use. */
+    /* Counts the kept bytes of [offset, offset + bytes), and the bytes behind it in the extent
+     * where it ends. Returns if some are in use. */
     size_t end = offset + bytes;
     kept = behind = 0;
     for (size_t i = 0; i < extents->all.n; i++) {
@@ -46,7 +46,7 @@ bool extents_find(const struct extents *extents, size_t from, size_t to, size_t 
 {
     struct extent_place best = {false, 0, 0, 0};
     consider(extents, from, to, bytes, &best);
-    for (size_t i = 0; i < extents->all.n; i++) { /* they begin or end where an extent does */
+    for (size_t i = 0; i < extents->all.n; i++) { /* candidates begin or end where an extent does */
         const struct memory_extent *extent = &extents->all.items[i];
         bool is_kept = extent->user == EXTENT_KEPT;
         size_t first = is_kept ? extent->offset : end_of(extent);

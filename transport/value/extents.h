@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which parts of a large address space are in use, and which have memory that is kept for the next
- * use; where there is no extent there is no memory. A new use takes kept memory as far as it can:
- * parts of several extents that lie side by side, with fresh memory beside them, so that a large
- * value takes what smaller ones have left. Not thread-safe.
+ * The extents of a large address space that are in use, or have memory that is kept for the next
+ * use; the rest has no memory. A new use takes as much kept memory as it can, from several adjacent
+ * extents with fresh memory beside them: a large value can use what smaller ones left. Not
+ * thread-safe.
  */
 #ifndef TF_TRANSPORT_EXTENTS_H
 #define TF_TRANSPORT_EXTENTS_H
@@ -17,25 +17,26 @@
 
 struct memory_extent {
     size_t offset, bytes;
-    int user;    /* as the caller numbers them; EXTENT_KEPT: nobody */
-    double used; /* when it was last */
+    int user;    /* the caller's number; EXTENT_KEPT: none */
+    double used; /* time of the last use */
 };
 
 struct extents {
     VEC(struct memory_extent) all; /* by offset */
 };
 
-/* Finds where so many bytes within [from, to) need the least fresh memory; false: nowhere. */
+/* Finds the offset in [from, to) where so many bytes need the least fresh memory; false: none
+ * fits. */
 bool extents_find(const struct extents *extents, size_t from, size_t to, size_t bytes,
                   size_t *offset, size_t *fresh);
 
-/* They are used from now on. */
+/* Marks the bytes as used from now on. */
 void extents_use(struct extents *extents, size_t offset, size_t bytes, int user, double now);
 
-/* Nobody uses extent i any more; its memory is kept. */
+/* Extent i is no longer used; its memory is kept. */
 void extents_keep(struct extents *extents, size_t i);
 
-/* Its memory is gone. */
+/* Removes extent i, whose memory is gone. */
 void extents_forget(struct extents *extents, size_t i);
 
 size_t extents_bytes(const struct extents *extents);

@@ -9,12 +9,12 @@
 #include "base/vec.h"
 #include "transport/value/segment.h"
 
-/* A value that the receiver has not granted yet, or of which it has not said whether it has it. */
+/* A value that the receiver has not granted yet, or has not confirmed yet. */
 struct pending_value {
     struct value_id id;  /* the key is a copy */
     struct tensor value; /* zeroed: dead */
     bool granted;
-    uint64_t number; /* of the segment that it is shared in */
+    uint64_t number; /* of the segment in which it is shared */
 };
 typedef VEC(struct pending_value) pending_values;
 
@@ -22,18 +22,18 @@ struct peer {
     atomic_int holders;
     char *task, *text;
     uint64_t window;
-    atomic_uint_fast64_t charged; /* bytes that came in the loop's thread, not yet given back */
-    pthread_mutex_t lock;         /* guards what follows, and is held while a record is packed */
+    atomic_uint_fast64_t charged; /* received bytes not yet returned; added in the loop's thread */
+    pthread_mutex_t lock;         /* guards the members below; held while a record is packed */
     struct link *link;            /* NULL: gone */
-    struct error why;             /* it is gone */
+    struct error why;             /* why the link is gone */
     uint64_t credit;              /* bytes that may be sent without a grant */
-    uint64_t owed;                /* of these the peer may be told that they are free again */
+    uint64_t owed;                /* credit to return to the peer */
     pending_values announced;
     /* Large values for a peer of this host are put into memory that it maps, and the link carries
-     * only where they lie. The peer answers whether it has the value; until then it is kept here,
-     * and sent as bytes if it does not. */
+     * only their place. The peer replies whether it has mapped the value; until then the value is
+     * kept here, and if it has not, the value is sent as bytes. */
     struct segments *segments; /* of this process; NULL: none */
-    atomic_bool shares;        /* the peer has what was shared, as far as is known */
+    atomic_bool shares;        /* the peer can map shared memory, as far as is known */
     pending_values shared;
 };
 
@@ -174,7 +174,7 @@ static void value_id_pack(msgpack_packer *packer, const struct value_id *id)
     pack_key_uint(packer, "iteration", id->iteration);
 }
 
-/* With the lock, as the next ones. */
+/* Called with the lock, like the next functions. */
 static int send_bytes(struct peer *peer, const struct value_id *id, const struct tensor *value,
                       bool granted, struct error *err)
 {
@@ -213,7 +213,8 @@ static int send_value(struct peer *peer, const struct value_id *id, const struct
     return (is_shared ? send_shared : send_bytes)(peer, id, value, granted, err);
 }
 
-/* A copy that can be shared, of a value that is worth it and cannot. Without the lock. */
+/* Makes a shared copy of a value that is large enough and not shared yet. Called without the
+ * lock. */
 static bool copy_to_share(struct peer *peer, const struct tensor *value, struct tensor *copy)
 {
     if (!value || !atomic_load_explicit(&peer->shares, memory_order_relaxed) || value->layout ||
@@ -300,7 +301,7 @@ void flow_grant(struct peer *peer, const struct value_id *id)
     peer_end(peer, NULL, 0, &ignored);
 }
 
-/* A value that was granted after its step was over is not there any more. */
+/* The value may be gone, if it was granted after its step was over. */
 static int send_announced(struct peer *peer, const struct value_id *id, struct error *err)
 {
     int code = 0;
@@ -368,7 +369,7 @@ int flow_take_shared(struct peer *peer, const struct record *record, struct tens
     return 0;
 }
 
-/* Answers come in the order of what was shared. */
+/* Replies arrive in the order of the offers. */
 int flow_answered(struct peer *peer, const struct record *record, struct error *err)
 {
     struct pending_value shared = {.number = 0};

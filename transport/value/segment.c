@@ -17,25 +17,25 @@
 #include "transport/channel/memfd.h"
 #include "transport/value/extents.h"
 
-#ifndef MADV_POPULATE_READ /* since Linux 5.14; headers of C libraries may be older */
+#ifndef MADV_POPULATE_READ /* since Linux 5.14; the C library's headers may be older */
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 
 #define SEGMENT_PAGE ((size_t)4096)
-#define SEGMENTS_MAX 128 /* each takes a descriptor */
+#define SEGMENTS_MAX 128 /* each needs a file descriptor */
 #define LIMIT_BYTES ((size_t)4 << 30)
 #define LARGE_BYTES ((size_t)8 << 20)
-#define CHUNKS_SHARE 32 /* of the limit: so much chunks may take */
+#define CHUNKS_SHARE 32 /* the part of the limit that chunks may take */
 
 struct slot {           /* of a tensor in a segment */
-    atomic_int readers; /* tensors there, and those that were shared and not mapped yet */
-    atomic_uint pages;  /* that it has */
+    atomic_int readers; /* tensors in all processes, and offers that were not mapped yet */
+    atomic_uint pages;  /* of the tensor */
 };
 
 #define SEGMENT_SLOTS ((int)((SEGMENT_PAGE - sizeof(uint64_t)) / sizeof(struct slot)))
 
-struct head { /* the memory's last page; the data comes first */
+struct head { /* the last page of the memory, after the data */
     uint64_t number;
     struct slot slots[(SEGMENT_PAGE - sizeof(uint64_t)) / sizeof(struct slot)];
 };
@@ -50,16 +50,17 @@ struct segment {
     atomic_int holders; /* the table, and each tensor of this process */
     struct head *head;
     void *data;
-    size_t bytes; /* of data: whole pages, most of which have no memory */
+    size_t bytes; /* of data: whole pages, most of them without memory */
     uint64_t number;
     int fd;
-    pid_t pid; /* whose descriptor it is, as others find it */
+    pid_t pid; /* owner of the descriptor, by which others find it */
     bool own;
     double used;
-    struct extents extents;      /* of an own one, by slot; with the table's lock */
-    atomic_int *tensors;         /* of this process, by slot */
-    struct segment_span *mapped; /* of another's: by slot what was looked at last */
-    atomic_size_t in_use;        /* of another's: bytes of tensors that count */
+    struct extents extents;      /* of an own segment, by slot; with the table's lock */
+    atomic_int *tensors;         /* number of tensors of this process, by slot */
+    struct segment_span *mapped; /* of another's segment: span mapped last, by slot */
+    atomic_size_t in_use;        /* of another's segment: bytes of tensors that count for the
+                                  * limit */
 };
 
 struct segments {
@@ -69,7 +70,7 @@ struct segments {
     pthread_mutex_t lock;
     struct segment *all[SEGMENTS_MAX];
     int n;
-    struct segment *own; /* the one that tensors are put into; NULL: none is there yet */
+    struct segment *own; /* allocates new tensors; NULL: none is there yet */
     size_t limit;
 };
 
@@ -83,7 +84,8 @@ static void *segment_data_at(const struct segment *segment, size_t offset)
     return (char *)segment->data + offset;
 }
 
-/* Returns whether so many bytes that are mapped are of another's memory, and stay. */
+/* Returns whether a mapping of that size counts for the limit: large ones of another's segment
+ * do. */
 static bool segment_counts(const struct segment *segment, size_t bytes)
 {
     return !segment->own && bytes >= SEGMENT_LEAST_BYTES;
@@ -96,13 +98,13 @@ static atomic_int *segment_readers(const struct segment *segment, int slot)
 
 /* ---- one segment, as it is mapped, and tensors in it ---- */
 
-struct segment_hold { /* what a tensor has */
+struct segment_hold { /* the buffer of a tensor */
     struct buffer buffer;
     struct segment *segment;
     int slot;
 };
 
-/* A hold; the last one unmaps it. */
+/* Releases a hold; the last one unmaps the segment. */
 static void segment_drop(struct segment *segment)
 {
     if (atomic_fetch_sub(&segment->holders, 1) > 1)
@@ -118,7 +120,7 @@ static void segment_drop(struct segment *segment)
     mem_free(segment);
 }
 
-/* Takes the descriptor over, in any case. */
+/* Takes ownership of the descriptor, also on failure. */
 static struct segment *segment_map(int fd, size_t bytes, bool own)
 {
     int access = own ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -132,7 +134,7 @@ static struct segment *segment_map(int fd, size_t bytes, bool own)
         close(fd);
         return NULL;
     }
-    madvise(data, bytes, MADV_DONTDUMP); /* it would get memory everywhere */
+    madvise(data, bytes, MADV_DONTDUMP); /* a dump would give memory to all pages */
     struct segment *segment = mem_alloc(sizeof *segment);
     *segment = (struct segment){
         .head = head, .data = data, .bytes = bytes, .fd = fd, .pid = getpid(), .own = own};
@@ -143,12 +145,12 @@ static struct segment *segment_map(int fd, size_t bytes, bool own)
     return segment;
 }
 
-/* Makes a segment of so much address space, an even number of pages, or less if no more is allowed.
- * NULL: the system gives none. */
+/* Creates a segment of that much address space, an even number of pages, or less if the system
+ * limits it. NULL: the system refuses. */
 static struct segment *segment_make(size_t bytes)
 {
     uint64_t number;
-    /* The limit of a file's size, which address space without memory counts for, too. */
+    /* Pages without memory count for the limit of a file's size, too. */
     struct rlimit limit;
     size_t allowed = bytes + 2 * SEGMENT_PAGE;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
@@ -168,7 +170,7 @@ static struct segment *segment_make(size_t bytes)
     return segment_map(fd, bytes, true);
 }
 
-/* NULL: it is not there, or not for this process. */
+/* Returns NULL if the segment is not there, or not accessible. */
 static struct segment *segment_open(const struct segment_offer *offer)
 {
     size_t bytes;
@@ -186,8 +188,8 @@ static struct segment *segment_open(const struct segment_offer *offer)
     return NULL;
 }
 
-/* The pages are there before anybody writes: a lack of memory is known here. They are mapped at
- * once, which takes a third of the time of as many faults. */
+/* Allocates pages before they are written, so that a lack of memory is detected here. They are
+ * mapped at once, which takes a third of the time of the page faults. */
 static bool segment_commit(const struct segment *segment, struct segment_span span)
 {
     if (fallocate(segment->fd, 0, (off_t)span.offset, (off_t)span.bytes))
@@ -224,7 +226,7 @@ static bool is_read(const struct buffer *buffer)
     return !is_of_process((const struct segment_hold *)buffer);
 }
 
-/* The caller's hold of the segment, and the slot's count, become the buffer's. */
+/* Passes the caller's hold of the segment, and its count of the slot, to the buffer. */
 static struct buffer *segment_buffer(struct segment *segment, int slot, struct segment_span span)
 {
     struct segment_hold *held = mem_alloc(sizeof *held);
@@ -321,10 +323,10 @@ static void segments_forget(struct segments *segments, int i)
     segment_drop(segment);
 }
 
-/* Held for the caller; the table has it as well. False: there is no place. */
+/* Adds a segment, held for the caller and by the table. Returns false if there is no place. */
 static bool segments_add(struct segments *segments, struct segment *segment)
 {
-    /* Another's that nobody has makes place, the one first that was not used for longest. */
+    /* An unused segment of another process, least recently used first, makes place. */
     int oldest = -1;
     for (int i = 0; i < segments->n && segments->n == SEGMENTS_MAX; i++)
         if (!segments->all[i]->own && atomic_load(&segments->all[i]->holders) == 1 &&
@@ -349,7 +351,7 @@ static size_t segment_bytes(const struct segments *segments)
     return bytes;
 }
 
-/* The memory of extent i. */
+/* Frees the memory of extent i. */
 static void segment_give_to_system(struct segment *segment, size_t i)
 {
     const struct memory_extent *extent = &segment->extents.all.items[i];
@@ -358,7 +360,7 @@ static void segment_give_to_system(struct segment *segment, size_t i)
     extents_forget(&segment->extents, i);
 }
 
-/* Memory that nobody reads any more is kept. */
+/* Keeps memory that has no readers. */
 static void segment_collect(struct segment *segment)
 {
     for (size_t i = 0; i < segment->extents.all.n; i++) {
@@ -375,8 +377,8 @@ static bool is_apart(const struct memory_extent *extent, struct segment_span spa
            span.offset >= extent->offset + extent->bytes;
 }
 
-/* Gives what is kept to the system, but for what lies in `but`, the one first that was not used for
- * longest, until there is room for `fresh` bytes. */
+/* Frees kept memory, least recently used first, except what lies in `but`, until there is room for
+ * `fresh` bytes. */
 static bool segments_make_room(struct segments *segments, size_t fresh, struct segment_span but)
 {
     while (fresh > segments->limit || segment_bytes(segments) > segments->limit - fresh) {
@@ -410,9 +412,9 @@ static int find_slot(const struct segment *segment)
 
 typedef VEC(struct segment_span) segment_span_vec;
 
-/* Large tensors, others, and chunks of a collective lie in spaces of their own: a smaller one would
- * part the memory that a larger one left. With the lock: the segment, held, in which the span
- * has a slot; NULL: there is no room. */
+/* Large tensors, other tensors, and chunks of collectives have separate spaces, as a smaller one
+ * would fragment the memory that a larger one left. With the lock: returns the segment, held, in
+ * which the span has a slot; NULL: there is no room. */
 static struct segment *reserve(struct segments *segments, struct segment_span *span, int *slot,
                                segment_span_vec *gaps)
 {
@@ -422,7 +424,7 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
         if (made && segments_add(segments, made))
             segments->own = made;
         if (made)
-            segment_drop(made); /* the table's hold is left */
+            segment_drop(made); /* the table still holds it */
     }
     struct segment *segment = segments->own;
     if (!segment)
@@ -438,7 +440,7 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
         !extents_find(&segment->extents, from[0], from[1], span->bytes, &span->offset, &fresh) ||
         !segments_make_room(segments, fresh, *span))
         return NULL;
-    /* The part of the span that has no memory yet. */
+    /* Finds the gaps of the span, which have no memory yet. */
     size_t at = span->offset, end = span->offset + span->bytes;
     for (size_t i = 0; i < segment->extents.all.n; i++) {
         const struct memory_extent *extent = &segment->extents.all.items[i];
@@ -465,7 +467,7 @@ static size_t span_pages(const segment_span_vec *spans)
     return bytes;
 }
 
-/* Without the lock for as long as the system clears the pages. */
+/* Called without the lock, as the system takes long to clear pages. */
 static bool commit_all(const struct segment *segment, const segment_span_vec *gaps)
 {
     size_t bytes = span_pages(gaps);
@@ -478,7 +480,7 @@ static bool commit_all(const struct segment *segment, const segment_span_vec *ga
     return good;
 }
 
-/* NULL: the limit is reached, or the system has none. Without the lock. */
+/* Returns NULL if the limit is reached, or the system has no memory. Called without the lock. */
 static struct buffer *segments_take(struct segments *segments, size_t bytes)
 {
     struct segment_span span = {.bytes = segment_whole_pages(bytes)};
@@ -489,7 +491,7 @@ static struct buffer *segments_take(struct segments *segments, size_t bytes)
     pthread_mutex_unlock(&segments->lock);
     bool good = segment && commit_all(segment, &gaps);
     if (segment && !good) {
-        /* There is no memory for the gaps: nothing of the span is left. */
+        /* There is no memory for the gaps: frees the whole span. */
         pthread_mutex_lock(&segments->lock);
         for (size_t i = 0; i < segment->extents.all.n; i++)
             if (segment->extents.all.items[i].user == slot) {
@@ -581,7 +583,7 @@ void segments_have_reader(struct segments *segments)
     atomic_store_explicit(&segments->has_reader, true, memory_order_relaxed);
 }
 
-/* With the lock: the segment, held; NULL: it is not there. */
+/* With the lock: returns the segment, held; NULL: it is not there. */
 static struct segment *find_or_open(struct segments *segments, const struct segment_offer *offer)
 {
     for (int i = 0; i < segments->n; i++)
@@ -616,7 +618,7 @@ enum segment_reply segments_map(struct segments *segments, const struct segment_
         reply = SEGMENT_FULL;
     if (reply == SEGMENT_TAKEN && counts) {
         atomic_fetch_add(&segment->in_use, span.bytes);
-        /* Its pages are mapped at once, but where those of the slot were before. */
+        /* Maps the pages at once, unless those of the slot were mapped before. */
         struct segment_span *mapped = &segment->mapped[offer->slot];
         if (mapped->offset != span.offset || mapped->bytes != span.bytes)
             madvise(segment_data_at(segment, span.offset), span.bytes, MADV_POPULATE_READ);
@@ -632,7 +634,7 @@ enum segment_reply segments_map(struct segments *segments, const struct segment_
     return reply;
 }
 
-/* True: something is left with others for longer than that, who may have died. */
+/* Returns whether memory was left with other processes for longer than that: they may have died. */
 static bool trim_extents(struct segment *segment, double now, double seconds)
 {
     bool is_left = false;
@@ -650,8 +652,8 @@ static bool trim_extents(struct segment *segment, double now, double seconds)
     return is_left;
 }
 
-/* Memory that is left with others cannot be told from what they read, and goes when they do, with
- * all that it lies in: no more is put there. */
+/* Memory left with others cannot be told from memory that they read. It is freed with its whole
+ * segment, once no process maps that: so no more tensors are put there. */
 void segments_trim(struct segments *segments, double seconds)
 {
     double now = time_now();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driving side of a session over several tasks. The graph was cut (graph/join.h) and is of this
- * driver's instance (graph/task.h). Parts on the driver's own task run here, the others are
- * registered with their tasks, once, and started with one message a step to each; values go
- * straight from task to task. The first failure ends a step everywhere and is its error.
+ * The driving side of a session over several tasks. The graph has been cut (graph/join.h) and is
+ * this driver's instance (graph/task.h). Parts on the driver's own task run here; each other part
+ * is registered with its task once, and started with one message per step. Values are sent directly
+ * between tasks. The first failure ends a step everywhere and is its error.
  *
  * One thread uses a driver session.
  */
@@ -17,16 +17,16 @@
 struct driver_session_options {
     struct conns *conns;
     const struct graph *graph;
-    const char *task;              /* the driver's own: "worker:0" */
-    const struct cluster *cluster; /* addresses of the others */
-    struct session_options local;  /* of what runs here */
-    double timeout;                /* seconds until all tasks must be there; 0: 30 */
-    uint32_t replica;              /* of random ops and pushes: the worker's number */
+    const char *task;              /* the driver's own task: "worker:0" */
+    const struct cluster *cluster; /* addresses of the other tasks */
+    struct session_options local;  /* for the part that runs here */
+    double timeout;                /* seconds until all tasks must be linked; 0: 30 */
+    uint32_t replica;              /* for random ops and pushes: the worker's number */
 
-    /* Whether the caller's thread runs the connection manager's loop while it waits; else another
-     * thread does. */
+    /* The caller's thread runs the connection manager's loop while it waits; else another thread
+     * runs it. */
     bool pumps;
-    /* Asked now and then while it is opened: whether to give up. May be NULL. */
+    /* Polled while the session is opened; returns whether to give up. May be NULL. */
     bool (*given_up)(void *context);
     void *context;
 };
@@ -37,32 +37,32 @@ struct driver_session;
  * in the cluster; ERR_UNAVAILABLE: it cannot be reached within the timeout. */
 int driver_session_open(const struct driver_session_options *options,
                         struct driver_session **session, struct error *err);
-/* Ends the session with all tasks, as far as they are there. */
+/* Ends the session with all tasks that are linked. */
 void driver_session_close(struct driver_session *session);
 
-/* As session_run; node ids and edges are of the whole graph. step->session and step->incarnation
- * are set here, step->replica, too. */
+/* As session_run; node ids and edges refer to the whole graph. Sets step->session,
+ * step->incarnation and step->replica. */
 int driver_session_run(struct driver_session *session, const struct session_call *call,
                        struct step *step, struct tensor *fetches, struct error *err);
 
-/* Ends the step that runs now, and any later one as soon as it starts; from any thread. */
+/* Ends the current step, and later ones as soon as they start; from any thread. */
 void driver_session_cancel(struct driver_session *session, const struct error *why);
 
-/* The variables of the driver's own task. */
+/* Returns the variables of the driver's own task. */
 struct variable_store *driver_session_variables(struct driver_session *session);
 
-/* How many other tasks the session has, and which of them has that name; -1: none. */
+/* Return the number of other tasks, and the index of the one with that name; -1: none. */
 int driver_session_tasks(const struct driver_session *session);
 int driver_session_find(const struct driver_session *session, const char *name);
 
-/* Asks task `i` something of its own and waits. The reply is the caller's to release. */
+/* Sends a request to task `i` and waits for the reply, which is valid during `reply`. */
 struct driver_ask {
     const char *verb;
     int n_fields;
     void (*pack)(void *context, msgpack_packer *packer);
     void *context;
-    const struct tensor *value; /* which goes with it, or, as bytes, */
-    const struct graph *graph;  /* both NULL: neither */
+    const struct tensor *value; /* sent with the request, or */
+    const struct graph *graph;  /* sent as bytes; both NULL: neither */
 };
 int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
                        void (*reply)(void *context, const struct record *record),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process that serves: it listens at its task's address and runs what drivers register with it,
- * until it is told to end. `tf-ps serve` and `tf-exec serve` are this.
+ * A serving process: it listens at its task's address and runs what drivers register with it, until
+ * it is told to end. `tf-ps serve` and `tf-exec serve` use it.
  */
 #ifndef TF_TRANSPORT_SERVE_H
 #define TF_TRANSPORT_SERVE_H
@@ -14,25 +14,25 @@ struct serve_options {
     struct member_options member;
     const struct registry *registry;
     const struct kernel_table *kernels;
-    int threads;   /* to compute with; 0: cores */
-    bool parallel; /* what is ready at once runs side by side, with a thread each: for many small
-                    * steps of many workers. Else one after the other, with all threads */
-    bool deterministic, exact; /* as of struct device_options, as these: */
+    int threads;   /* for computation; 0: all cores */
+    bool parallel; /* kernels that are ready run in parallel, with one thread each: for many small
+                    * steps of many workers. Else they run in sequence, with all threads */
+    bool deterministic, exact; /* as in struct device_options, like the next three */
     size_t device_memory;
     bool tf32, fast;
-    int stop_fd; /* readable: end (a signal); -1: none */
+    int stop_fd; /* when it is readable (a signal), the process ends; -1: none */
 
-    /* The server listens. */
+    /* Called when the server listens. */
     void (*ready)(void *context, const char *task, const char *address);
-    /* Adds what the process answers besides sessions; may be NULL. Undone by `closing`, before
-     * anything else ends. */
+    /* Adds verbs besides those of sessions; may be NULL. `closing` undoes it, before anything else
+     * ends. */
     int (*opening)(void *context, struct conns *conns, struct variable_store *variables,
                    struct error *err);
     void (*closing)(void *context);
     void *context;
 };
 
-/* 0 when it was told to end, and has. Else as member_open, member_listen, device_open. */
+/* Returns 0 after it was told to end. Errors as of member_open, member_listen, device_open. */
 int serve(const struct serve_options *options, struct error *err);
 
 #endif

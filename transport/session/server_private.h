@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server, as its tests see it, too. Private to transport.
+ * The server's members, also for its tests. Private to transport.
  */
 #ifndef TF_TRANSPORT_SERVER_PRIVATE_H
 #define TF_TRANSPORT_SERVER_PRIVATE_H
@@ -13,13 +13,13 @@
 
 struct server {
     struct server_options options;
-    struct conns_watcher watcher; /* its owner is found by offsetof */
+    struct conns_watcher watcher; /* the server is found by offsetof */
     struct update_loops *updates;
-    struct serial_queue *graphs; /* reads and frees them: the larger they are the longer it takes */
-    struct served_session *sessions; /* of the loop's thread */
-    int n_sessions;                  /* that are not closing */
+    struct serial_queue *graphs;     /* reads and frees graphs, as large ones take long */
+    struct served_session *sessions; /* the loop's thread only */
+    int n_sessions;                  /* sessions that are not closing */
     bool ends;
-    atomic_uint_fast64_t steps; /* that were run */
+    atomic_uint_fast64_t steps; /* steps that were run */
 };
 
 #endif

@@ -30,7 +30,7 @@ struct extents {
 bool extents_find(const struct extents *extents, size_t from, size_t to, size_t bytes,
                   size_t *offset, size_t *fresh);
 
-/* Marks the bytes as used from now on. */
+/* The bytes are used from now on. */
 void extents_use(struct extents *extents, size_t offset, size_t bytes, int user, double now);
 
 /* Extent i is no longer used; its memory is kept. */

@@ -18,17 +18,17 @@
 #include "graph/graph_io.h"
 #include "graph/task.h"
 
-#define LOOK_SECONDS 0.5 /* whether to give up */
-/* Before who stands still is cut off, as its lease is long for who has given up; and for all
- * answers when the session is closed. */
+#define LOOK_SECONDS 0.5 /* between checks whether to give up */
+/* Seconds until a stalled task is disconnected after a step was cancelled, as leases are long; and
+ * until all replies must be there when the session is closed. */
 #define PATIENCE 5.0
 
 /* Another task of the session. */
 struct remote_task {
     const char *name;
-    int task;          /* in the table */
+    int task;          /* index in the table */
     struct peer *peer; /* held; NULL: not linked yet */
-    bool is_open;      /* the session, there */
+    bool is_open;      /* the task has opened the session */
     uint64_t origin;   /* of its variables (conns_origin) */
 };
 
@@ -36,47 +36,48 @@ struct remote_task {
 struct program {
     struct str key;                  /* feeds, fetches, targets, as bytes */
     struct share *shares;            /* by task of the table */
-    uint64_t *handles;               /* by remote task; of those whose share is not idle */
-    VEC(struct edge) feeds, fetches; /* of what runs here, in its own graph */
+    uint64_t *handles;               /* by remote task, if its share is not idle */
+    VEC(struct edge) feeds, fetches; /* of the part that runs here, in its own graph */
     VEC(int) targets;
-    plan_order order, own_order; /* of all of it; of what runs here, by its own graph */
+    plan_order order, own_order; /* of the whole graph; of the part that runs here */
 };
 
 struct driver_session {
     struct driver_session_options options;
     uint64_t id, incarnation;
     struct task_table table;
-    int own; /* task; -1: nothing runs here */
+    int own; /* index of the own task; -1: nothing runs here */
     struct graph *own_graph;
     struct session *local;
     struct value_exchange *exchange;
     VEC(struct remote_task) tasks;
     VEC(struct program *) programs;
-    struct str key; /* of the request that is looked for */
+    struct str key; /* of the request that is being looked up */
     uint64_t last_step;
-    const struct step *step; /* for whose program tasks are asked; NULL: for none */
+    const struct step *step; /* whose program is being registered; NULL: none */
     struct conns_watcher watcher;
 
-    pthread_mutex_t lock; /* guards what follows, and what calls count down */
+    pthread_mutex_t lock; /* guards the members below, and the counts of calls */
     pthread_cond_t changed;
     struct driver_step *running;
     struct error dial_error; /* a task cannot be reached */
-    struct error cancelled;  /* for good */
+    struct error cancelled;  /* set: all steps fail with it */
 };
 
-/* Requests that are on their way to several tasks. */
+/* Requests to several tasks that wait for replies. */
 struct task_calls {
     struct driver_session *session;
-    int waiting;   /* session->lock */
-    double until;  /* when who has not answered is cut off; 0: never */
-    bool gives_up; /* it is at once when the session is given up */
+    int waiting;   /* guarded by session->lock */
+    double until;  /* when tasks without a reply are disconnected; 0: never */
+    bool gives_up; /* disconnects at once if the session is given up */
     struct error first;
 };
 
 struct task_call {
     struct call call; /* first */
     struct task_calls *all;
-    void (*reply)(void *context, const struct record *record); /* in the loop's thread, or NULL */
+    void (*reply)(void *context, const struct record *record); /* called in the loop's thread; or
+                                                                * NULL */
     void *context;
 };
 
@@ -94,26 +95,26 @@ struct driver_step {
     struct step *step;
     struct rendezvous *rendezvous;
     const struct share *own;
-    struct tensor *feeds, *own_fetches, *fetches; /* of what runs here; of all */
-    struct remote_run *runs;                      /* by remote task; without a step: not asked */
-    double cancelled_at;                          /* by step->cancelled; seen by who waits */
+    struct tensor *feeds, *own_fetches, *fetches; /* of the part that runs here; of all */
+    struct remote_run *runs;                      /* by remote task; `step` NULL: not started */
+    double cancelled_at;                          /* when the waiting thread saw step->cancelled */
 
-    atomic_int waiting; /* parts, and others who look at it; the last one ends it */
-    bool local_runs;    /* session->lock guards this and what follows */
+    atomic_int waiting; /* parts, and other holders; the last one ends the step */
+    bool local_runs;    /* from here on guarded by session->lock */
     bool begun;         /* all parts were started */
     struct error first;
 };
 
 /* ---- waiting ---- */
 
-/* Returns whether nobody waits for the session any more, before it is open. */
+/* Returns whether the caller gives up before the session is open. */
 static bool is_given_up(const struct driver_session *session)
 {
     return session->options.given_up && session->options.given_up(session->options.context);
 }
 
-/* Ends the links to its tasks, and so all that is waited for of one that stands still. Only where
- * the session pumps, as links are another's else. */
+/* Closes the links to the session's tasks, and so ends all waits for a stalled task. Does so only
+ * if the session pumps, as otherwise the links are not its own. */
 static void cut_off(struct driver_session *session)
 {
     struct error why = ERROR_INIT;
@@ -132,19 +133,19 @@ static void nothing(void *argument)
     (void)argument;
 }
 
-/* Waits until the condition holds, which changes under the session's lock. It is asked with that
- * lock, but without it where the caller pumps. */
+/* Waits until the condition holds, which changes under the session's lock. `until` is called with
+ * that lock, but without it if the caller pumps. */
 static void wait_until(struct driver_session *session, bool (*until)(void *context), void *context)
 {
     if (session->options.pumps)
         while (!loop_run_until(conns_loop(session->options.conns), until, context, LOOK_SECONDS))
             ;
-    /* who made it true holds the lock until it has let go of the session */
+    /* the thread that made it true holds the lock until it has released the session */
     pthread_mutex_lock(&session->lock);
     while (!session->options.pumps && !until(context)) {
         struct timespec soon;
         clock_gettime(CLOCK_REALTIME, &soon);
-        soon.tv_sec++; /* to ask whether it was given up; whatever else changes is told */
+        soon.tv_sec++; /* to poll for giving up; other changes are signalled */
         pthread_cond_timedwait(&session->changed, &session->lock, &soon);
     }
     pthread_mutex_unlock(&session->lock);
@@ -160,7 +161,7 @@ static void changed(struct driver_session *session)
         loop_post(loop, nothing, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void session_replied(struct call *call, const struct record *reply,
                             const struct error *failure)
@@ -178,7 +179,8 @@ static void session_replied(struct call *call, const struct record *reply,
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Starts a request to a task; asked_send sends it. NULL: its failure is noted. */
+/* Starts a request to a task; asked_send sends it. Returns NULL after a failure, which is
+ * recorded. */
 static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
                                    const struct remote_task *task, const char *verb, int n_fields)
 {
@@ -217,7 +219,7 @@ static bool has_no_more(void *context)
     return !all->waiting;
 }
 
-/* Waits for all answers; the first failure. */
+/* Waits for all replies; returns the first failure. */
 static int asking_wait(struct task_calls *all, struct error *err)
 {
     wait_until(all->session, has_no_more, all);
@@ -226,7 +228,7 @@ static int asking_wait(struct task_calls *all, struct error *err)
     return all->first.code;
 }
 
-/* A graph as a request brings it: the bytes of a stream, the writer's. NULL: failed. */
+/* Writes a graph as a request carries it: bytes of a stream, owned by the writer. NULL: failed. */
 static struct stream_writer *write_graph(const struct graph *graph, struct named_tensor *bytes,
                                          struct error *err)
 {
@@ -279,12 +281,12 @@ int driver_session_find(const struct driver_session *session, const char *name)
     return -1;
 }
 
-/* ---- a step fails ---- */
+/* ---- failure of a step ---- */
 
 static void cancel_replied(struct call *call, const struct record *reply,
                            const struct error *failure)
 {
-    (void)reply, (void)failure; /* the step's own reply tells how it went */
+    (void)reply, (void)failure; /* the step's own reply has the result */
     peer_release(call->peer);
     mem_free(call);
 }
@@ -297,7 +299,7 @@ static void cancel_all(struct driver_step *step, bool local_runs)
         step_cancel(step->step, &step->first);
     for (size_t i = 0; i < session->tasks.n; i++)
         if (step->runs[i].step) {
-            /* parts that are over, too: they may have announced what nobody takes now */
+            /* also parts that are over: they may have announced values that nobody takes now */
             struct call *call = mem_alloc(sizeof *call);
             struct error ignored = ERROR_INIT;
             call->replied = cancel_replied;
@@ -315,7 +317,7 @@ static void cancel_all(struct driver_step *step, bool local_runs)
         }
 }
 
-/* The first failure ends the other parts; before all were started this is left to `begin`. The
+/* The first failure ends the other parts; until all were started this is left to `begin`. The
  * caller is counted in step->waiting. */
 static void fail(struct driver_step *step, const struct error *err)
 {
@@ -329,8 +331,8 @@ static void fail(struct driver_step *step, const struct error *err)
         cancel_all(step, local_runs);
 }
 
-/* With the lock: one part, or one who looked on, is over. The step may be gone when the lock is
- * released: after the last one nobody finds it any more. */
+/* With the lock: one part, or one holder, is done. The step may be gone when the lock is released:
+ * after the last one nobody finds it any more. */
 static void part_is_over(struct driver_step *step)
 {
     if (!--step->waiting)
@@ -346,7 +348,7 @@ static void count_down(struct driver_step *step)
     pthread_mutex_unlock(&session->lock);
 }
 
-/* The step that runs now, counted; NULL: none. */
+/* Returns the current step, counted; NULL: none. */
 static struct driver_step *running(struct driver_session *session)
 {
     pthread_mutex_lock(&session->lock);
@@ -357,7 +359,7 @@ static struct driver_step *running(struct driver_session *session)
     return step;
 }
 
-/* The step that runs fails. */
+/* Fails the current step. */
 static void fail_running(struct driver_session *session, const struct error *why)
 {
     struct driver_step *step = running(session);
@@ -376,7 +378,7 @@ void driver_session_cancel(struct driver_session *session, const struct error *w
     fail_running(session, why);
 }
 
-/* ---- links: dialing, and what becomes of them; watchers live in the loop's thread ---- */
+/* ---- links: dialing, and their events; watchers run in the loop's thread ---- */
 
 static struct driver_session *session_of(struct conns_watcher *watcher)
 {
@@ -414,7 +416,7 @@ static void failed(struct conns_watcher *watcher, const char *name, const struct
 {
     struct driver_session *session = session_of(watcher);
     const struct remote_task *task = find_task(session, name);
-    if (!task || task->peer) /* the other side's connection counts */
+    if (!task || task->peer) /* the other side's connection is used */
         return;
     pthread_mutex_lock(&session->lock);
     if (!session->dial_error.code)
@@ -423,7 +425,7 @@ static void failed(struct conns_watcher *watcher, const char *name, const struct
     pthread_mutex_unlock(&session->lock);
 }
 
-/* The address from the cluster; NULL: it does not have the task. */
+/* Returns the address from the cluster; NULL: the cluster does not have the task. */
 static const char *find_address(const struct driver_session *session, const char *name,
                                 struct error *err)
 {
@@ -437,7 +439,7 @@ static const char *find_address(const struct driver_session *session, const char
     return task ? task->address : NULL;
 }
 
-/* In the loop's thread, or while it does not run. */
+/* Runs in the loop's thread, or while the loop does not run. */
 static void dial_all(void *argument)
 {
     struct driver_session *session = argument;
@@ -474,7 +476,7 @@ static int dial(struct driver_session *session, struct error *err)
     else
         loop_post(conns_loop(session->options.conns), dial_all, session);
     wait_until(session, is_linked, session);
-    pthread_mutex_lock(&session->lock); /* of what was given up the loop may tell just now */
+    pthread_mutex_lock(&session->lock); /* the loop may just be setting dial_error */
     if (session->dial_error.code)
         *err = session->dial_error;
     else if (is_given_up(session))
@@ -535,7 +537,7 @@ static void task_is_open(void *context, const struct record *record)
     record_get_uint(&record->header, "origin", &task->origin);
 }
 
-/* All at once: tasks that talk to each other wait for one another. */
+/* Opens all tasks at once, as tasks that exchange values wait for each other. */
 static int open_tasks(struct driver_session *session, struct error *err)
 {
     struct task_calls all = {.session = session, .gives_up = true};
@@ -561,17 +563,18 @@ static int open_tasks(struct driver_session *session, struct error *err)
     mem_free(asked);
     if (own.code)
         *err = own;
-    else if (code && is_given_up(session)) /* links that it cut off itself */
+    else if (code && is_given_up(session)) /* it closed the links itself */
         code = error_set(err, ERR_CANCELLED, "the session was given up");
     return own.code ? own.code : code;
 }
 
-/* Training over tasks that were restored apart would be on a mixture. */
+/* Tasks that were not restored together would train on a mixture. */
 static int check_origins(const struct driver_session *session, struct error *err)
 {
     const struct remote_task *tasks = session->tasks.items;
     for (size_t i = 0; i < session->tasks.n; i++) {
-        size_t first = 0, n = strcspn(tasks[i].name, ":") + 1; /* a job's tasks begin alike */
+        size_t first = 0, n = strcspn(tasks[i].name, ":") + 1; /* tasks of a job have the same
+                                                                * prefix */
         while (strncmp(tasks[first].name, tasks[i].name, n) != 0)
             first++;
         if (tasks[first].origin != tasks[i].origin)
@@ -668,7 +671,7 @@ static plan_order order_of(const struct driver_session *session, const struct pr
     return all;
 }
 
-/* A node of the whole graph in the graph of what runs here. */
+/* Returns the id, in the graph of what runs here, of a node of the whole graph. */
 static int own_node(const struct driver_session *session, int node)
 {
     return graph_find(session->own_graph, graph_node(session->options.graph, node)->name)->id;
@@ -679,7 +682,7 @@ static struct edge own_edge(const struct driver_session *session, struct edge ed
     return (struct edge){own_node(session, edge.node), edge.slot};
 }
 
-/* Some of the edges, by their places; NULL: nodes. */
+/* Packs the edges with the indices `which`; with `edges` NULL, nodes. */
 static void pack_edges(msgpack_packer *packer, const char *key, const struct graph *graph,
                        const struct edge *edges, const int *which, size_t n)
 {
@@ -718,7 +721,7 @@ static int register_all(struct driver_session *session, const struct session_cal
         pack_edges(packer, "feeds", graph, call->feeds, share->feeds.items, share->feeds.n);
         pack_edges(packer, "fetches", graph, call->fetches, share->fetches.items, share->fetches.n);
         pack_edges(packer, "targets", graph, NULL, share->targets.items, share->targets.n);
-        pack_key_array(packer, "order", 5 * order.n); /* five fields each, one after the other */
+        pack_key_array(packer, "order", 5 * order.n); /* five fields each, in sequence */
         vec_each(place, &order) {
             pack_text(packer, place->node < 0 ? "" : graph_node(graph, place->node)->name);
             msgpack_pack_int(packer, place->input);
@@ -772,7 +775,7 @@ static struct program *make_program(struct driver_session *session, const struct
     return NULL;
 }
 
-/* The program of a call, made and registered when it is new. NULL: failed. */
+/* Finds the program of a call, or makes and registers it. NULL: failed. */
 static struct program *get_program(struct driver_session *session, const struct session_call *call,
                                    struct error *err)
 {
@@ -796,7 +799,7 @@ static struct program *get_program(struct driver_session *session, const struct 
     return program;
 }
 
-/* ---- a step: all parts are over before it is, whatever happens ---- */
+/* ---- a step: it is not over before all its parts are, in any case ---- */
 
 static int take_fetches(const struct remote_run *run, const struct record *reply, struct error *err)
 {
@@ -880,7 +883,8 @@ static void local_over(struct session_done *done, int code, const struct error *
     count_down(step);
 }
 
-/* Counts all parts before the first is started: those that are over at once end nothing. */
+/* Counts all parts before the first is started, so that parts that end at once do not end the
+ * step. */
 static void begin(struct driver_step *step, const struct program *program)
 {
     struct driver_session *session = step->session;
@@ -900,7 +904,7 @@ static void begin(struct driver_step *step, const struct program *program)
     bool local = step->local_runs;
     pthread_mutex_lock(&session->lock);
     session->running = step;
-    step->first = session->cancelled; /* between two steps, perhaps */
+    step->first = session->cancelled; /* perhaps between two steps */
     pthread_mutex_unlock(&session->lock);
     for (size_t i = 0; i < session->tasks.n; i++)
         if (step->runs[i].step)
@@ -933,7 +937,7 @@ static void begin(struct driver_step *step, const struct program *program)
     count_down(step);
 }
 
-/* Asked after every event, of which there are some a second: pings, at least. */
+/* Called after every event, of which there are some a second: pings, at least. */
 static bool step_is_answered(void *context)
 {
     struct driver_step *step = context;
@@ -1001,7 +1005,7 @@ void driver_session_close(struct driver_session *session)
         if (session->tasks.items[i].is_open &&
             asked_begin(&asked[i], &all, &session->tasks.items[i], "close", 0))
             asked_send(&asked[i], NULL, 0);
-    asking_wait(&all, &ignored); /* who is gone has closed it */
+    asking_wait(&all, &ignored); /* a task that is gone has closed it */
     mem_free(asked);
     let_go_of_tasks(session);
     exchange_close(session->exchange);

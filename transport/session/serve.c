@@ -75,7 +75,7 @@ static int open_all(struct service *s, struct address *bound, struct error *err)
     return code ? code : member_listen(&s->member, bound, err);
 }
 
-/* Nobody answers requests that come while the loop still runs for steps to end. */
+/* Requests are refused while the loop still runs for steps to end. */
 static void close_all(struct service *s)
 {
     struct error why = ERROR_INIT;

@@ -11,7 +11,7 @@
 static const char *const names[SERVED_STATES] = {"served.reading", "served.linking", "served.open",
                                                  "served.closing"};
 
-/* By state: READING, LINKING, OPEN, CLOSING. Links that come while it reads are found then. */
+/* By state: READING, LINKING, OPEN, CLOSING. Links that open while it reads are found then. */
 static const unsigned char cells[SERVED_EVENTS][SERVED_STATES] = {
     [SERVED_READ] = {ENTER(GO_ON, LINKING), BUG, BUG, NONE},
     [SERVED_LINKED] = {NONE, STAY(GO_ON), NONE, NONE},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps run in whichever thread can: what is cheap in the loop's, the rest, and making a plan, in
- * helpers. The thread that ends a step answers.
+ * Steps run in different threads: cheap kernels in the loop's thread, other kernels, and planning,
+ * in helper threads. The thread that ends a step sends the reply.
  */
 #include "transport/session/server_private.h"
 
@@ -42,7 +42,7 @@ struct served_step {
     struct step step;
     struct rendezvous *rendezvous;
     struct tensor *feeds, *fetches;
-    size_t n_feeds; /* that were taken: the handle may be gone at the end */
+    size_t n_feeds; /* number taken, as the handle may be gone at the end */
     atomic_int holders;
     struct served_step *next;
 };
@@ -51,22 +51,22 @@ struct served_address {
     const char *task, *address;
 };
 
-/* A session that is served. Members without another comment are the loop's thread's; while the
- * graph is read, the queue's. */
+/* A served session. Members without another comment are used in the loop's thread only; while the
+ * graph is read, in the queue's thread only. */
 struct served_session {
     struct server *server;
     uint64_t id;
-    struct peer *owner; /* the driver's, held */
+    struct peer *owner; /* the driver, held */
     struct graph *graph;
     struct session *session;
     struct value_exchange *exchange;
     VEC(struct handle *) handles;
     struct served_session *next;
 
-    /* Kept until the graph is read: its bytes, and where other tasks are. */
+    /* Kept until the graph is read: its bytes, and the addresses of other tasks. */
     struct tensor stream;
     VEC(struct served_address) addresses;
-    struct arena arena;  /* of the texts */
+    struct arena arena;  /* of the addresses */
     struct error unread; /* why it cannot be served */
 
     /* Kept until the session is open. */
@@ -74,15 +74,15 @@ struct served_session {
     struct loop_timer *deadline;
 
     pthread_mutex_t lock;  /* guards what follows */
-    enum served_life life; /* changed by the loop's thread alone */
+    enum served_life life; /* changed in the loop's thread only */
     struct served_step *steps;
-    int n_holders;             /* steps, who reads the graph, and others */
+    int n_holders;             /* steps, the reader of the graph, and others */
     struct served_step *spare; /* memory of steps that are over */
 };
 
-/* ---- the session that is asked ---- */
+/* ---- the session of a request ---- */
 
-/* It goes on by its table, which says what is to be done. The loop's thread. */
+/* Applies the event by the table, and returns what is to be done. The loop's thread. */
 static enum served_reaction served_react(struct served_session *served, enum served_event event)
 {
     pthread_mutex_lock(&served->lock);
@@ -91,8 +91,8 @@ static enum served_reaction served_react(struct served_session *served, enum ser
     return what;
 }
 
-/* The session that a query names and the asker owns, for what is asked of it; NULL: answered with
- * an error. */
+/* Finds the session that a query names, if the asker owns it and its state allows the event. NULL:
+ * an error was sent as the reply. */
 static struct served_session *find_session(struct server *server, const struct query *query,
                                            enum served_event event)
 {
@@ -111,7 +111,7 @@ static struct served_session *find_session(struct server *server, const struct q
     return NULL;
 }
 
-/* ---- holding it, from any thread ---- */
+/* ---- holders, in any thread ---- */
 
 static void handle_free(struct handle *handle)
 {
@@ -122,7 +122,7 @@ static void handle_free(struct handle *handle)
     mem_free(handle);
 }
 
-/* Takes the longer the larger the graph is. */
+/* Frees the session; a large graph takes long. */
 static void release(void *argument)
 {
     struct served_session *served = argument;
@@ -153,7 +153,7 @@ static void served_free(struct served_session *served)
     *at = served->next;
     if (served->deadline)
         loop_timer_free(served->deadline);
-    serial_queue_add(server->graphs, release, served); /* it ends after the last session */
+    serial_queue_add(server->graphs, release, served); /* the queue ends after the last session */
 }
 
 static void last_is_over(void *argument)
@@ -168,7 +168,8 @@ static void served_retain(struct served_session *served)
     pthread_mutex_unlock(&served->lock);
 }
 
-/* One holder less: a step (NULL: another), whose memory the next one takes. */
+/* Releases a hold: of a step, whose memory the next one reuses, or, with NULL, of another
+ * holder. */
 static void let_go(struct served_session *served, struct served_step *step)
 {
     struct loop *loop = conns_loop(served->server->options.conns);
@@ -179,7 +180,7 @@ static void let_go(struct served_session *served, struct served_step *step)
     }
     bool is_last = !--served->n_holders && served->life == SERVED_CLOSING;
     pthread_mutex_unlock(&served->lock);
-    if (is_last) /* others may be about to look at it in the loop's thread */
+    if (is_last) /* the loop's thread may be about to use it */
         loop_post(loop, last_is_over, served);
 }
 
@@ -190,7 +191,7 @@ static void served_drop(struct served_session *served)
 
 /* ---- steps ---- */
 
-/* Steps hold the session, and their memory is used again: it is more than malloc's caches keep. */
+/* Steps hold the session. Their memory is reused, as it exceeds what malloc caches. */
 static int reuse_step(struct served_session *served, struct served_step **step, struct error *err)
 {
     pthread_mutex_lock(&served->lock);
@@ -245,7 +246,7 @@ static void reply_step(struct served_step *step)
     mem_free(named);
 }
 
-/* The first cause is the rendezvous', if it was aborted from outside. */
+/* If the rendezvous was aborted from outside, its reason is the first cause. */
 static void step_over(struct session_done *done, int code, const struct error *err)
 {
     struct served_step *step = (struct served_step *)done;
@@ -320,7 +321,7 @@ static void plan_and_start(void *argument)
     session_start(step->served->session, &call, &step->step, step->fetches, &step->done);
 }
 
-/* A plan is not made in the loop's thread. */
+/* A plan that is missing is not made in the loop's thread. */
 static void run(struct served_step *step)
 {
     struct served_session *served = step->served;
@@ -364,7 +365,7 @@ static void verb_step(void *context, const struct query *query)
 
 /* ---- cancel ---- */
 
-/* Held; NULL: it is over. */
+/* Finds a step and holds it; NULL: it is over. */
 static struct served_step *hold_step(struct served_session *served, uint64_t id)
 {
     pthread_mutex_lock(&served->lock);
@@ -418,7 +419,8 @@ static void cancel_all(struct served_session *served, const struct error *why)
 
 /* ---- closing ---- */
 
-/* Cancels its steps; it is freed when they are over. The one that waits for it to open is told. */
+/* Cancels the session's steps, and frees it when they are over. An open request that waits
+ * fails. */
 static void served_close(struct served_session *served, const struct error *why)
 {
     pthread_mutex_lock(&served->lock);
@@ -449,7 +451,7 @@ static void verb_close(void *context, const struct query *query)
 
 /* ---- opening ---- */
 
-/* A driver waits for the reply until every link is there. */
+/* Replies to the open request once every link is there. */
 static void try_reply(struct served_session *served)
 {
     if (exchange_lacks(served->exchange, NULL) ||
@@ -524,7 +526,7 @@ static int make(struct served_session *served, struct error *err)
                : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
 }
 
-/* The one of two tasks whose name comes first dials. */
+/* Of two tasks, the one with the lesser name dials. */
 static int reach(struct served_session *served, const struct served_address *to, struct error *err)
 {
     const struct server_options *options = &served->server->options;
@@ -549,7 +551,7 @@ static int reach_all(struct served_session *served, struct error *err)
     return code;
 }
 
-/* In the loop's thread again; the session is held for it. */
+/* Continues in the loop's thread, with a hold of the session. */
 static void go_on(void *argument)
 {
     struct served_session *served = argument;
@@ -630,7 +632,7 @@ static void verb_open(void *context, const struct query *query)
     serial_queue_add(server->graphs, read_and_make, served);
 }
 
-/* ---- requests that a driver registers, to run them again and again ---- */
+/* ---- handles: requests that a driver registers and runs repeatedly ---- */
 
 /* Feeds and fetches are tensors, targets are nodes. */
 static int read_names(const struct graph *graph, const struct query *query, const char *field,
@@ -690,7 +692,7 @@ static int read_place(const struct graph *graph, const msgpack_object *fields, p
     return 0;
 }
 
-/* Reads the order of reads and writes that the driver gives, if it gives one. */
+/* Reads the order of reads and writes, if the driver gives one. */
 static int read_order(const struct graph *graph, const struct query *query, plan_order *order,
                       struct error *err)
 {
@@ -740,11 +742,10 @@ static void verb_register(void *context, const struct query *query)
     reply_end(query->peer, NULL, 0);
 }
 
-/* ---- variables of a session's graph, read and written whole, for drivers that save and restore
- * ----
+/* ---- variables of a session's graph, read and written for drivers that save and restore ----
  *
- * To wait for steps that have a variable locked each request has a thread of its own: they are few.
- */
+ * Each request has a thread of its own, as it may wait for steps that have the variable locked;
+ * there are few such requests. */
 
 struct variable_access {
     struct served_session *served; /* held */
@@ -795,7 +796,7 @@ static void *run_access(void *argument)
     return NULL;
 }
 
-/* The device that the node is on; NULL: not of this task. */
+/* Returns the device of the node; NULL: it is not of this task. */
 static struct device *device_of(const struct server *server, const struct node *node)
 {
     struct error ignored = ERROR_INIT;
@@ -874,7 +875,7 @@ static void verb_info(void *context, const struct query *query)
     reply_end(query->peer, NULL, 0);
 }
 
-/* A session may be freed meanwhile. */
+/* The current session may be freed meanwhile. */
 #define each_session(served, server)                                                               \
     for (struct served_session *served = (server)->sessions, *next_;                               \
          served && ((next_ = served->next), true); served = next_)
@@ -884,7 +885,7 @@ static struct server *server_of(struct conns_watcher *watcher)
     return CONTAINER_OF(watcher, struct server, watcher);
 }
 
-/* Sessions that wait for a link go on. */
+/* Sessions that wait for a link continue. */
 static void opened(struct conns_watcher *watcher, struct peer *peer)
 {
     each_session(served, server_of(watcher))
@@ -896,7 +897,7 @@ static void opened(struct conns_watcher *watcher, struct peer *peer)
     }
 }
 
-/* The sessions of a driver end with it. */
+/* A driver's sessions end with its link. */
 static void lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     each_session(served, server_of(watcher)) if (served->owner == peer) served_close(served, why);
@@ -910,7 +911,7 @@ static void failed(struct conns_watcher *watcher, const char *task, const struct
         served_close(served, why);
 }
 
-/* Every worker waits for the update in one way or another. */
+/* Every worker waits for the update, directly or not. */
 static void update_failed(void *context, const struct error *why)
 {
     struct server *server = context;

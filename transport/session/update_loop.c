@@ -9,7 +9,7 @@
 #include "graph/graph_io.h"
 #include "transport/session/driver_session.h"
 
-/* A task that is told that an update runs. */
+/* A task that waits for the reply that an update runs. */
 struct asker {
     struct peer *peer; /* held */
     uint64_t query;
@@ -18,18 +18,18 @@ struct asker {
 struct update_loop {
     struct update_loops *updates;
     uint64_t digest;          /* of the graph */
-    VEC(struct asker) askers; /* until the graph is read; of the loop's thread */
-    bool is_read;             /* of the loop's thread */
-    struct tensor stream;     /* what is read: the graph, and the text of a cluster file */
+    VEC(struct asker) askers; /* waiting until the graph is read; the loop's thread only */
+    bool is_read;             /* the loop's thread only */
+    struct tensor stream;     /* input: the graph, and the text of a cluster file */
     char *cluster_text;
-    struct error unread; /* why it could not be */
+    struct error unread; /* why they could not be read */
     struct graph *graph;
     struct cluster cluster;
     VEC(int) targets;
     VEC(struct edge) fetches;
     pthread_t thread;
     atomic_bool stop, ended;
-    struct error why; /* it ended */
+    struct error why; /* why it ended */
 
     pthread_mutex_t lock;           /* guards what follows */
     struct driver_session *session; /* once it is open */
@@ -41,9 +41,9 @@ struct update_loops {
     struct serial_queue *graphs;
     void (*failed)(void *context, const struct error *why);
     void *context;
-    struct update_loop *first; /* this and what follows are of the loop's thread */
+    struct update_loop *first; /* from here on, the loop's thread only */
     int n;
-    int n_asked; /* requests whose digest is made */
+    int n_asked; /* requests whose digest is computed */
     bool ends;
 };
 
@@ -60,9 +60,9 @@ static void reply_all(struct update_loop *update, const struct error *why)
     update->askers.n = 0;
 }
 
-/* ---- reading it: in the update's thread ---- */
+/* ---- reading the graph: in the update's thread ---- */
 
-/* The graph has one entry: what to run. */
+/* The graph has one entry, which is run. */
 static int read_update(struct update_loop *update, struct error *err)
 {
     const struct server_options *options = &update->updates->options;
@@ -156,7 +156,7 @@ static void *run_thread(void *argument)
     loop_post(loop, tell_read, update);
     if (!code)
         run_until_told(update);
-    graph_free(update->graph); /* here, as it takes long if it is large */
+    graph_free(update->graph); /* here, as a large graph takes long */
     loop_post(loop, tell_end, update);
     return NULL;
 }
@@ -173,7 +173,7 @@ static void update_loop_free(struct update_loop *update)
     mem_free(update);
 }
 
-/* One that has ended makes room. */
+/* Frees updates that have ended. */
 static void sweep(struct update_loops *updates)
 {
     for (struct update_loop **at = &updates->first; *at;) {
@@ -204,7 +204,8 @@ static int start(struct update_loop *update, struct error *err)
     return code;
 }
 
-/* Whoever asks for an update that is read now is told together with who asked first. */
+/* The update exists: replies now, or, while its graph is still read, together with the first
+ * asker. */
 static void join(struct update_loop *running, struct update_loop *update)
 {
     if (running->is_read) {
@@ -215,7 +216,7 @@ static void join(struct update_loop *running, struct update_loop *update)
     }
 }
 
-/* Runs in the loop's thread, with the digest. */
+/* Runs in the loop's thread, when the digest is known. */
 static void take_up(void *argument)
 {
     struct update_loop *update = argument;
@@ -239,7 +240,7 @@ static void take_up(void *argument)
     }
 }
 
-/* In the queue's thread: it takes the longer the larger the graph is. */
+/* Runs in the queue's thread, as a large graph takes long. */
 static void make_digest(void *argument)
 {
     struct update_loop *update = argument;
@@ -268,7 +269,7 @@ static void verb_update(void *context, const struct query *query)
     serial_queue_add(updates->graphs, make_digest, update);
 }
 
-/* ---- all of them ---- */
+/* ---- all updates ---- */
 
 struct update_loops *update_loops_new(const struct server_options *options,
                                       struct serial_queue *graphs,

@@ -23,7 +23,7 @@
 
 /* ---- opening ---- */
 
-/* The devices of the nodes that are on the worker's own task; others are opened where they are. */
+/* Opens the devices of the nodes on the worker's own task; other tasks open theirs. */
 static int open_devices(struct worker *worker, const struct task_table *table, struct error *err)
 {
     struct graph *own = NULL;
@@ -73,8 +73,8 @@ uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
     return seed;
 }
 
-/* A worker that was killed finds what it kept for itself in the job's directory. Each job there
- * makes its key anew: by that file it is told from the one before. */
+/* A restarted worker finds its journal in the job's directory. Each job creates the file `key` anew
+ * there, so that a journal of an earlier job is recognised. */
 static void place_journal(struct worker *worker)
 {
     const struct member *member = &worker->member;
@@ -92,7 +92,7 @@ static void place_journal(struct worker *worker)
     mem_free(path);
 }
 
-/* Says, when it has joined, what of its journal was damaged or another's. */
+/* After joining, reports a journal that was damaged or belonged to another worker. */
 static void tell_journal(const struct worker *worker)
 {
     const struct member_options *options = &worker->options.member;
@@ -171,7 +171,7 @@ static int run(void *context, const struct session_call *call, struct step *step
     return code;
 }
 
-/* Pushes to shards change what they keep by versions. */
+/* Returns the version of the variables on the shards; -1: it is not known. */
 static int64_t version_now(void *context)
 {
     struct worker *worker = context;
@@ -191,7 +191,7 @@ void worker_bind_driver(struct worker *worker, struct driver *driver)
     driver->name = worker->member.task;
 }
 
-/* ---- variables, wherever they are ---- */
+/* ---- variables on any task ---- */
 
 static void pack_variable(void *context, msgpack_packer *packer)
 {
@@ -257,7 +257,7 @@ static int write_part(struct resource_writer *writer, const char *container, con
     return stream_write_variable(to->stream, &part, err);
 }
 
-/* Saves what the others have of their own. */
+/* Saves the resources that hold the other workers' own variables. */
 static int save_resources(struct worker *worker, int64_t step, struct stream_writer *stream,
                           struct error *err)
 {
@@ -291,8 +291,8 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 
-/* Beside shards a worker keeps what it has of them, which nobody saves: joining sets it. A worker's
- * own variables begin with nothing. */
+/* Returns whether a checkpoint may lack a variable: with shards any of the worker's, as nobody
+ * saves these and joining sets them; without, those that need not be saved. */
 static bool is_own(void *context, const struct node *node)
 {
     const struct worker *worker = context;
@@ -321,7 +321,7 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
 
 /* ---- the update that a shard runs (update_loop.h) ---- */
 
-/* One that is not of the worker's own step. */
+/* Finds a ClockRound that is not in the worker's own step. */
 static const struct node *find_round(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -357,7 +357,7 @@ static void pack_cluster(void *context, msgpack_packer *packer)
     str_release(&text);
 }
 
-/* Where a graph has a ClockRound, has the shard that it is on run its entry. */
+/* If the graph has a ClockRound, asks its shard to run the ClockRound's entry. */
 static int ask_for_updates(struct worker *worker, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
@@ -380,9 +380,9 @@ static int ask_for_updates(struct worker *worker, struct error *err)
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 
-/* ---- before the first step: variables get their values, and it joins ---- */
+/* ---- before the first step: variables get their values, and the worker joins ---- */
 
-/* Reads the one truth value that the entry ready fetches. */
+/* Reads the boolean that the entry ready fetches. */
 static int is_ready(struct driver *driver, bool *ready, struct error *err)
 {
     struct tensor value = TENSOR_INIT;
@@ -398,7 +398,7 @@ static int is_ready(struct driver *driver, bool *ready, struct error *err)
     return code;
 }
 
-/* One variable that has no value, for messages. */
+/* Returns a variable that has no value, for messages. */
 static const struct node *first_without_value(struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
@@ -460,7 +460,7 @@ static int initialize(struct worker *worker, struct driver *driver,
     return code || ready ? code : driver_initialize(driver, err);
 }
 
-/* The second tensor that join fetches is how many pushes of this worker count. */
+/* The second tensor that join fetches is the number of this worker's pushes that count. */
 static int join(struct driver *driver, int64_t *counted, struct error *err)
 {
     struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};
@@ -492,7 +492,7 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     if (!code)
         worker_react(&worker->state, WORKER_STARTED);
     tell_journal(worker);
-    conns_trim(worker->member.conns); /* initial values came through more memory than steps use */
+    conns_trim(worker->member.conns); /* initial values used more memory than steps do */
     return code;
 }
 
@@ -521,7 +521,7 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
 }
 
-/* The step of the average that counts this one. */
+/* The step of the average that includes this one. */
 int64_t worker_average_step(const struct worker *worker, int64_t step)
 {
     int64_t every = worker->average_every;
@@ -562,8 +562,8 @@ int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, str
     return 0;
 }
 
-/* A worker that has not joined has nothing that others wait for: its links end, and the journal of
- * an earlier incarnation stays for the next one. */
+/* Nobody waits for a worker that has not joined: its links end, and the journal of an earlier
+ * incarnation stays for the next one. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
 {
     enum worker_reaction what = worker_react(&worker->state, WORKER_LEAVES);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers that compute without shards: each has all variables and runs all updates, and the op
- * AllReduce sums what differs. They meet before the first step, begin with the same variables and
- * make sure of it, and go on only together: when one is lost all end, to be started again from a
+ * Workers that train without shards: each has all variables and runs all updates, and the op
+ * AllReduce sums what differs. They join before the first step, begin with the same variables,
+ * verify that, and go on only together: when one is lost all end, to be started again from a
  * checkpoint.
  */
 #include <inttypes.h>
@@ -17,12 +17,12 @@
 #include "transport/session/worker_private.h"
 
 #define DEFAULT_SECONDS 30
-#define LOOK_SECONDS 0.05 /* between questions whether to give up */
+#define LOOK_SECONDS 0.05 /* between checks whether to give up */
 
-/* ---- how workers, and the servers that add for them, find each other ---- */
+/* ---- joining: workers, and the servers that add for them ---- */
 
-/* Whether nodes of the graph exchange values, some by the shards of the cluster, as servers, and
- * some by devices. */
+/* The exchanges of a graph: whether there are any, and whether some use the cluster's shards as
+ * summation servers, or devices. */
 struct graph_exchanges {
     bool any, by_servers;
     enum by_device by_device;
@@ -42,8 +42,7 @@ static struct graph_exchanges find_exchanges(const struct graph *graph)
     return found;
 }
 
-/* Those that meet: the job's tasks by index, a member's rank is its place among them; and servers.
- */
+/* The tasks that join: the job's tasks by index, whose places are their ranks, then the servers. */
 struct join_tasks {
     int n, n_servers, rank;
     struct join_task {
@@ -134,7 +133,7 @@ int worker_open_collective(struct worker *worker, struct error *err)
 
 /* ---- the end ---- */
 
-/* Threads of devices may still be in calls of steps that are over. */
+/* Device threads may still be in calls of steps that are over. */
 void worker_close_collective(struct worker *worker)
 {
     struct error why = ERROR_INIT;
@@ -142,7 +141,8 @@ void worker_close_collective(struct worker *worker)
         return;
     error_set(&why, ERR_UNAVAILABLE, "it has given up");
     if (worker_react(&worker->state, WORKER_CLOSES) == WORKER_ABORT)
-        collective_links_abort(worker->collective, &why); /* nothing, if it is known why */
+        collective_links_abort(worker->collective, &why); /* does nothing if a reason is known
+                                                           * already */
     device_set_settle(&worker->devices);
     worker->collective->free(worker->collective);
     worker->collective = NULL;
@@ -172,8 +172,8 @@ static bool is_known(void *context)
     return collective_links_last_step(last->collective, &last->step);
 }
 
-/* INT64_MAX: nobody asks to end, or the driver's step is cancelled before it is known after which
- * step all do; with `patience` 0 also: not yet. */
+/* Returns the last step of all workers. INT64_MAX: nobody asks to end, or the driver's step is
+ * cancelled before the last step is known; with `patience` 0 also: it is not known yet. */
 static int64_t last_step(struct worker *worker, const struct driver *driver, bool asked,
                          double patience)
 {
@@ -212,7 +212,7 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
 
 /* ---- gathering ---- */
 
-/* Makes the call for one value, of rows unless it says its kind. */
+/* Makes the call for one value, of kind ROWS unless it sets a kind. */
 static int exchange(struct worker *worker, struct collective_call call, const struct tensor *value,
                     bool *met, struct tensor *result, struct error *err)
 {
@@ -251,7 +251,7 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
     return code;
 }
 
-/* Gathers a value of every worker, before the first step. */
+/* Gathers a row of every worker, before the first step. */
 static int gather(struct worker *worker, const char *name, const int64_t *items, int64_t n,
                   struct tensor *all, struct error *err)
 {
@@ -264,10 +264,10 @@ static int gather(struct worker *worker, const char *name, const int64_t *items,
 
 /* ---- agreeing ---- */
 
-/* The words that workers tell each other before they begin; the first one's count. */
+/* The values that workers compare before they begin; rank 0's count. */
 struct start {
     int64_t graph, seed;
-    int64_t restores, step; /* whether there are values to begin with, and of which step */
+    int64_t restores, step; /* whether values are restored, and their step */
     int64_t seen;           /* as in struct worker_origin */
 };
 
@@ -293,7 +293,7 @@ static int compare_start(int k, const struct start *start, const struct start *f
     return 0;
 }
 
-/* Checks that all run the same graph with the same seed; *start becomes the first one's. */
+/* Checks that all run the same graph with the same seed; *start becomes rank 0's. */
 static int agree(struct worker *worker, struct start *start, struct error *err)
 {
     struct tensor all = TENSOR_INIT;
@@ -307,11 +307,11 @@ static int agree(struct worker *worker, struct start *start, struct error *err)
     return code;
 }
 
-/* ---- restoring: the first reads, all get ---- */
+/* ---- restoring: rank 0 reads, all get the values ---- */
 
 enum { META_UPDATES, META_RANK, META_DIMS, META_MAX = META_DIMS + SHAPE_RANK_MAX };
 
-/* Makes two vectors of the first worker's value of a variable; the others bring empty ones. */
+/* Makes two vectors of rank 0's value of a variable; the other workers contribute empty ones. */
 static int flatten(const struct saved_variable *saved, enum dtype type, struct tensor flat[2],
                    struct error *err)
 {
@@ -389,7 +389,7 @@ static int restore_all(struct worker *worker, const struct worker_origin *origin
     return code ? code : worker_cut_parts(worker, err);
 }
 
-/* ---- the same variables everywhere ---- */
+/* ---- verifying that all have the same variables ---- */
 
 static int digest(struct worker *worker, const struct node *node, int64_t *result,
                   struct error *err)
@@ -432,10 +432,10 @@ static int verify(struct worker *worker, struct error *err)
     return code;
 }
 
-/* ---- whether the workers' devices add ----
+/* ---- sums on the workers' devices ----
  *
- * They do (exec/device/communicator.h) if the graph asks for it, and all workers have a device of
- * one kind with one library. */
+ * Devices add (exec/device/communicator.h) if the graph asks for it, and all workers have a device
+ * of one kind with one library. */
 
 /* A worker's description of its device before the first step. */
 struct worker_device {
@@ -445,7 +445,7 @@ struct worker_device {
 
 #define DEVICE_COLUMNS ((int64_t)(sizeof(struct worker_device) / sizeof(int64_t)))
 
-/* `why` says what is missing here. */
+/* `why` says what this worker lacks. */
 static void describe(const struct worker *worker, struct device *device,
                      struct worker_device *facts, struct error *why)
 {
@@ -476,8 +476,8 @@ static int compare(const struct worker *worker, const struct worker_device *all,
     return 0;
 }
 
-/* After the workers have met. ERR_UNAVAILABLE: it has to be so, and a worker, which is named, has
- * no such device or library. */
+/* Called after the workers have joined. ERR_UNAVAILABLE: the graph requires sums on devices, and a
+ * worker, which is named, has no such device or library. */
 static int join_devices(struct worker *worker, struct error *err)
 {
     enum by_device by = find_exchanges(worker->options.graph).by_device;

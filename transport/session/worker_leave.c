@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of the variables of which each worker has its own (graph/worker_attr.h) when a
+ * Handing over the variables of which each worker has its own (graph/worker_attr.h), when a
  * worker's data end and others go on.
  *
- * The others run a step without it. After that one those who leave meet them once more, and give
- * what they have: a sum to the first of those who stay, who adds it to its own; of rows that are
- * parted each of those who stay gets its new part. All of this is by rank, and in that step
- * whenever the news comes, so a run has the same bits each time. Whoever dies meanwhile is a worker
- * that is lost: all end.
+ * The others run a step without it. After that step the leaving workers meet them once more and
+ * give their values. A sum goes to the first worker that stays, which adds it to its own; of
+ * partitioned rows each worker that stays gets its new part. All of this is done by rank, and after
+ * the same step whenever the news arrives, so a run has the same bits each time. A worker that dies
+ * meanwhile is lost, and all end.
  *
- * One of those who leave may save the step that was its last, which wants the others' values of
- * that moment. They have begun the next step, but nothing changes what is a worker's own before all
- * that the step exchanges has come, and without the news that somebody leaves it does not: so that
- * is when each keeps its values, by reference-counted memory, and gives them when they meet.
+ * A leaving worker may save its last step, for which it needs the others' values of that moment.
+ * They have begun the next step, but a worker's own variables do not change before all data that
+ * the step exchanges have arrived, and without the news of the leave they do not arrive. So each
+ * worker keeps its values when the news arrives, by reference-counted memory, and gives them at the
+ * meeting.
  */
 #include <string.h>
 
@@ -24,7 +25,7 @@
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
-/* ---- what a worker had ---- */
+/* ---- values kept for leaving workers ---- */
 
 int worker_keep_before(struct worker *worker, struct error *err)
 {
@@ -58,7 +59,7 @@ void worker_forget_parting(struct worker *worker)
     tensor_release(&worker->parting.ranks);
 }
 
-/* ---- who leaves ---- */
+/* ---- meeting ---- */
 
 static int read_members(const struct tensor *members, int rank, struct worker_departure *parting,
                         struct error *err)
@@ -102,7 +103,7 @@ int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
 
 /* ---- giving and taking ---- */
 
-/* The sum of a stack of values becomes the variable's. */
+/* Sets the variable to the sum of a stack of values. */
 static int put_sum(struct worker *worker, struct saved_variable *saved, const struct tensor *all,
                    struct error *err)
 {
@@ -123,7 +124,8 @@ static int put_sum(struct worker *worker, struct saved_variable *saved, const st
     return code;
 }
 
-/* Those who leave bring a value, and so does the first who stays, who gets them all. */
+/* Workers that leave contribute a value, and so does the first that stays, which gets all of
+ * them. */
 static int give_sum(struct worker *worker, const struct worker_departure *parting,
                     struct saved_variable *saved, uint64_t which, struct error *err)
 {
@@ -141,7 +143,7 @@ static int give_sum(struct worker *worker, const struct worker_departure *partin
     return code;
 }
 
-/* Zeros, but for that part of the rows. */
+/* Sets the variable to zeros, except for that part of the rows. */
 static int put_part(struct worker *worker, const struct saved_variable *saved,
                     struct row_range part, const struct tensor *rows, struct error *err)
 {
@@ -157,7 +159,7 @@ static int put_part(struct worker *worker, const struct saved_variable *saved,
     return code;
 }
 
-/* All bring what they have, and each of those who stay gets its part of the sum. */
+/* All contribute their values, and each worker that stays gets its part of the sum. */
 static int give_rows(struct worker *worker, const struct worker_departure *parting,
                      struct saved_variable *saved, uint64_t which, struct error *err)
 {
@@ -190,7 +192,7 @@ static int hand_state(struct worker *worker, const struct worker_departure *part
     return code;
 }
 
-/* Its values after the last step of those who leave go to the one that saves. */
+/* Gives this worker's values after the last step of the leaving workers to the one that saves. */
 static int give_before(struct worker *worker, const struct worker_departure *parting,
                        uint64_t which, struct error *err)
 {
@@ -230,7 +232,7 @@ static int begin_parting(struct worker *worker, int64_t says, struct worker_depa
     return code;
 }
 
-/* The checkpoint of those who stay is to be the newer. */
+/* Waits for the saving worker, so that the checkpoint of the workers that stay is newer. */
 static int wait_for_saver(struct worker *worker, const struct worker_departure *parting,
                           struct error *err)
 {

@@ -20,9 +20,9 @@ static const char *const names[WORKER_STATES] = {"worker.meets", "worker.starts"
 
 /* By state: MEETS, STARTS, WAITS, HEARD, STEPS, PARTS, LEFT.
  *
- * Entries run as it starts and as it leaves, too, which are no steps. Its values change between two
- * steps by those of workers that have left before: so it is kept for one that leaves as the next
- * step begins, within a step at once, and as it starts, since nobody leaves before all agree. */
+ * While a worker starts or leaves it runs entries that are no steps. Between two steps its values
+ * change by those of workers that left before. So they are kept for a leaving worker when the next
+ * step begins; within a step and while it starts at once, as nobody leaves before all agree. */
 static const unsigned char cells[WORKER_EVENTS][WORKER_STATES] = {
     [WORKER_OPENED] = {ENTER(STARTS), BUG, BUG, BUG, BUG, BUG, BUG},
     [WORKER_STARTED] = {BUG, ENTER(WAITS), BUG, BUG, BUG, BUG, BUG},

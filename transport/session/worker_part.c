@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables of which each worker has a part along an axis (graph/worker_attr.h). Checkpoints have
- * them whole, so that one process, or another number of workers, can go on from them: before one is
- * made all give their parts to the worker that writes it, whose variable is the whole until it is
- * made. A restored value is whole in every worker, which then keeps its part.
+ * Variables of which each worker has a part along an axis (graph/worker_attr.h). Checkpoints
+ * contain them whole, so that one process, or another number of workers, can continue from them.
+ * Before a checkpoint all workers give their parts to the worker that writes it; its variable is
+ * the whole until the checkpoint is made. A restored value is whole in every worker, which then
+ * keeps its part.
  */
 #include <string.h>
 
@@ -31,7 +32,7 @@ static struct box whole_box(const struct node *node)
     return box;
 }
 
-/* The part of worker k of n. */
+/* Returns the part of worker k of n. */
 static struct box part_box(const struct node *node, int64_t k, int64_t n)
 {
     struct box box = whole_box(node);
@@ -42,7 +43,7 @@ static struct box part_box(const struct node *node, int64_t k, int64_t n)
     return box;
 }
 
-/* A value of another shape than the variable has. */
+/* Sets the variable to a value of another shape than it has. */
 static int put(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     const struct variable like = variable_of_node(saved->node, NULL);
@@ -88,7 +89,7 @@ int worker_cut_parts(struct worker *worker, struct error *err)
     return code;
 }
 
-/* Puts the whole together from all workers' parts, one after the other. */
+/* Sets the variable to the whole, from all workers' parts, one after the other. */
 static int put_whole(struct worker *worker, const struct node *node, int64_t updates,
                      const struct tensor *parts, struct error *err)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables of which each worker has its own (graph/worker_attr.h), where workers go on together:
- * in checkpoints, which the first of them writes.
+ * Variables of which each worker has its own (graph/worker_attr.h), if workers go on together: how
+ * they are saved in checkpoints, which the first worker writes, and restored.
  *
- * After each step all tell each other whether somebody is about to save. If so all give what they
- * have to the first, which keeps it beside its own (resource/worker_state.h): a checkpoint has the
- * values of one moment. When all end, they do so once more. If somebody has more data and goes on,
- * who ends and saves is given what the others had after its last step, and those who go on get its
- * own when it leaves (worker_leave.c).
+ * After each step all workers tell each other whether one is about to save. If so, all give their
+ * values to the first worker, which keeps them beside its own (resource/worker_state.h): a
+ * checkpoint has the values of one moment. When all end, they do so once more. If some workers have
+ * more data and go on, a worker that ends and saves gets the values that the others had after its
+ * last step, and those that go on get its own when it leaves (worker_leave.c).
  *
- * Who restores gives the values to as many workers as there are then, as their attribute says: to
- * each its own, by rank, where all are there. Rows that are parted are so anew, among all; a worker
- * without data gives its part after the first step.
+ * A restore distributes the values to the workers that there are then, as the attribute says: to
+ * each worker its own, by rank, if all are there. Partitioned rows are divided again among all; a
+ * worker without data gives its part after the first step.
  */
 #include <string.h>
 
@@ -59,9 +59,9 @@ static struct worker_state *state_of(struct worker *worker, const struct node *n
                         like.container, like.name);
 }
 
-/* ---- giving ---- */
+/* ---- giving values ---- */
 
-/* n values of the node's variable, one after the other. */
+/* Returns the shape of n stacked values of the node's variable. */
 struct shape worker_stack_shape(const struct node *node, int64_t n)
 {
     struct shape shape = node->outputs[0].shape;
@@ -72,8 +72,8 @@ struct shape worker_stack_shape(const struct node *node, int64_t n)
     return shape;
 }
 
-/* The worker that is about to save keeps what others have of the variable: values of all, of which
- * its own is the first, and the ranks of all. */
+/* Keeps the other workers' values on the worker that is about to save: `all` has the values of all,
+ * its own first, and `ranks` their ranks. */
 static void keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
                         const struct tensor *all)
 {
@@ -126,9 +126,9 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
     return code ? code : worker_join_parts(worker, step, root, err);
 }
 
-/* ---- who is there, and whether somebody saves ---- */
+/* ---- which workers take part, and whether one saves ---- */
 
-/* `met`: of the last one, as of collective_links_run. */
+/* `met`: for the meeting at the end, as of collective_links_run. */
 static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
                 struct worker_departure *all, struct error *err)
 {
@@ -171,9 +171,9 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
     return code;
 }
 
-/* ---- taking ---- */
+/* ---- restoring values ---- */
 
-/* Values that were saved: that of one worker, and those of others, by rank. */
+/* Saved values: that of one worker, and those of others, by rank. */
 struct saved_state {
     struct saved_variable saved;
     struct tensor ranks, others;
@@ -192,8 +192,8 @@ static int check_saved(const struct saved_state *state, struct error *err)
     return 0;
 }
 
-/* Makes value k of the stack of n: the sum, by rank, of those of workers k, k + n, ...; of rows
- * that are parted, of all workers', in part k. */
+/* Makes value k of the stack of n: the sum, by rank, of the values of workers k, k + n, ...; for
+ * partitioned rows, part k of the sum of all workers' values. */
 static void sum_saved(const struct saved_state *state, int64_t k, int64_t n, struct tensor *stack)
 {
     const struct tensor *value = &state->saved.value;
@@ -227,7 +227,7 @@ static void sum_saved(const struct saved_state *state, int64_t k, int64_t n, str
     mem_free(values);
 }
 
-/* The values of n workers; zeros where nothing was saved. */
+/* Makes the values of n workers; zeros where nothing was saved. */
 static int stack_saved(struct worker *worker, const struct node *node, int64_t n,
                        struct tensor *stack, int64_t *updates, struct error *err)
 {

@@ -30,7 +30,7 @@ struct row_range collective_part(int64_t rows, int64_t n, int64_t k)
     return (struct row_range){each * k + (k < more ? k : more), each + (k < more)};
 }
 
-/* Returns how many of the rows that `from` brings `to` wants. */
+/* Returns how many rows of `from` member `to` wants. */
 static int64_t wanted_of(const struct row_routes *routing, int from, int to)
 {
     bool back = routing->kind == COLLECTIVE_PART && routing->root < 0;

@@ -69,7 +69,7 @@ static void make_ring(const struct schedule_request *r, struct sum_schedule *s, 
     go_around(s, piece, all, r->n_members);
 }
 
-/* The parent in a binomial tree. */
+/* Returns the parent in a binomial tree. */
 static int parent_of(int member)
 {
     return member & (member - 1);

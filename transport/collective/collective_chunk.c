@@ -433,7 +433,7 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
 
 /* ---- receiving ---- */
 
-/* Before it is known who takes part, parts are taken, and broadcast values. */
+/* Before the round settles, parts and broadcast values are accepted. */
 static bool wants(const struct process_group *group, const struct collective_round *r,
                   const struct chunk *chunk, int end, bool is_whole)
 {

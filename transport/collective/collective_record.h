@@ -15,7 +15,7 @@ enum reduce_what {
     REDUCE_SUM,   /* a sum of a chunk, from its owner */
     REDUCE_LEAVE, /* the member leaves; index 1: it only announces that */
     REDUCE_LAST,  /* the member has been asked to end; its last begun step */
-    REDUCE_OFFER, /* a byte of its segment, where chunks will be */
+    REDUCE_OFFER, /* a byte of its segment, in which chunks will lie */
     REDUCE_REPLY, /* whether the receiver of an offer can read it */
     REDUCE_READY, /* the member has heard from all, and knows the chunks of rows */
     REDUCE_RELAY, /* a chunk that a server shall forward to the other members */

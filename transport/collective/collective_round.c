@@ -615,7 +615,7 @@ int contributions_combine(struct process_group *group, struct collective_round *
                             r->name);
 }
 
-/* ---- who takes part ---- */
+/* ---- the members that take part ---- */
 
 /* With the lock: returns whether that member takes no part because it has left. */
 static bool round_lacks(const struct process_group *group, const struct collective_round *r,

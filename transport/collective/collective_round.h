@@ -219,7 +219,8 @@ void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_
 void chunks_add(struct collective_round *round, chunk_vec *chunks);
 /* With the lock: makes the chunks of the call. */
 void chunks_cut(const struct process_group *group, struct collective_round *round);
-/* With the lock: sets the peers and programs of chunks, once it is known who takes part. */
+/* With the lock: sets the peers and programs of chunks, once the members that take part are
+ * known. */
 void chunks_settle(const struct process_group *group, struct collective_round *round);
 void chunks_free(const struct process_group *group, struct collective_round *round);
 /* With the lock: returns the chunk of that index; NULL: there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All of it runs in the loop's thread.
+ * Everything here runs in the loop's thread.
  */
 #include "transport/collective/sum_server.h"
 

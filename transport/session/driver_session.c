@@ -151,7 +151,7 @@ static void wait_until(struct driver_session *session, bool (*until)(void *conte
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Must be called after such a change, with the lock held. */
+/* Must be called after a change that wait_until waits for, with the lock held. */
 static void changed(struct driver_session *session)
 {
     struct loop *loop = conns_loop(session->options.conns);

@@ -73,7 +73,7 @@ struct served_session {
     uint64_t open_query;
     struct loop_timer *deadline;
 
-    pthread_mutex_t lock;  /* guards what follows */
+    pthread_mutex_t lock;  /* guards the members below */
     enum served_life life; /* changed in the loop's thread only */
     struct served_step *steps;
     int n_holders;             /* steps, the reader of the graph, and others */

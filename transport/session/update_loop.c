@@ -31,7 +31,7 @@ struct update_loop {
     atomic_bool stop, ended;
     struct error why; /* why it ended */
 
-    pthread_mutex_t lock;           /* guards what follows */
+    pthread_mutex_t lock;           /* guards the members below */
     struct driver_session *session; /* once it is open */
     struct update_loop *next;
 };

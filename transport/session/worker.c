@@ -92,7 +92,7 @@ static void place_journal(struct worker *worker)
     mem_free(path);
 }
 
-/* After joining, reports a journal that was damaged or belonged to another worker. */
+/* After joining, reports a journal that was damaged or belonged to another owner. */
 static void tell_journal(const struct worker *worker)
 {
     const struct member_options *options = &worker->options.member;

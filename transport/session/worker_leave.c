@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handing over the variables of which each worker has its own (graph/worker_attr.h), when a
+ * The handover of the variables of which each worker has its own (graph/worker_attr.h), when a
  * worker's data end and others go on.
  *
  * The others run a step without it. After that step the leaving workers meet them once more and

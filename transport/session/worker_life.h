@@ -7,9 +7,9 @@
 #define TF_TRANSPORT_WORKER_LIFE_H
 
 enum worker_life {
-    WORKER_MEETS,  /* it waits for others: there is no session, and nobody waits for it */
+    WORKER_MEETS,  /* it waits for others: there is no session, and no other relies on it */
     WORKER_STARTS, /* variables get their values */
-    WORKER_WAITS,  /* it has joined, so others wait for it, and is between two steps */
+    WORKER_WAITS,  /* it has joined, so others rely on it, and is between two steps */
     WORKER_HEARD,  /* as WAITS, but another leaves, for which its state is to be kept */
     WORKER_STEPS,
     WORKER_PARTS, /* the others go on without it, and are to get its state */

@@ -32,7 +32,7 @@ struct conns {
     atomic_uint_fast64_t last_call;
     _Atomic uint64_t origin;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     VEC(struct peer *) open;
     struct call *calls;
 };

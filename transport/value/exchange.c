@@ -48,7 +48,7 @@ struct remote {
     struct value_exchange *exchange;
     uint64_t step;
     atomic_int holders;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     VEC(struct announcement) announced;
 };
 
@@ -62,7 +62,7 @@ struct value_exchange {
     VEC(struct expected_value) expected;
     struct value_exchange *next;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     VEC(struct route) routes;
     VEC(struct remote *) steps; /* held */
     uint64_t begun;             /* the largest id */

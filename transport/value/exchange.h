@@ -42,7 +42,7 @@ int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendez
 /* A step (0: all) has failed: drops its announced values that were not granted. */
 void exchange_forget(struct value_exchange *exchange, uint64_t step);
 
-/* Receive a peer's records `value`, `share`, and `announce`. ERR_PROTOCOL: its link should end. */
+/* Take a peer's records `value`, `share`, and `announce`. ERR_PROTOCOL: its link should end. */
 int exchanges_value(struct exchanges *exchanges, struct peer *peer, const struct record *record,
                     struct error *err);
 int exchanges_announce(struct exchanges *exchanges, struct peer *peer, const struct record *record,

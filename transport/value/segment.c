@@ -340,7 +340,7 @@ static bool segments_add(struct segments *segments, struct segment *segment)
     return true;
 }
 
-/* ---- room in the own one: with the lock ---- */
+/* ---- room in the own segment: with the lock ---- */
 
 static size_t segment_bytes(const struct segments *segments)
 {

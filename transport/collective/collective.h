@@ -117,8 +117,8 @@ bool collective_links_last_step(struct collective *collective, int64_t *step);
 /* Returns false if the step may not be begun: all end before it, or that is not known yet. */
 bool collective_links_begin(struct collective *collective, int64_t step);
 
-/* Returns the least rank that took part in the last call that was not with_leaving; all members
- * that took part get the same. */
+/* Returns the least rank that took part in the last call of the whole group that was not
+ * with_leaving; all members that took part get the same. */
 int collective_links_first(struct collective *collective);
 
 /* Tells the others that this member leaves: their calls go on without it, except those that are

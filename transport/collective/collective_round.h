@@ -57,7 +57,7 @@ struct process_group {
     size_t n_uncalled;
     int64_t begun;     /* the last step that this member has begun */
     int64_t last_step; /* the latest of the last steps that were told */
-    int first;         /* the least rank in the round that settled last */
+    int first;         /* the result of collective_links_first */
 
     int n_calls; /* calls that have not returned, though some may be answered */
     pthread_cond_t returned;

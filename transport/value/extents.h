@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The extents of a large address space that are in use, or have memory that is kept for the next
- * use; the rest has no memory. A new use takes as much kept memory as it can, from several adjacent
- * extents with fresh memory beside them: a large value can use what smaller ones left. Not
- * thread-safe.
+ * The extents of a large address space that are in use, or have memory kept for the next use; the
+ * rest has no memory. A new use takes as much kept memory as it can, from adjacent extents with
+ * fresh memory beside them: a large value can use what smaller ones left. Not thread-safe.
  */
 #ifndef TF_TRANSPORT_EXTENTS_H
 #define TF_TRANSPORT_EXTENTS_H
@@ -25,8 +24,7 @@ struct extents {
     VEC(struct memory_extent) all; /* by offset */
 };
 
-/* Finds the offset in [from, to) where so many bytes need the least fresh memory; false: none
- * fits. */
+/* Finds the offset in [from, to) where the bytes need the least fresh memory; false: none fits. */
 bool extents_find(const struct extents *extents, size_t from, size_t to, size_t bytes,
                   size_t *offset, size_t *fresh);
 

@@ -72,7 +72,7 @@ uint64_t flow_cost(const struct tensor *value);
 int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
               struct error *err);
 /* Drops the values that a step (0: all of the session's) has announced and that were not granted.
- * Values of a step that has succeeded here stay: peers may grant them later. */
+ * Not called for a step that succeeds here, as peers may grant its values later. */
 void flow_forget(struct peer *peer, uint64_t session, uint64_t step);
 
 /* A value arrived: charges it to the window. Returns false if the peer sent more than it may. */

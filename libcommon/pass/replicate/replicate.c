@@ -12,12 +12,12 @@
 
 /* ---- replicas of several tasks ----
  *
- * A worker is a group of tasks that follow each other, of which the first drives its steps and the
- * others serve it. The script says what is where: /job:worker/task:1 is the second task of each
- * group. What it leaves open may be on any of them, but for what belongs to the driver: what is
- * fed, and what replication added, the worker's version and its pushes to the clock. */
+ * A worker is a group of consecutive tasks: the first drives its steps, the others serve it. The
+ * script's /job:worker/task:1 is the second task of each group. Nodes without a task may be on
+ * any, except the driver's: feeds, and nodes of replication (the worker's version, pushes to the
+ * clock). */
 
-/* The task within the group; DEVICE_OPEN: any. */
+/* Returns the task within the group; DEVICE_OPEN: any. */
 static int member_of(struct replicator *r, const struct node *node, int task)
 {
     int size = r->options->replica_tasks;
@@ -49,7 +49,8 @@ static int find_members(struct replicator *r)
 
 /* ---- names ---- */
 
-/* The outside version of what has one; else that of the update, for aliases. */
+/* Returns the version outside of the update if there is one; else that of the update, for
+ * aliases. */
 static struct edge name_edge(struct replicator *r, struct edge edge)
 {
     if (r->towers)
@@ -59,7 +60,7 @@ static struct edge name_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->updated[edge.node], edge.slot};
 }
 
-/* Adds the nodes that an entry runs besides. */
+/* Adds the nodes that an entry also runs. */
 static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nodes)
 {
     for (size_t i = 0; i < n_nodes; i++)
@@ -97,7 +98,8 @@ static int copy_entries(struct replicator *r)
 
 /* ---- the graph: planned, then built ---- */
 
-/* Finds what it shall be, in that mode of several, or NULL. Whatever fails, it is to be closed. */
+/* Plans the graph; `mode` is NULL unless several are compared. The caller closes the replicator,
+ * also after a failure. */
 static int open_replicator(struct replicator *r, const struct graph *from,
                            const struct replicate_options *options, const char *mode,
                            struct error *err)
@@ -134,7 +136,7 @@ static int build(struct replicator *r)
     return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
 }
 
-/* Hands the graph over, if nothing has failed. */
+/* Releases the replicator; returns the graph, if nothing has failed. */
 static struct graph *close_replicator(struct replicator *r, int code)
 {
     if (code)
@@ -151,9 +153,9 @@ static struct graph *close_replicator(struct replicator *r, int code)
 
 /* ---- the mode that takes less time ----
  *
- * Among those with which every worker counts in every step: shards, all-reduce, or all-reduce by
- * shards that only add, each with the way of each gradient that the model of costs prefers. All are
- * planned, and how long a step's exchange takes is added up; updates are left out of it. */
+ * Candidates are the modes in which every worker counts in every step: shards, all-reduce, or
+ * all-reduce by shards that only add, each with the cost model's choice for each gradient. All are
+ * planned, and the times of a step's exchanges are compared; updates are left out. */
 
 static const char *const modes[] = {"sync", "allreduce", "sync,update=worker"};
 enum { ALLREDUCE = 1, MODES = sizeof modes / sizeof *modes };
@@ -164,7 +166,7 @@ struct candidate {
     struct replicate_options options;
     char mode[MODE_MAX];
     struct replicator r;
-    struct error why; /* it cannot be */
+    struct error why; /* the mode is impossible */
 };
 
 static int plan(struct candidate *c, const struct graph *from,
@@ -203,7 +205,7 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
                  code);
         plan(&candidates[i], from, options, err);
     }
-    /* What a plan does not tell shows when it is built. */
+    /* Some failures show only when the graph is built. */
     while (!err->code && (best = cheapest(candidates)) && build(&best->r))
         ;
     if (!best && !err->code)

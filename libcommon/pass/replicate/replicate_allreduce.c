@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replication without shards: every worker has all variables, and what would be pushed is reduced
- * over the workers instead. Values are reduced some at a time, in the order in which they become
- * known, so that the first are on their way while the others are computed; large ones are in pieces
- * (replicate_pieces.c). Of gradients that are to be made of factors all workers' rows are gathered
- * instead, and multiplied: the sum over all rows, by rank. Initial values are those of the first
- * worker.
+ * Replication without shards: every worker has all variables, and values that would be pushed are
+ * reduced over the workers instead. Values are reduced in buckets, in the order in which they
+ * become known, so that the first are sent while the others are computed; large ones are split into
+ * pieces (replicate_pieces.c). For gradients that cross as factors all workers' rows are gathered
+ * and multiplied, which gives the sum over all rows, by rank. Initial values are the first
+ * worker's.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
 
-/* ---- what is reduced together, by one node ---- */
+/* ---- buckets: values reduced together, by one node ---- */
 
 void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
                    struct bucket_value value)
@@ -23,7 +23,8 @@ void replicate_put(struct replicator *r, struct bucket *bucket, const struct exc
         return;
     vec_push_in(&r->arena, &bucket->values, value);
     bucket->is_late |= x && x->is_delayed;
-    /* Bytes are those of the worker's value; an unknown number of rows counts as assumed. */
+    /* Counts the bytes of the worker's value, with the assumed number of rows if that is
+     * unknown. */
     const struct node_output *output =
         &graph_node(r->to, value.value.node)->outputs[value.value.slot];
     struct shape shape = output->shape;
@@ -56,7 +57,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         return r->err->code;
     for (size_t i = 0; i < n; i++)
         *full.values.items[i].got = build_slot(made, (int)i);
-    /* Gradients of the step before were checked then, and averages are apart from steps. */
+    /* Gradients of the step before were checked then, and averages are outside steps. */
     bool is_of_step = !full.is_initial && !full.is_late && !r->options->average;
     for (size_t i = 0; i < r->from->nodes.n && is_of_step; i++)
         if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
@@ -68,11 +69,12 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
 
 /* ---- double buffering ----
  *
- * A step exchanges the gradients of the step before, which each worker has kept, while it computes
- * its own. Updates are a step late (Seide et al., Interspeech 2014, section 3.3), and the first one
- * is by zeros. What is kept is in checkpoints. */
+ * While a step computes its gradients, it exchanges those of the step before, which each worker has
+ * kept. Updates are a step late (Seide et al., Interspeech 2014, section 3.3), and the first one
+ * uses zeros. Checkpoints contain the kept gradients. */
 
-/* Rows of tables have no shape to be kept in, and what is no gradient belongs to its step. */
+/* Rows of tables have no fixed shape for a variable, and values that are no gradients belong to
+ * their step. */
 static void begin_delay(struct replicator *r)
 {
     node_list controls = VEC_INIT;
@@ -91,7 +93,7 @@ struct edge replicate_exchanged(struct replicator *r, struct exchange *x)
 {
     if (!x->is_delayed)
         return replicate_crossing(r, x);
-    /* Nothing of what checkpoints have of it is lost with other numbers of workers. */
+    /* Checkpoints keep the sum, so another number of workers loses nothing of it. */
     x->kept = replicate_kept(r, replicate_text(r, x->node->name, "kept"), PER_WORKER_SUM,
                              x->output->type, &x->output->shape);
     return replicate_op(r, "Identity", x->kept, EDGE_NONE, "%s/before", x->node->name);
@@ -108,7 +110,7 @@ void replicate_settle(struct replicator *r, struct exchange *x)
         x->got = replicate_add(r, spec, ALLREDUCE_SCOPE "settled");
 }
 
-/* When all have what was kept. */
+/* Keeps the step's gradient after all workers have received the previous one. */
 static void end_delay(struct replicator *r, const struct exchange *x)
 {
     if (!x->is_delayed)
@@ -140,7 +142,7 @@ void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exch
         vec_push_in(&r->arena, &b->late, x);
 }
 
-/* A bucket is as urgent as the most urgent value in it. */
+/* A bucket is as urgent as its most urgent value. */
 static void urge(struct bucket *bucket, int priority)
 {
     if (priority && (!bucket->priority || priority < bucket->priority))
@@ -188,7 +190,7 @@ static void reduce_gradients(struct replicator *r)
 
 /* ---- initial values ---- */
 
-/* A node that takes a worker's part of an initial value counts as one, too. */
+/* A node that takes a worker's part of an initial value also counts. */
 bool replicate_is_initializer(const struct replicator *r, const struct node *node)
 {
     return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
@@ -201,7 +203,7 @@ static int reduce_initial(struct replicator *r)
     graph_each(node, r->from) {
         if (!replicate_is_initializer(r, node))
             continue;
-        /* A constant, or what is a part of such, is the same everywhere. */
+        /* A constant, or a part of one, is the same everywhere. */
         struct edge value = node->inputs[node_attr(node, WORKER_PART_INITIAL) ? 0 : 1];
         const struct node *source = graph_node(r->from, value.node);
         if (node_is(source, "Const") || node_attr(source, WORKER_PART_INITIAL))
@@ -232,7 +234,7 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
 int replicate_allreduce(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
-        r->facts[i] &= ~(unsigned)FACT_WRITER; /* each worker's own */
+        r->facts[i] &= ~(unsigned)FACT_WRITER; /* updates are each worker's own */
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (!has(r, r->order[i], FACT_AFTER))
             replicate_copy(r, graph_node(r->from, r->order[i]));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Local steps: each worker updates its variables by its own gradients, and every so many steps all
- * take the mean of what updates have written (model averaging; Moritz et al., SparkNet, ICLR 2016).
- * Slots of optimizers and statistics of batches are written by updates, too, and so are averaged
- * with the rest (Yu, Jin and Yang, ICML 2019): after each average all workers are alike, and a
- * checkpoint of one of them is one of all.
+ * average the variables that updates write (model averaging; Moritz et al., SparkNet, ICLR 2016).
+ * Updates also write optimizer slots and batch statistics, so these are averaged too (Yu, Jin and
+ * Yang, ICML 2019): after each average all workers are equal, and a checkpoint of one of them is
+ * one of all.
  *
- * The entry that trains is as it was. The entry `average` has what is exchanged, so that a step
- * between two averages waits for nobody. With a code the variable's change since the last average
- * crosses, in few bits; `anchor` variables have the values that these changes start from, which the
- * entry `anchor` sets when a worker begins.
+ * The entry that trains is unchanged. The exchange is in the entry `average`, so steps between two
+ * averages do not wait for other workers. With a code the variable's change since the last average
+ * crosses, quantized; `anchor` variables have the values from which these changes are computed, and
+ * the entry `anchor` sets them when a worker begins.
  */
 #include "graph/access_nodes.h"
 #include "graph/worker_attr.h"
@@ -65,7 +65,7 @@ int replicate_plan_averages(struct replicator *r)
     return 0;
 }
 
-/* A variable in code brings its change since the last average. */
+/* A variable in code exchanges its change since the last average. */
 void replicate_begin_averages(struct replicator *r)
 {
     vec_each(at, &r->planned) {
@@ -115,6 +115,6 @@ int replicate_end_averages(struct replicator *r)
     struct edge every = replicate_number(r, INT64, r->options->average, WORKER_AVERAGE "/every");
     add_entry(r, WORKER_AVERAGE, every, &r->ends);
     add_entry(r, WORKER_ANCHOR, EDGE_NONE, &r->joined);
-    r->ends.n = 0; /* they are of no step */
+    r->ends.n = 0; /* they belong to no step */
     return r->err->code;
 }

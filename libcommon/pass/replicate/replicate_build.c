@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes that replication makes, anew or like one of the source. Once something has failed new ones
- * are edges without a node, and r->err says what it was.
+ * Nodes that replication makes, new or copied from the source. After an error, saved in r->err, new
+ * nodes are edges without a node.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -144,7 +144,7 @@ int replicate_hurry(struct replicator *r, int id, int priority)
 
 /* ---- edges ---- */
 
-/* A variable, read when the updates of the step are over. */
+/* Reads a variable after the updates of the step. */
 static struct edge read_after(struct replicator *r, const struct node *writer)
 {
     const struct node *variable = part_written(r->from, writer);

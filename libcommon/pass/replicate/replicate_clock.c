@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is new in the graph: pushes, takes, and the clock between them.
+ * Nodes that replication adds: pushes, takes, and the clock between them.
  */
 #include <string.h>
 
@@ -9,14 +9,14 @@
 
 #define CLOCK_ATTRS_MAX 6
 
-/* `spec` has the inputs. */
+/* Adds an op of the clock; `spec` has the inputs. */
 static int add_clock(struct replicator *r, const char *name, struct node_spec spec)
 {
     struct attr attrs[CLOCK_ATTRS_MAX];
     const struct op *declared = registry_find(r->to->registry, spec.op);
     spec.attrs = attrs;
     spec.device = CLOCK_DEVICE;
-    /* All ops of the clock have these attributes; one that may wait for others has a timeout. */
+    /* All ops of the clock have these attributes; those that may wait for others have a timeout. */
     int n = 0;
     attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
     attrs[n++] =
@@ -67,16 +67,16 @@ static int add_push(struct replicator *r, struct push *push)
     struct node_spec spec = replicate_spec("AggregatorPush", edges, (int)n, &aggregator, 1);
     push->token =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/push", push->variable);
-    /* The check of the loss, say, has to be over before anything is pushed. The update waits for
-     * what is its own. */
+    /* Checks, of the loss for example, have to be over before anything is pushed. The update waits
+     * for its own nodes. */
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, (int)i, FACT_CONTROLS))
             replicate_wait(r, push->token, r->copy[i]);
     return r->err->code;
 }
 
-/* The push of the step waits for those of its gradients. It checks the token of the first; the
- * others are control edges, of which one message tells for all that are on one shard. */
+/* The step's push waits for those of its gradients. It takes the token of the first; the others are
+ * control edges, which need only one message for all pushes on one shard. */
 int replicate_add_pushes(struct replicator *r)
 {
     node_list waits = VEC_INIT;
@@ -107,7 +107,7 @@ int replicate_add_pushes(struct replicator *r)
     }
     if (replicate_keep_states(r, push.node))
         return r->err->code;
-    /* Steps that do not push are over, too: a NoOp would be dead. */
+    /* Also runs in steps that do not push, where a NoOp would be dead. */
     r->done = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->ends, "clock/done");
     return r->err->code;
 }
@@ -127,7 +127,7 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 
 /* ---- the update ---- */
 
-/* Adds what the shard takes of all workers' pushes, and what it makes of them. */
+/* Adds the node that takes all workers' pushes on the shard, and the values made from them. */
 static int add_take(struct replicator *r, struct push *push)
 {
     size_t n = push->sent.n;
@@ -157,7 +157,7 @@ static int add_take(struct replicator *r, struct push *push)
 int replicate_add_update(struct replicator *r)
 {
     r->round = add_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
-    for (int pass = 0; pass < 2; pass++) { /* a steady one says whether there are others */
+    for (int pass = 0; pass < 2; pass++) { /* a steady one tells whether there are others */
         vec_each(push, &r->pushes) {
             if (replicate_is_steady(r, push) == !pass && add_take(r, push))
                 return r->err->code;
@@ -178,7 +178,7 @@ int replicate_end_update(struct replicator *r)
             vec_push_in(&r->arena, &over, r->updated[node->id]);
     }
     if (replicate_may_leave_out(r) || r->has_intervals) {
-        /* They are dead then, and the clock goes on. */
+        /* Nodes that are left out are dead, and the clock continues. */
         over.items[0] = replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &over, "clock/updated");
         over.n = 1;
     }
@@ -187,8 +187,8 @@ int replicate_end_update(struct replicator *r)
     if (r->err->code)
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
-    /* The values that a worker begins with from its journal are dead in one that begins with what
-     * shards have. */
+    /* Values from the journal are dead in a worker that begins with the shards' values, and the
+     * reverse. */
     int joined = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->joined, "clock/join/over");
     const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {joined, CONTROL_SLOT}};
     if (!r->err->code)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients that cross in few bits. Each worker codes the sum of its gradient and of what its codes
- * have lost so far, a variable of its own that starts at 0; all, or the shard, take the mean of
- * what the codes of all stand for, by rank. What was lost is kept when all that the step exchanges
- * has come, or when the push is decided, so that a step that fails, or is not counted, loses
- * nothing.
+ * Quantized gradients. Each worker codes the sum of its gradient and its residual, which is what
+ * its codes have lost so far: a private variable that starts at 0. All workers, or the shard,
+ * decode and average all codes, by rank. The new residual is kept after all exchanges of the step,
+ * or when the push is decided, so that a step that fails, or is not counted, loses nothing.
  */
 
 #include <math.h>
@@ -14,14 +13,14 @@
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
-#define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */
+#define COUNT_MIN 1024      /* elements of a gradient that is worth coding, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
 
-/* Codes take so many passes over a gradient in memory (make bench-techniques). */
-#define CODE_PASSES 12  /* the code, and what it loses */
-#define DECODE_PASSES 8 /* what a code stands for, added to others */
+/* Passes of a code over a gradient in memory (make bench-techniques). */
+#define CODE_PASSES 12  /* for coding, and for the residual */
+#define DECODE_PASSES 8 /* for decoding, and adding to others */
 
-/* ---- what can be ---- */
+/* ---- which values can be coded ---- */
 
 static const char *refuse(const struct replicator *r, struct exchange *x)
 {
@@ -40,8 +39,8 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
 
 /* ---- groups ---- */
 
-/* Whole rows of the last dimension, or parts of one, so that all groups are of the same size: the
- * smallest that has enough elements. */
+/* Returns the size of a group: groups are whole rows of the last dimension, all equally many; it is
+ * the smallest that has enough elements. */
 static int64_t group_of(const struct replicator *r, const struct shape *shape)
 {
     int64_t row = shape->dims[shape->rank - 1], rows = shape_count(shape) / row, n = 1;
@@ -58,12 +57,12 @@ static int64_t kept_of(const struct replicator *r, int64_t group)
     return n < 1 ? 1 : n < group ? n : group;
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
-/* Returns whether each worker adds a part of the groups, of all workers' codes, and codes the mean
- * once more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements
- * there would be no point in a second one: a mean has other values. Shards add all; as servers they
- * pass on a code, which a worker sends once, and have nothing of their own to keep. */
+/* Returns whether each worker averages a part of the groups of all codes, and codes the mean again:
+ * 2 (n - 1) / n of a code then cross, not n - 1. For thresholds and the largest elements a second
+ * code makes no sense, since a mean has other values. Shards that update decode all; as servers
+ * they pass on a code, which a worker sends once, and have no residuals. */
 static bool is_shared_out(const struct replicator *r)
 {
     const char *code = r->options->code.name;
@@ -80,15 +79,15 @@ static struct replicate_way price(const struct replicator *r, const struct excha
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape);
-    double pass = 1e9 * count * sizeof(float) / r->rates.bandwidth; /* ns of one over memory */
+    double pass = 1e9 * count * sizeof(float) / r->rates.bandwidth; /* ns of one pass over memory */
     double bits = ceil((double)group * code->bits / 8);
     double row = !strcmp(code->name, "top")        ? 8.0 * (double)kept_of(r, group)
                  : strcmp(code->name, "threshold") ? 8 + bits
                                                    : bits;
     double bytes = count / (double)group * row, both = 2.0 * (n - 1) / n * bytes;
     if (replicate_pushes(r)) {
-        /* A code once, whenever gradients are pushed; shards share in decoding what all have
-         * pushed. */
+        /* A code crosses once for each push of the gradient; shards share the decoding of all
+         * workers' codes. */
         double every = x->steps;
         double push_ns = replicate_workers_ns(r, CODE_PASSES * pass) +
                          replicate_shards_ns(r, n * DECODE_PASSES * pass);
@@ -106,8 +105,8 @@ static struct replicate_way price(const struct replicator *r, const struct excha
 
 /* ---- nodes ---- */
 
-/* The mean of the codes of some members, who are inputs[1], on a worker; or, where there is one,
- * beside that variable. */
+/* The mean of the codes of some members, given by inputs[1], on a worker or beside the variable, if
+ * there is one. */
 static struct edge decode(struct replicator *r, const struct exchange *x, const char *suffix,
                           const struct edge inputs[2], const struct shape *shape,
                           const char *variable)
@@ -135,7 +134,7 @@ struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                           suffix);
 }
 
-/* The code of a value that comes of the gradient, with what it loses in `residual`. */
+/* Codes a value made from the gradient; `residual` keeps the loss. */
 static struct coded_gradient *code_value(struct replicator *r, struct exchange *x,
                                          struct edge value, struct edge residual)
 {
@@ -171,7 +170,7 @@ static void reduce_code(struct replicator *r, struct buckets *b, struct exchange
         whole = replicate_op(r, "Switch", value, r->coding, "%s/Switch", x->node->name);
         value = build_slot(whole, 1);
     }
-    /* It begins with what no code has lost. */
+    /* The residual begins at zero. */
     struct edge residual = replicate_kept(r, replicate_text(r, x->node->name, "residual"),
                                           PER_WORKER_SUM, FLOAT32, &x->output->shape);
     struct coded_gradient *coded = code_value(r, x, value, residual);
@@ -183,7 +182,7 @@ static void reduce_code(struct replicator *r, struct buckets *b, struct exchange
     vec_push_in(&r->arena, &b->coded, x);
 }
 
-/* This worker's part of the mean, where that is shared out, and its code. */
+/* This worker's part of a mean that is shared out, and its code. */
 static void code_mean(struct replicator *r, struct exchange *x, struct edge members)
 {
     struct coded_gradient *coded = x->coded;
@@ -200,7 +199,8 @@ static void code_mean(struct replicator *r, struct exchange *x, struct edge memb
     mean->code = replicate_quantize(r, x, replicate_text(r, x->node->name, "part/code"), mean);
 }
 
-/* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
+/* The mean of all workers' codes; if it was shared out, it is decoded from the codes of its
+ * parts. */
 static void take_codes(struct replicator *r, struct exchange *x, struct edge members)
 {
     const struct coded_gradient *coded = x->coded;
@@ -214,7 +214,7 @@ static void take_codes(struct replicator *r, struct exchange *x, struct edge mem
     replicate_settle(r, x);
 }
 
-/* With the ranks of the workers that they come from. */
+/* The workers' ranks are exchanged along with the codes. */
 int replicate_exchange_codes(struct replicator *r, struct buckets *b)
 {
     struct bucket *bucket = bucket_of_codes(r, b);
@@ -225,7 +225,7 @@ int replicate_exchange_codes(struct replicator *r, struct buckets *b)
     replicate_put(r, bucket, NULL, (struct bucket_value){r->rank, "rows", &members});
     replicate_reduce(r, replicate_bucket_name(r), bucket);
     bucket->priority = priority;
-    /* Means that are shared out: each worker's part of them, in code, for all. */
+    /* Means that are shared out: each worker codes its part for all. */
     vec_each(x, &b->coded) {
         if (!(*x)->coded->is_shared_out)
             continue;
@@ -259,8 +259,8 @@ static void reduced(struct replicator *r, struct exchange *x)
 }
 
 /* Warm-up: gradients cross whole in the first updates, when they are large and change quickly, and
- * in code after these: a count of updates, which checkpoints have, steers each of them. All workers
- * have the same count, so all do the one or the other. */
+ * in code afterwards. A count of updates, which checkpoints contain, steers this. It is equal in
+ * all workers, so all do the same. */
 
 #define COUNT ALLREDUCE_SCOPE "updates"
 
@@ -276,7 +276,7 @@ void replicate_begin_warm_up(struct replicator *r)
     r->coding = replicate_op(r, "GreaterEqual", r->updates, after, ALLREDUCE_SCOPE "codes");
 }
 
-/* After the last one has come. */
+/* Counts the update after the last gradient has come. */
 void replicate_end_warm_up(struct replicator *r)
 {
     if (r->merged < 0)
@@ -289,8 +289,8 @@ void replicate_end_warm_up(struct replicator *r)
 
 /* ---- to shards ---- */
 
-/* The value where it is there, which is where `coding` is not `without`, else nothing: a tensor
- * without rows, of the type and the other dimensions of an output. */
+/* The value if it is there, that is, if `coding` is not `without`; else nothing: a tensor without
+ * rows, with the type and other dimensions of `output`. */
 static struct edge or_nothing(struct replicator *r, const char *name, struct edge value,
                               const struct node_output *output, int without)
 {
@@ -301,9 +301,9 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
     return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
 }
 
-/* A gradient that is coded after some updates crosses whole before, by the version that the worker
- * computes from: members of a round of several have the same. So two values cross, of which one is
- * nothing, and which it is. */
+/* A gradient that is coded only after some updates crosses whole before, depending on the version
+ * that the worker computes from, which is the same for all members of a round. So two values cross,
+ * one of them nothing, and a flag that tells which. */
 static void push_code(struct replicator *r, struct push *push, struct exchange *x)
 {
     struct edge value = replicate_pushed(r, push, x), whole = EDGE_NONE;
@@ -337,7 +337,8 @@ static void push_code(struct replicator *r, struct push *push, struct exchange *
     replicate_send(r, push, replicate_due_to_push(r, r->coding), "first", NULL);
 }
 
-/* The first or second of the values, in rounds in which the third is `there`. */
+/* The first of the values in rounds where the third, the flag, is true; the second where it is
+ * not. */
 static struct edge take_either(struct replicator *r, const struct push *push,
                                const struct exchange *x, const char *suffix, int there)
 {
@@ -359,7 +360,7 @@ static void take_code(struct replicator *r, const struct push *push, struct exch
                                      x->got, push->variable, "%s/mean/Merge", x->node->name);
 }
 
-/* What its code has lost; of a push that is dropped, as late, the whole. */
+/* Keeps the residual; if the push is dropped as late, adds the whole value to it. */
 static void pushed(struct replicator *r, struct exchange *x, struct edge counts)
 {
     struct code_edges lost = x->coded->own;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is copied of the source: the worker's nodes, those beside variables, and those in the
- * update; and what the worker makes of its gradients before they cross.
+ * Copies of the source's nodes: the worker's, those beside variables, and those in the update; and
+ * the preparation of a worker's gradients before they cross.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- names, groups ---- */
 
-/* Where the node has two versions, that of the update has a name of its own. */
+/* If the node has two versions, the update's has a name of its own. */
 static const char *update_name(struct replicator *r, const struct node *node)
 {
     if (!has(r, node->id, FACT_KEPT))
@@ -22,7 +22,7 @@ static const char *update_name(struct replicator *r, const struct node *node)
     return r->update_names[node->id];
 }
 
-/* The update's node goes with the update's version of its leader. */
+/* The update's node is grouped with the update's version of its leader. */
 static const char *leader_in_update(void *context, const struct node *leader, int k)
 {
     struct replicator *r = context;
@@ -32,7 +32,7 @@ static const char *leader_in_update(void *context, const struct node *leader, in
 
 /* ---- edges ---- */
 
-/* What it waits for is replicate_wait_in_update's. */
+/* Controls are added by replicate_wait_in_update. */
 static struct edge in_update(struct replicator *r, const struct node *reader, struct edge edge,
                              int k)
 {
@@ -70,7 +70,7 @@ void replicate_copy(struct replicator *r, const struct node *node)
     if (replicate_is_read(r, node) ||
         (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))) {
         replicate_narrow(r, copy);
-        if (replicate_pushes(r)) /* else nobody sends it */
+        if (replicate_pushes(r)) /* otherwise it is not sent */
             replicate_hurry(r, copy, r->priority[node->id]);
     }
 }
@@ -128,10 +128,10 @@ int replicate_copy_after(struct replicator *r)
 
 /* ---- gradients of some rows ----
  *
- * A batch has the same word many times, and a gradient a row for each. The worker sums them first,
- * so that each row crosses once. */
+ * A batch contains the same word many times, and the gradient has a row for each occurrence. The
+ * worker sums these first, so that each row crosses once. */
 
-/* The i-th that the push has of that role; NULL: there are not so many. */
+/* Returns the push's i-th exchange of that role; NULL: there are fewer. */
 static struct exchange *with_role(const struct push *push, const char *role, int i)
 {
     vec_each(x, &push->exchanges) {
@@ -141,7 +141,7 @@ static struct exchange *with_role(const struct push *push, const char *role, int
     return NULL;
 }
 
-/* Returns whether the numbers are known to be different. */
+/* Returns whether the numbers are known to be distinct. */
 static bool is_distinct(const struct replicator *r, struct edge numbers)
 {
     const struct node *node = graph_node(r->from, numbers.node);

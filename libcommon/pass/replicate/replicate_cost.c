@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What exchanges cost. With all-reduce a worker sends 2 (n - 1) / n of a gradient, and n - 1 times
- * what is small, and the rows that it has of a table; to shards all of it, as often as it pushes,
- * and shards share in what there is to do. Shards that only add are sent a gradient, and rows,
- * once, and send each worker the sum, or the others' rows, at the same time.
+ * The costs of exchanges. With all-reduce a worker sends 2 (n - 1) / n of a gradient, and n - 1
+ * times small values and a table's rows. To shards it sends each gradient once a push, and shards
+ * share the computation. Shards that only add receive a gradient, and rows, once, and at the same
+ * time send each worker the sum, or the others' rows.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ void replicate_explain(const struct replicate_options *options, const char *form
     arena_release(&arena);
 }
 
-/* ---- bytes, and time that those who exchange them compute ---- */
+/* ---- bytes, and computing times ---- */
 
 double replicate_elements(const struct replicator *r, struct edge edge)
 {
@@ -92,10 +92,10 @@ double replicate_shards_ns(const struct replicator *r, double ns)
 
 /* ---- the schedule ----
  *
- * By which gradients that cross whole are summed: one for all of them, as it was asked for, or in
- * which they together take the least time. */
+ * One schedule sums all gradients that cross whole: the one asked for, or the one that takes the
+ * least time for all together. */
 
-/* There is one level where all workers are on one host, or each is on a host of its own. */
+/* There is only one level if all workers are on one host, or each is on a host of its own. */
 static bool has_two_levels(const struct replicator *r, int n)
 {
     const struct cluster *cluster = r->options->cluster;
@@ -134,7 +134,7 @@ int replicate_choose_schedule(struct replicator *r)
     if (n < 1 || options->by_device || options->by_servers ||
         (!options->schedules && !options->explain))
         return 0;
-    /* Bytes of what goes by a schedule, of all gradients. */
+    /* Total of all gradients that the schedule sums. */
     double bytes = 0;
     graph_each(node, r->from) {
         struct edge edge = {node->id, 0};
@@ -147,7 +147,7 @@ int replicate_choose_schedule(struct replicator *r)
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
         const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
                                              r->options->cluster};
-        struct error ignored = ERROR_INIT; /* it is not there */
+        struct error ignored = ERROR_INIT; /* this schedule is impossible */
         if ((kind == SCHEDULE_TWO_LEVEL && !has_two_levels(r, n)) || n > SCHEDULE_MEMBERS_MAX ||
             cost_schedule(&query, bytes, &costs[kind], &ignored))
             costs[kind].ns = INFINITY;
@@ -183,7 +183,7 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
     int64_t *hosts = arena_array(&r->arena, (size_t)n + 1, sizeof *hosts);
     for (int i = 0; i < n; i++) {
         const struct cluster_task *task = cluster_find(cluster, "worker", i);
-        hosts[i] = task ? task->host : -1 - i; /* not known: one of its own */
+        hosts[i] = task ? task->host : -1 - i; /* an unknown host counts as a separate one */
     }
     attrs[1] = (struct attr){"schedule_hosts", {.kind = ATTR_LIST_INT, .n = n, .ints = hosts}};
     return 2;
@@ -209,7 +209,7 @@ void replicate_find_ways(struct replicator *r)
         return;
     ways->served_sums = cost_served(n, shards, 1, cluster);
     ways->served_rows = cost_served(n, shards, n - 1, cluster);
-    /* A step waits for the slower of the two. */
+    /* A step waits for the slower path. */
     ways->sent.latency = fmax(ways->sent.latency, ways->served_sums.latency);
 }
 
@@ -226,7 +226,7 @@ struct replicate_way replicate_gather_way(const struct replicator *r, double byt
     return by_way(r, bytes * (n - 1), r->ways->sent.per_byte);
 }
 
-/* Without what makes it. */
+/* Excludes the computation of the gradient. */
 struct replicate_way replicate_price_whole(const struct replicator *r, const struct exchange *x)
 {
     double bytes = replicate_bytes(r, x->edge);
@@ -238,7 +238,7 @@ struct replicate_way replicate_price_whole(const struct replicator *r, const str
         return by_way(r, bytes, r->ways->served_sums.per_byte);
     const struct cost_sum_query query = {r->schedule, "worker", r->ways->n, r->options->cluster};
     struct cost_sum sum;
-    struct error ignored = ERROR_INIT; /* then it goes directly */
+    struct error ignored = ERROR_INIT; /* then the direct schedule is used */
     if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
         return (struct replicate_way){sum.bytes, sum.ns};
     return by_way(r, bytes * (2.0 * (r->ways->n - 1) / r->ways->n), r->ways->sent.per_byte);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients that are made of all workers' factors: by each worker, or by the shard.
+ * Gradients that are multiplied from all workers' factors, by each worker or by the shard.
  */
 #include <string.h>
 
@@ -12,18 +12,18 @@
 
 /* ---- terms ----
  *
- * Gradients that are a product of rows and something else: weight decay in the loss adds terms that
- * are made of the variable alone. These are the same wherever they are computed, so the product is
- * what is handed over, and they are added to what comes back of it. */
+ * Gradients that are the sum of a product of rows and other terms: weight decay in the loss adds
+ * terms made from the variable alone. These are equal wherever they are computed, so only the
+ * product is handed over, and the terms are added to its reduced value. */
 
 struct term_search {
     struct rewrite rewrite;
-    bool *varies; /* by node: it may not be the same in all workers */
+    bool *varies; /* by node: it may differ between workers */
     int *n_uses;  /* by node */
 };
 
-/* Returns whether it is a sum over the rows of inputs 0 and 1, a term for each two of them: of
- * several parts, one after the other, it is the sum of what it is of each. */
+/* Returns whether the node sums over the rows of inputs 0 and 1, one term for each pair: for
+ * concatenated inputs the result is the sum of the parts' results. */
 static bool sums_rows(const struct graph *graph, const struct node *node)
 {
     struct bound_rule rule;
@@ -31,13 +31,13 @@ static bool sums_rows(const struct graph *graph, const struct node *node)
            !rule_summed(&rule, 1);
 }
 
-/* By gradient: which input of its sum is handed over. */
+/* Returns the input of the gradient's sum that is handed over; -1: none. */
 static int parted_at(const struct term_search *p, const struct node *node)
 {
     if (!node_attr(node, "_gradient") || *replicate_role(node))
         return -1;
-    /* The gradient is a sum: this is the input with rows, where the others are the same everywhere;
-     * -1: it is no such sum. */
+    /* This is the input with rows, if the gradient is a sum whose other inputs are the same
+     * everywhere. */
     const struct graph *from = p->rewrite.from;
     const struct node *sum = graph_node(from, node->inputs[0].node);
     int product = -1, n_vary = 0;
@@ -67,7 +67,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
     p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
     bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
     graph_each_ordered(node, from, p.rewrite.order) {
-        /* Variables are the workers' own if their attributes say so. */
+        /* Variables are private to workers if their attributes say so. */
         bool varies = node_is(node, "Variable")
                           ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
                           : node_has(node, own) || node_makes_resource(node);
@@ -78,7 +78,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         }
         p.varies[node->id] = varies;
     }
-    /* A sum that only its gradient has is not needed as it was. */
+    /* A sum that only its gradient reads is not needed any more. */
     graph_each(node, from) {
         if (parted_at(&p, node) >= 0)
             is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
@@ -92,7 +92,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
     graph_each_ordered(node, from, p.rewrite.order) {
         int product = parted_at(&p, node);
         if (product >= 0) {
-            /* Users of the gradient get the sum, which keeps its name. */
+            /* Users of the gradient get the sum, which takes over its name. */
             struct node sum =
                 rewrite_view(&p.rewrite, graph_node(p.rewrite.from, node->inputs[0].node));
             struct node handed = rewrite_view(&p.rewrite, node);
@@ -109,14 +109,15 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
 
 /* ---- products ---- */
 
-/* The rows of some steps are kept in one variable. */
+/* One variable keeps the rows of some steps. */
 static bool can_keep(const struct replicator *r, struct edge factor)
 {
     const struct shape *shape = &graph_node(r->from, factor.node)->outputs[factor.slot].shape;
     return r->steps < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
 }
 
-/* A factor has a row for each of the batch, so that those of all workers go one after the other. */
+/* A factor must have a row for each of the batch, so that those of all workers can be
+ * concatenated. */
 static const char *refuse(const struct replicator *r, struct exchange *x)
 {
     if (r->options->average)
@@ -138,8 +139,8 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
     return NULL;
 }
 
-/* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards get the rows of
- * all, and share in the products. */
+/* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards receive the rows
+ * of all, and share the products. */
 static struct replicate_way price(const struct replicator *r, const struct exchange *x)
 {
     double left = replicate_bytes(r, x->product->inputs[0]);
@@ -154,7 +155,7 @@ static struct replicate_way price(const struct replicator *r, const struct excha
                                   l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
 }
 
-/* The product of all workers' factors, with the variable or, NULL, of the worker. */
+/* The product of all workers' factors, beside the variable or, if that is NULL, on the worker. */
 static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
                                  const char *variable)
 {
@@ -167,7 +168,7 @@ static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
         .name = replicate_name(r, name),
         .attrs = attrs,
         .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
-    /* The product's attributes, in the group of a variable, if there is one. */
+    /* Attributes are the product's, with the group of the variable, if there is one. */
     for (int i = 0; i < product->n_attrs; i++)
         if (!variable || strcmp(product->attrs[i].name, "_class") != 0)
             attrs[spec.n_attrs++] = product->attrs[i];
@@ -185,9 +186,9 @@ static void push_factors(struct replicator *r, struct push *push, struct exchang
     replicate_send_factor(r, push, x->product->inputs[1], true);
 }
 
-/* The shard multiplies rows of the round's members, one after the other, by rank: so it makes the
- * bits that workers make who send each other factors (Chilimbi et al., Project Adam, OSDI 2014,
- * section 3.2). */
+/* The shard multiplies the rows of the round's members, concatenated by rank. This gives the same
+ * bits as workers that send each other factors (Chilimbi et al., Project Adam, OSDI 2014, section
+ * 3.2). */
 static void take_factors(struct replicator *r, const struct push *push, struct exchange *x)
 {
     for (int i = 0; i < 2; i++)
@@ -195,7 +196,7 @@ static void take_factors(struct replicator *r, const struct push *push, struct e
     x->got = multiply_rows(r, x, push->variable);
 }
 
-/* Layers with the same input have a factor in common: the first that has it sends it. */
+/* Layers with the same input share a factor: the first that has it sends it. */
 static struct exchange *sender(const struct replicator *r, const struct exchange *x, int i)
 {
     struct exchange *const *other = r->planned.items;
@@ -215,7 +216,7 @@ static void reduce_factors(struct replicator *r, struct buckets *b, struct excha
                                                 reductions[i], &x->factors[i]});
 }
 
-/* The worker's own product, of all workers' rows. */
+/* Each worker multiplies all workers' rows. */
 static void reduced(struct replicator *r, struct exchange *x)
 {
     for (int i = 0; i < 2; i++)

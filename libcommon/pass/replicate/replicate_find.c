@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is what: which entry trains, what belongs to the update, and what has to be pushed to it.
+ * Analysis of the source: which entry trains, which nodes belong to the update, and which values
+ * must be pushed to it.
  */
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
     }
 }
 
-/* Everything that an entry needs gets the fact. */
+/* Marks all nodes that an entry needs. */
 static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
 {
     struct graph_walk walk = graph_walk_new(&r->arena, r->from);
@@ -70,10 +71,10 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
         r->facts[i] |= needed[i] ? fact : 0;
 }
 
-/* ---- what depends on what ---- */
+/* ---- dependences ---- */
 
-/* A worker's part of a variable changes within its step; it is no update that workers share, and
- * what waits for it is as before. */
+/* A worker's part of a variable changes within its step. It is no update that workers share, so
+ * nodes that wait for it are not affected. */
 static bool changes_part(const struct replicator *r, const struct node *writer)
 {
     const struct node *variable = part_written(r->from, writer);
@@ -86,7 +87,7 @@ static bool is_stateless_writer(const struct replicator *r, const struct node *n
            !has(r, node->id, FACT_INITIAL);
 }
 
-/* ---- the update, and what is pushed ---- */
+/* ---- the update, and the values pushed ---- */
 
 struct push *replicate_push_of(const struct replicator *r, const char *variable)
 {
@@ -103,7 +104,7 @@ struct exchange *replicate_exchange(const struct replicator *r, struct edge edge
     return at < 0 ? NULL : r->exchanges.items[at];
 }
 
-/* A value that goes with the push of the variable whose gradient it is; else with that one. */
+/* Adds a value to the push of the variable whose gradient it is, else to that of `variable`. */
 static void add_exchange(struct replicator *r, struct edge edge, const char *variable)
 {
     const struct node *node = graph_node(r->from, edge.node);
@@ -129,7 +130,7 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
 }
 
-/* From a writer up to what the worker has to push. */
+/* Walks from a writer up to the values that the worker has to push. */
 static void find_update_of(struct replicator *r, int writer, const char *variable)
 {
     push_todo(r, writer, FACT_UPDATE);
@@ -146,8 +147,8 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
         for (int i = 0; i < node->n_controls; i++) {
             if (node_is(graph_node(r->from, node->controls[i]), "Variable"))
                 continue;
-            /* The check of the loss, say, which the worker makes before it pushes: shards would
-             * compute all that the loss is made of for it. */
+            /* A worker makes such checks, of the loss for example, before it pushes: on shards they
+             * would need the whole computation of the loss. */
             if (has(r, node->controls[i], FACT_MARKED) ||
                 !has(r, node->controls[i], FACT_DOWN | FACT_WRITTEN))
                 r->facts[node->controls[i]] |= FACT_CONTROLS;
@@ -157,7 +158,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
     }
 }
 
-/* ---- what is needed besides ---- */
+/* ---- versions outside of the update ---- */
 
 static void keep_node(struct replicator *r, int node)
 {
@@ -178,8 +179,8 @@ bool replicate_is_lookup(const struct replicator *r, const struct node *node)
                shape_bytes(&table->outputs[0].shape, table->outputs[0].type);
 }
 
-/* Beside a variable: what has the variable itself, looks rows of it up, and what the script put
- * with such. */
+/* Returns whether the node goes beside a variable: it takes the variable itself, looks up its rows,
+ * or is grouped with such a node by the script. */
 static bool is_beside(const struct replicator *r, const struct node *node)
 {
     if (node_is(node, "Variable") || replicate_is_lookup(r, node))
@@ -197,14 +198,14 @@ static bool is_beside(const struct replicator *r, const struct node *node)
     return false;
 }
 
-/* ---- in which order a step uses variables ----
+/* ---- the order in which a step uses variables ----
  *
- * What belongs to the one that is used first is the most urgent, whoever sends it (ByteScheduler,
- * Peng et al. 2019; P3, Jayarajan et al. 2019). Gradients become known in the opposite order, so
- * that on a slow link those of the first layers overtake. */
+ * Values of the variable that is used first are the most urgent, whoever sends them (ByteScheduler,
+ * Peng et al. 2019; P3, Jayarajan et al. 2019). Gradients become known in the opposite order, so on
+ * a slow link those of the first layers overtake the others. */
 
-/* The origin of a node's value: `fed`, a batch, which comes from outside or is drawn; `variable`,
- * the one that it has, or hands on with nothing of a batch; -1: none. */
+/* The origin of a node's value. `fed`: a batch, which comes from outside or is drawn at random;
+ * `variable`: the one that it has, or passes on without any of a batch; -1: none. */
 struct lineage {
     bool fed;
     int variable;
@@ -238,14 +239,14 @@ void replicate_find_priorities(struct replicator *r)
             r->priority[i] = r->priority[lineages[i].variable];
 }
 
-/* ---- all of it ---- */
+/* ---- the whole analysis ---- */
 
 int replicate_find(struct replicator *r)
 {
     if (check_nodes(r))
         return r->err->code;
     const struct spread trains = {FACT_MARKED, FACT_TRAINS, .controls = true};
-    while (spread_facts(r->from, r->order, r->facts, trains)) /* again, where a loop leads back */
+    while (spread_facts(r->from, r->order, r->facts, trains)) /* repeat for loops */
         ;
     vec_each(entry, &r->from->entries) {
         bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
@@ -280,7 +281,7 @@ int replicate_find(struct replicator *r)
         }
         r->facts[node->id] |= facts;
     }
-    /* Nodes that only initial values need go to the shards, so that nothing crosses. */
+    /* Nodes that only initial values need go to the shards, so that their values do not cross. */
     const struct entry *entry = graph_entry(r->from, "init");
     if (entry)
         mark_needed(r, entry, FACT_INITIAL);
@@ -295,7 +296,8 @@ int replicate_find(struct replicator *r)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             r->facts[node_dependency(node, k).node] &= ~(unsigned)FACT_INITIAL;
     }
-    /* A node after a write is no worker's, whatever else it depends on: writes are the update. */
+    /* A node after a write is never a worker's, whatever else it depends on: writes are the
+     * update. */
     const struct spread written = {.fact = FACT_WRITTEN, .controls = true};
     graph_each(node, r->from) {
         if (is_stateless_writer(r, node) && !changes_part(r, node))
@@ -308,7 +310,7 @@ int replicate_find(struct replicator *r)
         r->facts[node->id] |= FACT_WRITER;
         find_update_of(r, node->id, part_written(r->from, node)->name);
     }
-    /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
+    /* Nodes of the update that a worker also needs, or that may be fetched, have two versions. */
     vec_each(named, &r->from->entries) {
         for (int k = 0; k < named->n_edges; k++)
             keep_node(r, named->edges[k].node);
@@ -321,12 +323,12 @@ int replicate_find(struct replicator *r)
     }
     const struct spread kept = {FACT_KEPT, FACT_KEPT, FACT_WRITER, .controls = true, .up = true};
     const struct spread after = {FACT_SHARED, FACT_AFTER, FACT_WRITER, .controls = true};
-    while (spread_facts(r->from, r->order, r->facts, kept)) /* once more where a loop */
+    while (spread_facts(r->from, r->order, r->facts, kept)) /* repeat for */
         ;
-    while (spread_facts(r->from, r->order, r->facts, after)) /* brings it round */
+    while (spread_facts(r->from, r->order, r->facts, after)) /* loops */
         ;
     bool found = true;
-    while (found) { /* until no group is joined any more */
+    while (found) { /* until no group grows any more */
         found = false;
         for (size_t i = 0; i < r->from->nodes.n; i++) {
             if (has(r, (int)i, FACT_SHARD) || !is_beside(r, graph_node(r->from, (int)i)))

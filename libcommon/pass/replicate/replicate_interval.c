@@ -2,20 +2,20 @@
  *
  * Gradients that are pushed every so many steps of their own, while those of other variables are
  * pushed more often (convolutions every so many images: Chilimbi et al., Project Adam, OSDI 2014).
- * A worker adds up what it holds back. What is pushed most often goes with each push to the clock;
- * with it goes, for each interval, whether this push has the gradients that have that one: else
- * their takes, and the updates that these are for, are left out of the round.
+ * A worker sums those that it holds back. The steady gradients, pushed most often, go with each
+ * push to the clock, together with a flag for each interval: whether this push has its gradients.
+ * If not, their takes, and the updates that need them, are left out of the round.
  *
- * What a worker holds back is nowhere else; it is given to shards like what codes have lost.
+ * The sums exist nowhere else, so workers give them to shards, like the residuals of codes.
  */
 #include <string.h>
 
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
-/* ---- which gradients have which ---- */
+/* ---- intervals of gradients ---- */
 
-/* Returns whether the name, or a scope that it is in, is the pattern. */
+/* Returns whether the pattern matches the name, or a scope that it is in. */
 static bool matches(const char *pattern, const char *end, const char *name)
 {
     if (pattern == end)
@@ -59,7 +59,7 @@ bool replicate_may_leave_out(const struct replicator *r)
     return false;
 }
 
-/* A gradient that is in each push to the clock. */
+/* Returns a push with a gradient that is in each push to the clock. */
 static struct push *steady_push(struct replicator *r)
 {
     struct push *push = r->pushes.items;
@@ -70,7 +70,7 @@ static struct push *steady_push(struct replicator *r)
 
 /* ---- the update ---- */
 
-/* A node of the update is there in rounds that have all that it is made of. */
+/* A node of the update is in the rounds that have all of its inputs. */
 static int find_interval(struct replicator *r, const struct node *node)
 {
     int *steps = &r->interval[node->id];
@@ -106,7 +106,7 @@ int replicate_find_intervals(struct replicator *r)
     for (int i = 0; i < options->n_intervals; i++)
         if (take_interval(r, &options->intervals[i]))
             return r->err->code;
-    /* The smallest is that of the pushes to the clock. */
+    /* The smallest is the interval of pushes to the clock. */
     int least = INT32_MAX;
     vec_each(push, &r->pushes)
         least = has_gradient(push) && push->steps < least ? push->steps : least;
@@ -124,8 +124,8 @@ int replicate_find_intervals(struct replicator *r)
         return error_set(r->err, ERR_DATA,
                          "the graph leaves out updates now and then, as a dynamic loss scale does, "
                          "which goes by all gradients: they have one interval");
-    /* A value that is no gradient, a rate that is fed, say, is of the step, and others may need it,
-     * too. */
+    /* A value that is no gradient (a fed rate) belongs to the step, and other updates may also need
+     * it. */
     struct push *steady = r->has_intervals ? steady_push(r) : NULL;
     vec_each(push, &r->pushes) {
         exchange_list all = push->exchanges;
@@ -189,7 +189,7 @@ int replicate_add_dues(struct replicator *r)
 {
     if (!r->has_intervals || r->err->code)
         return r->err->code;
-    /* Pushes to the clock are counted from the worker's first step on. */
+    /* Pushes to the clock are counted from the worker's first step. */
     r->own->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
     struct edge steps = replicate_number(r, INT64, r->steps, "clock/pushed/steps");
     struct edge decided = replicate_op(r, "Div", build_slot(replicate_out(r->join), 1), steps,
@@ -217,7 +217,7 @@ void replicate_send_dues(struct replicator *r, struct push *push)
     }
 }
 
-/* The clock waits for all that is staged, and nothing is let go before it has answered. */
+/* The clock's push waits for all that is staged, and sums are kept until the clock has replied. */
 void replicate_end_intervals(struct replicator *r, struct edge push)
 {
     node_list staged = VEC_INIT;

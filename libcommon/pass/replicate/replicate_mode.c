@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Modes, as users write them: a kind, and words, each of which is a row of one table.
+ * Modes in the syntax of users: a kind, and words, each of which is a row of one table.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 
 #define UPDATE_WORKER "update=worker"
 
-/* Kinds of modes, by the words that they take. ANY is asked first: one word makes it SERVED. */
+/* Kinds of modes that take a word. ANY is read first: one of its words makes the kind SERVED. */
 enum { ANY = 1, PUSHED = 2, DOWNPOUR = 4, REDUCED = 8, SERVED = 16, AUTO = 32 };
 #define ALL_REDUCED (REDUCED | SERVED)
 #define ALL_SENT (PUSHED | DOWNPOUR | ALL_REDUCED)
 
-/* ---- values of words: false, if it is none ---- */
+/* ---- values of words: readers return false for invalid ones ---- */
 
 struct word_value {
     const char *text;    /* ends where the word does */
-    const char *in_mode; /* the same in the text of the mode, for those who borrow it */
+    const char *in_mode; /* the same within the mode's text, for borrowers */
     struct error *err;
 };
 
@@ -59,7 +59,7 @@ static bool read_dense(void *scheme, const struct word_value *value)
     return *value->text >= 'a' && *value->text <= 'c' && !value->text[1];
 }
 
-/* The word is all that there is. */
+/* The word has no value. */
 static bool read_flag(void *flag, const struct word_value *value)
 {
     *(bool *)flag |= !*value->text;
@@ -131,7 +131,7 @@ static int refuse_word(const struct replicate_options *options, int taker, const
     return err->code;
 }
 
-/* Those that the kind of mode takes; the others go to `others`, and are errors where it is NULL. */
+/* Reads the words that the kind takes; the others go to `others`, and are errors if it is NULL. */
 static int read_words(struct replicate_options *options, int taker, const char *text,
                       struct str *others, struct error *err)
 {
@@ -165,11 +165,11 @@ const char *replicate_mode_name(const struct replicate_options *options)
                                                   : options->policy;
 }
 
-/* ---- what words say together ---- */
+/* ---- checks of several words together ---- */
 
 static const struct replicate_code no_code = {.threshold = -1, .share = -1};
 
-/* Finds the code that the numbers belong to. False: there is none. */
+/* Finds the code that the numbers belong to. Returns false if there is none. */
 static bool name_code(struct replicate_code *code)
 {
     if (code->share >= 0 && !code->bits && code->threshold < 0) {
@@ -242,7 +242,7 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     return check_code(options, err) ? err->code : check_reduced(options, err);
 }
 
-/* All-reduce, by way of the shards. */
+/* All-reduce whose sums are computed by shards. */
 static int parse_served(struct replicate_options *options, const char *mode, const char *others,
                         struct error *err)
 {
@@ -263,7 +263,7 @@ static int parse_downpour(struct replicate_options *options, const char *text, s
     return read_words(options, DOWNPOUR, text, NULL, err) ? err->code : check_code(options, err);
 }
 
-/* It takes a code, which may be used, and sends whole gradients or factors otherwise. */
+/* Takes a code, which may be used where whole gradients or factors take longer. */
 static int parse_auto(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_options code = {.mode = REPLICATE_AUTO, .code = no_code};
@@ -278,7 +278,7 @@ static int parse_auto(struct replicate_options *options, const char *text, struc
     return 0;
 }
 
-/* A policy's words, and those that are about what is pushed. */
+/* A policy's words, and those about pushes. */
 static int parse_policy(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct error why = ERROR_INIT;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Large gradients of products among workers without shards: each is made, summed and used some rows
- * at a time. Two values of a piece are kept where a gradient and its sum would be, and the first
- * rows are on their way while others are computed. A piece is made when one before it has been
- * used, so that they never are all there; what does not depend on them goes on meanwhile.
+ * Large gradients of products among workers without shards: each is computed, summed and used some
+ * rows at a time. Two values of a piece replace a gradient and its sum in memory, and the first
+ * rows are sent while others are computed. A piece is computed after an earlier one was used, which
+ * limits how many exist at once; nodes that do not depend on pieces run meanwhile.
  */
 #include "graph/update_rows.h"
 #include "pass/replicate/replicate_reduce.h"
 #include "pass/slice/slice.h"
 
 #define PIECE_BYTES ((int64_t)8 << 20)
-#define PIECE_ROWS 64  /* a piece has a multiple of them: blocks of matrices stay whole */
-#define PIECES_AHEAD 2 /* that are made before the first one has been used */
+#define PIECE_ROWS 64  /* pieces have a multiple of it, so that blocks of matrices stay whole */
+#define PIECES_AHEAD 2 /* pieces computed before the first has been used */
 
 static int count_uses(const struct replicator *r, int id)
 {
@@ -23,7 +23,7 @@ static int count_uses(const struct replicator *r, int id)
     return n;
 }
 
-/* The update that takes the gradient; NULL: none does, or it is of a variable that is to be cut. */
+/* Returns the update that takes the gradient; NULL: none, or its variable is to be partitioned. */
 static const struct node *update_by(const struct replicator *r, struct edge gradient)
 {
     graph_each(node, r->from) {
@@ -49,7 +49,7 @@ int64_t replicate_piece_rows(const struct replicator *r, const struct exchange *
     return rows < output->shape.dims[0] ? rows : 0;
 }
 
-/* Some rows of the product are made of some columns of the left factor. */
+/* Multiplies some columns of the left factor, which gives some rows of the product. */
 static struct edge multiply_piece(struct replicator *r, const char *name,
                                   const struct node *product, int64_t first, int64_t n)
 {
@@ -85,8 +85,8 @@ void replicate_reduce_pieces(struct replicator *r, struct exchange *x, int prior
 
 /* ---- updates ---- */
 
-/* What is propagated further back is made of the variable, too: the update comes behind it, as what
- * changes while somebody has it is copied. With the gradient it is there in each step. */
+/* The gradient that is propagated further back also depends on the variable. The update follows it,
+ * since a variable that changes while it has readers is copied. Both nodes run in each step. */
 static void wait_for_readers(struct replicator *r, const struct exchange *x,
                              const struct node *update, struct node *copy)
 {
@@ -118,7 +118,7 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
     const struct exchange *x = input ? replicate_exchange(r, node->inputs[input]) : NULL;
     int n = x ? (int)x->pieces.n : 0;
     for (int i = 0; i < n; i++) {
-        /* The last one has the update's name, and comes when the others are over. */
+        /* The last one has the update's name, and comes after the others. */
         const struct gradient_piece *piece = &x->pieces.items[i];
         const char *name =
             arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);

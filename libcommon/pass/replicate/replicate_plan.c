@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is exchanged, and how each of it crosses: whole, in code, or as factors, where these take
+ * Which values are exchanged, and how each crosses: whole, in code, or as factors, where these take
  * less time.
  */
 #include <math.h>
@@ -22,7 +22,7 @@ static const struct technique *const techniques[] = {
     [CROSSES_IN_CODE] = &replicate_code,
 };
 
-/* The time of the variable, or of the rows that have a gradient, from shards. */
+/* The time to read the variable, or the rows that have a gradient, from shards. */
 static double price_read(const struct replicator *r, const struct exchange *x)
 {
     if (!replicate_pushes(r) || !x->variable)
@@ -45,7 +45,7 @@ static enum replicate_crossing cheapest(const struct replicator *r, const struct
     return !x->why_not[CROSSES_BY_FACTORS] && factors ? CROSSES_BY_FACTORS : other;
 }
 
-/* The shape of the whole variable, of which each worker has a part; NULL: it is shared. */
+/* Returns the shape of the whole variable, of which each worker has a part; NULL: it is shared. */
 static const struct attr_value *shape_of_parts(const struct exchange *x)
 {
     return x->variable ? node_attr(x->variable, WORKER_PART_SHAPE) : NULL;
@@ -66,12 +66,12 @@ static void choose(struct replicator *r, struct exchange *x)
             continue;
         *way = techniques[i]->price(r, x);
         *way = (struct replicate_way){way->bytes / steps, way->ns / steps};
-        /* Values that are pushed while others still read take no time of their own. */
+        /* A push while others still read takes no time of its own. */
         way->ns -= cost_beside_reads(r->ways->pushers_beside, r->ways->sent.per_byte * way->bytes,
                                      read_ns);
     }
     if (!x->why_not[CROSSES_BY_FACTORS]) {
-        /* Each worker computes its own product for the others. */
+        /* Otherwise each worker has to compute its own product. */
         double ns = replicate_workers_ns(r, replicate_node_ns(r, x->product));
         x->ways[CROSSES_WHOLE].ns += ns;
         x->ways[CROSSES_IN_CODE].ns += ns;
@@ -83,9 +83,9 @@ static void choose(struct replicator *r, struct exchange *x)
     r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency / steps + read_ns;
 }
 
-/* Latencies of a step besides what crosses, which count once, however many gradients cross:
- * variables are read, gradients pushed, and the push answered; or gradients go to who sums them,
- * and sums back. */
+/* Latencies of a step besides the values themselves; they count once, however many gradients cross:
+ * variables are read, gradients pushed, and the push replied to; or gradients go to the summing
+ * worker, and sums come back. */
 #define SYNC_LATENCIES 3
 #define ALLREDUCE_LATENCIES 2
 
@@ -125,11 +125,12 @@ static void choose_all(struct replicator *r)
         replicate_explain(r->options, "exchange of a step: %.3f ms", r->exchange_ns / 1e6);
 }
 
-/* ---- what becomes known when ----
+/* ---- the order in which values become known ----
  *
- * In which order a step comes to know what is exchanged: by the time of what each depends on, as if
- * nothing waited for a processor. The order of nodes in the graph says less: with the gradient of
- * the first layer, which needs all of back-propagation, those of others may come after it. */
+ * The order in which a step comes to know the values to exchange: by the time of their
+ * dependencies, as if nothing waited for a processor. The order of nodes in the graph says less:
+ * the gradient of the first layer, which needs all of back-propagation, may precede those of other
+ * layers there. */
 
 static int by_time(const void *a, const void *b)
 {
@@ -140,7 +141,7 @@ static int by_time(const void *a, const void *b)
 
 static void plan_by_time(struct replicator *r)
 {
-    /* By node: when its values are there at the earliest. */
+    /* By node: the earliest time at which its values exist. */
     double *times = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *times);
     graph_each_ordered(node, r->from, r->order) {
         double begin = 0;
@@ -156,7 +157,7 @@ static void plan_by_time(struct replicator *r)
             vec_push_in(&r->arena, &r->planned, x);
         }
     }
-    /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
+    /* The numbers of rows are of no use, and so no more urgent, before the rows are known. */
     vec_each(rows, &r->planned) {
         vec_each(x, &r->planned) {
             if ((*rows)->is_of_rows && (*x)->variable == (*rows)->variable)
@@ -166,8 +167,7 @@ static void plan_by_time(struct replicator *r)
     qsort(r->planned.items, r->planned.n, sizeof *r->planned.items, by_time);
 }
 
-/* Marks, with FACT_AFTER, nodes after a reduction, or after an initializer: they are copied late.
- */
+/* Marks, with FACT_AFTER, nodes after a reduction or an initializer: they are copied late. */
 static int find_late(struct replicator *r)
 {
     graph_each_ordered(node, r->from, r->order) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker sends with a push, and what it keeps for itself where it does not push or fetch in
- * each step: sums of gradients (accumulation, and Downpour of DistBelief, Dean et al. 2012), and
- * copies of variables. Which steps do is told by a counter, and steered by Switches: a step that
- * does not push leaves its push dead.
+ * The values that a worker sends with a push, and the state that it keeps where it does not push or
+ * fetch in each step: sums of gradients (accumulation, and Downpour of DistBelief, Dean et al.
+ * 2012), and copies of variables. A counter tells which steps push or fetch, and Switches steer
+ * them: in a step that does not push, the push is dead.
  */
 #include "pass/replicate/replicate_push.h"
 
@@ -38,8 +38,8 @@ struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 /* A sum over steps, in the result. */
 struct step_sum {
     struct edge variable;
-    struct edge full; /* what is pushed, where it is due, */
-    struct edge rest; /* and what the variable then is to be */
+    struct edge full; /* pushed when it is due */
+    struct edge rest; /* the variable's next value */
 };
 
 static const struct shape *shape_of_sum(const struct exchange *x)
@@ -64,8 +64,8 @@ int replicate_check_sums(struct replicator *r)
     return 0;
 }
 
-/* The worker's sum of a gradient; its reader sets the variable at the join,
- * and then. */
+/* Adds a worker's sum of a gradient; the caller assigns the variable, at the join and after each
+ * step. */
 static struct step_sum sum_steps(struct replicator *r, const char *name, const struct exchange *x,
                                  struct edge gradient, struct edge due)
 {
@@ -78,7 +78,7 @@ static struct step_sum sum_steps(struct replicator *r, const char *name, const s
     return sum;
 }
 
-/* The sum over steps, which begins again when it is pushed, or the mean. */
+/* The pushed value: the sum over steps, or their mean. */
 static struct edge mean_of_steps(struct replicator *r, const char *name, struct edge sum,
                                  enum dtype type)
 {
@@ -88,7 +88,8 @@ static struct edge mean_of_steps(struct replicator *r, const char *name, struct 
     return replicate_op(r, "Div", sum, k, "%s/mean", name);
 }
 
-/* The part of a gradient that is pushed if the clock's pushes are those of `node`. */
+/* Holds the gradient back: the result is the sum, in pushes to the clock that have this
+ * interval. */
 static struct edge hold(struct replicator *r, const struct push *push, const struct exchange *x,
                         struct edge gradient)
 {
@@ -129,7 +130,7 @@ void replicate_take_whole(struct replicator *r, const struct push *push, struct 
 
 /* ---- rows of factors ---- */
 
-/* The shapes of rows may differ from step to step. */
+/* The number of rows may differ from step to step. */
 static void assign_rows(struct replicator *r, node_list *nodes, struct edge variable,
                         struct edge value, const char *name)
 {
@@ -138,7 +139,7 @@ static void assign_rows(struct replicator *r, node_list *nodes, struct edge vari
     replicate_also(r, nodes, replicate_node(r, "Assign", inputs, 2, &attr, 1, "%s", name));
 }
 
-/* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
+/* The rows of some steps, concatenated; after a push the worker begins with none. */
 static struct edge keep_rows(struct replicator *r, const char *name, const struct node_output *rows,
                              struct edge value)
 {
@@ -165,7 +166,7 @@ void replicate_send_factor(struct replicator *r, struct push *push, struct edge 
         const char *name = replicate_text(r, push->variable,
                                           is_right ? "gradient/right/rows" : "gradient/left/rows");
         value = keep_rows(r, name, rows, value);
-        if (is_right) /* it is divided for the mean over steps, too */
+        if (is_right) /* the mean over steps also divides it */
             value = mean_of_steps(r, name, value, rows->type);
     }
     replicate_send(r, push, value, is_right ? "mean_rows" : "rows", rows);
@@ -194,7 +195,7 @@ int replicate_add_local(struct replicator *r)
 
 /* ---- variables fetched every so often ---- */
 
-/* The step that the worker takes in between: the rate times its gradient. */
+/* Returns the learning rate of the worker's own steps between fetches. */
 static double rate_of(const struct replicator *r, const struct node *variable)
 {
     for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {
@@ -225,7 +226,7 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
     const struct node_output *output = &variable->outputs[0];
     const char *name = replicate_text(r, variable->name, "local");
     struct edge copy = replicate_local(r, name, output->type, &output->shape);
-    /* Sent by the shard only in steps that fetch. */
+    /* The shard sends the variable only in steps that fetch. */
     struct edge fetched = replicate_op_beside(r, "Switch", shared, r->own->fetches, variable->name,
                                               "%s/local/fetched", variable->name);
     if (edge_exists(fetched) && !replicate_narrow(r, fetched.node))
@@ -238,7 +239,7 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
     return used;
 }
 
-/* After a step the copy is what was used, less what the step itself would change. */
+/* After a step the copy is the value that was used, minus the step's own change. */
 int replicate_end_local(struct replicator *r)
 {
     for (size_t i = 0; i < r->own->locals.n && !r->err->code; i++) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers without shards reduce, some values at a time; and codes, which shards get, too.
- * Private to libcommon/pass.
+ * Buckets of values that workers without shards reduce; and codes, which shards also get. Private
+ * to libcommon/pass.
  */
 #ifndef TF_PASS_REPLICATE_REDUCE_H
 #define TF_PASS_REPLICATE_REDUCE_H
 
 #include "pass/replicate/replicate_plan.h"
 
-/* A value of an AllReduce in the making, of the result: the worker's, and where what all have is
- * to be noted. */
+/* A value of an AllReduce to be built, in the result: the worker's, and where to store the reduced
+ * one. */
 struct bucket_value {
     struct edge value;
     const char *reduction;
@@ -19,21 +19,21 @@ struct bucket_value {
 struct bucket {
     VEC(struct bucket_value) values;
     int64_t bytes;
-    int priority;    /* of the most urgent; 0: of none */
+    int priority;    /* of the most urgent value; 0: none */
     bool is_late;    /* it has values of the step before */
-    bool is_initial; /* it has initial values, which are not of a step; */
-    bool is_whole;   /* or gradients of a warm-up, of which nothing is lost */
+    bool is_initial; /* it has initial values, which belong to no step */
+    bool is_whole;   /* it has uncoded gradients of a warm-up */
 };
 
-/* Gradients that cross in code later do so with the rest until then, unless there is a warm-up:
- * then there are either codes or whole gradients. */
+/* Gradients that are coded later cross with the rest until then, unless there is a warm-up: then
+ * either the codes or the whole gradients cross. */
 struct buckets {
     struct bucket plain, codes, whole;
-    exchange_list coded, late; /* what they have in code; whole, of the step before */
+    exchange_list coded, late; /* exchanges in code; whole ones of the step before */
 };
 
-/* Adds a value, which is of the exchange, or NULL; and the node that reduces a bucket's values as
- * one: the bucket is empty then. */
+/* Adds a value of the exchange, or of NULL. The second adds the node that reduces a bucket's values
+ * together, and empties the bucket. */
 void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
                    struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
@@ -41,26 +41,26 @@ static inline const char *replicate_bucket_name(const struct replicator *r)
 {
     return r->options->average ? ALLREDUCE_SCOPE "averages" : ALLREDUCE_SCOPE "gradients";
 }
-/* A technique's way to reduce: the gradient as it is. */
+/* A technique's `reduce`: the gradient as it is. */
 void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x);
-/* What the worker exchanges: its own value, or that of the step before; what came of the latter is
- * for updates, which wait for what the step reads. */
+/* Returns the value that the worker exchanges: its own, or that of the step before. The latter's
+ * result is settled: updates wait for all of the step that reads variables. */
 struct edge replicate_exchanged(struct replicator *r, struct exchange *x);
 void replicate_settle(struct replicator *r, struct exchange *x);
-/* Returns whether it gives a variable its initial value, or takes a worker's part of one. */
+/* Returns whether the node gives a variable its initial value, or takes a worker's part of one. */
 bool replicate_is_initializer(const struct replicator *r, const struct node *node);
 
-/* ---- gradients in few bits: replicate_code.c ---- */
+/* ---- quantized gradients: replicate_code.c ---- */
 
-/* A code in the result: the value, what its codes have lost, of which its own begins with group
- * `first`, and the code. */
+/* A code in the result: the value, the residual of its codes, whose rows begin with group `first`,
+ * and the code. */
 struct code_edges {
     struct edge value, residual, first, code;
 };
 
 struct coded_gradient {
-    struct code_edges own; /* the worker's gradient */
-    bool is_shared_out;    /* each worker adds its part of what all have, and codes the mean: */
+    struct code_edges own; /* of the worker's gradient */
+    bool is_shared_out;    /* each worker averages a part, and codes this mean: */
     struct code_edges mean;
     int64_t groups;
     struct attr attrs[5];            /* of the code */
@@ -73,20 +73,19 @@ struct edge replicate_quantize(struct replicator *r, const struct exchange *x, c
 struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                            const struct code_edges *coding, const char *suffix);
 
-/* Among workers gradients cross whole at first: begins that, if asked to; and, at the end, the
- * update counts. */
+/* Warm-up among workers: gradients cross whole at first. The second adds the count of updates. */
 void replicate_begin_warm_up(struct replicator *r);
 void replicate_end_warm_up(struct replicator *r);
-/* Exchanges the codes that are in the buckets, and takes what they stand for. */
+/* Exchanges the codes of the buckets, and decodes them. */
 int replicate_exchange_codes(struct replicator *r, struct buckets *buckets);
 
 /* ---- large gradients of products in pieces: replicate_pieces.c ---- */
 
-/* Rows of a piece of a gradient that crosses whole; 0: it is not in pieces. */
+/* Returns the rows of a piece of a gradient that crosses whole; 0: no pieces. */
 int64_t replicate_piece_rows(const struct replicator *r, const struct exchange *x);
-/* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */
+/* Makes the pieces of a gradient, and reduces them; a smaller priority goes first, 0: none. */
 void replicate_reduce_pieces(struct replicator *r, struct exchange *x, int priority);
-/* Adds the updates by these pieces in place of the node, if that is an update by one. */
+/* Adds updates by these pieces in place of the node, if the node is an update by the gradient. */
 bool replicate_copy_pieces(struct replicator *r, const struct node *node);
 
 #endif

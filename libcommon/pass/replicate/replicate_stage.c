@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which stage each node of a tower is on, and in which order stages work. The script's devices are
- * stages, in the order in which the forward graph comes to them. A node that asks for none goes
- * where what it needs is: forward to the latest stage of that, backward to the stage of the node
- * that it is of the gradient of, and to no later one than gradients come from.
+ * The stage of each node of a tower, and the order of each stage's items. The script's devices are
+ * the stages, in the order in which the forward graph reaches them. A node without a device goes to
+ * the stage of its inputs: a forward node to the latest of these; a backward node to that of the
+ * forward node whose gradient it computes, but to no later one than its incoming gradients.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static bool has_phase(const struct towers *t, int node, enum item_phase phase)
     return t->towered[node] && pipeline_unit(t->pipeline, node)->phase == phase;
 }
 
-/* The node that a node of the source is of the gradient of, told by its scope; -1: of none. */
+/* Returns the forward node whose gradient the node computes, found by its scope; -1: none. */
 static int forward_of(const struct towers *t, const struct node *node)
 {
     for (const char *end = strstr(node->name, "_grad/"); end; end = strstr(end + 1, "_grad/"))
@@ -34,28 +34,28 @@ static int forward_of(const struct towers *t, const struct node *node)
     return -1;
 }
 
-/* ---- stages of a model that names none ----
+/* ---- stages of a model without devices ----
  *
- * The forward graph is put in a line, and the line is cut so that the longest stage is as short as
- * can be (Narayanan et al., PipeDream, SOSP 2019, section 3.1): a stage takes the time of its nodes
- * and of their gradients', and of what crosses to the next stage and back. Of cuts that are as
- * good, those are taken at which the least crosses.
+ * The forward graph is put into a line, and the line is cut so that the longest stage is as short
+ * as possible (Narayanan et al., PipeDream, SOSP 2019, section 3.1): a stage takes the time of its
+ * nodes, of their gradients, and of its transfers to the next stage and back. Among equally good
+ * cuts the ones with the least transfer time are taken.
  *
- * What is computed of fed values alone is not in the line: it goes where it is wanted first. */
+ * Nodes computed from fed values alone are not in the line: they go where they are needed first. */
 
 /* A node, or a loop, in the line; and the cut before it. */
 struct cut_unit {
     int first;
-    int place;     /* after those of all that it needs */
+    int place;     /* after those of all its dependencies */
     double ns;     /* with the nodes of its gradient */
-    double before; /* the time of all that is before the cut, */
-    double way;    /* and of what crosses there and back */
+    double before; /* the time of all units before the cut */
+    double way;    /* of the transfers there and back */
 };
 
-/* The best way to make so many stages of the units before a cut. */
+/* The best way to make a number of stages of the units before a cut. */
 struct cut_best {
-    double longest; /* stage; infinite: there is none */
-    double crosses; /* at all cuts */
+    double longest; /* stage; infinite: there is no way */
+    double crosses; /* of the transfers at all cuts */
     int begin;      /* of the last stage */
 };
 
@@ -122,7 +122,7 @@ static int compare_places(const void *a, const void *b)
                : (left->first > right->first) - (left->first < right->first);
 }
 
-/* A loop as a whole comes after all that it needs, and before all who need something of it. */
+/* A loop as a whole comes after all its dependencies, and before all its users. */
 static void sort_units(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
@@ -148,7 +148,7 @@ static void sort_units(struct stage_cutter *c)
 
 /* ---- what cuts cost ---- */
 
-/* What is before each cut, and what crosses there. */
+/* Finds the time before each cut, and that of the transfers at it. */
 static void price_cuts(struct stage_cutter *c, struct cost_way way)
 {
     const struct replicator *r = c->t->r;
@@ -179,7 +179,7 @@ static void price_cuts(struct stage_cutter *c, struct cost_way way)
 
 /* ---- the cuts ---- */
 
-/* The best of all places where the last of so many stages before the cut may begin. */
+/* Tries all places where the last of the stages before the cut may begin. */
 static struct cut_best find_best(const struct stage_cutter *c, int stages, int cut)
 {
     const struct cut_unit *units = c->units;
@@ -197,7 +197,7 @@ static struct cut_best find_best(const struct stage_cutter *c, int stages, int c
     return best;
 }
 
-/* Sets the stage of what is forward. */
+/* Sets the stages of the forward nodes in the line. */
 static int cut_stages(struct towers *t, int n_stages)
 {
     struct replicator *r = t->r;
@@ -248,7 +248,7 @@ static int fail(struct towers *t, const struct node *node, const char *format, c
     return node_fail(node, t->r->err);
 }
 
-/* The stage of the node's device, which is new if there is none of the name; -1: it has none. */
+/* Returns the stage of the node's device, which is added if it is new and `is_new`; -1: none. */
 static int stage_of_device(struct towers *t, const struct node *node, bool is_new)
 {
     struct pipeline *p = t->pipeline;
@@ -286,7 +286,7 @@ static int take_devices(struct towers *t, enum item_phase phase)
 
 /* ---- all other nodes ---- */
 
-/* Forward and besides: the latest stage of what it needs, which may be on none. */
+/* Forward nodes and those without a phase: the latest stage of their dependencies, or none. */
 static bool raise_stage(struct towers *t, const struct node *node)
 {
     struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
@@ -300,7 +300,7 @@ static bool raise_stage(struct towers *t, const struct node *node)
     return unit->stage != before;
 }
 
-/* Backward: no later than the gradients that it gets. */
+/* Backward nodes: no later than the gradients that they get. */
 static bool lower_stage(struct towers *t, const struct node *node)
 {
     struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
@@ -314,7 +314,7 @@ static bool lower_stage(struct towers *t, const struct node *node)
     return unit->stage != before;
 }
 
-/* A node that needs nothing on a stage, such as labels, goes where it is wanted first. */
+/* A node that depends on nothing on a stage, such as labels, goes where it is needed first. */
 static bool lower_free(struct towers *t, const struct node *node)
 {
     int stage = pipeline_unit(t->pipeline, node->id)->stage;
@@ -329,7 +329,7 @@ static bool lower_free(struct towers *t, const struct node *node)
     return news;
 }
 
-/* Moves nodes, in their order or in the opposite one, until no loop comes along any more. */
+/* Moves nodes, in their order or in the opposite one, until none moves any more. */
 static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
                              bool (*move)(struct towers *, const struct node *))
 {
@@ -354,7 +354,7 @@ static void place_forward(struct towers *t)
             p->units[i].stage = p->n_stages - 1;
         }
     move_until_still(t, PHASE_FORWARD, true, lower_free);
-    graph_each(node, t->r->from) { /* a stack is where the loop is that fills it */
+    graph_each(node, t->r->from) { /* a stack is on the stage of the loop that fills it */
         for (int k = 0; k < node->n_inputs && has_phase(t, node->id, PHASE_FORWARD); k++)
             if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
                 p->units[node->inputs[k].node].stage = pipeline_unit(p, node->id)->stage;
@@ -368,7 +368,7 @@ static void place_backward(struct towers *t)
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         if (!has_phase(t, node->id, PHASE_BACKWARD) || unit->is_told)
             continue;
-        /* Where it would like to be: with the first stack that it has, or with its forward node. */
+        /* The preferred stage: that of its first stack, or of its forward node. */
         int forward = forward_of(t, node);
         int stage = forward < 0 ? p->n_stages - 1 : pipeline_unit(p, forward)->stage;
         for (int k = node->n_inputs; k-- > 0;)
@@ -380,7 +380,7 @@ static void place_backward(struct towers *t)
     move_until_still(t, PHASE_BACKWARD, false, lower_stage);
 }
 
-/* Places nodes that no gradient needs; and those, there once, that stages read. */
+/* Places nodes that no gradient needs, and nodes that exist once and that stages read. */
 static void place_others(struct towers *t)
 {
     struct replicator *r = t->r;
@@ -401,7 +401,7 @@ static void place_others(struct towers *t)
     }
 }
 
-/* ---- what cannot be ---- */
+/* ---- what is impossible ---- */
 
 static int check_need(struct towers *t, const struct node *node, int needed)
 {
@@ -420,7 +420,7 @@ static int check_need(struct towers *t, const struct node *node, int needed)
     return node_fail(node, t->r->err);
 }
 
-/* A node that is there once and comes after towers needs all micro-batches. */
+/* A node that exists once and comes after towers needs all micro-batches. */
 static int check_needs(struct towers *t)
 {
     const struct replicator *r = t->r;
@@ -462,7 +462,7 @@ static void open_pipeline(struct towers *t)
     }
 }
 
-/* All that is walked to gets the phase, unless it has one. */
+/* Sets the phase of all nodes that the walk reaches, unless they have one. */
 static void mark_phase(struct towers *t, struct graph_walk *walk, enum item_phase phase)
 {
     const struct node *node;
@@ -519,15 +519,15 @@ int pipeline_find(struct towers *t)
 
 /* ---- the order of items ----
  *
- * As control edges: each item ends with a NoOp after all that nobody in it takes anything of, and
- * the next one of the stage begins after that. */
+ * Control edges order the items: each ends with a NoOp after all its nodes that have no users in
+ * it, and the stage's next item begins after that. */
 
-/* The nodes of an item, of the source. */
+/* The nodes of an item, in the source. */
 struct stage_item {
     int stage;
     enum item_phase phase;
-    VEC(int) begin; /* that need nothing of it */
-    VEC(int) end;   /* that nothing of it needs */
+    VEC(int) begin; /* depend on no node of it */
+    VEC(int) end;   /* have no users in it */
 };
 
 static bool is_in(const struct towers *t, const struct stage_item *item, int node)
@@ -552,7 +552,7 @@ static void find_item(const struct towers *t, struct stage_item *item)
     }
     for (size_t i = 0; i < from->nodes.n; i++) {
         if (is_in(t, item, (int)i) && !is_needed[i]) {
-            /* Nothing waits for nodes inside of loops, or for such as may be dead. */
+            /* Nodes inside of loops, and nodes that may be dead, are not waited for. */
             const struct node *node = graph_node(from, (int)i);
             if (frames_output(t->frames, node) == FRAME_ROOT &&
                 t->frames->condition[node->id] == CONDITION_NONE)
@@ -561,7 +561,7 @@ static void find_item(const struct towers *t, struct stage_item *item)
     }
 }
 
-/* The item of a tower: after `before` (-1: at once). The NoOp that it ends with. */
+/* Orders a tower's item after `before` (-1: at once). Returns the NoOp that the item ends with. */
 static int add_item(struct towers *t, const struct stage_item *item, int k, int before)
 {
     struct replicator *r = t->r;
@@ -585,7 +585,7 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
     return end ? end->id : before;
 }
 
-/* Returns how many micro-batches may be forward on the stage and not yet back again. */
+/* Returns how many micro-batches may have gone forward on the stage without having come back. */
 static int in_flight(const struct towers *t, int stage)
 {
     const struct replicate_options *options = t->r->options;

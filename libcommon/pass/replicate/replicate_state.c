@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker keeps for itself and is nowhere else: what its codes have lost, and gradients that
- * it holds back. So the clock asks for it before a checkpoint is made, and the worker then runs the
- * entry `rest`, in which it gives it to the shards; when it leaves it gives it, too, and when it
- * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
+ * A worker's private state: the residuals of its codes, and gradients that it holds back. It exists
+ * nowhere else, so the clock asks for it before a checkpoint, and the worker then runs the entry
+ * `rest`, which gives it to the shards. The worker also gives it when it leaves. When it joins,
+ * perhaps as another process, it begins with the state that it gave, or that of its journal.
  */
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
@@ -11,11 +11,11 @@
 
 /* ---- the journal ----
  *
- * What a worker keeps for itself is written before each push to the clock (resource/journal.h), so
- * that it finds its own again if it is killed, whether the push has reached the clock or not. What
- * a push leaves in a sum that is held back is known by then. What it leaves of a code is not: the
- * residual if the push counts, else the whole. So the journal has the sum that the code was made
- * of, and whoever begins with it makes the code again. */
+ * A worker writes its state before each push to the clock (resource/journal.h), so that it recovers
+ * the state if it is killed, whether the push has reached the clock or not. By then it is known
+ * what the push leaves in a sum that is held back, but not what it leaves of a code: the residual
+ * if the push counts, else the whole. So the journal has the sum that was coded, and a worker that
+ * recovers codes it again. */
 
 struct edge replicate_journal_heads(struct replicator *r)
 {
@@ -39,8 +39,8 @@ static const struct node *state_variable(const struct replicator *r, const struc
     return graph_node(r->to, state->variable.node);
 }
 
-/* Adds a node that is of the state by its name: with the worker, or beside the variable whose
- * gradient it comes of. */
+/* Adds a node that names the state: with the worker, or beside the variable whose gradient the
+ * state is for. */
 static struct edge add_of(struct replicator *r, const struct own_state *state, const char *suffix,
                           struct node_spec spec, bool is_beside)
 {
@@ -55,7 +55,7 @@ static struct edge add_of(struct replicator *r, const struct own_state *state, c
     return replicate_add(r, spec, "%s/%s", name, suffix);
 }
 
-/* The state's value, which comes from elsewhere when the node `after` is there. */
+/* The state's value from elsewhere, after the node `after`. */
 static struct edge add_source(struct replicator *r, const struct own_state *state, const char *op,
                               const char *suffix, int after, bool is_beside)
 {
@@ -102,7 +102,7 @@ static void write_journal(struct replicator *r, int push)
                 r, &written,
                 add_write(r, state, "JournalAdd", "added", state->of->coded->own.value, node.node));
     }
-    /* A gradient that is not coded in this step adds nothing: it is dead. */
+    /* A gradient that is not coded in this step is dead, and adds nothing. */
     int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
                    pushes};
     const struct node_spec commit = {
@@ -112,10 +112,10 @@ static void write_journal(struct replicator *r, int push)
 
 /* ---- beginning ---- */
 
-/* When it joins: with which of several sources it begins, which are nodes that are dead unless it
- * is theirs: the shards, or its journal. */
+/* The sources from which a joining worker may begin: nodes of which all but the one that applies
+ * are dead. */
 struct recall {
-    int shards, journal; /* -1: there is no journal */
+    int shards, journal; /* -1: no journal */
 };
 
 static struct recall find_recall(struct replicator *r)
@@ -135,8 +135,8 @@ static struct recall find_recall(struct replicator *r)
     return recall;
 }
 
-/* Behind the node that sets it by the journal: of a code what it has lost, if the push counts,
- * which may be `open`. */
+/* After `set`, which restores from the journal: recomputes the residual of a code if the push
+ * counts, which may be `open`. */
 static void lose_again(struct replicator *r, const struct own_state *state, int set,
                        struct edge open)
 {
@@ -146,7 +146,7 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     struct code_edges again = state->of->coded->own;
     struct edge lost =
         replicate_op(r, "LogicalAnd", open, build_slot(replicate_out(r->join), 3), "%s/lost", name);
-    /* -0: what is added to it stays what it is, to the bit. */
+    /* -0 keeps the bits of any value that is added to it. */
     const char *nothing = replicate_text(r, variable->name, "nothing");
     struct edge zeros = replicate_zeros(r, nothing, output->type, &output->shape);
     zeros = replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", nothing);
@@ -156,7 +156,7 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
     replicate_also(r, &r->joined, replicate_keep(r, state->of, &again, "again"));
 }
 
-/* It begins with what shards have of it, or its journal. */
+/* The worker begins with the shards' copy of the state, or its journal's. */
 static void begin(struct replicator *r, const struct own_state *state, const struct recall *recall)
 {
     const char *name = state_variable(r, state)->name;
@@ -171,7 +171,7 @@ static void begin(struct replicator *r, const struct own_state *state, const str
         lose_again(r, state, set.node, build_slot(read, 1));
 }
 
-/* ---- what shards keep of it ---- */
+/* ---- the shards' copies ---- */
 
 int replicate_keep_states(struct replicator *r, int push)
 {
@@ -188,7 +188,7 @@ int replicate_keep_states(struct replicator *r, int push)
     }
     if (!r->own->states.n || r->err->code)
         return r->err->code;
-    /* Says whether the clock asks for it: after a push, or when the worker joins. */
+    /* Tells whether the clock asks for states: after a push, or when the worker joins. */
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
     struct edge asked = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
     struct edge no = replicate_number(r, BOOL, 0, "clock/asked/no");

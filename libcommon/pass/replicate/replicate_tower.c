@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In-graph replication: the part of the graph that computes with rows that are fed is there once
- * for each tower, each with a part of the rows; one driver runs all of it. What comes of the towers
- * is put together, and what follows, the update above all, is there once.
+ * In-graph replication: the part of the graph that computes with fed rows is copied into each
+ * tower, which gets a part of the rows; one driver runs all towers. Their results are combined, and
+ * the nodes that follow, above all the update, exist once.
  */
 #include "pass/replicate/replicate_tower.h"
 
@@ -13,16 +13,16 @@
 #include "graph/prefix.h"
 #include "pass/part/part.h"
 
-/* ---- which nodes are in each tower ----
+/* ---- the nodes of towers ----
  *
- * Those that depend on rows that are fed, but not on a gradient. What comes after gradients, the
- * update above all, is there once and gets what came of all towers. A loop is in the towers as a
- * whole or not at all. */
+ * Nodes are in each tower if they depend on fed rows, but not on a gradient. Nodes after gradients,
+ * above all the update, exist once and get the towers' combined values. A loop is in the towers as
+ * a whole or not at all. */
 
 struct tower_finder {
     struct towers *t;
-    bool *looked_at;                 /* by node: somebody takes a value of it */
-    bool *loop_towered, *loop_whole; /* by frame, of those in no other */
+    bool *looked_at;                 /* by node: some node or entry uses a value of it */
+    bool *loop_towered, *loop_whole; /* by outermost frame */
 };
 
 bool towers_is_parted(const struct node *node)
@@ -42,7 +42,7 @@ int towers_loop(const struct towers *t, const struct node *node)
     return frame;
 }
 
-/* A check that only others wait for is made once, of what came of all towers. */
+/* A check that other nodes only wait for is made once, of the towers' combined values. */
 static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
@@ -51,7 +51,8 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
            (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 
-/* It is in the towers if what it needs is, and depends on the feed that the first of that does. */
+/* The node is in the towers if one that it depends on is; its feed is that of the first input with
+ * one. */
 static bool spread_to(struct tower_finder *f, const struct node *node)
 {
     struct towers *t = f->t;
@@ -112,12 +113,12 @@ static int find_towered(struct towers *t)
             f.loop_whole[towers_loop(t, node)] = true;
     }
     bool news = true;
-    while (news) { /* until no loop comes along any more */
+    while (news) { /* until no loop is added any more */
         news = false;
         graph_each_ordered(node, from, t->r->order)
             news |= spread_to(&f, node);
     }
-    /* A stack that saves a loop's values for its gradient goes with the loop. */
+    /* A stack that saves a loop's values for its gradient is in the towers with the loop. */
     for (size_t i = 0; i < from->nodes.n; i++)
         for (int k = 0; f.t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
             int input = graph_node(from, (int)i)->inputs[k].node;
@@ -177,8 +178,8 @@ static const char *leader_in_tower(void *context, const struct node *leader, int
     return t->towered[leader->id] ? in_tower(t, leader->name, k) : leader->name;
 }
 
-/* Frames and stacks are the tower's own, and so are random numbers, of all towers but the first:
- * two rows of a batch shall not get the same. Gradients are not handed over here. */
+/* Each tower has its own frames and stacks, and all towers but the first have their own random
+ * numbers: two rows of a batch must not get the same. Gradients are not handed over in towers. */
 static bool tower_attr(void *context, const struct node *node, int k, struct attr *attr)
 {
     struct towers *t = context;
@@ -201,7 +202,7 @@ static struct edge in_one(struct replicator *r, const struct node *reader, struc
                          edge.slot};
 }
 
-/* What is there once waits for all copies of a node, not for one after them. */
+/* Nodes that exist once wait for all copies of a node, not for a node after them. */
 static struct edge in_none(struct replicator *r, const struct node *reader, struct edge edge, int k)
 {
     (void)reader, (void)k;
@@ -277,12 +278,12 @@ int replicate_towers(struct replicator *r)
     if (replicate_find(r) || open_towers(t) || find_towered(t) ||
         (r->options->pipeline && pipeline_find(t)))
         return r->err->code;
-    /* A node that is there once and has no stage of its own is on the first stage. */
+    /* Nodes that exist once, without a stage of their own, are on the first stage. */
     for (int k = 0; t->pipeline && k < t->n; k++)
         t->devices[k] = t->pipeline->devices[0];
     if (copy_tower(t))
         return r->err->code;
-    /* Nodes that a script has named can be fetched by that name. */
+    /* Nodes that a script has named can be fetched by name. */
     for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
         const struct node *node = graph_node(r->from, (int)i);
         if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&

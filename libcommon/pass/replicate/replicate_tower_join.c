@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that cross between the towers and what is there once.
+ * Values that cross between the towers and the nodes that exist once.
  *
- * Rows that are fed are parted as evenly as it goes: row i of n is tower (i * towers / n)'s. So a
- * value that has a row for each of them is put together by Concat; what is a mean over rows is the
- * mean of the towers', weighed by their rows; of all else the first tower's counts.
+ * Fed rows are split as evenly as possible: row i of n belongs to tower (i * towers / n). So values
+ * with a row for each of them are combined by Concat; means over rows by the mean of the towers',
+ * weighted by their numbers of rows; for all other values the first tower's is used.
  *
- * A weight is what the tower has for each row of the first one, and the sum is divided by what all
- * have for each of those: where all have as many that is the mean that workers take of as many
- * pushes, to the bit. A sum of 16 bits may be too large where the mean is not: there the weights
- * are shares of all rows.
+ * A tower's weight is its rows divided by those of the first tower, and the weighted sum is divided
+ * by all rows over those of the first: if all towers have equally many, this is the same mean, to
+ * the bit, that workers take of as many pushes. A 16-bit sum may overflow where the mean does not:
+ * there the weights are shares of all rows.
  */
 #include <string.h>
 
@@ -47,8 +47,8 @@ static struct feed_parts *parted_feed(struct towers *t, int feed)
     parted->parts = arena_array(&r->arena, (size_t)t->n, sizeof *parted->parts);
     struct edge begin = build_ints(&b, (int64_t[]){0}, 1);
     for (int k = 0; k < t->n; k++) {
-        /* The first row i of n with floor(i N / n) = k, that is ceil(k n / N), as a vector. Like
-         * this the shapes of all parts are known when that of the feed is. */
+        /* The first row i of n with floor(i N / n) = k + 1, that is ceil((k + 1) n / N), as a
+         * vector: thus the shapes of all parts are known if that of the feed is. */
         struct edge scaled = build_binary(&b, "Mul", parted->rows, build_scalar(&b, INT32, k + 1));
         struct edge up = build_binary(&b, "Add", scaled, build_scalar(&b, INT32, t->n - 1));
         struct edge first = build_binary(&b, "FloorDiv", up, build_scalar(&b, INT32, t->n));
@@ -68,7 +68,7 @@ struct edge towers_part(struct towers *t, int feed, int k)
     return parted_feed(t, feed)->parts[k];
 }
 
-/* A node that each tower has rows behind: there is no mean of no rows. */
+/* Returns a node that checks that each tower has rows: no rows have no mean. */
 static int check_rows(struct towers *t, int feed)
 {
     struct feed_parts *parted = parted_feed(t, feed);
@@ -85,7 +85,7 @@ static enum weights weights_for(enum dtype type)
     return type == FLOAT32 ? WEIGHTS_FLOAT32 : type == FLOAT64 ? WEIGHTS_FLOAT64 : WEIGHTS_SHARES;
 }
 
-/* The weight of tower k, or, for k = n, of all together. */
+/* The weight of tower k or, for k = n, of all together. */
 static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
     struct feed_parts *parted = parted_feed(t, feed);
@@ -110,13 +110,13 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 
 /* ---- results ---- */
 
-/* Where what is made of a tower's value is: with the tower, or on the value's stage. */
+/* The device of nodes made from a tower's value: the tower's, or the value's stage. */
 static const char *own_device(struct towers *t, const struct node *node, int k)
 {
     return t->pipeline ? towers_copy_device(t, node, k) : t->devices[k];
 }
 
-/* A tower's value times its weight, where the tower is. */
+/* A tower's value times its weight, on the tower's device. */
 static struct edge weighed(struct towers *t, const struct node *node, struct edge value, int k)
 {
     struct build b = builder(t, "weigh", node->name, k);
@@ -133,7 +133,7 @@ static struct edge weighed(struct towers *t, const struct node *node, struct edg
     return product;
 }
 
-/* A gradient is put together where its variable is. */
+/* Gradients are combined beside their variable. */
 static struct build joiner(struct towers *t, const struct node *node, const char *what)
 {
     const struct node *variable = replicate_variable_of(t->r, node);
@@ -142,7 +142,7 @@ static struct build joiner(struct towers *t, const struct node *node, const char
     return b;
 }
 
-/* Gradients of micro-batches are added as they come: two of the values are left. The sum after each
+/* Gradients of micro-batches are added as they come, which leaves two values. The sum after each
  * one counts as the end of its backward item. */
 static int accumulate(struct towers *t, const struct node *node, struct edge *values)
 {
@@ -170,8 +170,8 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     const struct attr_value *role = node_attr(node, "_gradient_role");
     const struct node *variable = replicate_variable_of(r, node);
     enum weights kind = weights_for(output->type);
-    /* Rows go one after another; what is a mean over all rows, or what each row adds to one, is
-     * weighed; and of all else the first counts. */
+    /* Rows are concatenated; a mean over all rows, and each row's contribution to one, is weighted;
+     * for other values the first tower's is used. */
     bool is_of_rows = mark ? strstr(replicate_reduction(node, output->type), "rows") != NULL
                            : output->shape.rank > 0 && output->shape.dims[0] == SHAPE_UNKNOWN;
     bool weigh = dtype_is_floating(output->type) && t->feed[node->id] >= 0 && (mark || !is_of_rows);
@@ -199,7 +199,7 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
                              .line = node->line};
     struct edge mean[2];
     if (weigh && kind != WEIGHTS_SHARES && !r->err->code) {
-        /* The sum of what was weighed, beside what is made of it. */
+        /* The weighted sum, beside the node made from it. */
         b.colocate = variable ? arena_printf(&r->to->arena, "loc:@%s", variable->name) : NULL;
         mean[0] = build_op(&b, spec.op, values, n_values, NULL, 0);
         mean[1] = weight(t, t->feed[node->id], t->n, kind);
@@ -209,7 +209,7 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     }
     if (r->err->code)
         return EDGE_NONE;
-    /* A gradient is handed over by a node that says so, as in the source. */
+    /* As in the source, a node's attributes mark a gradient as handed over. */
     struct attr attrs[3];
     spec.attrs = attrs;
     if (mark)
@@ -224,7 +224,7 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     return made ? replicate_out(made->id) : EDGE_NONE;
 }
 
-/* A node after all copies of that one: the value is taken then. */
+/* Adds a node after all copies of one, whose value is then taken. */
 static int after_all(struct towers *t, const struct node *node)
 {
     struct replicator *r = t->r;

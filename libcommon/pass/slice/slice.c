@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes of the source are visited in topological order. Those that concern a table are made once
- * for each slice; a node that only they need is made when somebody asks for its value, whole or in
- * parts. All functions return EDGE_NONE (-1, NULL) once something has failed.
+ * Nodes of the source are visited in topological order. Nodes that use a table are made once for
+ * each slice; nodes that only they need are made on demand, whole or in parts. After an error all
+ * functions return EDGE_NONE (-1, NULL).
  */
 #include "pass/slice/slice.h"
 
@@ -16,19 +16,19 @@
 #include "pass/place/place.h"
 #include "pass/slice/slice_private.h"
 
-/* The depth of values that are asked for by values; deeper ones are made whole. */
+/* Maximum nesting of values made on demand; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
 
-/* A value of the source in parts. */
+/* A value of the source, in parts. */
 struct form {
     enum form_kind kind;
-    struct edge edge, index; /* of the source */
+    struct edge edge, index; /* in the source */
     int slicing;
-    struct edge *parts; /* of the result */
+    struct edge *parts; /* in the result */
     struct form *next;  /* of the same node */
 };
 
-/* The first place of slice k, and how many it has, along the axis; rows, they are called. */
+/* The first index of slice k along the axis, and its size; indices are called rows. */
 static int64_t slice_first(struct partition cut, int k)
 {
     return cut_area(&cut, k).from[0];
@@ -39,13 +39,13 @@ static int64_t slice_rows(struct partition cut, int k)
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
-/* Where new nodes go: named below a node of the source, on the device and in the group of what
- * they go with. In a loop what has no input waits for `here`, so that it is of the same iteration.
- */
+/* The site of new nodes: their names are below that of `node`, their device and group are those of
+ * `with`. In a loop nodes without inputs wait for `here`, so that they belong to the same
+ * iteration. */
 struct slice_site {
     const struct node *node, *with;
     int k;
-    struct edge here; /* of the result; or EDGE_NONE */
+    struct edge here; /* in the result; or EDGE_NONE */
 };
 
 static const struct node_output *slice_output(const struct slicer *s, struct edge edge)
@@ -53,20 +53,20 @@ static const struct node_output *slice_output(const struct slicer *s, struct edg
     return &graph_node(s->from, edge.node)->outputs[edge.slot];
 }
 
-/* How many slices the node's table has. */
+/* Returns the number of slices of the node's table. */
 static int slice_n_slices(const struct slicer *s, const struct node *node)
 {
     return slice_cut_at(s, s->slicing[node->id]).n[0];
 }
 
-static int slice_await(struct slicer *s, const struct node *node); /* its controls are there */
+static int slice_await(struct slicer *s, const struct node *node); /* makes its controls */
 static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
 static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
                                   struct edge edge, struct edge index);
 
 /* ---- copies ---- */
 
-/* Rules of copies: what is with a table is with its slice k, with the first if it is whole. */
+/* Nodes grouped with a table are grouped with its slice k, or with the first if they are whole. */
 static const char *leader_of_slice(void *context, const struct node *leader, int k)
 {
     const struct slicer *s = context;
@@ -76,14 +76,14 @@ static const char *leader_of_slice(void *context, const struct node *leader, int
     return s->names[leader->id][has_own ? k : 0];
 }
 
-/* The attributes that say how a table was to be cut are left out of its slices. */
+/* Slices lack the attributes that ask for the table's partitioning. */
 static bool slice_keeps(void *context, const struct node *node, int k, struct attr *attr)
 {
     (void)context, (void)node;
     return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-/* One like the node for slice k, or, -1, the whole; its name is found here. */
+/* Adds a copy of a node for slice k or, -1, for the whole; sets its name. */
 static struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
 {
     if (s->err->code || (!node_is(copy.node, "Variable") && slice_await(s, copy.node)))
@@ -116,8 +116,8 @@ static struct build *slice_builder(struct slicer *s, const struct slice_site *si
 
 /* ---- values in parts ----
  *
- * What is computed row by row is computed in each part alone, so that a slice's share of an update
- * never is in one place; what is not is made whole and then parted. */
+ * Row-wise computations are done in each part separately, so that a slice's share of an update is
+ * never in one place with others; other values are made whole and then split. */
 
 static const struct form *find_known(const struct slicer *s, enum form_kind kind, struct edge edge,
                                      struct edge index)
@@ -128,7 +128,7 @@ static const struct form *find_known(const struct slicer *s, enum form_kind kind
     return NULL;
 }
 
-/* A form with no parts yet. */
+/* Returns a form without parts. */
 static struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing,
                                   struct edge edge)
 {
@@ -150,7 +150,7 @@ static const struct form *slice_note(struct slicer *s, const struct form *form)
     return noted;
 }
 
-/* ---- what is computed row by row ---- */
+/* ---- row-wise computations ---- */
 
 static bool is_row_by_row(const struct node *node)
 {
@@ -159,8 +159,8 @@ static bool is_row_by_row(const struct node *node)
     return node_rows(node) == ROWS_ALIKE;
 }
 
-/* Finds the inputs that have the rows of the result: all that do not broadcast along them. False:
- * it cannot be told, or one has them along another axis, as it has fewer. */
+/* Finds the inputs that have the rows of the result, that is, do not broadcast along the axis.
+ * Returns false if that is unknown, or an input of lower rank has the rows along another axis. */
 static bool find_row_inputs(const struct slicer *s, const struct node *node, int axis, bool *rows)
 {
     const struct shape *out = &node->outputs[0].shape;
@@ -178,7 +178,7 @@ static bool find_row_inputs(const struct slicer *s, const struct node *node, int
     return n == 1 || (n > 1 && out->dims[axis] > 1);
 }
 
-/* Copies of the form's node, one for each slice, of what that slice has of each input. */
+/* Copies the form's node for each slice, with the slice's part of each input. */
 static const struct form *slice_copies(struct slicer *s, struct form *form,
                                        struct edge *const *inputs)
 {
@@ -194,7 +194,7 @@ static const struct form *slice_copies(struct slicer *s, struct form *form,
     return slice_note(s, form);
 }
 
-/* A value as it is, for each slice. */
+/* Returns the whole value for each slice. */
 static struct edge *slice_same(struct slicer *s, int slicing, const struct node *asker,
                                struct edge edge)
 {
@@ -205,7 +205,7 @@ static struct edge *slice_same(struct slicer *s, int slicing, const struct node 
     return s->err->code ? NULL : same;
 }
 
-/* Copies of the node for each slice, whose inputs are parted alike where `rows` says so. */
+/* Copies the node for each slice; inputs in `rows` are split like its output. */
 static const struct form *copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -221,7 +221,7 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
 
 /* ---- rows of slices ---- */
 
-/* With the slice's shape instead of the whole's; random numbers begin where the slice does. */
+/* Copies a generator with the slice's shape; random numbers begin at the slice's offset. */
 static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -265,8 +265,8 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
-/* Sums of rows by number: each slice sums those that are its own. Of a sum over the occurrences of
- * the different numbers that `unique` finds, those are the slice's different ones. */
+/* Sums of rows by number: each slice sums its own rows. If the sum is over the occurrences of the
+ * distinct numbers that `unique` finds, these are the slice's distinct numbers. */
 static const struct form *sum_parts(struct slicer *s, struct form *form, const struct node *unique)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -324,9 +324,9 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
-/* ---- rows that are known by their numbers, parted by the slice that each number is in ---- */
+/* ---- row numbers, split by the slice that they are in ---- */
 
-/* In which slice a row is: the first rows % n slices have one row more. */
+/* The slice of a row: the first rows % n slices have one row more. */
 static struct edge find_slice(struct build *b, struct partition cut, struct edge row)
 {
     int64_t size = cut.size[0] / cut.n[0], extra = cut.size[0] % cut.n[0];
@@ -371,7 +371,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
-        /* The different ones among row numbers: of each slice, its own. */
+        /* The distinct row numbers of each slice are found separately. */
         const struct form *in = form_of(s, FORM_INDEX, form->slicing, node->inputs[0], EDGE_NONE);
         return in ? slice_copies(s, form, &in->parts) : NULL;
     }
@@ -387,7 +387,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
 
 /* ---- rows that belong to row numbers ---- */
 
-/* A sum over the occurrences of each different row. */
+/* Returns whether the node sums over the occurrences of each distinct row. */
 static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
 {
     return node_rows(node) == ROWS_SUM &&
@@ -395,7 +395,7 @@ static bool is_unique_sum(const struct slicer *s, const struct node *node, struc
            node->inputs[1].node == index.node && node->inputs[1].slot == 1;
 }
 
-/* Returns whether the value is known to have one row for each of the numbers. */
+/* Returns whether the value is known to have one row for each number. */
 static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
 {
     const struct node *node = graph_node(s->from, edge.node);
@@ -431,8 +431,8 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
     return n == 1 || (n > 1 && has_row_each(s, form->edge, form->index));
 }
 
-/* Looks up the rows of a table in each slice: beside it, unless the script wants that elsewhere.
- * Only the rows that were found travel. */
+/* Looks up rows of a table in each slice, and beside it, unless the script asks for another device.
+ * Only the rows that are found are sent. */
 static void gather_parts(struct slicer *s, const struct node *node, int slicing, struct edge *parts)
 {
     const struct form *index = form_of(s, FORM_INDEX, slicing, node->inputs[1], EDGE_NONE);
@@ -466,7 +466,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
         return sum_parts(s, form, graph_node(s->from, form->index.node));
     if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
         slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
-        /* Rows of a slot that is cut alike, by the same numbers. */
+        /* Rows of a slot that is partitioned alike, by the same numbers. */
         gather_parts(s, node, slicing, form->parts);
         return slice_note(s, form);
     }
@@ -476,7 +476,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
-/* A value in that form, known or made now; `index` of FORM_PART. NULL on failure. */
+/* Returns a value in a form, known or made now; `index` is for FORM_PART. NULL on failure. */
 static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
                                   struct edge edge, struct edge index)
 {
@@ -520,8 +520,8 @@ static const struct form *slice_first_known(const struct slicer *s, struct edge 
     return NULL;
 }
 
-/* A value that is on a shard cannot be parted there: the workers can, if each has a part of the
- * graph. But an update, which shards run by themselves, has no worker. */
+/* Returns the device for a whole value: the reader's. Instead of a shard it is a worker's, if each
+ * worker has a part of the graph; but an update, which shards run alone, has no worker. */
 static const char *reader_of(const struct slicer *s, const struct node *asker,
                              const struct node *node)
 {
@@ -540,8 +540,8 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
     return shard ? "" : asker->device;
 }
 
-/* The parts one after another, for a node of the source that asks for the whole. It is large: not
- * beside a slice, but with whom wants it. */
+/* Concatenates the parts for a node of the source that needs the whole. As this is large, it is
+ * placed with the reader, not beside a slice. */
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
     struct partition cut = slice_cut_at(s, form->slicing);
@@ -555,12 +555,12 @@ static struct edge concat_parts(struct slicer *s, const struct node *asker, cons
         parts[k] = build_binary(b, "Add", parts[k],
                                 build_scalar_like(b, parts[k], (double)slice_first(cut, k)));
     struct edge whole = cut_concat(b, cut.axis[0], parts, cut.n[0]);
-    if (asker == node && edge_exists(whole)) /* who asks for it asks by name */
+    if (asker == node && edge_exists(whole)) /* it is fetched by name */
         graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
     return whole;
 }
 
-/* Stitches what was found in each slice, in the order of the numbers that it was looked for by. */
+/* Stitches the rows found in each slice in the order of the numbers asked for. */
 static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
 {
     struct edge ids = node->inputs[1];
@@ -594,7 +594,7 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     const struct shape *shape = &table->outputs[node->inputs[0].slot].shape;
     bool vector = build_shape(b, ids)->rank == 1;
     struct edge inputs[] = {rows, EDGE_NONE};
-    if (!vector) { /* the shape of numbers, and of a row */
+    if (!vector) { /* the shape of the numbers, and of a row */
         struct edge parts[] = {build_scalar(b, INT32, 0), EDGE_NONE, EDGE_NONE};
         parts[1] = build_unary(b, "Shape", ids);
         parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
@@ -659,9 +659,9 @@ static int slice_await(struct slicer *s, const struct node *node)
     return s->err->code;
 }
 
-/* ---- tables and what changes them ---- */
+/* ---- tables and their writers ---- */
 
-/* The parts stand for the node to those that wait for it. */
+/* Nodes that wait for the source's node wait for all parts. */
 static int slice_stand_in(struct slicer *s, const struct form *form)
 {
     if (slice_note(s, form))
@@ -680,7 +680,7 @@ static int visit_variable(struct slicer *s, const struct node *node)
     return slice_stand_in(s, &form);
 }
 
-/* The variables themselves, numbers for all, and of the rest each slice's own. */
+/* The variable's slices; scalars for all slices; of other inputs each slice's own part. */
 static struct edge *writer_input(struct slicer *s, const struct node *node, int i)
 {
     struct edge edge = node->inputs[i];
@@ -707,7 +707,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
     rewrite_await_parts(&s->r, node, form.parts, n);
     if (node_rows(node) != ROWS_ASK)
         return 0;
-    /* The reply is yes if all slices say so. */
+    /* The reply is true if it is for all slices. */
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
     return s->err->code;
@@ -721,7 +721,7 @@ static bool goes_with(enum form_kind kind, int k)
     return kind != FORM_WHOLE || k == 0;
 }
 
-/* Finds all that depends on an AggregatorTake, and all that this needs. */
+/* Finds all nodes that depend on an AggregatorTake, and all their dependencies. */
 static void slice_find_updates(struct slicer *s)
 {
     graph_each(node, s->from) {
@@ -783,7 +783,7 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
         enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
         struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
         const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
-        int used = 0; /* of the k-th slice's outputs */
+        int used = 0; /* number of outputs of slice k */
         for (int i = 0; i < node->n_outputs; i++) {
             if (!goes_with(forms[i].kind, k))
                 continue;
@@ -839,10 +839,10 @@ static int slice_visit_clock(struct slicer *s, const struct node *node)
     return s->err->code;
 }
 
-/* ---- the rest ---- */
+/* ---- other nodes ---- */
 
-/* A read of a read, or after one: such chains may be long, so that each is made in its turn. Other
- * nodes that are made on demand are few behind each other (slice_find.c). */
+/* Returns whether a node reads a read, or waits for one: such chains may be long, so each node is
+ * made in its turn. Other chains of nodes made on demand are short (slice_find.c). */
 static bool is_chained(const struct slicer *s, const struct node *node)
 {
     int slicing;
@@ -901,7 +901,7 @@ static int build(struct slicer *s, struct graph **to)
             if (s->role[node->id] == SLICE_VARIABLE)
                 s->names[node->id] = cut_names(&s->r, node, slice_n_slices(s, node));
         }
-        /* Before anything else: others are with them. */
+        /* Slices come first, since other nodes are grouped with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
             if (s->role[i] == SLICE_VARIABLE)
                 visit(s, graph_node(s->from, (int)i));

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slices of variables (Abadi et al., OSDI 2016, section 4.2): a table that is too large for one
- * device becomes several variables, each with some of its rows, so that the placer can spread them.
+ * Variable partitioning (Abadi et al., OSDI 2016, section 4.2): a table that is too large for one
+ * device becomes several variables, slices of its rows, which the placer can spread.
  *
- *   - Gather of the table takes the rows where they are: DynamicPartition of the row numbers, a
- *     Gather beside each slice, DynamicStitch of what they found.
- *   - An update of some rows (ScatterSub and the like) is parted in the same way, one of all rows
- *     is cut, and so are slots: variables that are updated together with the table.
- *   - Of a replicated graph each slice has an aggregator of its own.
- *   - Initial values are the rows of what the whole table would have, bit for bit.
- *   - Whatever else reads the table gets it put together again by Concat.
+ *   - Gather of the table looks up rows where they are: DynamicPartition of the row numbers, a
+ *     Gather beside each slice, DynamicStitch of the rows found.
+ *   - An update of some rows (ScatterSub and the like) is split in the same way. One of all rows is
+ *     cut, like slots: variables that are updated together with the table.
+ *   - In a replicated graph each slice has its own aggregator.
+ *   - Initial values are the rows that the whole table would have, bit for bit.
+ *   - All other readers of the table get a Concat of its slices.
  *
- * Dense variables are cut in the same way: a worker that reads one whole puts it together, and of
- * its gradient each slice gets its own rows.
+ * Dense variables are partitioned in the same way: a worker that reads one whole concatenates it,
+ * and each slice gets its own rows of the gradient.
  *
- * What has fewer rows than there are to be slices, and is not looked up or changed by rows, is cut
- * along its longest axis; a script may ask for another one.
+ * A variable with fewer rows than slices, and without row-wise lookups or updates, is split along
+ * its longest axis; a script may ask for another axis.
  *
- * A table of `rows` rows in n slices has rows / n in each and one more in the first rows % n.
- * Slice k of NAME is the variable NAME/part_k, which says what it is a slice of:
+ * A table of `rows` rows in n slices has rows / n in each and one more in the first rows % n. Slice
+ * k of NAME is the variable NAME/part_k, with these attributes:
  *
  *     _slice_of      string  "NAME"
  *     _slice_shape   shape   of the whole
- *     _slice_offset  int     which row of the whole its first one is; cut along another axis, a
- *                            list(int): its first place along each
+ *     _slice_offset  int     its first row within the whole; split along another axis: a list(int),
+ *                            its first index along each axis
  *
- * What restores variables can put wholes together by these, and cut them another way.
+ * With these, restoring code can put variables together, and partition them in another way.
  */
 #ifndef TF_PASS_SLICE_H
 #define TF_PASS_SLICE_H
@@ -33,25 +33,25 @@
 #include "graph/slice_attr.h"
 #include "pass/place/place.h"
 
-/* Attribute of a Variable: how many slices it is to have, where there are several devices. */
+/* Attribute of a Variable: the wanted number of slices, if there are several devices. */
 #define SLICE_WANTED "_partitions"
-/* Attribute of a Variable, int: the axis along which it is cut. */
+/* Attribute of a Variable, int: the axis along which it is split. */
 #define SLICE_AXIS "_partition_axis"
 
-/* From how many elements on a variable may be cut for balance: MXNet's number. */
+/* Variables with more elements may be split for balance: MXNet's number. */
 #define SLICE_BALANCE_ABOVE 1000000
 
 struct slice_options {
     const struct placement *placement;
-    int64_t balance_above; /* elements; 0: nothing is cut for balance */
+    int64_t balance_above; /* elements; 0: nothing is split for balance */
 };
 
-/* Cuts the variables that ask for it, and those of which, with their slots, no task of the job `ps`
- * can hold one. Of those with more elements than balance_above it cuts the largest into as many
- * slices as there are such tasks, until none would have more than a tenth above the mean of all
- * variables' bytes; what asks for a task, or what an op needs whole, stays. *to borrows from
- * `from`; NULL: there is nothing to cut. ERR_DATA naming an op that needs a variable whole which
- * has to be cut. */
+/* Partitions variables that ask for it, and those that, with their slots, fit into no task of the
+ * job `ps`. Of those with more elements than balance_above it splits the largest into as many
+ * slices as there are such tasks, until no task would have more than a tenth above the mean of all
+ * variables' bytes; variables that ask for a task, or that an op needs whole, are left. *to borrows
+ * from `from`; NULL: nothing is split. ERR_DATA naming an op that needs whole a variable to be
+ * split. */
 int slice_variables(const struct graph *from, const struct slice_options *options,
                     struct graph **to, struct error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which variables are cut, along which axis, and into how many slices.
+ * Which variables are partitioned, along which axis, and into how many slices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
 
-/* ---- what has to do with tables: what changes them, aggregators of their gradients ---- */
+/* ---- writers of tables, and aggregators of their gradients ---- */
 
-/* Returns whether a node that has a variable itself could have a slice instead. */
+/* Returns whether a node that takes a variable itself can take a slice instead. */
 static bool can_write(const struct node *node)
 {
     enum op_rows rows = node_rows(node);
@@ -47,8 +47,8 @@ static const struct node *table_of(const struct slicer *s, const struct node *no
     return is_cut && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
 }
 
-/* One of the two factors of a gradient, which have rows of batches, not of the table: "rows" and
- * "mean_rows" as well, but the first of floats. */
+/* Returns whether the output is one of a gradient's two factors, which have rows of batches, not of
+ * the table. They are also "rows" and "mean_rows", but the first is floating. */
 static bool is_factor(const struct node *take, int slot)
 {
     const char *const *reductions = node_attr(take, "reductions")->strings;
@@ -129,11 +129,11 @@ static int find_roles(struct slicer *s)
 /* A variable and its slots. */
 struct slice_weight {
     int64_t bytes;
-    int table; /* the caller's */
+    int table; /* the caller's index */
     bool may_be_cut, cut;
 };
 
-#define MOST_OVER_MEAN 1.1 /* of the fullest shard */
+#define MOST_OVER_MEAN 1.1 /* for the fullest shard */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -143,8 +143,8 @@ static int by_bytes(const void *a, const void *b)
     return (x->table > y->table) - (x->table < y->table);
 }
 
-/* Spreads as the placer does: the largest first, each to the shard with the fewest bytes. Returns
- * whether the fullest has little more than the mean. */
+/* Spreads tables as the placer does: the largest first, each to the shard with the fewest bytes.
+ * Returns whether the fullest has little more than the mean. */
 static bool is_even(const struct slice_weight *weights, size_t n, int shards, double *load)
 {
     double total = 0, most = 0;
@@ -163,8 +163,8 @@ static bool is_even(const struct slice_weight *weights, size_t n, int shards, do
     return total <= 0 || most * shards / total <= MOST_OVER_MEAN;
 }
 
-/* Cuts the largest, one after the other, until no shard would have more than a tenth above the
- * mean, or no other may be cut. Puts them in order, the largest first. */
+/* Sorts the tables, the largest first, and splits them in this order until no shard would have more
+ * than a tenth above the mean, or no other may be split. */
 static void balance(struct slice_weight *weights, size_t n, int shards, double *load)
 {
     if (n)
@@ -181,22 +181,22 @@ static void balance(struct slice_weight *weights, size_t n, int shards, double *
 
 #define SLICES_MAX 1024
 
-/* A variable and its slots; under the one with the smallest id. */
+/* A variable and its slots; indexed by the smallest id among them. */
 struct sliced_table {
     int64_t bytes;      /* of all */
     int64_t largest;    /* of one */
-    struct shape shape; /* of that one */
-    int64_t wanted;     /* slices */
-    int axis;           /* that one asked for; -1: none */
-    bool by_rows;       /* some of its rows are looked up, or changed */
-    bool elsewhere;     /* one asked for another job than that of the shards */
-    bool stays;         /* one asked for a task, or an op needs it whole */
-    bool balances;      /* to be cut for balance */
+    struct shape shape; /* of the largest */
+    int64_t wanted;     /* number of slices asked for */
+    int axis;           /* asked for; -1: none */
+    bool by_rows;       /* rows of one are looked up, or changed */
+    bool elsewhere;     /* one asks for another job than the shards' */
+    bool stays;         /* one asks for a task, or an op needs it whole */
+    bool balances;      /* to be split for balance */
     int slicing;        /* -1: stays whole */
 };
 
 struct limits {
-    int64_t least, most; /* bytes; 0: somebody has no limit */
+    int64_t least, most; /* bytes; 0: some shard has no limit */
     int n;               /* shards */
 };
 
@@ -221,7 +221,7 @@ static void join(struct slicing_finder *f, int a, int b)
     f->parent[a > b ? a : b] = a > b ? b : a;
 }
 
-/* ---- how many ---- */
+/* ---- the number of slices ---- */
 
 static bool can_be_cut(const struct node *node)
 {
@@ -241,7 +241,7 @@ static bool may_be_on_shards(const struct node *node, bool *any)
     return !*asked.job || !strcmp(asked.job, SHARD_JOB);
 }
 
-/* The axis to be cut along; -1: none is asked for. A number that is no axis: SHAPE_RANK_MAX. */
+/* Returns the axis asked for; -1: none; SHAPE_RANK_MAX: the number is no axis. */
 static int axis_asked(const struct node *node)
 {
     const struct attr_value *axis = node_attr(node, SLICE_AXIS);
@@ -251,7 +251,7 @@ static int axis_asked(const struct node *node)
                                                                               : SHAPE_RANK_MAX;
 }
 
-/* Rows, unless there are too few of them and nothing is by rows: the longest axis then. */
+/* The axis is that of rows, or the longest if there are too few rows and nothing is row-wise. */
 static int axis_for(const struct sliced_table *table, int64_t n)
 {
     int axis = 0;
@@ -309,12 +309,13 @@ static void decide(struct slicing_finder *f, struct sliced_table *table)
                     ((struct partition){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
 }
 
-/* Finds readers of the whole variable, directly or not, that could not have a slice. */
+/* Finds direct and indirect readers that need the whole variable and cannot take a slice. */
 static void find_wholes(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     size_t n = s->from->nodes.n;
-    int *of = arena_array(&s->r.arena, n + 1, sizeof *of); /* by node: 1 + the table it is of */
+    int *of = arena_array(&s->r.arena, n + 1, sizeof *of); /* by node: 1 + the table that it has, or
+                                                            * 0 */
     graph_each_ordered(node, s->from, s->r.order) {
         if (node_is(node, "Variable"))
             of[node->id] = 1 + root_of(f, node->id);
@@ -416,9 +417,9 @@ static int find_tables(struct slicing_finder *f)
     return 0;
 }
 
-/* ---- what is made only when somebody asks for its value, whole or in parts ---- */
+/* ---- nodes made on demand: when another needs their value, whole or in parts ---- */
 
-#define DEMAND_DEPTH_MAX 64 /* of nodes made on demand, one for another */
+#define DEMAND_DEPTH_MAX 64 /* of nodes made on demand for one another */
 
 static bool may_wait(const struct slicer *s, const struct node *node)
 {
@@ -430,7 +431,7 @@ static bool may_wait(const struct slicer *s, const struct node *node)
     return node_has(node, OP_RANDOM) || !node_has(node, OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE);
 }
 
-/* From the end: what nobody needs but tables, and what is made on demand itself. */
+/* Visits nodes from the end: those needed only by tables, or by nodes made on demand themselves. */
 static void find_on_demand(struct slicer *s)
 {
     size_t n = s->from->nodes.n;
@@ -457,7 +458,7 @@ static void find_on_demand(struct slicer *s)
     }
 }
 
-/* ---- all ---- */
+/* ---- the whole search ---- */
 
 int slice_find(struct slicer *s)
 {

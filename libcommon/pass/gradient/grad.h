@@ -9,16 +9,16 @@
 
 #include "graph/build.h"
 
-/* A gradient: dense, or of rows of a table (what a Gather returns): values [k, ...] for the rows
+/* A gradient: dense, or of some rows of a table, such as a Gather's: values [k, ...] for the rows
  * indices [k]. Without indices (EDGE_NONE) it is dense; without values there is none. */
 struct gradient {
     struct edge values;
     struct edge indices;
 };
 
-/* What an op's gradient function sees. It sets in[i] (or calls grad_set_rows) for each input that
- * has a gradient. out[k] is the gradient of output k, EDGE_NONE if no gradient flows back through
- * it; at least one exists. A failure is recorded in b (grad_finish). */
+/* The argument of an op's gradient function, which sets in[i] (or calls grad_set_rows) for each
+ * input that has a gradient. out[k] is the gradient of output k, EDGE_NONE if no gradient flows
+ * back through it; at least one exists. A failure is recorded in b (grad_finish). */
 struct grad {
     struct build b;          /* new nodes are scoped "gradients/NAME_grad" */
     const struct node *node; /* the forward node */
@@ -59,11 +59,11 @@ struct gradients_options {
     bool colocate;       /* each gradient op with its forward op */
     bool allow_missing;  /* an x without a path to y gets EDGE_NONE instead of an error */
     const char *scope;   /* NULL: "gradients" */
-    const char *device;  /* NULL, or for nodes without a forward op to be colocated with */
+    const char *device;  /* NULL, or of nodes without a forward op to be colocated with */
     const char *group;   /* NULL, or likewise, as "loc:@w" */
     const int *controls; /* nodes after which all new nodes run, except constants */
     int n_controls;
-    const char *file; /* script place of the new nodes */
+    const char *file; /* position of the new nodes in the script */
     int line;
 };
 

@@ -35,9 +35,9 @@ struct grad_space {
     const char *frame_name;    /* of the backward loop */
     int forward_pivot;         /* node that runs once in each iteration of the forward loop */
     int forward_sync;          /* ControlTrigger before the count of the next iteration */
-    int pivot, sync;           /* the same of the backward loop */
+    int pivot, sync;           /* the same for the backward loop */
     struct edge loop_cond;     /* of the backward loop */
-    struct edge_map values;    /* of other edges: the space's values for them, in `made` */
+    struct edge_map values;    /* by other edges: index in `made` of the space's value for each */
     VEC(struct edge) made;
 };
 
@@ -45,7 +45,7 @@ struct grad_space {
 struct grad_origin {
     struct grad_space *space; /* NULL: the base, or the forward graph */
     int forward_frame;        /* for a node added to the forward graph; -1: a backward one */
-    int condition;            /* of the latter: under what it runs; or CONDITION_NONE */
+    int condition;            /* that a forward node runs under; or CONDITION_NONE */
 };
 
 struct grad_engine {

@@ -55,7 +55,7 @@ static void grad_note(struct grad_engine *e, struct grad_space *space, int forwa
     note(e, (struct grad_origin){space, forward_frame, CONDITION_NONE});
 }
 
-/* The same for nodes added to the forward graph beside a loop, in the frame around it: they run
+/* Likewise for nodes added to the forward graph beside a loop, in the frame around it: they run
  * under the loop's condition. */
 static struct grad_origin grad_made_beside(const struct grad_engine *e, int loop)
 {
@@ -164,7 +164,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
 
 /* ---- values ---- */
 
-/* Returns where an edge's node is; of the forward graph, in which frame its outputs are. */
+/* Returns the place of an edge's node; in the forward graph its frame is that of the outputs. */
 static struct grad_origin origin_of(const struct grad_engine *e, struct edge edge)
 {
     if (edge.node >= e->n_forward)
@@ -275,7 +275,7 @@ struct cycle {
     struct edge merge, body, exit;
 };
 
-/* Opens one that begins with `start`; the second input is not there until close_cycle. */
+/* Opens a cycle that begins with `start`; close_cycle sets the Merge's second input. */
 static struct cycle open_cycle(struct grad_engine *e, struct build *b, const char *frame_name,
                                int frame, struct edge start)
 {
@@ -607,7 +607,7 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
     struct grad_engine *e = w->e;
     const struct op_def *def = g->node->op->def;
     if (node_is(g->node, "Switch")) {
-        /* Zeros that are alive if that branch is taken. */
+        /* The zeros are alive if that branch is taken. */
         struct edge branches[2];
         for (int k = 0; k < 2; k++)
             branches[k] = grad_out_or_zeros(g, k);

@@ -60,8 +60,8 @@ static bool is_float(const struct graph *graph, struct edge edge)
 
 /* ---- the kind of each node ----
  *
- * What its op declares about 16 bits, unless the node itself must stay as it is; and which nodes
- * must share one type: those of a loop variable, and those of a stack. */
+ * A node's kind is that declared by its op, unless the node itself must stay as it is. The nodes of
+ * a loop variable, and those of a stack, must share one type. */
 
 /* ---- numbers outside the range of 16 bits ---- */
 
@@ -193,8 +193,8 @@ static int classify(struct halver *h)
     frames_free(frames);
     for (size_t i = 0; i < from->nodes.n; i++) {
         /* Values pushed onto a stack share the type of those popped. A stack that is itself pushed
-         * onto a stack, as in nested loops, is not followed: all that is connected to it keeps its
-         * type. */
+         * onto a stack, as in nested loops, is not followed: all nodes connected to it keep their
+         * types. */
         const struct node *node = graph_node(from, (int)i);
 
         for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {

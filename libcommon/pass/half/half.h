@@ -2,8 +2,8 @@
  *
  * Mixed precision: products, and ops between them where 16 bits are precise enough, are computed in
  * 16-bit floats; variables, updates, losses and sums stay float32. Each op's declaration says how
- * it is treated (enum op_half). A cast is made once for all its users. What entries and aliases
- * name, what is fed, and gradients that minimize() hands over keep their types.
+ * it is treated (enum op_half). A cast is made once for all its users. Values that entries and
+ * aliases name, feeds, and gradients that minimize() hands over keep their types.
  */
 #ifndef TF_PASS_HALF_H
 #define TF_PASS_HALF_H
@@ -32,12 +32,12 @@ struct half_options {
 int half_parse(struct half_options *options, const char *type, const char *scale,
                struct error *err);
 
-/* Changes of half_rewrite, by place in the result's n_changes: nodes that were removed, that are
- * computed in 16 bits; gradients that are divided. */
+/* Changes of half_rewrite, by index in the result's n_changes: nodes that were removed, nodes
+ * computed in 16 bits, and gradients that are divided. */
 enum half_change { HALF_PRUNED, HALF_HALVED, HALF_SCALED };
 
-/* Removes what no entry needs, then applies half_graph, then half_scale. The source must outlive
- * the result; pass_result_release frees everything but the source. */
+/* Removes nodes that no entry needs, then applies half_graph, then half_scale. The source must
+ * outlive the result; pass_result_release frees everything but the source. */
 int half_rewrite(struct graph *source, const struct half_options *options,
                  struct pass_result *result, struct error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loss scaling: the gradient of the loss is multiplied, and gradients are divided before they are
- * handed over. A dynamic scale is a variable, with counters beside it. One bool says whether all
- * gradients are finite; if not, a Switch of it makes dead what all updates wait for. Nodes that
- * wait for updates instead wait for a ControlTrigger after them, which is never dead.
+ * handed over. A dynamic scale is a variable, with counters beside it. One bool tells whether all
+ * gradients are finite; if not, a Switch on it makes dead the node that all updates wait for. Nodes
+ * that wait for updates instead wait for a ControlTrigger after them, which is never dead.
  */
 #include <math.h>
 #include <string.h>
@@ -84,7 +84,8 @@ static int assign(struct half_scaler *s, int variable, struct edge value)
     return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
 }
 
-/* Gated nodes run after the scale was changed: a step that runs an update runs that, too. */
+/* Gated nodes run after the scale was changed: a step that runs an update also changes the
+ * scale. */
 static void add_decision(struct half_scaler *s)
 {
     int assigned[3];
@@ -176,13 +177,13 @@ static int extend_entries(struct half_scaler *s, struct graph *to)
 
 /* ---- finding the facts ---- */
 
-/* Marks the nodes with `root`, and everything that they need, with the fact. */
+/* Marks the nodes with `root`, and all nodes that they need, with the fact. */
 static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
 {
     const struct spread up = {.fact = fact, .controls = true, .up = true};
     for (size_t i = 0; i < s->r.from->nodes.n; i++)
         s->facts[i] |= s->facts[i] & root ? fact : 0;
-    while (spread_facts(s->r.from, s->r.order, s->facts, up)) /* again, where a loop leads back */
+    while (spread_facts(s->r.from, s->r.order, s->facts, up)) /* repeat for loops */
         ;
 }
 

@@ -32,9 +32,9 @@ static struct edge part_edge(struct cutter *c, struct edge edge, int part,
 
 /* ---- variables ----
  *
- * Which nodes have a variable itself, rather than its value, and which change it; and reads of
- * variables by nodes that follow other writes than what they have the variable from. In which order
- * all reads and writes come is found when it is known what is run (exec/run/divide.h). */
+ * These functions find the nodes that take a variable itself, rather than its value, or change it;
+ * and nodes that read a variable after other writes than the node that they have it from. The order
+ * of all reads and writes is found when it is known which nodes run (exec/run/divide.h). */
 
 bool part_is_variable(const struct graph *graph, struct edge edge)
 {
@@ -60,7 +60,7 @@ static int part_variable(const struct cutter *c, struct edge edge)
     return access_variable_at(c->from, c->variable, edge);
 }
 
-/* A node and the one it has a variable from: their accesses; the second counts as a read, too. */
+/* A node and the one it has a variable from: their accesses; the second also counts as a read. */
 struct read_source {
     int reader, from;
 };
@@ -137,7 +137,7 @@ static struct edge part_constant(struct cutter *c, const struct node *node, int 
     return (struct edge){(*copies)[part] - 1, 0};
 }
 
-/* ERR_DATA if one end is in each task of a job and the other in one of them only: a worker that
+/* ERR_DATA if one end is in each task of a job and the other only in one of them: a worker that
  * drives its own steps takes no part in another's. */
 static int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing)
 {
@@ -170,7 +170,7 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
         struct edge other = node_dependency(node, i);
         if (part_is_variable(c->from, other))
             continue;
-        if (part_variable(c, other) >= 0) /* its value is read for the reader, too */
+        if (part_variable(c, other) >= 0) /* the reader also reads its value */
             other.slot = CONTROL_SLOT;
         struct edge here = part_edge(c, other, part, node);
         if (c->err->code)
@@ -268,7 +268,7 @@ static const struct node_output *output_of(const struct cutter *c, int part, str
     return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
 }
 
-/* Returns whether what has crossed is what would cross. */
+/* Returns whether a known crossing is the wanted one. */
 static bool is_crossing(const struct part_crossing *known, const struct part_crossing *wanted)
 {
     return known->edge.slot == wanted->edge.slot && known->to == wanted->to &&
@@ -277,8 +277,8 @@ static bool is_crossing(const struct part_crossing *known, const struct part_cro
             !memcmp(known->also, wanted->also, (size_t)known->n_also * sizeof *known->also));
 }
 
-/* Returns what an edge is on the part that it crosses to: for CONTROL_SLOT, of all those nodes, one
- * to wait for. */
+/* Returns the edge's counterpart on the part that it crosses to; for CONTROL_SLOT, a node to wait
+ * for, which stands for all nodes of the crossing. */
 static struct edge part_cross(struct cutter *c, const struct part_crossing *wanted)
 {
     const struct node *node = graph_node(c->from, wanted->edge.node);
@@ -374,7 +374,7 @@ static int by_part(const void *a, const void *b)
     return x->part != y->part ? x->part - y->part : x->index - y->index;
 }
 
-/* Connects a node to all that it waits for; the waits for one part cross as one. */
+/* Connects a node to all nodes that it waits for; the waits for one part cross as one. */
 static int connect_waits(struct cutter *c, const struct node *node, struct wait *waits, int n)
 {
     int to = c->part[node->id];
@@ -416,10 +416,10 @@ static int part_connect_controls(struct cutter *c, const struct node *node)
         code = c->err->code;
     }
     if (n) {
-        /* Mark as `implied` all nodes that the node comes after in any case: through stateful
-         * nodes, which nobody feeds and no plan leaves out. Nodes ordered before all its controls
-         * are skipped, so that of a long chain only the piece between the node and its controls is
-         * walked. */
+        /* Mark as `implied` all nodes that the node always comes after: those it reaches through
+         * stateful nodes, which are never fed and which no plan leaves out. Nodes ordered before
+         * all its controls are skipped, so that only the end of a long chain is walked, up to the
+         * controls. */
         int stamp = node->id + 1, earliest = INT_MAX;
         for (int i = 0; i < node->n_controls; i++)
             if (c->position[node->controls[i]] < earliest)
@@ -577,7 +577,7 @@ static int connect_names(struct cutter *c)
 {
     const struct graph *from = c->from;
     vec_each(entry, &from->entries) {
-        /* Does the entry have fetches on several parts? */
+        /* Find whether the entry has fetches on several parts. */
         int first = -1;
         bool spread = false;
         for (int k = 0; k < entry->n_edges; k++) {

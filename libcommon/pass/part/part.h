@@ -8,20 +8,20 @@
  * control loop receives it (the 2015 white paper, section 4.4). Every Send and Recv of a loop runs
  * once per iteration.
  *
- * What is cheaper to duplicate is not sent: each device that needs a constant makes it, unless it
- * is large. Several control edges from one device to a node cross as one, and those implied by
- * others are left out.
+ * Values that are cheaper to duplicate are not sent: each device that needs a constant makes it,
+ * unless it is large. Several control edges from one device to a node cross as one, and those
+ * implied by others are left out.
  *
  * A large value is received as late as possible without lengthening the step, according to
  * estimates: until then its Recv waits, by the attribute _after, for a node of its own part.
  *
  * The Enter and NextIteration of a loop variable move to the device of its Merge.
  *
- * What a node with the attribute _priority computes is sent with that priority (graph/graph.h).
- * Small values from one task to another cross in groups, attribute _group (part_delay.c).
+ * Outputs of a node with the attribute _priority are sent with that priority (graph/graph.h). Small
+ * values from one task to another cross in groups, attribute _group (part_delay.c).
  *
- * What a node with the attribute _wire computes (bfloat16 or float16) is sent as that type if it is
- * float32: rounded to nearest even, and widened on arrival.
+ * Outputs of a node with the attribute _wire (bfloat16 or float16) are sent as that type if they
+ * are float32: rounded to nearest even, and widened on arrival.
  */
 #ifndef TF_PASS_PART_H
 #define TF_PASS_PART_H

@@ -6,15 +6,15 @@
  * be sent, and the Recv is made to run `_after` a node of its own part that is over by then.
  *
  * A plan without that node behaves as before. A Recv never waits for a node that comes after a
- * write: readers of the variable after the Recv would then read it after the write, too. As the
+ * write: readers of the variable after the Recv would then also read it after the write. As the
  * simulated times are respected, the new edges close no cycle.
  *
  * Grouping small values: values of a few KiB from one task to another that exist at nearly the same
- * time share a group, as a message costs its ends some microseconds whatever its size. A group
+ * time share a group, as any message costs both ends some microseconds, whatever its size. A group
  * waits for its last member. So that no two values wait for each other, each node has a level, the
  * largest number of crossings before it, and members of a group are of one level: nodes that need a
  * member are of a higher one. Nodes that may wait for more than their edges say have no group:
- * those after a write, which waits for reads, and after control flow.
+ * those after a write, which waits for reads, and those after control flow.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static int by_way_and_time(const void *a, const void *b, void *context)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Sets the group's name at both ends of each: the name of the first Send, extended. */
+/* Sets the group's name at both ends of each member: the name of the first Send, extended. */
 static int name_group(struct delayer *d, const int *members, size_t n)
 {
     struct cutter *c = d->c;

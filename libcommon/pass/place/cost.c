@@ -427,8 +427,8 @@ static double crossing_pairs(struct tasks these, struct tasks others, const stru
     return count_tasks(these.job, these.n, cluster, host) * away;
 }
 
-/* Time for an adapter to send bytes, and to receive several flows. Both happen at the same time.
- * Its own flows, which wait for each other in its host, lose nothing before it. */
+/* Time for an adapter to send bytes, and at the same time to receive several flows. Flows that it
+ * sends wait for each other within the host, so none are lost. */
 static double both_ways_ns(double sent, double flows, double got, double bandwidth)
 {
     if (bandwidth <= 0)
@@ -444,8 +444,9 @@ static bool has_workers(struct tasks from, struct tasks to, const struct cluster
     return count_tasks(workers.job, workers.n, cluster, host) > 0;
 }
 
-/* Returns the time per byte from each to each. Bytes that workers push to a host with only shards,
- * and that are lost before it, cost no time: other flows keep the adapter busy meanwhile. */
+/* Returns the time per byte sent from each to each. Bytes that workers push to a host with only
+ * shards, and that are lost before it, cost no time: other flows keep the adapter busy
+ * meanwhile. */
 static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
                           int host)
 {
@@ -554,7 +555,7 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
  *
  * The time of a sum by a schedule: per round, the longest of its flows and of the traffic of one
  * adapter; plus the latency of the rounds of one piece, as those of later pieces overlap. The time
- * of shared cores for all of it is included. */
+ * of shared cores is included. */
 
 #define PIECE_BYTES (64 << 10) /* smallest separately sent piece */
 #define PIECES_MAX 96
@@ -568,8 +569,8 @@ struct schedule_cost {
     int *hosts;            /* by task; -1: unknown */
     double *out, *in;      /* by host, in a round: flows to others; flows from them */
     double *sent;          /* by task, bytes in all */
-    double *passed;        /* sent and received bytes, */
-    double *messages;      /* and messages, for one piece each */
+    double *passed;        /* for one piece each: sent and received bytes */
+    double *messages;      /* and messages */
 };
 
 static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)

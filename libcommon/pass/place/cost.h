@@ -45,7 +45,7 @@ struct cost_rates {
     double overhead;   /* nanoseconds per call */
 };
 
-/* Returns the rates of a type of device ("CPU"), for what the facts (NULL: none) leave open. */
+/* Returns the rates of a type of device ("CPU"), where the facts (NULL: none) do not state them. */
 struct cost_rates cost_rates_of(const char *type, const struct device_facts *facts);
 
 /* Returns an estimate. Nodes that do not run (Const, Variable, Placeholder, NoOp) cost nothing. */
@@ -72,8 +72,8 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
 /* The route of pushes: each of the tasks 0 to n - 1 of the job `worker` sends the bytes to all
- * shards together, evenly, all at once. And the route back, for what each worker reads from all
- * shards. */
+ * shards together, evenly, all at once. cost_reads is the route back, for the bytes that each
+ * worker reads from all shards. */
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
 struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
 
@@ -81,14 +81,14 @@ struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
  * adapters, which send and receive at the same time, this is all workers but the last: (n - 1) / n.
  * Otherwise 0. */
 double cost_pushers_beside(int n, int shards, const struct cluster *cluster);
-/* With that share, returns how much of the pushes is over when the last worker has read, given what
- * both would take alone. If shards send to one worker after the other, the first has read after an
- * n-th of the time; if to all at once, only in the end. Queues of the network decide between these:
- * on average (n - 1) / 2n of the time is left. */
+/* Returns, for that share, how much of the pushes is over when the last worker has read, given the
+ * time that each would take alone. If shards send to one worker after the other, the first has read
+ * after an n-th of the time; if to all at once, only in the end. Network queues decide between
+ * these: on average (n - 1) / 2n of the time is left. */
 double cost_beside_reads(double share, double pushes, double reads);
 
-/* The same when shards reply at once to what workers send, with `back` bytes per byte: sums, and
- * rows of all others. Takes as long as the busier direction, of links and of adapters. */
+/* The route if shards reply at once to what workers send, with `back` bytes per byte: sums, and
+ * rows of all others. It takes as long as the busier direction, of links and of adapters. */
 struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster);
 
 /* A sum by a collective schedule among the tasks 0 to n - 1 of a job. */

@@ -121,8 +121,7 @@ static int report_pair(struct placer *p, const int *from, int near, int start, c
     return code;
 }
 
-/* Prefers to name the first node of the group, whose device the others share, to naming one of
- * these. */
+/* Prefers to name the group's first node, whose device the others share, over one of these. */
 static int place_fail_shared(struct placer *p, int node)
 {
     int *from;
@@ -243,8 +242,8 @@ static int place_fail_group(struct placer *p, int root)
 
 /* ---- implicit colocation with a variable ----
  *
- * Row lookups in it, its initial value, and values computed only for it. Elsewhere, they would have
- * to be transferred. */
+ * Row lookups in it, its initial value, and values computed only for it are placed with a variable.
+ * Elsewhere, they would have to be transferred. */
 
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
@@ -305,7 +304,7 @@ static int join_near(struct placer *p)
     if (!p->placement->cluster)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        /* Of a table on a shard only the requested rows are sent, unless those are more. */
+        /* A shard sends only the requested rows of its table, unless those are more. */
         const struct node *node = graph_node(p->graph, (int)i);
         if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
             continue;

@@ -82,7 +82,7 @@ struct place_options {
     /* Called for each node, by id, once all are placed; the reason is valid during the call. NULL:
      * nobody is told. */
     void (*note)(void *context, const struct node *node, const char *reason);
-    /* The same for each node that is not where it asked to be. */
+    /* Likewise for each node that is not on the device that it asked for. */
     void (*moved)(void *context, const struct node *node, const char *reason);
     void *context;
 };
@@ -96,8 +96,7 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
 int place_estimate(const struct graph *graph, const struct place_options *options,
                    struct place_result *result, struct error *err);
 
-/* Returns, by node, whether only initial values need it, which are computed once, before the steps.
- */
+/* Returns, by node, whether only initial values need it, which are computed before the steps. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena);
 
 /* Returns whether the node is a constant of which each device that needs it has a copy; tf-part

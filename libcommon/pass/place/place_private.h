@@ -23,7 +23,7 @@ struct placer {
     const char *types[PLACE_TYPES_MAX]; /* of the available devices */
     int n_types;
     struct device_name *asked;  /* by node */
-    struct device_name *wanted; /* by node: the part of it that must hold */
+    struct device_name *wanted; /* by node: the part of the request that must hold */
     bool soft;                  /* requests may be relaxed */
     uint32_t *kernel_types;     /* by node: bit i: has a kernel on types[i] */
     int *parent;                /* union-find, by node */
@@ -33,7 +33,7 @@ struct placer {
     int *chosen;                  /* by root: index of a device */
     char *settled;                /* by root: the choice is final */
     struct place_model *model;    /* NULL: no simulation */
-    VEC(struct place_link) links; /* reasons of their own to share a device */
+    VEC(struct place_link) links; /* reasons for two nodes to share a device */
     struct error *err;
 };
 
@@ -61,14 +61,13 @@ int place_measure(struct placer *p, const struct place_costs *costs, struct plac
  *
  * The model has all data that are independent of the placement: times of nodes on each type of
  * device, bytes of their outputs, the order of placing. A run places the nodes one by one and
- * advances the time.
+ * advances the time. Units are nanoseconds and bytes.
  *
  * A device computes one node at a time, and uses its idle gaps. A tensor is sent to a device once,
  * however many nodes need it there; between two tasks tensors are sent one after the other in each
  * direction, and likewise through the adapter of a host with known bandwidth. A device that stands
  * for one per task of a job sends and receives once per task. Within loops everything counts
- * LOOP_STEPS times per level, except measured times, which are for a whole step. Nanoseconds and
- * bytes. */
+ * LOOP_STEPS times per level, except measured times, which are for a whole step. */
 
 struct place_model {
     struct placer *placer;

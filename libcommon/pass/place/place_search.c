@@ -72,8 +72,8 @@ static int host_of(const struct cluster_task *from, const struct cluster_task *t
     return out ? from->host : to->host;
 }
 
-/* Of the tensors sent at once from one device to the other, counts those that leave the host of the
- * first sender, or arrive at that of the first receiver. */
+/* Counts the tensors, of those sent at once from one device to the other, that leave the host of
+ * the first sender, or arrive at that of the first receiver. */
 static int crossings(const struct cluster *cluster, const struct place_device *from,
                      const struct place_device *to, bool out)
 {
@@ -138,8 +138,8 @@ static void find_wires(struct place_model *m)
             wire->channels[2] = adapter(m, from, to, false);
             for (int i = 1; i < PLACE_CHANNELS; i++)
                 wire->per_byte = fmax(wire->per_byte, wire->channels[i].per_byte);
-            /* Between devices of one task: through the bus of the first, and that of the second,
-             * one tensor after the other in each direction. */
+            /* Devices of one task: through the bus of the first, and that of the second, one tensor
+             * after the other in each direction. */
             int first = m->n_channels - 2 * d, x = from->host, y = to->host;
             if (!is_link && x != y && is_behind_bus(&devices[x]))
                 wire->channels[1] = (struct place_channel){first + 2 * x, wire->per_byte};

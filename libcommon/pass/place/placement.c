@@ -43,8 +43,8 @@ int placement_add(struct placement *placement, const char *device, struct error 
 
 /* ---- groups ---- */
 
-/* Adds the i-th device as that which the k-th task of each group has, if each has one: with its
- * speed and memory. */
+/* Adds the i-th device as one that the k-th task of each group has, if each has one, with its speed
+ * and memory. */
 static int add_group(struct placement *placement, size_t i, int size, struct error *err)
 {
     struct place_device group = placement->devices.items[i];

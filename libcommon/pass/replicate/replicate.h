@@ -78,8 +78,8 @@ struct replicate_interval {
     int n, steps;
 };
 
-/* Whether towers are micro-batches of one batch that pass through stages, and how many of them may
- * have gone forward on a stage without having come back: */
+/* The pipeline of towers that are micro-batches of one batch: how many of them may have gone
+ * forward on a stage without having come back. */
 enum replicate_pipeline {
     PIPELINE_NONE, /* the towers run side by side */
     PIPELINE_1F1B, /* S - s on stage s of S, which alternates forward and backward */

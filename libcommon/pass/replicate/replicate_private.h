@@ -53,7 +53,7 @@ struct gradient_piece {
  * planned before anything is built. */
 struct exchange {
     struct edge edge;        /* in the source */
-    const struct node *node; /* that makes it */
+    const struct node *node; /* its node */
     const struct node_output *output;
     const struct node *variable;  /* the variable whose gradient it is; NULL: none */
     bool is_gradient, is_of_rows; /* a gradient; rows of a table's, or their numbers */
@@ -107,7 +107,7 @@ struct buckets; /* pass/replicate/replicate_reduce.h */
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
-    const char *mode;          /* that is compared with others; NULL: it is the only one */
+    const char *mode;          /* name, if several are compared; else NULL */
     const struct entry *entry; /* that trains */
     struct graph *to;
     int *order;

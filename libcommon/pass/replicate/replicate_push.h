@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What workers push to shards, when, and what they keep for themselves. Private to libcommon/pass.
+ * Pushes of workers to shards, and the state that workers keep. Private to libcommon/pass.
  */
 #ifndef TF_PASS_REPLICATE_PUSH_H
 #define TF_PASS_REPLICATE_PUSH_H

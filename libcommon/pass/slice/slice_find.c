@@ -183,9 +183,9 @@ static void balance(struct slice_weight *weights, size_t n, int shards, double *
 
 /* A variable and its slots; indexed by the smallest id among them. */
 struct sliced_table {
-    int64_t bytes;      /* of all */
-    int64_t largest;    /* of one */
-    struct shape shape; /* of the largest */
+    int64_t bytes;      /* of all of them */
+    int64_t largest;    /* of the largest one that can be split */
+    struct shape shape; /* its shape */
     int64_t wanted;     /* number of slices asked for */
     int axis;           /* asked for; -1: none */
     bool by_rows;       /* rows of one are looked up, or changed */

@@ -10,7 +10,7 @@ static size_t set_bytes(const struct arrival_sets *all)
     return all->words * sizeof(uint64_t);
 }
 
-/* The name of what is in `scratch`. Sets of one hash have further ones. */
+/* The name of the set in `scratch`. Sets with equal hashes are hashed again with the next seed. */
 static int intern(struct arrival_sets *all)
 {
     uint64_t seed = 0, hash;

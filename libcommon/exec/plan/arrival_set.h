@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of small numbers, each kept once, so that equal sets have equal names. Private to
+ * Sets of small numbers, each set stored once, so that equal sets have equal names. Private to
  * libcommon/exec.
  */
 #ifndef TF_EXEC_ARRIVAL_SET_H
@@ -25,7 +25,7 @@ struct arrival_sets {
 void arrival_sets_init(struct arrival_sets *all, int n_members);
 void arrival_sets_release(struct arrival_sets *all);
 
-/* Names; valid until release. */
+/* Take and return names, which are valid until release. */
 int arrival_set_union(struct arrival_sets *all, int a, int b);
 int arrival_set_with(struct arrival_sets *all, int set, int member);
 
@@ -39,7 +39,7 @@ static inline bool arrival_set_has(const struct arrival_sets *all, int set, int 
     return all->sets.items[set][member / 64] >> member % 64 & 1;
 }
 
-/* Returns whether all members of a are in b, and b has others. */
+/* Returns whether a is a proper subset of b. */
 bool arrival_set_is_less(const struct arrival_sets *all, int a, int b);
 
 #endif

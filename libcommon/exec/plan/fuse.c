@@ -8,7 +8,7 @@
 
 /* ---- groups of nodes ---- */
 
-/* The node would no longer be there to have them. */
+/* A fused node would lose its marks. */
 static bool has_marks(const struct node *node)
 {
     for (int i = 0; i < node->n_attrs; i++)
@@ -17,7 +17,7 @@ static bool has_marks(const struct node *node)
     return false;
 }
 
-/* Those that a node names, as what it comes after, or is to be with ("loc:@NAME"). */
+/* Marks nodes that a node names: those it should come after, or be colocated with ("loc:@NAME"). */
 static void bind_named(struct fuse_groups *g, const struct node *node)
 {
     for (int k = 0; k < node->n_attrs; k++) {
@@ -50,8 +50,8 @@ static void look_at_all(struct fuse_groups *g, const struct fusion *fused)
         g->uses[fusion_edge(fused, g->options->keep[i]).node]++;
 }
 
-/* Looks at all nodes of what passes have made so far, of which none is in a group yet. False: the
- * graph has no order, which is refused elsewhere. */
+/* Looks at all nodes of the graph as earlier passes have left it; none is in a group yet. False:
+ * the graph has a cycle, which is reported elsewhere. */
 static bool groups_init(struct fuse_groups *g, const struct graph *graph,
                         const struct fuse_options *options, const struct fusion *fused)
 {
@@ -151,7 +151,7 @@ void fuse_take_inputs(struct fuse_groups *g, fuse_edges *inputs, struct node_spe
     vec_release(inputs);
 }
 
-/* The new node that stands for one of the old graph, or for the group that it is part of. */
+/* The new node that stands for a node of the old graph, or for its group. */
 static int standing_for(const struct fuse_groups *g, int old)
 {
     return g->node_of[g->end[old] < 0 ? old : g->end[old]];
@@ -182,7 +182,7 @@ static int add_group(struct fuse_groups *g, const struct node *end, const struct
     return id;
 }
 
-/* The new graph: of each group the node that the pass describes, and all other nodes. */
+/* Writes the new graph: for each group the node that the pass describes, and all other nodes. */
 static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass)
 {
     g->to = graph_new(g->graph->registry);
@@ -231,7 +231,7 @@ void fusion_release(struct fusion *fused)
     *fused = (struct fusion){0};
 }
 
-/* Returns how many nodes it has made part of others. */
+/* Returns how many nodes the pass removed. */
 static int run_pass(const struct device_pass *pass, const struct graph *graph,
                     const struct fuse_options *options, struct fusion *fused)
 {

@@ -4,7 +4,7 @@
  */
 #include "exec/plan/fuse_private.h"
 
-#define STEPS_MAX 16 /* no tree of so many needs more results at once than the kernel has */
+#define STEPS_MAX 16 /* no tree of so many needs more intermediate results than the kernel has */
 
 struct step_chain {
     VEC(const struct node *) steps; /* in the order in which they run; the last is the end */
@@ -14,7 +14,7 @@ struct step_chain {
 struct chains {
     struct fuse_groups *groups;
     bool *fusable; /* by node */
-    int *kept;     /* by fusable node: tensors that nobody else needs, and its chain does */
+    int *kept;     /* by fusable node: tensors that are kept only for its chain */
 };
 
 /* ---- which ops ---- */
@@ -24,7 +24,7 @@ static bool is_scalar(const struct shape *shape)
     return shape_count(shape) == 1;
 }
 
-/* All of one type, and each as large as the result, or a scalar. */
+/* Returns whether inputs have the result's type and each has its shape or is a scalar. */
 static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *node)
 {
     const struct node_output *out = &node->outputs[0];
@@ -42,7 +42,7 @@ static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *n
 
 /* ---- one chain ---- */
 
-/* Returns whether it can be a step of the chain that `next`, which takes its output, is part of. */
+/* Returns whether `node` can be a step of the chain that contains its consumer, `next`. */
 static bool can_join(const struct chains *c, const struct node *node, const struct node *next)
 {
     return c->fusable[node->id] && c->groups->uses[node->id] == 1 && c->kept[node->id] <= 1 &&
@@ -51,8 +51,8 @@ static bool can_join(const struct chains *c, const struct node *node, const stru
            fuse_same_place(node, next) && !fuse_reads_variables(c->groups, node);
 }
 
-/* In place of its result, what the op takes is kept until the chain's end runs: no more than that
- * would have taken. */
+/* Instead of its result, the op's inputs are kept until the chain's end runs: they must take no
+ * more memory than the result would have. */
 static void count_kept(struct chains *c, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -65,7 +65,7 @@ static void count_kept(struct chains *c, const struct node *node)
     }
 }
 
-/* Marks the end and what leads to it, from the end on. */
+/* Marks the end and the steps that lead to it, backwards from the end. */
 static int claim_chain(struct chains *c, const struct node *end)
 {
     VEC(const struct node *) todo = VEC_INIT;
@@ -100,7 +100,7 @@ void fuse_chains_find(struct fuse_groups *g)
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
         if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
-            continue; /* the table of kernels is long, and is asked last */
+            continue; /* searched last, as the table of kernels is long */
         const struct kernel_row *row = fuse_row(g, node);
         c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
     }
@@ -143,7 +143,7 @@ static int64_t step_number(const struct step_chain *chain, const struct node *no
     return (int64_t)(chain->inputs.n + i);
 }
 
-/* Ops and operands as FusedElementwise has them, in the graph's memory. */
+/* The ops and operands as attributes of FusedElementwise, in the graph's memory. */
 static struct attr *describe(const struct fuse_groups *g, struct step_chain *chain, int *n)
 {
     struct arena *arena = &g->to->arena;

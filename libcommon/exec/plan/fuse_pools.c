@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MaxPool and its gradient by places: MaxPool leaves a byte for each window, from which the
+ * MaxPool and its gradient by positions: MaxPool outputs a byte for each window, from which the
  * gradient is made without the image. A ReluGrad behind it that masks by that image is folded into
- * the places: where a window's largest value is not above 0, none of its cells lets a gradient
- * through, and where it is, the cell that has it does.
+ * the positions: where a window's largest value is not above 0, none of its cells lets a gradient
+ * through; elsewhere the cell with that value does.
  */
 #include "exec/plan/fuse_private.h"
 
-#define PLACES_MAX 254 /* cells of a window that a byte can count */
+#define PLACES_MAX 254 /* cells of a window that a byte can number */
 
 struct pools {
-    const struct node **pool;        /* by gradient: the pool that leaves its places; NULL: none */
-    const struct op_places **places; /* by pool that leaves them */
+    const struct node **pool;        /* by gradient: its pool, to be rewritten; NULL: none */
+    const struct op_places **places; /* by pool that outputs positions */
     bool *masked;
 };
 
@@ -45,7 +45,7 @@ static bool has_kernels(const struct fuse_groups *g, const struct node *grad)
     return all;
 }
 
-/* The pool whose gradient this is; NULL: it is none, or one that stays. */
+/* The pool whose gradient this is; NULL: it is none, or one that cannot be rewritten. */
 static const struct node *pool_of(const struct fuse_groups *g, const struct node *grad)
 {
     if (!places_of(grad) || g->bound[grad->id])
@@ -58,7 +58,7 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
     return fits && is_countable(pool) && has_kernels(g, grad) ? pool : NULL;
 }
 
-/* Returns whether the mask takes the gradient, and lets through where the image is above 0. */
+/* Returns whether `mask` takes the gradient and passes it on where the image is above 0. */
 static bool is_mask(const struct fuse_groups *g, const struct node *grad, const struct node *mask)
 {
     return mask && node_is(mask, places_of(grad)->mask) && g->uses[grad->id] == 1 &&

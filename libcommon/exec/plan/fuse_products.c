@@ -8,7 +8,7 @@
 
 /* ---- which ops ---- */
 
-/* The op that does what comes behind the product, too; NULL: it is no product. */
+/* The op that also does what follows the product; NULL: the node is no such product. */
 static const char *whole_op(const struct fuse_groups *g, const struct node *node)
 {
     const struct kernel_row *row = fuse_can_go(g, node) ? fuse_row(g, node) : NULL;
@@ -20,11 +20,11 @@ static bool has_row(const struct fuse_groups *g, const struct node *node, bool i
     const struct kernel_row *row = fuse_row(g, node);
     if (!row || !(row->flags & KERNEL_EPILOGUE))
         return false;
-    /* Right behind the product it has a pass over memory in any case, as part of a chain then. */
+    /* Directly behind the product it costs a pass over memory anyway, and can join a chain. */
     return !is_first || !(row->flags & KERNEL_ELEMENTWISE);
 }
 
-/* Returns whether `node`, which takes what `last` has made, can be computed with the product. */
+/* Returns whether `node`, which takes the output of `last`, can be computed with the product. */
 static bool can_follow(const struct fuse_groups *g, const struct node *product,
                        const struct node *last, const struct node *node)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of products, as the gradient of a matrix that several steps multiply by: each becomes one
- * product over the inner axes side by side, named as the sum. One tensor may be in the sum, too:
- * the product is added to it. A product that a variable is updated by becomes part of the update,
- * which then makes the gradient some rows at a time: it is not written to memory, nor read again.
+ * Sums of products, such as the gradient of a matrix that several time steps multiply by: each
+ * becomes one product over the concatenated inner axes, named as the sum, to which one further
+ * tensor may be added. A product that a variable is updated by becomes part of the update, which
+ * then makes the gradient some rows at a time: it is not written to memory, nor read again.
  */
 #include <string.h>
 
 #include "exec/plan/fuse_private.h"
 #include "graph/access_nodes.h"
 
-/* The op that adds such products; NULL: it is none, or somebody else wants it. */
+/* The op that adds such products; NULL: the node is none, or has other uses. */
 static const char *summing_op(const struct fuse_groups *g, const struct node *node)
 {
     bool is_free = g->uses[node->id] == 1 && fuse_can_go(g, node) && !fuse_reads_variables(g, node);
@@ -23,7 +23,7 @@ static const struct node *input_node(const struct fuse_groups *g, const struct n
     return graph_node(g->graph, sum->inputs[i].node);
 }
 
-/* Puts the sum's products into its group. Returns how many there are. */
+/* Puts the sum's products into its group. Returns their number. */
 static int group_products(struct fuse_groups *g, const struct node *sum)
 {
     const struct node *first = NULL;
@@ -58,8 +58,8 @@ static const struct node *list_inputs(const struct fuse_groups *g, const struct 
     return product;
 }
 
-/* Operands are kept until all are there: no more than the products would have taken. With a single
- * one, which is made when the sum is, those that others take may be there in any case. */
+/* Operands are kept until the sum runs: they must take no more memory than the products would. A
+ * single product is made when the sum is, so operands with other consumers are not counted. */
 static bool is_worth(const struct fuse_groups *g, const struct node *sum, int n)
 {
     fuse_edges inputs = VEC_INIT;
@@ -93,12 +93,12 @@ static void claim(struct fuse_groups *g, const struct node *sum)
 
 /* ---- updates by a product ---- */
 
-/* Longer inner axes take so long to multiply that tiles cost more than they save. Operands lie as
- * those of a weight's gradient do: of others, libraries add in an order that depends on all rows.
- */
+/* With longer inner axes, multiplying takes so long that tiles cost more than they save. Operands
+ * must lie as for a weight's gradient: for others, libraries add in an order that depends on all
+ * rows. */
 #define INNER_MOST 64
 
-/* The op that is such an update; NULL: it is none, or is told apart by more than where it is. */
+/* The op that is such an update; NULL: none, or the node has marks besides its colocation. */
 static const char *updating_op(const struct fuse_groups *g, const struct node *node)
 {
     bool fits = node->op->def->descent.gradient > 0;
@@ -108,7 +108,7 @@ static const char *updating_op(const struct fuse_groups *g, const struct node *n
     return row ? row->with_product : NULL;
 }
 
-/* By node: whether what it gives may be memory of a variable that the step writes. */
+/* Finds by node whether its output may be memory of a variable that the step writes. */
 static const bool *find_shown(struct fuse_groups *g)
 {
     const int *variable = access_variables(g->graph, &g->memory);
@@ -121,7 +121,7 @@ static const bool *find_shown(struct fuse_groups *g)
     return access_shown(g->graph, g->order, variable, written, &g->memory);
 }
 
-/* Operands are read when the update is made, and so must be what they are then. */
+/* The update reads the operands later than the product would: no write may change them before. */
 static bool can_update_by(const struct fuse_groups *g, const struct node *product,
                           const struct node *update, const bool *shown)
 {
@@ -144,7 +144,7 @@ static void claim_update(struct fuse_groups *g, const struct node *update, const
     g->n_gone++;
 }
 
-/* References, scalars, operands. */
+/* The inputs are references, scalars, operands. */
 static void describe_update(struct fuse_groups *g, const struct node *update,
                             struct node_spec *spec)
 {
@@ -168,7 +168,7 @@ static void describe_update(struct fuse_groups *g, const struct node *update,
     fuse_take_inputs(g, &inputs, spec);
 }
 
-/* ---- both ---- */
+/* ---- both kinds ---- */
 
 void fuse_sums_describe(struct fuse_groups *g, const struct node *sum, struct node_spec *spec)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A gradient that is cast from 16 bits for its update alone is read by it as it is.
+ * An update whose gradient is cast from 16 bits for it alone reads the 16-bit gradient.
  *
- * Updates of variables that a step cannot tell apart but by what they update become one node, in
- * the place of the last one of them: the same nodes decide whether they run, when, and which writes
- * of variables they come after; the same nodes wait for them; and they update variables that
- * nothing else writes in the same step. One node in place of several of them gives no path between
- * two other nodes that was not there before, so it makes no cycle, among the parts of a graph
- * neither, and who reads a variable sees what it saw before.
+ * Updates of variables that differ only in what they update become one node, in the place of the
+ * last one of them: the same nodes decide whether and when they run, and which writes of variables
+ * they come after; the same nodes wait for them; and nothing else in the step writes the variables
+ * that they update. One node instead of several makes no new path between two other nodes, so it
+ * makes no cycle, not even through other parts of the graph, and each read of a variable sees the
+ * value that it saw before.
  */
 #include <string.h>
 
@@ -17,43 +17,43 @@
 #include "graph/infer.h"
 #include "graph/walk.h"
 
-#define GROUP_MAX 32 /* whose gradients are kept until the last one is there */
+#define GROUP_MAX 32 /* their gradients are kept until the last one is there */
 
 struct updates {
     struct fuse_groups *groups;
-    VEC(int) updates;    /* those that may be joined, in the graph's order */
-    const int *variable; /* by node: of which it gives a reference, a node; -1: it gives none */
-    struct access_graph access; /* what reads and writes variables */
+    VEC(int) updates;           /* that may be joined, in the graph's order */
+    const int *variable;        /* by node: the Variable that its output refers to; -1: none */
+    struct access_graph access; /* the reads and writes of variables */
     bool *updated;              /* by variable: an update writes it */
-    uint64_t *entries; /* by node: bit i: entry i needs it, or a later one; all, where none are */
-    const bool *shows; /* by node: what it gives may be memory of a variable that is updated */
-    int *cause;        /* by node: its first cause; -1: it is none */
+    uint64_t *entries;          /* by node: bit i: entry i (63: i or above) needs it; or all bits */
+    const bool *shows; /* by node: its output may be memory of a variable that is updated */
+    int *cause;        /* by node: its first cause; -1: it is no cause */
     struct arrival_sets causes, nodes;
-    int *led;     /* by node: the causes that lead to it by no other one */
-    int *reached; /* by node: all writes from which a path leads to it */
-    int *waiters; /* by node: of updates, the nodes that wait for them */
+    int *led;     /* by node: the nearest causes on the paths to it */
+    int *reached; /* by node: all causes from which a path leads to it */
+    int *waiters; /* by node: for updates, the nodes that wait for them */
 };
 
-/* A gradient waits, in memory, until the last one of its group is there. One that is larger than
- * this keeps a device busy for longer than it takes to enqueue an update of its own. */
+/* A gradient stays in memory until the last one of its group is there. A larger one than this keeps
+ * a device busy for longer than it takes to enqueue an update of its own. */
 #define GRADIENT_BYTES_MAX (2 << 20)
-#define CAUSES_MAX 8192 /* with more nothing is joined: sets grow with their square */
+#define CAUSES_MAX 8192 /* with more, nothing is joined: sets grow with their square */
 
 static bool is_update(const struct node *node)
 {
     return node->op->def->descent.gradient > 0;
 }
 
-/* The op that makes updates of several variables, or by narrower gradients, by the row of the
- * node's kernel; NULL: it is none that has such. */
+/* The op, by the row of the node's kernel, that updates several variables, or by narrower
+ * gradients; NULL: there is none. */
 static const char *joined_op(const struct fuse_groups *g, const struct node *node)
 {
     const struct kernel_row *row = is_update(node) ? fuse_row(g, node) : NULL;
     return row ? fuse_known_op(g, row->with_others) : NULL;
 }
 
-/* Finds what the update takes for its gradient: what this is cast from, of 16 bits, if it is so for
- * nobody else. */
+/* The gradient that the joined update takes: the 16-bit input of a Cast that only this update uses,
+ * or the update's own. */
 static struct edge gradient_of(const struct fuse_groups *g, const struct node *update)
 {
     struct edge given = update->inputs[update->op->def->descent.gradient];
@@ -71,7 +71,7 @@ static bool is_narrow(const struct fuse_groups *g, const struct node *update)
     return fuse_source(g, gradient_of(g, update))->type != update->outputs[0].type;
 }
 
-/* ---- what runs in one step: a plan's graph has no entries, and runs as a whole ---- */
+/* ---- what runs in one step: all of a plan's graph, which has no entries ---- */
 
 static void find_entries(struct updates *u)
 {
@@ -86,7 +86,7 @@ static void find_entries(struct updates *u)
     }
 }
 
-/* Writes of one variable, in one step, by two nodes. */
+/* Returns whether two nodes write one variable in one step. */
 static bool write_same(const struct updates *u, const struct access *x, const struct access *y)
 {
     return x->write && y->write && x->variable == y->variable && x->node != y->node &&
@@ -95,9 +95,9 @@ static bool write_same(const struct updates *u, const struct access *x, const st
 
 /* ---- what leads to a node ---- */
 
-/* A cause is an edge of a node that decides whether or when others run, or what they see of
- * variables: control flow, of which each output and waiting for it are one each, what waits for
- * other parts and processes, what only running tells the shape of, a write. */
+/* A cause is a node, or an edge of it, that decides whether or when others run, or what they see of
+ * variables: control flow (one cause for each output, and one for waiting on the node), async ops,
+ * ops whose output shapes depend on data, and writes. */
 static int number_causes(struct updates *u)
 {
     const struct graph *graph = u->groups->graph;
@@ -116,8 +116,8 @@ static int number_causes(struct updates *u)
     return n;
 }
 
-/* Nodes behind a cause depend alike on those before it, so that only the nearest causes tell
- * updates apart. */
+/* All nodes behind a cause depend alike on the causes before it, so the nearest causes suffice to
+ * tell updates apart. */
 static void find_causes(struct updates *u)
 {
     const struct fuse_groups *g = u->groups;
@@ -142,8 +142,8 @@ static void find_causes(struct updates *u)
     }
 }
 
-/* Writes of one variable that no path orders follow each other as names and all other writes have
- * it (graph/access.h), which may be another way when some of these are one. */
+/* Writes of one variable that no path orders are ordered by their names and by all other writes
+ * (graph/access.h); joining some of them may change that order. */
 static bool has_race(const struct updates *u)
 {
     for (size_t i = 0; i < u->access.accesses.n; i++)
@@ -160,7 +160,7 @@ static bool has_race(const struct updates *u)
 
 /* ---- updates ---- */
 
-/* Returns whether the device wants fewer updates, and so keeps gradients. */
+/* Returns whether the device wants fewer updates, at the price of keeping gradients. */
 static bool wants_joined(const struct fuse_groups *g, const struct node *update)
 {
     return fuse_row(g, update)->flags & KERNEL_JOINED;
@@ -175,7 +175,7 @@ static bool is_small(const struct updates *u, const struct node *node)
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
 }
 
-/* Returns whether nothing else writes the variables, and no update changes the values. */
+/* Returns whether nothing else writes the variables, and no update changes the other inputs. */
 static bool keeps_apart(const struct updates *u, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -192,7 +192,7 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
     return true;
 }
 
-/* Besides those that wait for it, nobody may know the node. */
+/* Returns whether the update may be renamed and moved: only nodes that wait for it know it. */
 static bool may_change(const struct updates *u, const struct node *node)
 {
     const struct fuse_groups *g = u->groups;
@@ -205,7 +205,7 @@ static bool may_change(const struct updates *u, const struct node *node)
 
 /* ---- which are alike ---- */
 
-/* The same value, or constants that are equal. */
+/* Returns whether both are the same value, or equal constants. */
 static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
 {
     const struct tensor *a = graph_constant(graph, x), *b = graph_constant(graph, y);
@@ -299,7 +299,7 @@ static void claim_group(struct updates *u, const int *group, int n)
     g->n_gone += n - 1;
 }
 
-/* In the graph's order, so that the gradients of a group are made one soon after the other. */
+/* Goes in the graph's order, so that the gradients of a group are made close together. */
 static void find_groups(struct updates *u)
 {
     const struct graph *graph = u->groups->graph;
@@ -321,7 +321,7 @@ static void find_groups(struct updates *u)
 
 /* ---- their nodes ---- */
 
-/* The inputs of the node that several updates become: one part behind the other. */
+/* The inputs of the node that several updates become: one kind after the other. */
 enum input_part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
 
 static enum input_part part_of_input(const struct node *update, int input)
@@ -367,7 +367,7 @@ void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
 void fuse_updates_find(struct fuse_groups *g)
 {
     struct updates u = {.groups = g};
-    bool joins = false; /* where no device asks for it, as the CPU does not, nothing is looked at */
+    bool joins = false; /* on devices that never ask for it, such as the CPU, nothing is searched */
     for (size_t i = 0; i < g->graph->nodes.n && !joins; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
         joins = joined_op(g, node) && (is_narrow(g, node) || wants_joined(g, node));

@@ -21,19 +21,19 @@ struct value {
     enum dtype type;
     bool is_ref;
     bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
-    bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
-    bool is_counted;  /* others may keep it: its memory is never an arena's */
-    bool is_given;    /* counted as it becomes the memory of a variable */
+    bool is_outgoing; /* leaves the process: its memory comes from plan_options.outgoing */
+    bool is_counted;  /* reference-counted, as others may keep it: never in an arena */
+    bool is_given;    /* counted because it becomes the memory of a variable */
     int twin;         /* the same value in the other memory; -1: none */
     struct shape shape;
     const struct layout *layout;
     struct tensor constant;    /* owned by the plan, or borrowed from the graph */
-    struct variable *variable; /* of a reference, or whose memory this value aliases */
+    struct variable *variable; /* of a reference, or the one whose memory this value aliases */
     int feed;
     int item;        /* producer; -1: none */
-    int n_uses;      /* inputs of items, of a dynamic plan */
-    int alias_input; /* of its item: whose memory it is; -1: its own */
-    int alias_of;    /* in the order: the value whose memory this one is; -1: its own */
+    int n_uses;      /* number of items' inputs that it is, in a dynamic plan */
+    int alias_input; /* the input of its item whose memory it is; -1: its own */
+    int alias_of;    /* in a fixed order: the value whose memory this one is; -1: its own */
     int root;        /* where the chain of aliases ends */
     int64_t offset;  /* in the arena of its memory; -1: none */
     size_t bytes;
@@ -43,26 +43,26 @@ struct value {
 struct variable_lock {
     struct variable *variable;
     bool write;
-    int until; /* of a whole plan: position of the item after which it is given back */
+    int until; /* in a whole plan: position of the item after which it is released */
 };
 typedef VEC(struct variable_lock) variable_lock_vec;
 
-/* An item's read or write of a variable, for which it locks that. */
+/* An item's read or write of a variable, for which it locks the variable. */
 struct use {
     struct variable *variable;
-    const struct node *reader; /* that is named if there is no value; NULL: the planner's own */
-    int item, input;           /* of the item; of a view that it reads for, the view's own */
+    const struct node *reader; /* named if there is no value; NULL: the planner's own */
+    int item, input;           /* the item's; a read for a view has the view's own */
     bool write;
-    bool may_lack; /* it need not have a value */
+    bool may_lack; /* the variable need not have a value */
 };
 typedef VEC(struct use) use_vec;
 
-/* When an item that is in order runs, beside the order itself. */
+/* Whether an item runs when its turn in a fixed order comes. */
 enum item_flow {
     FLOW_ALWAYS,
-    FLOW_INPUTS, /* where all that it needs is there */
-    FLOW_SWITCH, /* likewise, and brings one of its outputs */
-    FLOW_MERGE,  /* where one of its inputs is there, whose memory it brings */
+    FLOW_INPUTS, /* if all its inputs are alive */
+    FLOW_SWITCH, /* likewise, and makes one of its outputs alive */
+    FLOW_MERGE,  /* if one of its inputs is alive, whose memory it passes on */
 };
 
 /* The item's role in the dataflow of regions. */
@@ -72,20 +72,20 @@ enum item_role {
     ROLE_ENTER,
     ROLE_EXIT,
     ROLE_NEXT,
-    ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
-    ROLE_SEND,    /* runs when its input is dead, too, and says so */
-    ROLE_RECV,    /* is dead when what it receives is */
+    ROLE_TRIGGER, /* ControlTrigger: runs even if its inputs are dead */
+    ROLE_SEND,    /* runs even if its input is dead, and sends that it is */
+    ROLE_RECV,    /* is dead if what it receives is */
 };
 
-/* Kernels that are the executor's (run/builtin.c). */
+/* Built-in kernels (run/builtin.c). */
 enum builtin {
     BUILTIN_NONE,
-    BUILTIN_CONSTANT,  /* of a loop or a branch: is there where that runs */
+    BUILTIN_CONSTANT,  /* of a loop or a branch: alive where that runs */
     BUILTIN_FETCH,     /* state: the index of the fetch */
     BUILTIN_COPY,      /* within one memory */
     BUILTIN_COPY_IN,   /* to the device's memory */
     BUILTIN_COPY_OUT,  /* to the host's */
-    BUILTIN_HAND_OVER, /* a Send, a Recv and an AllReduce of what stays on the device */
+    BUILTIN_HAND_OVER, /* Send, Recv and AllReduce of values that stay on the device */
     BUILTIN_TAKE_OVER,
     BUILTIN_REDUCE,
     BUILTIN_LOOP, /* state: struct plan_frame */
@@ -93,42 +93,42 @@ enum builtin {
 };
 
 struct item {
-    const struct node *node;        /* NULL: the planner's own */
+    const struct node *node;        /* NULL: made by the planner */
     const struct kernel_code *code; /* NULL: builtin */
     enum builtin builtin;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
-    int *in, *out;             /* values; in may be -1 (an input that is never given) */
+    int *in, *out;             /* values; in may be -1 (an absent input) */
     struct variable **refs;    /* by input; NULL when there are none */
-    const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
+    const struct shape **seen; /* by input: the shape that the kernel sees; NULL: the value's own */
     void *state;
     int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
     unsigned char flow; /* enum item_flow */
-    bool is_prepared;   /* something is to be done before its kernel runs */
+    bool is_prepared;   /* something must be done before its kernel runs */
 
     /* Its place (region.h): */
-    bool is_cheap;    /* of what is in no order */
+    bool is_cheap;    /* of items without a fixed order */
     bool is_constant; /* of an Enter */
     int child_frame;  /* of an Enter */
     enum item_role role;
     int frame;                     /* of the plan's frames */
-    int condition;                 /* of the graph's: that it runs under; -1: always */
-    int local;                     /* index within it */
+    int condition;                 /* of the graph's: the one it runs under; -1: always */
+    int local;                     /* index within the frame */
     int region;                    /* -1: not known yet */
-    int head;                      /* the region's first item, which waits for all */
+    int head;                      /* the region's first item, which waits for the whole region */
     int position;                  /* in the frame's order */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
     bool merge_ready;            /* a Merge with an input that is always there */
     int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
-    use_vec uses;                /* of views that it reads for, then its own */
-    variable_lock_vec locks;     /* taken before it runs, in that order; */
-    variable_lock_vec gives;     /* of a whole plan: which are given back after it, else all are */
+    use_vec uses;                /* reads for views, then its own */
+    variable_lock_vec locks;     /* taken before it runs, in this order */
+    variable_lock_vec gives;     /* in a whole plan: released after it; else all `locks` are */
 
-    /* Only planning and traces look at these: */
+    /* Used only by planning and traces: */
     const char *name, *kernel;
-    const char *op; /* of several that were fused all: MatMul+Relu */
+    const char *op; /* names all the ops that were fused: MatMul+Relu */
     const struct kernel_row *row;
     size_t scratch_bytes;
     int64_t scratch_offset;
@@ -136,29 +136,29 @@ struct item {
     VEC(int) after;            /* items that must be over before, dead or alive */
     int n_ready;               /* arrivals that it waits for, directly or not */
     int pending;               /* arrivals to wait for (of a Merge: control and after only) */
-    bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
-    bool in_condition;         /* of a loop that is an item */
+    bool needs_initialized;    /* its ref inputs must have a value; its read inputs always must */
+    bool in_condition;         /* of a loop that is an item: part of the condition */
     bool removed;              /* evaluated when the plan was made, or a view that does not run */
-    bool is_point;             /* only running tells when, or whether, there is what it brings */
+    bool is_point;             /* async: only running tells when, or whether, its outputs come */
     bool uses_copies;          /* an input was copied to the device */
 };
 
-/* Returns whether its output goes to another iteration. */
+/* Returns whether its output goes to another iteration or frame. */
 static inline bool item_moves(const struct item *item)
 {
     return item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
 }
 
-/* Facts of a value, where there are branches in an order. */
+/* Facts of a value in an order with branches. */
 struct merge_facts {
-    bool is_merged; /* a Merge brings its memory, or may */
-    int beside;     /* a value of another branch, in whose memory it may be; -1: none */
+    bool is_merged; /* a Merge may pass on its memory */
+    int beside;     /* a value of another branch that may share its memory; -1: none */
 };
 
-/* Returns whether it takes less than handing it to another thread: its kernel always does, or what
- * it is known to read and write is little. */
+/* Returns whether running the item takes less time than handing it to another thread: its kernel is
+ * always cheap, or it is known to read and write little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
-/* The tensor that is in that memory, which may have been refused (NULL): ERR_OS. */
+/* Makes the tensor that lies in `buffer`; ERR_OS if the buffer is NULL (its allocation failed). */
 int tensor_in_buffer(struct tensor *t, enum dtype type, const struct shape *shape,
                      struct buffer *buffer, struct error *err);
 /* Puts node and op in front of a kernel's message. */

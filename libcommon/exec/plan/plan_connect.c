@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The dataflow of regions: what runs in each frame, what each item waits for, where its outputs go,
- * and, when edges are known, what is to be done at each position of a region.
+ * and, once the edges are known, what is to be done at each position of a region.
  */
 
 #include "base/memory.h"
@@ -52,7 +52,7 @@ void plan_find_roles(struct plan *plan)
             set_role(plan, (int)i);
 }
 
-/* ---- what an iteration has ---- */
+/* ---- the contents of an iteration ---- */
 
 static void add_head(struct plan *plan, int id)
 {
@@ -74,8 +74,8 @@ static void add_to_frame(struct plan *plan, struct item *item)
             vec_push_in(&plan->memory, &frame->counted, item->out[i]);
 }
 
-/* A point is a region by itself, behind all that has planned memory: it has its scratch alone, as
- * it may run at any time. */
+/* An async op is a region by itself. It comes after everything with planned memory and shares its
+ * scratch with nothing, as it may run at any time. */
 static void add_point(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
@@ -97,7 +97,7 @@ static void add_point(struct plan *plan, int id)
     add_to_frame(plan, item);
 }
 
-/* Regions that one order runs have the numbers of their places in it. */
+/* Regions of a fixed order are numbered by their places in it. */
 static void fill_frames(struct plan *plan)
 {
     for (int at = 0; at < plan->n_order; at++) {
@@ -149,7 +149,7 @@ static void count_arrival(struct plan *plan, int id, int input, int from)
         at->merge_first++;
 }
 
-/* Adds no edge within a region, where the order says what comes first. */
+/* Adds an edge, but not within a region, where the order says what comes first. */
 static void add_out_edge(struct plan *plan, edge_vec *of, int from, struct out_edge edge)
 {
     int region = plan->items.items[from].region;
@@ -170,8 +170,8 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
     }
 }
 
-/* An order with a loop is one with all of it: the item waits until the loop is over, or everything
- * that enters the loop waits. */
+/* Waiting for an item in a loop means waiting until the loop is over; if the waiting item is in a
+ * loop, everything that enters that loop waits. */
 static void add_after(struct plan *plan, edge_vec *of, int before, int id)
 {
     int from = plan->items.items[before].frame, to = plan->items.items[id].frame;
@@ -205,8 +205,8 @@ static void collect_edges(struct plan *plan, int id, edge_vec *of)
         add_after(plan, of, item->after.items[k], id);
 }
 
-/* The last consumer that is told of a value has it alone, and no count of holders changes, where
- * the outputs are let go of as soon as all that wait for them have been told. */
+/* Where outputs are dropped as soon as all waiting items have been told, the last consumer of a
+ * value gets the value itself: its reference count does not change. */
 static void find_gifts(const struct plan *plan, const struct item *item)
 {
     struct out_edge *edges = plan->edges + item->first_edge;
@@ -222,8 +222,8 @@ static void find_gifts(const struct plan *plan, const struct item *item)
     }
 }
 
-/* Items that wait for other tasks begin when those that other tasks wait for have been sent, as far
- * as that is cheap. */
+/* The roots are ordered so that items that wait for other tasks begin after those that other tasks
+ * wait for. */
 static void find_roots(struct plan *plan, struct plan_frame *root)
 {
     for (size_t i = 0; i < 2 * root->heads.n; i++) {
@@ -237,7 +237,7 @@ static void find_roots(struct plan *plan, struct plan_frame *root)
 
 /* ---- what is to be done at each position ---- */
 
-#define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
+#define LARGE_BYTES ((int64_t)1 << 20) /* worth waiting for the memory of sent values */
 
 static void describe(struct plan *plan, struct region_item *at)
 {
@@ -258,7 +258,7 @@ static void describe(struct plan *plan, struct region_item *at)
     }
 }
 
-/* Returns whether it is given what all workers have brought. */
+/* Returns whether an input of the item comes from a reduction over all workers. */
 static bool frees(const struct plan *plan, const struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];
@@ -271,8 +271,8 @@ static bool frees(const struct plan *plan, const struct region_item *at)
     return false;
 }
 
-/* Each output that is not placed is let go of after the last item of its region that needs it;
- * `last` is by value. */
+/* Finds the last item of its region that needs each output without a place, which drops it. `last`
+ * is by value. */
 static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
 {
     for (size_t at = 0; at < frame->order.n; at++) {
@@ -324,8 +324,8 @@ static void describe_region(struct plan *plan, struct region *region)
     }
 }
 
-/* Where what follows on a value that has come back leaves: the next piece of it, which waits for no
- * other region, but for an item of it. */
+/* Marks where regions that free memory run first: before a large outgoing value is made, and, if
+ * such regions send, as they do the next piece of a value, before each expensive item. */
 static void find_relieved(struct plan *plan)
 {
     bool any = false;
@@ -381,7 +381,7 @@ void plan_connect(struct plan *plan)
     mem_free(of);
     vec_each(frame, &plan->frames) {
         frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
-        for (size_t k = 0; k < frame->heads.n; k++) /* what an iteration begins with */
+        for (size_t k = 0; k < frame->heads.n; k++) /* the count at the start of an iteration */
             frame->waits[k].pending = plan->items.items[frame->heads.items[k]].pending;
     }
     find_roots(plan, &plan->frames.items[0]);

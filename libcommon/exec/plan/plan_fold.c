@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What depends on nothing that changes from step to step is computed when the plan is made.
+ * Constant folding: values that are the same in every step are computed when the plan is made.
  */
 #include "base/memory.h"
 #include "exec/device/queue.h"
@@ -12,7 +12,7 @@
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
 
-/* A value made of one that may be dead is to be dead with it, even where its shape is all that
+/* A value made from one that may be dead must be dead with it, even where only the shape
  * matters. */
 static bool foldable(const struct plan *plan, const struct item *item)
 {
@@ -75,7 +75,7 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
     return 0;
 }
 
-/* Values that were computed on the device come to the host, as constants do. */
+/* Copies values that were computed on the device to the host, where constants are. */
 static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f, struct error *err)
 {
     struct device *device = device_of(f);
@@ -105,7 +105,7 @@ static void fold_take(struct plan *plan, struct item *item, struct fold *f)
             value->alias_of = -1;
             value->root = item->out[i];
         }
-        if (value->alias_of >= 0) /* the memory is the constant's that it aliases */
+        if (value->alias_of >= 0) /* the memory belongs to the constant that it aliases */
             t->buffer = NULL;
         value->kind = VALUE_CONSTANT;
         value->constant = *t;
@@ -142,7 +142,7 @@ static int fold_run(struct plan *plan, struct item *item, struct fold *f)
     device_step_end(&f->on_device);
     device_finish(device, &ignored);
     if (!code && device_step_fault(&f->on_device))
-        code = ERR_DATA; /* of what was enqueued */
+        code = ERR_DATA; /* set by enqueued work */
     if (scratch)
         scratch->free(scratch);
     return code;

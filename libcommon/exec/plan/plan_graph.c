@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The graph of a plan: what its request needs, with what is known of the values that come from
- * other parts, and of the order that all parts have.
+ * other parts, and of the order that all parts have agreed on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/prune.h"
 
-/* The shape that a Recv brings is perhaps known. */
+/* Copies a node; a Recv gets the shape that it will receive, if that is known. */
 static void copy_node(struct prune *p, const struct node *node)
 {
     struct arena *arena = &p->to->arena;
@@ -27,10 +27,10 @@ static void copy_node(struct prune *p, const struct node *node)
     copy->attrs = attrs;
 }
 
-/* ---- small values that cross together ---- */
+/* ---- small values that are sent together ---- */
 
 struct group_member {
-    const char *tensor; /* by whose names both ends have them in one order */
+    const char *tensor; /* sorted by these names, both ends have the same order */
     int node;
 };
 typedef VEC(struct group_member) group_members;
@@ -41,7 +41,7 @@ static int by_tensor(const void *a, const void *b)
                   ((const struct group_member *)b)->tensor);
 }
 
-/* Sends, or Recvs, of one group become one node, whose inputs, or outputs, are theirs. */
+/* Merges the Sends, or Recvs, of a group into one node with all their inputs, or outputs. */
 static void copy_group(struct prune *p, const group_members *members)
 {
     struct arena *arena = &p->to->arena;
@@ -84,7 +84,7 @@ static void copy_group(struct prune *p, const group_members *members)
 
 static void copy_nodes(struct prune *p)
 {
-    struct map known = MAP_INIT; /* of groups */
+    struct map known = MAP_INIT; /* by name of a group */
     VEC(group_members) groups = VEC_INIT;
     for (size_t i = 0; i < p->from->nodes.n; i++) {
         const struct node *node = graph_node(p->from, (int)i);
@@ -112,10 +112,10 @@ static void copy_nodes(struct prune *p)
     map_release(&known);
 }
 
-/* ---- what other parts order ---- */
+/* ---- orders set by other parts ---- */
 
-/* The places of one node, from the first-th on; returns where those of another begin. Three numbers
- * each: input, depth, place, which is negative of a read that is to be copied. */
+/* Marks a node with its places, from the first-th on; returns the index of the next node's. A place
+ * is three numbers: input, depth, place; a negative place is a read that is to be copied. */
 static size_t mark_node(struct prune *p, const plan_order *order, size_t first, struct error *err)
 {
     struct node *node = graph_node(p->to, p->copy[order->items[first].node]);
@@ -164,21 +164,21 @@ static int mark_order(struct plan *plan, struct prune *p, const plan_order *orde
 
 /* ---- stacks ---- */
 
-/* What is known of the elements of a step's stacks: where all that are pushed have one shape, so
- * has what is popped. A script's graph says less than a plan that knows what it is fed. */
+/* The shapes of elements of a step's stacks: if all pushed elements have one shape, so has a popped
+ * one. A script's graph says less about this than a plan that knows the shapes of feeds. */
 
-#define ROUNDS_MAX 4 /* what is popped may decide on the shape of what is pushed elsewhere */
+#define ROUNDS_MAX 4 /* a popped element may decide the shape of what is pushed elsewhere */
 
 struct stacks {
     struct graph *graph;
-    int *stack;           /* by node with a handle as its first input: who made it; -1 */
-    struct shape *pushed; /* by node that makes one: what all have in common */
-    bool *is_known;       /* there is one */
-    bool any_lost;        /* something is pushed, and nobody knows where */
+    int *stack;           /* by node with a handle as its first input: who made the stack; -1 */
+    struct shape *pushed; /* by node that makes a stack: the shape common to its elements */
+    bool *is_known;       /* by maker: something is pushed */
+    bool any_lost;        /* something is pushed to an unknown stack */
 };
 
-/* Finds the maker of a handle through Enter, Switch and others that pass it on; -1: a Merge may be
- * either of two, and a popped value any that was pushed. */
+/* Finds the maker of a handle through Enter, Switch and others that pass it on. -1: unknown, since
+ * a Merge may pass either of two and a stack may pop any. */
 static int maker_of(const struct graph *graph, struct edge handle)
 {
     const struct node *node = graph_node(graph, handle.node);
@@ -187,7 +187,7 @@ static int maker_of(const struct graph *graph, struct edge handle)
     return node_makes_resource(node) ? node->id : -1;
 }
 
-/* Finds the maker of the stack that each node has a handle of, and the values pushed there. */
+/* Finds the maker of each stack that a node has a handle of, and the values pushed there. */
 static void find(struct stacks *s)
 {
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
@@ -267,7 +267,7 @@ static int build(struct plan *plan, struct prune *p, struct edge *fetch_edges, s
         if (request->fetches[i].slot == CONTROL_SLOT)
             return error_set(err, ERR_DATA, "%s: has no value to fetch; run it instead",
                              node_text(graph_node(p->from, request->fetches[i].node)));
-    /* A source that nobody feeds is found before anything runs. */
+    /* Fail before anything runs if a source is not fed. */
     graph_each(node, p->from) {
         if (p->needed[node->id] && node_has(node, OP_SOURCE))
             return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
@@ -302,9 +302,9 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
     return code;
 }
 
-/* ---- the device's passes over it ---- */
+/* ---- device passes ---- */
 
-/* The graph before is kept: it has the names and attributes. */
+/* Takes the fused graph, and keeps the graphs that it borrows names and attributes from. */
 static void take_fused(struct plan *plan, struct fusion *fused, struct edge *fetch_edges)
 {
     for (int i = 0; i < plan->n_fetches; i++)
@@ -319,7 +319,7 @@ static void take_fused(struct plan *plan, struct fusion *fused, struct edge *fet
     fused->before = (graph_vec)VEC_INIT;
 }
 
-/* A run that looks at each op's result, or runs items one by one, gets them as they are. */
+/* Skips the passes for runs that check each op's result, or run items one by one. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges)
 {
     struct fuse_options options = {.kernels = plan->options.kernels,

@@ -11,8 +11,8 @@ bool plan_is_whole(const struct plan *plan)
     return plan->is_whole;
 }
 
-/* A region that an item repeats has no number of its own; its place is among those of the frame
- * around it. */
+/* A region within a loop that is an item has no number of its own; it counts as part of the region
+ * that contains the loop's item. */
 int plan_n_regions(const struct plan *plan)
 {
     int n = 0;
@@ -43,7 +43,7 @@ static int by_readiness(const void *a, const void *b)
     return x->n_ready != y->n_ready ? x->n_ready - y->n_ready : x->item - y->item;
 }
 
-/* The item, and behind one that stands for a loop all that it has done. */
+/* Lists the item, and after a loop all the items that it repeats. */
 static int list_item(const struct plan *plan, int id, int *list)
 {
     const struct item *item = &plan->items.items[id];
@@ -55,8 +55,8 @@ static int list_item(const struct plan *plan, int id, int *list)
     return n;
 }
 
-/* Regions that wait for less come first, as in the order of all; points behind the regions that
- * they may wait for. */
+/* Lists regions with fewer arrivals first, as in the plan's order, and async ops after the regions
+ * that they may wait for. */
 static int list_all(const struct plan *plan, int *list)
 {
     struct listed_point *points = mem_array(plan->items.n + 1, sizeof *points);
@@ -82,7 +82,7 @@ static int list_all(const struct plan *plan, int *list)
     return n;
 }
 
-/* The region that has the item, or the loop around it, among its items; -1: it is a point. */
+/* The region that contains the item, or the loop around it; -1: the item is an async op. */
 static int region_of(const struct plan *plan, const struct item *item)
 {
     while (plan_is_repeated(plan, item))
@@ -90,7 +90,7 @@ static int region_of(const struct plan *plan, const struct item *item)
     return plan->regions.items[item->region].rank;
 }
 
-/* `at`: by item, where it is in the list. */
+/* `at`: by item, its index in the list. */
 static struct plan_item describe(const struct plan *plan, const struct item *item, const int *at)
 {
     const struct region_item *order = plan->frames.items[item->frame].order.items;
@@ -133,7 +133,7 @@ int plan_items(const struct plan *plan, const struct plan_item **items)
 
 /* ---- as a record ---- */
 
-/* The ops that a node of several stands for: its attribute of fusion, and what is before them. */
+/* The ops that were fused into a node: the attribute, and the op before those (or NULL). */
 static const struct attr_value *ops_of(const struct node *node, const char **first)
 {
     const struct attr_value *behind = node ? node_attr(node, "epilogue") : NULL;

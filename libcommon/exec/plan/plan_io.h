@@ -2,10 +2,10 @@
  *
  * A plan as a record, to be looked at (tf-exec --dump-plan | tf-show).
  *
- * Fields: `run` (what was asked for), `nodes` of `of` nodes of the graph that the plan runs,
- * `static` (a fixed order with planned memory), `peak` bytes of the arena, `choice` of the device,
- * `feeds` (texts "x float32[64,64]"), and `items` in order, maps of `node`, `kernel`, `offset` (-1:
- * not in the arena), `bytes`, `from`, `to` (first and last item that needs the result).
+ * Fields: `run` (the request), `nodes` of `of` nodes of the graph that the plan runs, `static` (a
+ * fixed order with planned memory), `regions`, `peak` bytes of the arena, `choice` of the device,
+ * `feeds` ("x float32[64,64]"), and `items` in order, maps of `node`, `kernel`, `offset` (-1: not
+ * in the arena), `bytes`, `from`, `to` (first and last item of its lifetime).
  */
 #ifndef TF_EXEC_PLAN_IO_H
 #define TF_EXEC_PLAN_IO_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Items and values one by one: how they are added, what an item costs, how its errors name it.
+ * Single items and values: how they are added, what an item costs, and how its errors name it.
  */
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/fault.h"
 #include "exec/plan/plan_steps.h"
 
-/* ---- adding them ---- */
+/* ---- adding ---- */
 
 bool item_may_be_dead(const struct plan *plan, int item)
 {
@@ -83,13 +83,13 @@ int plan_root_value(const struct plan *plan, int value)
     return plan->values.items[value].root;
 }
 
-/* ---- what they cost ---- */
+/* ---- costs ---- */
 
-#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
-#define CHEAP_FETCH_BYTES 65536 /* copied in as many */
+#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed on it */
+#define CHEAP_FETCH_BYTES 65536 /* copied in a few microseconds */
 
-/* A value that leaves the process, and is not computed there, is copied to where it is sent from.
- * */
+/* Returns whether a value that leaves the process was not computed into outgoing memory, so that it
+ * is copied there. */
 static bool copies_to_send(const struct plan *plan, const struct item *item)
 {
     bool leaves = false, computed = true;
@@ -107,7 +107,7 @@ static bool copies_to_send(const struct plan *plan, const struct item *item)
 bool item_is_cheap(const struct plan *plan, const struct item *item)
 {
     int64_t bytes = 0, limit = CHEAP_BYTES;
-    /* what a file or a queue takes cannot be told from sizes */
+    /* the time that a file or a queue takes does not depend on sizes */
     bool is_of_outside = item->node && !item->refs && node_has(item->node, OP_STATEFUL);
     if (item->builtin == BUILTIN_FETCH || copies_to_send(plan, item))
         limit = CHEAP_FETCH_BYTES;
@@ -120,7 +120,7 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
         const struct value *value = v < 0 ? NULL : &plan->values.items[v];
         bool is_string = value && value->type == STRING;
         int64_t more = value && !is_string ? shape_bytes(&value->shape, value->type) : 0;
-        if (is_string || more < 0) /* which is not known */
+        if (is_string || more < 0) /* unknown */
             return false;
         bytes += more;
     }

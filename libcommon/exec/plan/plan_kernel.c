@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preparing one kernel: what it is shown, and what it says of its outputs.
+ * Preparing one kernel: what the kernel is shown of the graph, and what it decides for its outputs.
  */
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
 #include "exec/step/collective_kernel.h"
 #include "exec/step/rendezvous.h"
 
-struct scratch_arrays { /* what a kernel_setup points to */
+struct scratch_arrays { /* the arrays that a kernel_setup points to */
     struct node_output *in_types;
     const struct tensor **in_values;
     const struct layout **in_layouts;
@@ -31,7 +31,7 @@ static bool fill_inputs(const struct plan *plan, const struct item *item, struct
     return known;
 }
 
-/* An output cannot be the memory of an input that its row wants elsewhere. */
+/* An output cannot alias an input that its row wants in other memory. */
 static int check_alias(const struct plan *plan, const struct item *item, int output, int from,
                        struct error *err)
 {
@@ -44,8 +44,8 @@ static int check_alias(const struct plan *plan, const struct item *item, int out
                      item->kernel, output, from);
 }
 
-/* Returns whether an alias of the input is known to be the same memory: all that is in order;
- * elsewhere what is constant, or computed between points. */
+/* Returns whether an alias of the input is known to be the same memory: always in a fixed order;
+ * elsewhere for constants, and for values that no async op makes if none takes the alias. */
 static bool is_in_order(const struct plan *plan, const struct item *item, int from)
 {
     const struct value *root = &plan->values.items[plan_root_value(plan, item->in[from])];
@@ -83,14 +83,14 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
     return 0;
 }
 
-/* Those that need it of the built-in ones. */
+/* The preparations of those built-in kernels that have one. */
 static int (*const builtin_prepare[N_BUILTINS])(struct kernel_setup *setup) = {
     [BUILTIN_HAND_OVER] = rendezvous_prepare,
     [BUILTIN_TAKE_OVER] = rendezvous_prepare,
     [BUILTIN_REDUCE] = collective_prepare,
 };
 
-/* A loop is the plan's. */
+/* A loop's state is part of the plan. */
 void plan_release_state(struct item *item)
 {
     if (item->state && item->code && item->code->release)
@@ -110,7 +110,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                arena_array(&arena, n_in, sizeof *a.in_layouts),
                                arena_array(&arena, (size_t)item->n_out + 1, sizeof *a.out)};
     bool known = fill_inputs(plan, item, &a);
-    const struct node_output *out_types = node ? node->outputs : a.in_types; /* of a relayout */
+    const struct node_output *out_types = node ? node->outputs : a.in_types; /* for a relayout */
     for (int i = 0; i < item->n_out; i++)
         known = known && shape_is_known(&out_types[i].shape);
     struct kernel_setup setup = {.node = node,
@@ -127,7 +127,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .shapes_known = known,
                                  .threads = plan_team(plan),
                                  .deterministic = plan->options.device->deterministic,
-                                 /* what is not finite is looked for where it arises */
+                                 /* non-finite values must be found where they arise */
                                  .exact =
                                      plan->options.device->exact || plan->options.check_numerics,
                                  .layouts = (item->flags & KERNEL_LAYOUT) != 0,

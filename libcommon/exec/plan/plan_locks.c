@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which variables an item locks before it runs, and which are given back after it.
+ * The variables that an item locks before it runs, and releases after it.
  *
- * In a dynamic plan an item gives back what it has locked; one that only reads, and never waits for
- * the outside, keeps what it reads as long as its step lasts. In a whole plan a run of reads of a
- * variable is one lock, a write another, so that steps may overlap. There steps cannot wait for
- * each other in a circle because whoever keeps a variable waits only for variables with larger ids:
- * a lock that would be taken while one of a larger id is kept is taken earlier, together with that.
+ * In a dynamic plan an item releases what it has locked; a plan that only reads, and never waits
+ * for the outside, holds all its locks as long as its step lasts. In a whole plan consecutive reads
+ * of a variable share one lock, and a write has another, so that steps may overlap. There steps
+ * cannot deadlock because a step that holds a variable waits only for variables with larger ids: a
+ * lock that would be taken while one of a larger id is held is taken earlier, together with that
+ * one.
  */
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static int writes_first(const void *a, const void *b)
     return (int)y->write - (int)x->write;
 }
 
-/* Each variable once, by id: a write covers the reads of the same item. */
+/* Keeps one lock for each variable, by id; a write covers the reads of the same item. */
 static void sort_locks(variable_lock_vec *locks)
 {
     size_t n = 0;
@@ -34,7 +35,7 @@ static void sort_locks(variable_lock_vec *locks)
     locks->n = n;
 }
 
-/* Adds what an item uses. */
+/* Adds a lock for each use of the item. */
 static void add_uses(struct arena *memory, const struct item *item, variable_lock_vec *locks)
 {
     vec_each(use, &item->uses) {
@@ -60,7 +61,7 @@ struct span { /* positions in the order */
 
 typedef VEC(struct span) span_vec;
 
-/* Reads that no write comes between are one. */
+/* Consecutive reads without a write between them are one span. */
 static void collect_spans(const struct plan *plan, struct arena *memory, span_vec *spans)
 {
     int n_ids = 0;
@@ -86,7 +87,7 @@ static void collect_spans(const struct plan *plan, struct arena *memory, span_ve
     }
 }
 
-/* Larger ids first, and spans of one variable in their order. */
+/* Larger ids come first; spans of one variable are in their order. */
 static int larger_first(const void *a, const void *b)
 {
     const struct span *x = a, *y = b;
@@ -95,8 +96,8 @@ static int larger_first(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Where a lock has to be taken that is wanted at a position: where none of what is kept, one after
- * the other, is kept from before. */
+/* Returns the position at which a lock that is wanted at `position` must be taken: the last one up
+ * to there before which no earlier lock is held. */
 static int begin_of(int *begin, int position)
 {
     while (begin[position] != position)
@@ -104,9 +105,10 @@ static int begin_of(int *begin, int position)
     return position;
 }
 
-/* Hoists spans that begin while one of a larger id is kept, and joins those of one variable that
+/* Hoists spans that begin while a lock of a larger id is held, and joins spans of one variable that
  * overlap then. Only larger ids move a span, so each is final when the next smaller id is looked
- * at. `begin` is a union-find over positions: kept ones are one with the position before. */
+ * at. `begin` is a union-find over positions; one with a lock held is joined to the one before
+ * it. */
 static void hoist(span_vec *spans, int n_positions, struct arena *memory)
 {
     int *begin = arena_array(memory, (size_t)n_positions + 1, sizeof *begin);
@@ -154,7 +156,7 @@ static void find_spans(struct plan *plan)
 
 /* ---- of a dynamic plan ---- */
 
-/* One that only reads makes the locks of all items those of the step. */
+/* If the plan only reads, the locks of all items become those of the step. */
 static void find_own(struct plan *plan)
 {
     bool only_reads = true;
@@ -183,20 +185,20 @@ void plan_find_locks(struct plan *plan)
         find_own(plan);
 }
 
-/* ---- what is captured ---- */
+/* ---- captured segments ---- */
 
-/* Segments: items of a region, one behind the other, of which all that a step enqueues is the same
- * in every step, so that a device may capture it: only copies of feeds and fetches touch host
- * memory that changes. A segment ends where others are told of what it has made, as what is sent or
- * reduced leaves before the rest is computed. Values that it takes from elsewhere have one place in
- * all steps (run/captured.c). */
+/* A segment is a run of items of a region that enqueue the same work in every step, so that a
+ * device may capture it: only copies of feeds and fetches touch host memory that changes. A segment
+ * ends where other regions are told of its outputs, since values to be sent or reduced leave before
+ * the rest is computed. Values that it takes from elsewhere have one place in all steps
+ * (run/captured.c). */
 
 static bool is_on_host(const struct plan *plan, int v)
 {
     return v >= 0 && !plan->values.items[v].on_device;
 }
 
-/* On the device it is of a known size, and not of a loop's iteration. */
+/* Returns whether its size on the device is known, and it is not made by a loop's iteration. */
 static bool has_one_place(const struct plan *plan, int v)
 {
     const struct value *value = &plan->values.items[v];
@@ -204,7 +206,7 @@ static bool has_one_place(const struct plan *plan, int v)
     return is_of_root && (value->is_ref || shape_is_known(&value->shape));
 }
 
-/* Another view of what has no place in an arena goes with that to who gets it. */
+/* A view of a value without a place in an arena is passed on along with that value. */
 static bool is_view(const struct plan *plan, const struct item *item, int v)
 {
     const struct value *value = &plan->values.items[v];
@@ -212,7 +214,7 @@ static bool is_view(const struct plan *plan, const struct item *item, int v)
            plan->values.items[item->in[value->alias_input]].kind != VALUE_VARIABLE;
 }
 
-/* The kernel's inputs on the host are known when the plan is made, and it makes nothing there. */
+/* The kernel's inputs in host memory must be constants, and it must have no outputs there. */
 static bool is_same_in_all_steps(const struct plan *plan, const struct item *item)
 {
     bool same = !(item->flags & KERNEL_UNCAPTURED);
@@ -232,8 +234,8 @@ static bool is_same_in_all_steps(const struct plan *plan, const struct item *ite
     return same;
 }
 
-/* How many items from there on are one; 0: none. A whole plan's items share their locks: it is
- * captured as a whole. Else one kernel is launched as fast by itself. */
+/* How many items from there on form a segment; 0: none. A whole plan's items share their locks: it
+ * is captured as a whole. Elsewhere a single kernel is launched as fast by itself. */
 static int find_segment(const struct plan *plan, const struct region *region, int first)
 {
     int at = first, n_captured = 0;

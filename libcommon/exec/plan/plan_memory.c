@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where values live. In a fixed order each value is needed from its producer to its last consumer;
- * values whose times do not overlap share addresses. Aliases share by definition; an output may
- * take over an input that ends with it, where the kernel allows. Offsets are given in one sweep
- * over the order, best fit first, in one arena for host memory and one for the device's.
+ * Memory planning. In a fixed order each value is needed from its producer to its last consumer;
+ * values with disjoint lifetimes share addresses. Aliases share by definition; an output may reuse
+ * the memory of an input that ends with it, if the kernel allows that. Offsets are assigned in one
+ * sweep over the order, best fit first, in one arena for host memory and one for the device's.
  *
- * Where the order is not that in which everything runs (regions, region_find.c), bytes
- * remember who used them last: only who may wait for all of those gets them, and then does.
+ * If regions run in no fixed order (region_find.c), free bytes remember their last users: only an
+ * item that may wait for all of those gets the bytes, and then it does wait.
  *
- * What others may keep, and what little regions of loops compute, lies in no arena.
+ * Values that others may keep, and the results of cheap regions of loops, are in no arena.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,42 +19,42 @@
 
 #define USERS_MAX 8
 
-/* The last items that use some bytes, one of each region: what comes next waits for them. */
+/* The last users of some bytes, one item of each region: the next user waits for them. */
 struct users {
-    int n;         /* 0 where all is one region */
-    bool too_many; /* nobody gets the bytes */
+    int n;         /* 0 if all items are in one region */
+    bool too_many; /* no item may get the bytes */
     int item[USERS_MAX];
 };
 
 struct storage {
-    bool on_device, is_scratch; /* of the item: of no value */
+    bool on_device, is_scratch; /* an item's, not a value's */
     size_t bytes;
     int from, to; /* positions in the order */
-    int block;    /* from its first position to its last */
+    int block;    /* from position `from` to `to` */
     int64_t offset;
     struct users users;
 };
 
-/* Bytes that lie side by side, taken or free. */
+/* A range of bytes, taken or free. */
 struct block {
     int64_t offset, bytes;
     struct users users;
-    int before, after; /* by offset: a ring, in which block 0 stands for both ends */
-    int less, more; /* of the free ones a treap (Seidel and Aragon 1996), by bytes, then offset */
-    bool is_free;   /* beside another only if both together had too many users */
+    int before, after; /* by offset: a ring; block 0 stands for both ends */
+    int less, more;    /* of free ones, a treap (Seidel and Aragon 1996), by bytes, then offset */
+    bool is_free;      /* beside another one only if they had too many users together */
 };
 
 struct space { /* an arena */
     VEC(struct block) blocks;
-    int root;    /* of the free ones */
+    int root;    /* of the tree of free blocks */
     int unused;  /* a list through `after` */
     int64_t end; /* so far */
 };
 
-/* An item gets memory that one of another region used last. */
+/* An item gets memory that another region used last. */
 struct reuse {
     int from_region, to_region;
-    int position; /* of `before` in its region */
+    int position; /* position of `before` in its frame */
     int before, item;
 };
 
@@ -65,13 +65,13 @@ struct place {
     const struct plan_frame *frame;
     int n_order;
     int *storage_of;     /* by value; -1 */
-    struct users *users; /* by root value; NULL where one order runs all */
-    bool *is_copied;     /* by root value: until the step is over, see prolong_copied */
+    struct users *users; /* by root value; NULL: one order runs all */
+    bool *is_copied;     /* by root value: in use until the step is over, see prolong_copied */
     VEC(struct storage) storages;
     struct space spaces[2]; /* the host's, the device's */
 };
 
-/* ---- what others may keep ---- */
+/* ---- values that others may keep ---- */
 
 static void count_inputs(struct plan *plan, const struct item *item, bool keeps_all)
 {
@@ -87,8 +87,8 @@ static void count_inputs(struct plan *plan, const struct item *item, bool keeps_
     }
 }
 
-/* Values that a point gets, that are fetched or copied in between, or that an op keeps, may be
- * needed for longer than anybody knows here; and an iteration hands on what the next one has. */
+/* Async ops, fetches, copies and ops that keep an input may need a value for longer than is known
+ * here, so it is counted; so are, in a loop, the values for the next iteration. */
 static void count_kept(struct plan *plan, const struct item *item)
 {
     bool keeps_all =
@@ -109,11 +109,11 @@ static void count_uses(struct plan *plan)
     }
 }
 
-#define GIVEN_BYTES (64 << 10) /* less is as well copied */
+#define GIVEN_BYTES (64 << 10) /* smaller values may as well be copied */
 
-/* A value that is assigned to a variable which nothing else of the plan uses, as an initial one is,
- * becomes that variable's memory, as does what the value is made over or seen through: there is no
- * room for both beside each other in a process whose variables fill its memory. */
+/* A value that is assigned to a variable which nothing else in the plan uses, such as an initial
+ * value, becomes that variable's memory, as do values that it overwrites or views: in a process
+ * whose variables fill its memory there is no room for both. */
 static void count_given(struct plan *plan, const struct item *item)
 {
     struct value *values = plan->values.items;
@@ -127,14 +127,14 @@ static void count_given(struct plan *plan, const struct item *item)
     }
 }
 
-/* In a whole plan on a device with memory of its own what is kept is copied. Else what a Merge
- * brings is the memory of an input, and what is the same memory as something counted is counted
- * with it. */
+/* In a whole plan on a device with memory of its own, kept values are copied instead. Elsewhere a
+ * Merge passes on the memory of an input, so its inputs are counted if its output is, and an alias
+ * of counted memory is counted as well. */
 void plan_find_counted(struct plan *plan)
 {
     const struct device *device = plan->options.device;
     bool any = !plan->is_whole || !device->is_host, counts = !plan->is_whole || device->is_host;
-    for (int at = plan->n_order; counts && at-- > 0;) /* loops before what has them done */
+    for (int at = plan->n_order; counts && at-- > 0;) /* loops before the frames around them */
         count_kept(plan, &plan->items.items[plan->order[at]]);
     count_uses(plan);
     vec_each(item, &plan->items) {
@@ -163,14 +163,14 @@ void plan_find_counted(struct plan *plan)
         plan->host_pool = pool_new(plan->options.device, false);
 }
 
-/* ---- who used bytes last ---- */
+/* ---- the last users of bytes ---- */
 
 static bool is_same_region(const struct place *p, int a, int b)
 {
     return p->plan->items.items[a].region == p->plan->items.items[b].region;
 }
 
-/* The last user in a region stands for all. */
+/* Keeps only the last user in each region. */
 static void add_user(const struct place *p, struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++) {
@@ -231,8 +231,8 @@ static void live_until(struct place *p, int value, int at)
         add_user(p, &p->users[plan_root_value(plan, value)], p->frame->order.items[at].item);
 }
 
-/* A value that is copied to the host or from there is used until the copy is over, which nobody
- * looks at before the step is. Regions have reference-counted memory for it. */
+/* A value that is copied to the host or from there is used until the copy is over, which is known
+ * only at the end of the step. In regions such a value has reference-counted memory instead. */
 static void prolong_copied(struct place *p)
 {
     struct plan *plan = p->plan;
@@ -251,7 +251,7 @@ static void prolong(struct plan *plan, int value, int live_to)
         plan->values.items[value].live_to = live_to;
 }
 
-/* First and last position of each value, those of aliases counted in. */
+/* Finds the first and last position of each value, including those of its aliases. */
 static void find_lifetimes(struct place *p)
 {
     struct plan *plan = p->plan;
@@ -284,7 +284,7 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
     if (item->output_forward != FORWARD_REUSE || output->item < 0)
         return false;
     int root = plan_root_value(p->plan, item->in[item->output_from]);
-    for (int k = 0; k < item->n_in; k++) /* another input that is the same memory is still read */
+    for (int k = 0; k < item->n_in; k++) /* not if another input is the same memory */
         if (k != item->output_from && item->in[k] >= 0 &&
             plan_root_value(p->plan, item->in[k]) == root)
             return false;
@@ -309,7 +309,7 @@ static void reuse_storage(struct place *p, int id, int value, int storage)
     taken->users = p->users[value];
 }
 
-/* Only one of the two is there. */
+/* Lets a value share the storage of one in another branch: only one of them is alive. */
 static bool join(struct place *p, int v)
 {
     const struct value *value = &p->plan->values.items[v];
@@ -386,7 +386,7 @@ static void add_free(struct space *s, int block)
         at = is_smaller(s, *at, block) ? &blocks[*at].more : &blocks[*at].less;
     int rest = *at;
     *at = block;
-    while (rest) /* split: what is smaller, and what is larger */
+    while (rest) /* splits into smaller and larger blocks */
         if (is_smaller(s, rest, block)) {
             *less = rest;
             less = &blocks[rest].more;
@@ -420,7 +420,7 @@ static void remove_free(struct space *s, int block)
     blocks[block].is_free = false;
 }
 
-/* The smallest that the item may have, the first of equal ones; 0 if there is none. */
+/* The smallest block that the item may have, the first of equal ones; 0: there is none. */
 static int best_free(const struct place *p, const struct space *s, int root, int64_t bytes, int id)
 {
     for (const struct block *block; root; root = block->more) {
@@ -461,7 +461,7 @@ static void remove_block(struct space *s, int block)
     s->unused = block;
 }
 
-/* The best block that the item may have; one at the end may grow. */
+/* Takes the best block that the item may have; a free block at the end may grow. */
 static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
 {
     if (!bytes)
@@ -487,7 +487,7 @@ static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
     return best;
 }
 
-/* False: together they have too many users. */
+/* Returns false if together they have too many users. */
 static bool merge(const struct place *p, struct block *block, const struct block *next)
 {
     struct users users = block->users;
@@ -523,7 +523,7 @@ static void free_block(struct place *p, struct space *s, int block, const struct
         add_free(s, block);
 }
 
-/* Storages by the position where they end: lists linked through `next`. */
+/* Storages are listed by the position where they end; the lists are linked through `next`. */
 static void sweep_storages(struct place *p)
 {
     int n_order = p->n_order;
@@ -554,7 +554,7 @@ static void sweep_storages(struct place *p)
     mem_free(next);
 }
 
-/* The values of the frame's regions have arenas of their own. */
+/* Places the values of the frame's regions in arenas of its own. */
 static void place_frame(struct place *p, struct plan_frame *frame)
 {
     struct plan *plan = p->plan;
@@ -585,10 +585,10 @@ static void place_frame(struct place *p, struct plan_frame *frame)
         frame->arena_bytes[i] = (size_t)p->spaces[i].end;
 }
 
-/* ---- all of it ---- */
+/* ---- all frames ---- */
 
-/* In a loop a region that does little would keep memory for each iteration that runs ahead. A copy
- * to the device may still run when its only consumer turned out to be dead. */
+/* In a loop a cheap region would hold an arena for each iteration that runs ahead. A copy to the
+ * device may still run when its only consumer turns out to be dead. */
 static bool has_no_place(const struct region_find *f, const struct item *item, int v)
 {
     const struct value *value = &f->plan->values.items[v];
@@ -598,7 +598,7 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
            (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
 }
 
-/* Finds the values that have no place in an arena. */
+/* Marks values that have no place in an arena as counted. */
 static void find_unplaced(const struct region_find *f)
 {
     struct plan *plan = f->plan;
@@ -621,8 +621,8 @@ static bool exclude(const struct frames *frames, int a, int b)
     return false;
 }
 
-/* Inputs of a Merge in pairs; a value is in one at most, so that it is beside nothing that is there
- * with it. */
+/* Pairs inputs of a Merge that exclude each other. A value is in one pair at most, so it never
+ * shares memory with a value that is alive at the same time. */
 static void join_branches(struct plan *plan)
 {
     if (!plan->has_branches)
@@ -661,7 +661,7 @@ static int by_regions(const void *a, const void *b)
     return x->position > y->position ? -1 : x->position < y->position;
 }
 
-/* A region waits as a whole: of those that it follows in another one the last will do. */
+/* A region waits as a whole, so of its reuses from another region only the last one counts. */
 static void add_reuses(struct place *p)
 {
     const struct reuse *last = NULL;
@@ -687,7 +687,7 @@ void plan_place_memory(struct region_find *f)
     p.storage_of = arena_array(&f->memory, plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
     p.is_copied = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_copied);
-    for (size_t i = plan->frames.n; i-- > 0;) { /* loops before what has them done */
+    for (size_t i = plan->frames.n; i-- > 0;) { /* loops before the frames around them */
         p.users = plan->frames.items[i].has_order ? NULL : users;
         place_frame(&p, &plan->frames.items[i]);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads and writes of variables within a step, in the order that graph/access.h demands: items and
- * what they wait for are given to it, and what it finds missing is added: edges, and copies of
- * variables. In a whole plan an alias of a variable is the variable's memory, and whoever has it
- * is a user of the read. In a dynamic one such values are copies already (dynamic.h).
+ * Orders reads and writes of variables within a step as graph/access.h demands: it is given items
+ * and their dependencies, and the edges and copies of variables that it finds missing are added. In
+ * a whole plan an alias of a variable is the variable's memory, and its consumers are users of the
+ * read. In a dynamic one such values are copies already (dynamic.h).
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ void plan_collect_uses(const struct plan *plan, int id, struct arena *memory, us
     }
 }
 
-/* ---- what is to be ordered ---- */
+/* ---- the input of graph/access.h ---- */
 
 struct order {
     struct plan *plan;
@@ -43,7 +43,7 @@ struct order {
     int *first_access;      /* by item, and one more; accesses are sorted by item */
     int *use_of;            /* by access: its first use */
     int *first_alias;       /* by alias: the first of its chain */
-    struct edge *reads_for; /* by item: an item that it reads for, and which input; itself, -1 */
+    struct edge *reads_for; /* by item: the item and input that it reads for; else itself, -1 */
     struct arena memory;
 };
 
@@ -52,9 +52,9 @@ static bool is_of_alias(const struct plan *plan, const struct use *use)
     return plan->values.items[plan->items.items[use->item].in[use->input]].alias_of >= 0;
 }
 
-/* ---- places, if others say them ---- */
+/* ---- places that other parts demand ---- */
 
-/* The planner's own copies read for who takes them. */
+/* Finds the consumers for which the planner's own copies read. */
 static void find_readers(struct order *o)
 {
     const struct plan *plan = o->plan;
@@ -71,7 +71,7 @@ static void find_readers(struct order *o)
     }
 }
 
-/* The loop around the item that is so many loops deep. */
+/* The loop around the item at the given depth. */
 static int frame_at(const struct order *o, int item, int depth)
 {
     int frame = o->graph.frame ? o->graph.frame[item] : FRAME_ROOT;
@@ -80,7 +80,7 @@ static int frame_at(const struct order *o, int item, int depth)
     return frame;
 }
 
-/* As plan_graph.c has marked them. True: the access is to be copied. */
+/* Adds the places that plan_graph.c has marked. True: the read is to be copied. */
 static bool add_places(struct order *o, int access, int id, int input)
 {
     struct edge reader = o->reads_for[id];
@@ -105,7 +105,7 @@ static bool add_places(struct order *o, int access, int id, int input)
     return taken;
 }
 
-/* Adds an item's use of a variable itself; several reads are one. */
+/* Adds an item's direct use of a variable; several reads are one. */
 static void add_access(struct order *o, int index)
 {
     const struct use *use = &o->uses.items[index];
@@ -129,7 +129,8 @@ static void add_access(struct order *o, int index)
     vec_push(&o->graph.accesses, access);
 }
 
-/* Finds the first of each chain of aliases. An alias comes after the value that it stands for. */
+/* Finds the first alias of each chain. An alias has a larger number than the value it stands
+ * for. */
 static void find_first_aliases(struct order *o)
 {
     const struct value *values = o->plan->values.items;
@@ -140,7 +141,7 @@ static void find_first_aliases(struct order *o)
                 values[values[v].alias_of].alias_of < 0 ? v : o->first_alias[values[v].alias_of];
 }
 
-/* Adds a user of what another item has read. */
+/* Adds the item as a user of another item's read. */
 static void add_user(struct order *o, const struct use *use)
 {
     const struct plan *plan = o->plan;
@@ -172,7 +173,7 @@ static void add_accesses(struct order *o)
             add_user(o, &o->uses.items[i]);
 }
 
-/* One order that runs all has no loops but items. */
+/* In a whole plan all loops are items, so there are no frames. */
 static void add_frames(struct order *o)
 {
     const struct plan *plan = o->plan;
@@ -222,7 +223,7 @@ static void describe(struct order *o)
     add_accesses(o);
 }
 
-/* ---- what is to be added ---- */
+/* ---- additions to the plan ---- */
 
 static void find_roots(struct plan *plan)
 {
@@ -234,7 +235,7 @@ static void find_roots(struct plan *plan)
     }
 }
 
-/* The copy takes the place of the variable's value in the item and its outputs. */
+/* Puts the copy in place of the variable's value, in the item and in aliases among its outputs. */
 static void use_copy(struct plan *plan, const struct use *use, int copy)
 {
     struct item *item = &plan->items.items[use->item];
@@ -247,7 +248,7 @@ static void use_copy(struct plan *plan, const struct use *use, int copy)
         for (int i = 0; i < item->n_out; i++) {
             struct value *out = &plan->values.items[item->out[i]];
             if (out->alias_of == v || (!item->is_point && out->alias_input == k))
-                out->alias_of = copy; /* in a dynamic plan it was none of the variable */
+                out->alias_of = copy; /* in a dynamic plan it was not marked as one */
         }
         item->in[k] = copy;
     }
@@ -284,7 +285,7 @@ static int order_all(struct order *o, struct error *err)
     }
     if (!code && found.copies.n)
         find_roots(plan);
-    for (size_t i = 0; i < found.refused.n; i++) /* wishes that contradict something */
+    for (size_t i = 0; i < found.refused.n; i++) /* drops wishes that contradict something */
         o->graph.wishes.items[found.refused.items[i]].to = -1;
     for (size_t i = 0; i < o->graph.wishes.n && !code; i++)
         if (o->graph.wishes.items[i].to >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From nodes to items: each node's kernel is found and prepared, its outputs become values.
+ * From nodes to items: each node's kernel is found and prepared, and its outputs become values.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int add_outputs(struct plan *plan, const struct node *node)
 
 /* ---- values without an item ---- */
 
-/* One store serves all devices, but a variable is in the memory of one. */
+/* One store serves all devices, but a variable is in the memory of one of them. */
 static int check_same_memory(const struct plan *plan, const struct variable *variable,
                              struct error *err)
 {
@@ -56,8 +56,8 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     return 0;
 }
 
-/* Returns whether a constant is of a loop or a branch, and there only where that runs. The nodes
- * that it waits for come before it. */
+/* Finds whether a constant belongs to a loop or a branch, and exists only where that runs. The
+ * nodes that it waits for come earlier in the order. */
 static void find_absence(struct plan *plan, const struct node *node)
 {
     bool may = node->n_controls && !plan_has_order(plan, plan_frame_of(plan, node));
@@ -69,7 +69,8 @@ static void find_absence(struct plan *plan, const struct node *node)
 
 typedef VEC(int) int_vec;
 
-/* Those of a constant stand for it. Each node is looked at once, by the number of the look. */
+/* Collects control inputs, a constant's in place of a constant. `number` identifies this search,
+ * which visits each node once. */
 static void collect_controls(struct plan *plan, const struct node *node, int number,
                              int_vec *controls)
 {
@@ -102,8 +103,8 @@ static bool waits_for(const struct plan *plan, const struct item *item, int othe
     return waits;
 }
 
-/* A kernel finds constants in the plan, and waits for what these wait for: as items they would
- * arrive, in each iteration anew, and who takes one would be in a region of its own for that. */
+/* A kernel finds constants in the plan, so it waits for the nodes that these wait for. As items the
+ * constants would arrive anew in each iteration, and put each consumer into a region of its own. */
 static void bind_controls(struct plan *plan, struct item *item)
 {
     const struct node *node = item->node;
@@ -121,7 +122,7 @@ static void bind_controls(struct plan *plan, struct item *item)
             item->controls[item->n_controls++] = controls.items[i];
 }
 
-/* An item that looks at what arrives gets a constant in this way, where it is there. */
+/* An async op must see deadness arrive, so a constant that may be absent becomes an item for it. */
 static int arriving_at(struct plan *plan, struct edge edge)
 {
     const struct node *node = graph_node(plan->graph, edge.node);
@@ -192,20 +193,20 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
             return err->code;
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
-        /* The users of a Merge's output are not known as users of the variable: it is copied, where
-         * the value is there. */
+        /* The users of a Merge's output are not known as users of the variable, so the variable is
+         * copied under the condition of this input. */
         if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge") &&
             plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE) {
             v = plan_add_copy(plan, v);
             plan->items.items[plan->values.items[v].item].condition =
                 frames_edge_condition(plan->graph_frames, plan->graph, node->inputs[i]);
         }
-        item->in[i] = v; /* -1: a back edge, bound when its producer is there */
+        item->in[i] = v; /* -1: a back edge, bound when its producer exists */
     }
     return 0;
 }
 
-/* Binds the inputs that the op declared as references: they get the variable itself. */
+/* Binds the inputs that the op declares as references: they get the variable itself. */
 static void bind_refs(struct plan *plan, struct item *item)
 {
     const struct op *op = item->node->op;
@@ -308,10 +309,10 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
     return add_item(plan, node, err);
 }
 
-/* ---- what has to be over before, besides what is read ---- */
+/* ---- orders besides data and control inputs ---- */
 
-/* A Variable has no item that could wait for its control inputs: who has it does, and what is
- * copied for that as a read of it. A path of the graph leads there, though not one of the plan. */
+/* A Variable has no item that could wait for its control inputs, so its consumers do, and so do
+ * copies that read it for them. This follows a path of the graph that the plan does not have. */
 static void follow_variable(struct plan *plan, int id, int node)
 {
     const struct node *variable = graph_node(plan->graph, node);
@@ -329,8 +330,8 @@ static void follow_variable(struct plan *plan, int id, int node)
     }
 }
 
-/* `_after` names nodes that are to be over before, dead or alive, if they are in the plan and
- * nothing speaks against it. */
+/* `_after` names nodes that should be over before, dead or alive, if they are in the plan and this
+ * contradicts nothing. */
 static void bind_after(struct plan *plan)
 {
     for (int i = 0; i < (int)plan->items.n; i++) {
@@ -348,11 +349,11 @@ static void bind_after(struct plan *plan)
     }
 }
 
-/* ---- which values leave the process ---- */
+/* ---- values that leave the process ---- */
 
-/* Inputs of Sends to other tasks and of AllReduces, and what such an input is only another view of.
- * A value that a loop or a branch brings is not followed into it: every iteration would have memory
- * that one of them needs. */
+/* Inputs of Sends to other tasks and of AllReduces, and the values that such inputs are views of. A
+ * value that a loop or a branch yields is not followed into it: every iteration would get outgoing
+ * memory, which only one of them needs. */
 static bool goes_to_another_task(const struct node *send)
 {
     struct device_name from, to;
@@ -370,13 +371,13 @@ static bool leaves(const struct item *item, int input)
         return goes_to_another_task(item->node);
     if (node_round(item->node) != ROUND_REDUCE)
         return false;
-    /* Rows that go their ways, and what is broadcast, are copied in any case. */
+    /* Rows with destinations of their own, and broadcast values, are copied in any case. */
     const char *reduction = node_attr(item->node, "reductions")->strings[input];
     return !strcmp(reduction, "sum") || !strcmp(reduction, "mean");
 }
 
-/* Variables that are sent as they are, also when another plan sends them: this one may be what
- * gives them their memory. */
+/* Marks variables that are sent unchanged, also if another plan sends them: this plan may be the
+ * one that allocates their memory. */
 static void mark_sent_variables(struct plan *plan)
 {
     const struct graph *graph = plan->source;
@@ -397,7 +398,7 @@ static void mark_sent_variables(struct plan *plan)
     }
 }
 
-/* Consumers come after producers, but where a loop is closed. */
+/* Consumers come after producers, except where a loop is closed. */
 static void find_outgoing(struct plan *plan)
 {
     if (!plan->options.outgoing || !plan->options.device->is_host)
@@ -408,8 +409,8 @@ static void find_outgoing(struct plan *plan)
         for (int k = 0; k < item->n_in && !item->removed; k++)
             if (leaves(item, k))
                 plan->values.items[item->in[k]].is_outgoing = true;
-        /* Inputs that an outgoing output is the memory of; not a variable's, which stays where it
-         * is. */
+        /* Marks inputs whose memory an outgoing output is, except variables, which stay where they
+         * are. */
         for (int k = 0; k < item->n_out && !item->removed; k++) {
             const struct value *output = &plan->values.items[item->out[k]];
             if (!output->is_outgoing || output->alias_input < 0)
@@ -422,8 +423,8 @@ static void find_outgoing(struct plan *plan)
 
 /* ---- the rest ---- */
 
-/* Inputs that closed a loop were not there when their consumer was made. A copy between iterations
- * is not possible: NextIteration and Merge keep a value where it is. */
+/* Binds inputs that close a loop, which did not exist when their consumer was made. They cannot be
+ * copied between iterations: NextIteration and Merge keep a value in its memory. */
 static int bind_back_edges(struct plan *plan, struct error *err)
 {
     vec_each(item, &plan->items) {

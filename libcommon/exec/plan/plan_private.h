@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plan is made of. Private to libcommon/exec.
+ * The parts of a plan. Private to libcommon/exec.
  *
  * A plan has its own pruned copy of the graph (prune.h), in which feeds are Placeholders. Each node
  * that computes becomes an *item*, each output a *value*; the planner adds items of its own:
- * fetches, changes of layout, copies between host and device memory, copies of variables that are
- * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
- * writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs what
- * region.h says of them.
+ * fetches, changes of layout, copies between host and device memory, and copies of variables that
+ * are read before a write and needed after it. plan_prepare.c makes them, plan_order.c orders reads
+ * and writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs the
+ * regions that region.h describes.
  */
 #ifndef TF_EXEC_PLAN_PRIVATE_H
 #define TF_EXEC_PLAN_PRIVATE_H
@@ -24,56 +24,56 @@ struct run;
 struct plan {
     const struct graph *source;
     struct graph *graph;           /* pruned copy; its nodes are what items point to */
-    graph_vec wholes;              /* those before ops were fused, from which it borrows */
-    struct frames *graph_frames;   /* NULL: it has no control flow */
-    VEC(struct plan_frame) frames; /* the first is what is outside of all loops */
-    const int *parents;            /* of frames; -1 */
-    int *slot_of;                  /* by variable of graph_frames: which input of its loop's item */
-    int in_frame;                  /* that of which an item is being made */
+    graph_vec wholes;              /* the graphs before fusion, from which `graph` borrows */
+    struct frames *graph_frames;   /* NULL: the graph has no control flow */
+    VEC(struct plan_frame) frames; /* the first is the root, outside of all loops */
+    const int *parents;            /* of frames; -1: the root has none */
+    int *slot_of;                  /* by variable of graph_frames: its input of the loop's item */
+    int in_frame;                  /* the frame for which items are being made */
     struct plan_options options;
     VEC(struct item) items;
     VEC(struct value) values;
-    struct arena memory; /* of all else here, and of what all that has */
+    struct arena memory; /* of all else here, and of the members' arrays */
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
     bool *may_be_absent; /* by node: a constant of a loop or a branch */
-    int *looked_at;      /* by node: the last look for controls that has met it */
+    int *looked_at;      /* by node: the last search for controls that visited it */
     int n_looks;
-    access_edge_vec wishes; /* to be over before, if that closes no cycle */
+    access_edge_vec wishes; /* orders to be kept where they close no cycle */
     int *order,
-        n_order; /* items that are in order, as they run: a whole plan's, then loop by loop */
+        n_order; /* items with a fixed order, as they run: the whole plan's, then loop by loop */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
-    struct edge_map fed;     /* outputs of these nodes -> feed, once the graph is as it stays */
+    struct edge_map fed;     /* outputs of these nodes -> feed, in the final graph */
     int *fetch_values;
-    int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
+    int *fetch_places; /* in a part's plan: struct plan_place; NULL: the plan sees all uses */
     bool is_whole;
-    bool has_branches;          /* some items that are in order may not run */
-    struct merge_facts *merged; /* then: by value, once all is in order */
+    bool has_branches;          /* some items of a fixed order may not run */
+    struct merge_facts *merged; /* with branches: by value, set once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
-    struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
+    struct run *idle_runs;     /* memory of finished steps; guarded by the arenas' lock */
     struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
-    struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
-                        * be none */
+    struct pool *pool; /* of reference-counted values, and of a device's temporary memory; NULL:
+                        * none can occur */
     VEC(struct region) regions;
     VEC(struct plan_segment) segments;
-    int *next_drop; /* by value: another one that is let go of with it; -1 */
+    int *next_drop; /* by value: the next one that is dropped with it; -1: none */
     struct out_edge *edges;
     bool keeps_reads;
-    variable_lock_vec locks; /* by id, as long as a step lasts, of one that `keeps_reads` */
+    variable_lock_vec locks; /* if `keeps_reads`: held for the whole step; by id */
 };
 
-/* Returns whether kernels run beside each other, each with a team of one. */
+/* Returns whether kernels run in parallel, each with a team of one. */
 static inline bool plan_is_parallel(const struct plan *plan)
 {
     return !plan->is_whole && plan->options.threads > 1;
 }
 
-/* Returns whether what runs in the frame has its place in a fixed order. */
+/* Returns whether the items of the frame have a fixed order. */
 static inline bool plan_has_order(const struct plan *plan, int frame)
 {
     return plan->frames.items[frame].has_order;
@@ -91,19 +91,19 @@ static inline int plan_condition_of(const struct plan *plan, const struct node *
     return node && plan->graph_frames ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
 }
 
-/* Returns whether the item is repeated by another one. */
+/* Returns whether another item, a loop, repeats this one. */
 static inline bool plan_is_repeated(const struct plan *plan, const struct item *item)
 {
     return plan->frames.items[item->frame].is_item;
 }
 
-/* The item that makes input `in` of an item; -1: none does. */
+/* The item that makes input `in` of an item; -1: no item does. */
 static inline int plan_maker(const struct plan *plan, const struct item *item, int input)
 {
     return item->in[input] < 0 ? -1 : plan->values.items[item->in[input]].item;
 }
 
-/* Threads that a kernel may use. */
+/* The number of threads that a kernel may use. */
 static inline int plan_team(const struct plan *plan)
 {
     return plan_is_parallel(plan) ? 1 : plan->options.device->threads;
@@ -111,9 +111,9 @@ static inline int plan_team(const struct plan *plan)
 
 /* The value with this value's memory, following aliases. */
 int plan_root_value(const struct plan *plan, int value);
-/* Returns whether it only enqueues a copy of its input, to the host or from there. */
+/* Returns whether the item only enqueues a copy of its input, to the host or from there. */
 bool plan_is_copied(const struct plan *plan, const struct item *item);
-/* Returns whether it brings a feed to the device's memory. */
+/* Returns whether the item copies a feed to the device's memory. */
 bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
 /* The shape of an input as the item's kernel sees it. */
 static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
@@ -122,8 +122,8 @@ static inline const struct shape *item_input_shape(const struct plan *plan, cons
     const struct shape *seen = item->seen ? item->seen[input] : NULL;
     return seen ? seen : &plan->values.items[item->in[input]].shape;
 }
-/* Returns whether the value is made in the region, for all that come later there. A variable is
- * what it is when it is read, whoever has written it. */
+/* Returns whether the value is made in the region, for all items that come later there. A variable
+ * is never made in one: its value is that at the time of the read, whichever region wrote it. */
 static inline bool region_has_made(const struct plan *plan, int v, int region)
 {
     int from = plan->values.items[v].item;
@@ -131,19 +131,19 @@ static inline bool region_has_made(const struct plan *plan, int v, int region)
            plan->items.items[from].region == region;
 }
 
-/* Returns whether it lies in an arena. */
+/* Returns whether the value lies in an arena. */
 static inline bool region_is_placed(const struct plan *plan, int v)
 {
     return plan->values.items[v].offset >= 0;
 }
 
-/* One that is there always, not only where a loop or a branch runs. */
+/* Returns whether it is a constant that exists always, not only where a loop or branch runs. */
 static inline bool region_sees_constant(const struct value *value)
 {
     return value->kind == VALUE_CONSTANT && value->item < 0;
 }
 
-/* Returns whether an input of a region's item is where it was made, and not brought there. */
+/* Returns whether an input of a region's item is read where it was made, rather than delivered. */
 static inline bool region_has_input(const struct plan *plan, const struct item *item, int input)
 {
     const struct value *value = &plan->values.items[item->in[input]];
@@ -151,7 +151,7 @@ static inline bool region_has_input(const struct plan *plan, const struct item *
            region_has_made(plan, item->in[input], item->region);
 }
 
-/* Frees it when no run of it is left (plan_free of exec/run). */
+/* Frees a plan that has no run left (plan_free of exec/run calls it). */
 void plan_release(struct plan *plan);
 
 #endif

@@ -15,7 +15,7 @@ struct schedule {
     const int *rank;
     int *pending;
     int_vec *next;
-    int *left; /* how many items come after it, one after the other, on the longest way */
+    int *left; /* length of the longest chain of items after it */
     struct heap heap;
     struct arena memory;
 };
@@ -27,8 +27,8 @@ static int rank_of(const struct schedule *s, int item)
                                                                     : 0;
 }
 
-/* Work that is soon done goes first: a gradient before those of the layers below, and its update or
- * its way to others at once. So it frees what it consumes, and others may go on. */
+/* Work that is nearly finished goes first: a gradient before those of the layers below, and its
+ * update or its Send at once. This frees its inputs early, and lets others proceed. */
 static bool goes_before(const void *schedule, int a, int b)
 {
     const struct schedule *s = schedule;
@@ -78,7 +78,7 @@ static void schedule_edges(struct schedule *s)
     vec_release(&befores);
 }
 
-/* Goes backwards through any order that keeps to the edges. */
+/* Goes backwards through any topological order. */
 static void measure_ways(struct schedule *s, int n)
 {
     int *pending = arena_array(&s->memory, (size_t)n + 1, sizeof *pending);

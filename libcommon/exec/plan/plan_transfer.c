@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where values are, and in which layout. A device may have memory of its own; kernels say of each
- * argument in which memory they want it, and where a value is in the other, the planner adds an
+ * Where values are, and in which layout. A device may have memory of its own; kernels say for each
+ * argument in which memory they want it, and if a value is in the other one, the planner adds an
  * item that copies it. Constants are copied once, when the plan is made. On a device whose memory
  * is the host's nothing here adds a copy.
  */
@@ -18,8 +18,8 @@ static bool is_of_type(const struct device *device, const char *text, struct dev
     return !device_name_parse(name, text, &ignored) && !strcmp(name->type, device->type);
 }
 
-/* Returns whether what one device of a process sends another, or itself, need not be in host
- * memory. */
+/* Returns whether a value may go from one device of a process to another, or to itself, without
+ * passing through host memory. */
 static bool reaches(struct device *device, const char *sender, const char *receiver)
 {
     struct device_name from, to;
@@ -142,8 +142,8 @@ static int add_copy(struct plan *plan, int v, bool on_device, struct item like)
     return plan_add_derived(plan, like, v, on_device);
 }
 
-/* A read of a variable sees the value of that moment, so that the copy is for one consumer and
- * waits for all that the consumer waits for; that also puts it into the consumer's loop. */
+/* A read of a variable sees its value at that moment, so the copy serves one consumer and waits for
+ * everything that the consumer waits for, which also puts it into the consumer's loop. */
 static int copy_variable(struct plan *plan, int v, const struct item *consumer)
 {
     const struct node *node = consumer->node;
@@ -213,7 +213,7 @@ int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *
     return copy;
 }
 
-/* ---- layouts: kernels that know none get values in row-major order ---- */
+/* ---- layouts: kernels that support none get values in row-major order ---- */
 
 int plan_row_major(struct plan *plan, int v, struct error *err)
 {

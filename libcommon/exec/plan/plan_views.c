@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Views: items whose output is their input's memory, perhaps seen with another shape, and that do
- * nothing else. They do not run: who takes the output is given the input, and told the shape.
+ * nothing else. They do not run: their consumers get the input, and are told the shape.
  *
- * In a whole plan they are left out when all is in order, so that what waits for one, or it for
- * others, stays where it was. A read of a variable is one of them: the item that runs next locks
- * the variable for it, and sees to it that it has a value. In a dynamic plan a read is a moment of
- * its own, after which others may write, and waiting is part of how things run: there only what is
- * computed is seen through, by items that nothing waits for but for their value.
+ * In a whole plan views are left out once all items are in order, so that their dependencies keep
+ * their effect on the order. A read of a variable is a view, too: the next item that runs locks the
+ * variable for it, and checks that it has a value. In a dynamic plan a read is a moment of its own,
+ * after which others may write, and waiting is part of execution: there only views of computed
+ * values are left out, and only if nothing waits for them except for their value.
  *
- * What only a view would do when it runs (look at its operands, or find a variable without a value)
- * is not lost: operands are constants and shapes are known, or it runs.
+ * No check that a view would make when it runs (of its operands, or for a variable without a value)
+ * is lost: either operands are constants and shapes are known, or the view runs.
  */
 #include <string.h>
 
@@ -21,14 +21,14 @@
 struct views {
     struct plan *plan;
     bool *is_taken;  /* by value: some item has it as an input */
-    bool *is_needed; /* by item: others wait for it */
+    bool *is_needed; /* by item: others wait for it to be over */
     bool *is_chosen; /* by item: control flow takes its value */
-    int *source;     /* by value: of a view that does not run, what it is a view of; else -1 */
+    int *source;     /* by value: for a view that does not run, what it views; else -1 */
 };
 
 /* ---- which ---- */
 
-/* All that it says is known now. */
+/* Returns whether all that the view decides is known now. */
 static bool has_known_shape(const struct plan *plan, const struct item *item)
 {
     const struct value *from = &plan->values.items[item->in[0]];
@@ -49,8 +49,8 @@ static bool is_view(const struct plan *plan, const struct item *item)
            plan->values.items[item->out[0]].alias_input == 0 && has_known_shape(plan, item);
 }
 
-/* Memory that others may keep is counted, and seen with one shape. A value that may be dead is
- * asked for by the item that waits for it. */
+/* Memory that others may keep is counted, and has one shape. A value that may be dead is looked up
+ * by the item that waits for it. */
 static bool can_go_from_order(const struct plan *plan, const struct item *item)
 {
     const struct value *value = &plan->values.items[item->out[0]];
@@ -81,7 +81,7 @@ static void view_item(struct views *s, const struct item *item)
         s->is_needed[item->after.items[i]] = true;
 }
 
-/* ---- leaving them out ---- */
+/* ---- removal ---- */
 
 static void see_through(struct views *s, struct item *item, int i)
 {
@@ -95,7 +95,7 @@ static void see_through(struct views *s, struct item *item, int i)
             plan->values.items[item->out[k]].alias_of = source;
     plan->values.items[source].is_outgoing |= value->is_outgoing;
     item->in[i] = source;
-    if (!shape_is_known(&value->shape) || /* then no view on the way has another */
+    if (!shape_is_known(&value->shape) || /* then no view on the way changes the shape */
         shape_equal(&value->shape, &plan->values.items[source].shape))
         return;
     if (!item->seen)
@@ -103,7 +103,7 @@ static void see_through(struct views *s, struct item *item, int i)
     item->seen[i] = arena_copy(&plan->memory, &value->shape, sizeof value->shape);
 }
 
-/* True: it does not run. */
+/* Returns true if the item does not run. */
 static bool resolve(struct views *s, struct item *item)
 {
     for (int i = 0; i < item->n_in; i++)
@@ -117,7 +117,7 @@ static bool resolve(struct views *s, struct item *item)
     return item->removed = true;
 }
 
-/* Adds the first item that reads each variable. */
+/* Adds the first read of each variable. */
 static void add_reads(struct arena *memory, use_vec *reads, const use_vec *more)
 {
     vec_each(use, more) {
@@ -130,7 +130,7 @@ static void add_reads(struct arena *memory, use_vec *reads, const use_vec *more)
     }
 }
 
-/* Before what it reads itself, so that what is wrong is found when it would have been. */
+/* Its reads for views come first, so that an error is found where it would have been. */
 static void read_for(struct plan *plan, struct item *item, const use_vec *reads)
 {
     use_vec own = item->uses;
@@ -141,12 +141,12 @@ static void read_for(struct plan *plan, struct item *item, const use_vec *reads)
     }
 }
 
-/* The consumer of its value is still to come, so that there is one that reads for it. One of a
- * branch may not run, so those behind it read again. */
+/* A view's consumer comes later in the order, so some item reads for it. An item of a branch may
+ * not run, so items behind it repeat the read. */
 static void resolve_order(struct views *s, struct arena *memory)
 {
     struct plan *plan = s->plan;
-    use_vec reads = VEC_INIT; /* since one stayed */
+    use_vec reads = VEC_INIT; /* of views since the last item that always runs */
     bool uses_copies = false;
     int n = 0;
     for (int at = 0; at < plan->n_order; at++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops that need no points run as one item: what enters an iteration is all there when it begins,
- * nothing in it waits, and all that it makes can be planned for. Merge, Switch and Exit of their
- * variables are no items: the values of the first two are the slots that iterations hand on, those
- * of the last are the outputs of the loop's item. A loop in such a loop is one of them as well.
+ * Loops that need no async ops run as one item: everything that enters an iteration is there when
+ * it begins, nothing in it waits, and all its results can be planned. Merge, Switch and Exit of its
+ * variables are no items: the values of the first two are the slots that iterations pass on, those
+ * of the last are the outputs of the loop's item. A loop within such a loop is an item in it.
  */
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
@@ -14,12 +14,12 @@ struct while_search {
     const struct frames *frames;
     bool *refused;    /* by frame, of outermost loops */
     int *n_variables; /* by frame: that iterations change */
-    int *begun;       /* by node: how many loops around it have decided to go on before it runs */
+    int *begun;       /* by node: number of loops around it that it knows go on */
 };
 
-/* ---- which nodes can be planned for ---- */
+/* ---- nodes that can be planned ---- */
 
-/* Where the output is: constants and what is fed, on the host. */
+/* Returns whether the output is on the device; constants and feeds are on the host. */
 static bool is_made_on_device(const struct plan *plan, struct edge edge)
 {
     const struct node *node = graph_node(plan->graph, edge.node);
@@ -30,8 +30,8 @@ static bool is_made_on_device(const struct plan *plan, struct edge edge)
     return node_is(node, "Variable") || (row && plan_gives_on_device(plan, row, node, edge.slot));
 }
 
-/* Returns whether the host needs what the device computes: only running tells when that is there.
- * */
+/* Returns whether the host needs a value that the device computes: only running tells when it is
+ * there. */
 static bool host_waits(const struct plan *plan, const struct node *node,
                        const struct kernel_row *row)
 {
@@ -56,7 +56,7 @@ static bool can_place(const struct plan *plan, const struct node *node)
     return !(row && row->flags & KERNEL_ASYNC) && !host_waits(plan, node, row);
 }
 
-/* ---- which loop ---- */
+/* ---- outermost loops ---- */
 
 static int outermost(const struct frames *frames, int frame)
 {
@@ -76,9 +76,9 @@ static const struct loop_variable *variable_of(const struct frames *frames, int 
     return v < 0 ? NULL : &frames->variables.items[v];
 }
 
-/* ---- what cannot be one item ---- */
+/* ---- loops that cannot be one item ---- */
 
-/* Loop variables as while_loop makes them, each op of theirs once. */
+/* Returns whether the variable is as while_loop makes them, with each of its ops once. */
 static bool is_complete(const struct while_search *s, const struct loop_variable *v)
 {
     const struct node *enter = graph_node(s->graph, v->enter);
@@ -91,7 +91,7 @@ static bool is_complete(const struct while_search *s, const struct loop_variable
            merge->inputs[1].node == v->next;
 }
 
-/* A Merge that nothing comes to but from where it is. */
+/* Returns whether the node is a Merge with inputs from its own frame and iteration only. */
 static bool is_merge_of_branch(const struct while_search *s, const struct node *node)
 {
     bool is = node_is(node, "Merge");
@@ -125,7 +125,7 @@ static bool can_repeat(const struct while_search *s, const struct node *node)
            !node_is(node, "Send") && can_place(s->plan, node);
 }
 
-/* An edge into a loop comes from its Enters, one out of it from its Exits. */
+/* Edges into a loop must come from its Enters, edges out of it from its Exits. */
 static void check_input(struct while_search *s, const struct node *node, struct edge edge)
 {
     const struct node *from = graph_node(s->graph, edge.node);
@@ -151,7 +151,8 @@ static void check_wishes(struct while_search *s, const struct node *node)
     }
 }
 
-/* All variables enter the loop if it is to run at all, and so does whatever else enters. */
+/* Returns whether the variable enters if and only if the loop runs, or, if it is constant, whenever
+ * the loop runs. */
 static bool enters_with_loop(const struct while_search *s, const struct loop_variable *v)
 {
     int of_loop = s->frames->frames.items[v->frame].condition;
@@ -167,7 +168,7 @@ static void check_nodes(struct while_search *s)
             check_input(s, node, node->inputs[k]);
         for (int k = 0; k < node->n_controls; k++) {
             const struct node *from = graph_node(s->graph, node->controls[k]);
-            if (node_is(from, "Enter")) /* there is no value of it to wait for */
+            if (node_is(from, "Enter")) /* it has no value to wait for */
                 refuse(s, frames_output(s->frames, from));
         }
         check_wishes(s, node);
@@ -184,8 +185,8 @@ static void check_nodes(struct while_search *s)
             refuse(s, (int)i);
 }
 
-/* A node that has an effect and does not wait for an iteration to go on would have it twice, or
- * never. */
+/* A stateful node that does not wait for the decision that an iteration runs would run in an
+ * iteration too many, or never. */
 static void check_effects(struct while_search *s, const int *order)
 {
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
@@ -206,7 +207,7 @@ static void check_effects(struct while_search *s, const int *order)
     }
 }
 
-/* ---- those that can ---- */
+/* ---- loops that can ---- */
 
 static void add_loop(struct plan *plan, struct plan_frame *loop, const struct graph_frame *f)
 {
@@ -282,15 +283,15 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
     return may ? find_items(plan, err) : 0;
 }
 
-/* ---- which plans are whole ---- */
+/* ---- whole plans ---- */
 
 static bool is_of_branch(const struct node *node)
 {
     return node_is(node, "Switch") || node_is(node, "Merge");
 }
 
-/* A fixed order with planned memory will do unless something waits. In it items of a branch that is
- * not taken are passed over, where the host decides on that. */
+/* A fixed order with planned memory will do unless something waits. It skips items of a branch that
+ * is not taken, which requires that the host decides on branches. */
 void plan_find_static(struct plan *plan)
 {
     bool is_whole = plan->options.cut == CUT_WHOLE, in_loops = false, outside = false;
@@ -312,7 +313,7 @@ void plan_find_static(struct plan *plan)
             is_whole || plan->frames.items[i].is_item;
 }
 
-/* ---- their values ---- */
+/* ---- values of loops ---- */
 
 int plan_entered_loop(const struct plan *plan, const struct node *node)
 {
@@ -327,7 +328,7 @@ bool plan_is_wiring(const struct plan *plan, const struct node *node)
             (node_is(node, "NextIteration") || node_is(node, "LoopCond")));
 }
 
-/* Its Enter is there. */
+/* Adds the item of a loop, whose Enters have been prepared. */
 static void add_item_of(struct plan *plan, struct plan_frame *loop, const struct loop_variable *v)
 {
     const struct node *enter = graph_node(plan->graph, v->enter);
@@ -357,7 +358,7 @@ static void add_item_of(struct plan *plan, struct plan_frame *loop, const struct
     loop->item = plan_add_item(plan, &item);
 }
 
-/* Adds the values that an iteration is given. */
+/* Adds the values that an iteration receives. */
 static void add_carried(struct plan *plan, const struct node *node, int slot)
 {
     plan->value_of[node->id] = (int)plan->values.n;

@@ -78,7 +78,7 @@ static int add_feed(struct graph *graph, const struct plan_feed *feed, const str
     return graph_add_trusted(graph, &spec, &output, 1)->id;
 }
 
-/* Returns the node whose copy stands for it. */
+/* Returns the node whose copy stands for `node`. */
 static int copied_node(const struct prune *p, int node)
 {
     const struct node *send = p->crosses ? join_send_of(p->from, graph_node(p->from, node)) : NULL;

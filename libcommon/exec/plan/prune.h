@@ -14,29 +14,29 @@
 struct prune {
     const struct graph *from;
     const struct plan_request *request;
-    bool crosses; /* to other parts: what a Recv gives is what its Send is given */
+    bool crosses; /* follows edges into other parts: a Recv's output is its Send's input */
     struct arena memory;
-    struct edge_map fed; /* which feed is an edge's */
+    struct edge_map fed; /* edge -> its feed */
     const bool *needed;  /* by node of `from` */
     struct graph *to;    /* the caller's */
-    int *copy; /* by node of `from`: of `to`, as the caller has made it; -1: there is none */
-    int *slot; /* by node of `from`: where its inputs, or outputs, are among those of the copy */
-    int *feed; /* node of `to`, by feed; -1: it is not needed */
+    int *copy;           /* by node of `from`: of `to`, set by the caller; -1: none */
+    int *slot;           /* by node of `from`: offset of its inputs, or outputs, in the copy */
+    int *feed;           /* by feed: its node of `to`; -1: it is not needed */
 };
 
-/* Finds by node whether a request needs it, for which those edges are fed, in the arena's memory.
- */
+/* Finds by node whether a request needs it, if the edges in `fed` are fed; the result is in
+ * `memory`. */
 const bool *prune_find_needed(const struct graph *graph, const struct plan_request *request,
                               const struct edge_map *fed, bool crosses, struct arena *memory);
 
-/* Finds what is needed; borrows both. `to` is empty. */
+/* Finds what is needed; borrows `from` and `request`. `to` is made empty. */
 void prune_init(struct prune *prune, const struct graph *from, const struct plan_request *request,
                 bool crosses);
 void prune_release(struct prune *prune);
 
-/* Connects the copies, when all are there. */
+/* Connects the copies, when all of them exist. */
 void prune_connect(struct prune *prune);
-/* Returns the edge of `to` that stands for one of `from`, a feed's if that is fed. */
+/* Returns the edge of `to` that stands for an edge of `from`: its feed's if it is fed. */
 struct edge prune_edge(struct prune *prune, struct edge edge);
 
 #endif

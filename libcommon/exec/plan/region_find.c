@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regions: which items of a dynamic plan run together, one after the other in a fixed order, as all
- * of a whole plan do.
+ * Regions: groups of items of a dynamic plan that run one after the other in a fixed order, as all
+ * items of a whole plan do.
  *
- * A *point* is an item of which only running tells when, or whether, there is what it brings: an
- * asynchronous kernel, a Send, control flow. Its output is an *arrival*. Every item has two sets of
- * arrivals: those that it waits for (`ready`) and those without which it is dead (`dead`). Items of
- * one frame for which both are equal become ready by the same arrival and are alive together: they
- * are a region.
+ * An *async op* (`is_point`) is an item of which only running tells when, or whether, its outputs
+ * come: an asynchronous kernel, a Send, control flow. Its output is an *arrival*. Every item has
+ * two sets of arrivals: those that it waits for (`ready`) and those without which it is dead
+ * (`dead`). Items of one frame with both sets equal become ready by the same arrival and are alive
+ * together: they are a region.
  *
  * Regions cannot wait for each other in a circle: along an edge `ready` only grows, and where it
- * stays the same while `dead` does not, the level does. Memory goes from an item to one of another
- * region only if that waits for more arrivals than the first: so it awaits nothing new, and nothing
- * hangs whatever comes first.
+ * stays the same while `dead` does not, the level grows. Memory goes from an item to one of another
+ * region only if that one waits for a proper superset of the first one's arrivals: so it awaits
+ * nothing new, and no order of arrivals can hang.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,11 @@
 #include "exec/plan/plan_steps.h"
 #include "graph/op_cost.h"
 
-#define ARRIVALS_MAX 8192 /* with more every item is a region */
+#define ARRIVALS_MAX 8192 /* with more, every item is a region */
 
 /* ---- arrivals ---- */
 
-/* A Switch brings one output or the other; what else brings anything brings all. */
+/* Returns whether outputs come one without the other, as those of a Switch do. */
 static bool brings_apart(const struct item *item)
 {
     return item->role == ROLE_PLAIN && item->n_out > 1 && node_has(item->node, OP_CONTROL_FLOW);
@@ -55,7 +55,7 @@ static void wait_for_arrival(struct region_find *f, struct key *key, int arrival
         key->dead = arrival_set_with(&f->sets, key->dead, arrival);
 }
 
-/* slot -1: that the item is over. */
+/* slot -1: waits only until the item is over. */
 static void wait_for_item(struct region_find *f, struct key *key, int from, int slot, bool dies)
 {
     const struct key *other = &f->keys[from];
@@ -68,7 +68,7 @@ static void wait_for_item(struct region_find *f, struct key *key, int from, int 
 }
 
 /* As plan_connect.c has it: the item waits until the loop is over, or all that enters its loop
- * does. */
+ * waits. */
 static void wait_after(struct region_find *f, struct key *key, int before, int id)
 {
     const struct plan *plan = f->plan;
@@ -91,8 +91,8 @@ static void level_after(struct region_find *f, struct key *key, int from, int id
         key->level = level;
 }
 
-/* A Merge goes on with one of its inputs; the others here may be alive when what they wait for is
- * not. */
+/* A Merge goes on with one of its inputs, so it has an empty key. Roles that may be alive when
+ * their inputs are dead have an empty `dead`. */
 static void find_key(struct region_find *f, int id, before_vec *befores)
 {
     struct key *key = &f->keys[id];
@@ -151,7 +151,7 @@ static int by_arrivals(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Ranks the regions. An edge leads to a region with more arrivals. */
+/* Ranks the regions. An edge leads to a region with more arrivals, or of a higher level. */
 static void rank_regions(struct region_find *f)
 {
     size_t n = f->plan->regions.n;
@@ -164,7 +164,7 @@ static void rank_regions(struct region_find *f)
         all[i]->rank = (int)i;
 }
 
-/* Splits regions by keys: facts that only running tells. */
+/* Groups items by keys, which stand for facts that only running tells. */
 static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
@@ -181,7 +181,7 @@ static int find_by_keys(struct region_find *f, struct error *err)
     return code;
 }
 
-/* All that a loop's condition needs of an iteration. */
+/* Marks all items of an iteration that a loop's condition needs. */
 static void mark_condition(struct plan *plan, const struct plan_frame *loop)
 {
     VEC(int) todo = VEC_INIT;
@@ -201,8 +201,8 @@ static void mark_condition(struct plan *plan, const struct plan_frame *loop)
     vec_release(&befores);
 }
 
-/* Where one order runs all of a frame that is one region; of a loop the condition is one, and what
- * is left of the body. */
+/* If one order runs all of a frame, the frame is one region; a loop has two: its condition, and the
+ * rest of its body. */
 static void find_by_order(struct region_find *f)
 {
     struct plan *plan = f->plan;
@@ -222,9 +222,9 @@ static void find_by_order(struct region_find *f)
 
 /* ---- their order ---- */
 
-/* The items of each region behind one another. On a device with memory of its own feeds go there
- * first: they may be on their way already, and no step that was captured has them. Loops come
- * behind what is outside of them, one after the other. */
+/* Puts the items of each region behind one another. In a whole plan, copies of feeds come first:
+ * feeds may be prefetched, and captured work never contains their copies. Loops come after
+ * everything outside of them, one after the other. */
 static int order_items(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
@@ -261,17 +261,17 @@ static void fill_regions(struct plan *plan)
     }
 }
 
-/* ---- what leaves, later ---- */
+/* ---- sending the largest value later ---- */
 
-/* A gradient that is larger than all others together, as that of the first dense layer behind
- * convolutions, is computed later than it could be: when half of the work that is left has been
- * done. By then the others are likely to be back, and it takes their memory; and it has the other
- * half of the time for its way. */
+/* A gradient that is larger than all others together, such as that of the first dense layer behind
+ * convolutions, is computed later than it could be: when half of the remaining work is done. By
+ * then the others have probably returned, so it takes over their memory, and half of the time is
+ * left for sending it. */
 
 #define INPUTS_SHARE                                                                               \
     8                  /* inputs stay for longer, and so have to be much smaller than the output   \
                         */
-#define OTHERS_SHARE 4 /* the others have to be worth it: a part of the largest one */
+#define OTHERS_SHARE 4 /* the others must be worth it: at least this part of the largest */
 
 static double bytes_of(const struct value *value)
 {
@@ -290,7 +290,7 @@ static double outgoing_bytes(const struct plan *plan, int id)
     return bytes;
 }
 
-/* Returns whether what it reads may stay: it is small, and no variable that is written. */
+/* Returns whether its inputs may live longer: they are small, and no variables. */
 static bool may_wait(const struct plan *plan, int id)
 {
     const struct item *item = &plan->items.items[id];
@@ -304,8 +304,8 @@ static bool may_wait(const struct plan *plan, int id)
     return !item->refs && bytes * INPUTS_SHARE <= outgoing_bytes(plan, id);
 }
 
-/* Items behind the first that have to come after it move with it. False: they are not only other
- * views of its output. */
+/* Marks items behind the first one that depend on it and so move with it. Returns false if some of
+ * them are more than views of its output. */
 static bool find_moving(const struct plan *plan, const int *order, int n, bool *moves)
 {
     before_vec befores = VEC_INIT;
@@ -343,7 +343,7 @@ static int halfway(const struct plan *plan, const int *order, int n, int at)
     return to;
 }
 
-/* Those that move come together, behind the others up to `to`. */
+/* Moves the marked items behind the others up to `to`. */
 static void move_behind(int *order, int to, const bool *moves)
 {
     int n_moved = 0, n_left = 0;
@@ -357,7 +357,7 @@ static void move_behind(int *order, int to, const bool *moves)
     mem_free(moved);
 }
 
-/* The item that makes more of what leaves than all others of the region; -1: there is none. */
+/* The item with more outgoing bytes than all others of the region together; -1: there is none. */
 static int find_largest(const struct plan *plan, const int *order, int n)
 {
     double most = 0, all = 0;
@@ -382,7 +382,7 @@ static void put_late_in(const struct plan *plan, int *order, int n)
     mem_free(moves);
 }
 
-/* Regions come one after the other. */
+/* The order lists one region after the other. */
 static void put_late(struct plan *plan)
 {
     for (int first = 0, next; first < plan->n_order; first = next) {
@@ -395,7 +395,7 @@ static void put_late(struct plan *plan)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all steps ---- */
 
 int plan_find_regions(struct plan *plan, struct error *err)
 {

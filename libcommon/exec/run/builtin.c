@@ -15,14 +15,14 @@
 
 /* ---- values that pass from plan to plan, on a device with memory of its own ---- */
 
-/* Where values are; the fault is as it is by now: kernels behind it may leave something before who
- * gets them looks. */
+/* Collects the inputs and their place in the device's queue, with a copy of the error flag as it is
+ * now: kernels enqueued later may set it before the receiver reads it. */
 static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
                             struct device_point *at)
 {
     struct device *device = call->device;
     for (int i = 0; i < call->n_in; i++)
-        if (call->in[i]->buffer) /* of a variable it is a copy that was made for the call */
+        if (call->in[i]->buffer) /* a variable's is a copy that was made for the call */
             tensor_share(&values[i], call->in[i]);
         else if (kernel_keep_input(call, i, &values[i]))
             return call->err->code;
@@ -98,7 +98,7 @@ static int bring_out(struct kernel_call *call,
     l->copy = (struct copy_out){
         .from = l->values, .to = l->values + n, .n = call->n_in, .done = copy_over};
     int code = hand_over_inputs(call, l->copy.from, &l->copy.at);
-    if (!code) /* before the time that the copies take */
+    if (!code) /* not part of the time that the copies take */
         call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
     struct device_timer *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
     if (!code)
@@ -113,12 +113,12 @@ static int bring_out(struct kernel_call *call,
 
 /* ---- constants, fetches and copies ---- */
 
-/* Where there are tokens; elsewhere whoever takes it finds it in the plan. */
+/* Runs where there are tokens; elsewhere the consumers find the constant in the plan. */
 static int constant_run(struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
     *call->out[0] = host->plan->values.items[host->item->out[0]].constant;
-    call->out[0]->buffer = NULL; /* the plan's */
+    call->out[0]->buffer = NULL; /* it belongs to the plan */
     return 0;
 }
 
@@ -137,7 +137,7 @@ int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct e
     return code;
 }
 
-/* Fetches are there when the step is over. */
+/* A fetch is complete when the step is over. */
 static int fetch_run(struct kernel_call *call)
 {
     struct call_host *host = call_host(call);
@@ -146,13 +146,13 @@ static int fetch_run(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &(*host->fetches)[*(const int *)call->state];
     const struct value *value = &plan->values.items[host->item->in[0]];
-    /* the one holder of what the step computed, in memory that outlives the device */
+    /* the sole holder of a computed value, in memory that outlives the device */
     if (!host->planned && device->is_host && value->kind == VALUE_COMPUTED && !value->is_outgoing &&
         in->buffer && atomic_load(&in->buffer->holders) == 1)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
-    /* memory that the device copies well to, until the step is over (fetches_bring_home) */
+    /* memory that the device copies to fast, until the step is over (fetches_bring_home) */
     if (!host->is_captured &&
         tensor_in_buffer(fetch, in->type, &in->shape, pool_alloc(plan->host_pool, tensor_bytes(in)),
                          call->err))
@@ -161,10 +161,10 @@ static int fetch_run(struct kernel_call *call)
     struct device_timer *timing = item_start_copy(call, QUEUE_OUT);
     int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
     item_copied(call, timing);
-    if (!host->is_captured) /* for which the compute queue waits in the end */
+    if (!host->is_captured) /* in captured work, the compute queue waits at the end */
         queue_keep(device, QUEUE_OUT, in);
-    /* Memory of the plan stays as it is until the step is over (plan_memory.c), and what is counted
-     * is kept; a variable's is somebody else's next. */
+    /* Memory of the plan stays unchanged until the step is over (plan_memory.c), and counted memory
+     * is kept; but a variable may be written next. */
     int root = plan_root_value(plan, host->item->in[0]);
     if (host->planned ? plan->values.items[root].kind != VALUE_COMPUTED : !in->buffer)
         queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
@@ -182,7 +182,7 @@ static int copy_run(struct kernel_call *call)
     return code || device->is_host ? code : KERNEL_ENQUEUED;
 }
 
-/* A feed may be on the device, or on its way there. Whoever uses a copy has the compute queue wait
+/* A feed may be on the device, or on its way there. Consumers of a copy make the compute queue wait
  * for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
@@ -211,7 +211,7 @@ static int copy_in_run(struct kernel_call *call)
     return !out || code ? call->err->code : KERNEL_ENQUEUED;
 }
 
-/* Gives a copy of a value that the host needs in the middle of a step. */
+/* Outputs a copy of a value that the host needs in the middle of a step. */
 static int give_copy(struct kernel_call *call, struct tensor *values)
 {
     return kernel_share_output(call, 0, values) ? 0 : call->err->code;
@@ -222,7 +222,7 @@ static int copy_out_run(struct kernel_call *call)
     return bring_out(call, give_copy);
 }
 
-/* ---- Send and Recv of what stays in the memory of its device ---- */
+/* ---- Send and Recv of values that stay in the memory of a device ---- */
 
 static int send_copied(struct kernel_call *call, struct tensor *copied)
 {
@@ -233,9 +233,9 @@ static int send_copied(struct kernel_call *call, struct tensor *copied)
     return rendezvous->send(rendezvous, &key, &value, call->err);
 }
 
-/* What receives gets it where it is, and nothing waits but the device's queue. A device that the
- * sender's reaches gets a copy, from memory to memory. A rendezvous that takes no values of devices
- * gets one in host memory, and brings such. */
+/* The receiver gets the value in its place, and only the device's queue waits. A device that the
+ * sender's device can reach gets a copy, from memory to memory. A rendezvous that takes no device
+ * values gets a copy in host memory. */
 static int hand_over_run(struct kernel_call *call)
 {
     struct rendezvous *rendezvous = rendezvous_of(call);
@@ -251,8 +251,8 @@ static int hand_over_run(struct kernel_call *call)
     return call->err->code;
 }
 
-/* A copy waits for who computes the value, and for who had the memory that it goes to. The memory
- * that it comes from is the sender's until it is over. */
+/* The copy waits until the value is computed, and until its own memory is free. The sender's memory
+ * is kept until the copy is over. */
 static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
 {
     struct device *here = call->device, *there = value->at.device;
@@ -299,10 +299,10 @@ static int take_over_run(struct kernel_call *call)
     return rendezvous_receive(call, take_received);
 }
 
-/* ---- AllReduce of values that are in the memory of a device ---- */
+/* ---- AllReduce of values in the memory of a device ---- */
 
-/* They go to the step's collective in host memory. Where it adds on their device they go there
- * where they are, and nothing waits but the device's queue. */
+/* Values go to the step's collective in host memory. If the collective adds on this device, they
+ * stay there, and only the device's queue waits. */
 static int take_reduced(struct kernel_call *call, const struct collective_results *results)
 {
     bool is_here = results->at.device;

@@ -6,37 +6,37 @@
 #include "exec/run/item.h"
 
 enum state {
-    CAPTURE_NEW,     /* nothing of it has run yet, or it has to once more */
+    CAPTURE_NEW,     /* has not run yet, or must run again */
     CAPTURE_DUE,     /* the next step captures it */
-    CAPTURE_MADE,    /* it is there */
-    CAPTURE_REFUSED, /* the device cannot */
+    CAPTURE_MADE,    /* can be launched */
+    CAPTURE_REFUSED, /* the device cannot capture it */
 };
 
-struct captured_write { /* of a variable that the segment uses */
-    const void *data;   /* where it was */
-    uint64_t updates;   /* in a step */
+struct captured_write { /* a variable that the segment uses */
+    const void *data;   /* where its value was */
+    uint64_t updates;   /* made in one step */
 };
 
-/* A value that comes from elsewhere, or that others get, in memory that is none of an arena's. */
+/* An input from outside, or an output for others, whose memory is in no arena. */
 struct kept_value {
-    struct tensor *at;   /* where the call has it; NULL: it is a fetch */
-    struct tensor *kept; /* where it is in all steps */
+    struct tensor *at;   /* the call's tensor; NULL: it is a fetch */
+    struct tensor *kept; /* its memory in all steps */
     const struct value *value;
     int fetch;
-    bool is_token; /* let go of when all has been enqueued */
-    bool is_fed;   /* copied before each launch */
+    bool is_token; /* dropped when everything has been enqueued */
+    bool is_fed;   /* a feed's copy, enqueued before each launch */
 };
 typedef VEC(struct kept_value) kept_vec;
 
 struct segment_capture {
     enum state state;
-    bool by_item; /* in this step */
+    bool by_item; /* its items are enqueued one by one in this step */
     struct device_graph *graph;
     struct captured_write *writes; /* by lock of the segment */
     kept_vec inputs, outputs;
 };
 
-/* A segment that is to run. */
+/* A segment that is about to run. */
 struct capture_call {
     struct run *run;
     struct launch *launch;
@@ -55,7 +55,7 @@ static bool is_feed_copy(const struct capture_call *c, int at)
     return plan_is_feed_copy(c->run->plan, call_of(c, at)->host.item);
 }
 
-/* ---- memory that stays ---- */
+/* ---- memory that stays with the run ---- */
 
 static void add_input(const struct capture_call *c, const struct item *item, int i)
 {
@@ -88,7 +88,7 @@ static void add_output(const struct capture_call *c, int at, int i)
         vec_push(&c->captured->outputs, kept);
 }
 
-/* Once. In an order all but fetches has its place. */
+/* Runs once. In a fixed order everything but fetches has a place. */
 static void find_kept(const struct capture_call *c)
 {
     if (c->captured->writes)
@@ -120,7 +120,7 @@ static bool is_elsewhere(const struct kept_value *k)
     return k->kept->data && k->kept->data != k->at->data;
 }
 
-/* Returns whether what is kept may be written to, as far as it has to be. */
+/* Returns whether the kept memory may be overwritten where that is needed. */
 static bool may_write(const struct segment_capture *captured)
 {
     bool may = true;
@@ -133,12 +133,12 @@ static bool may_write(const struct segment_capture *captured)
     return may;
 }
 
-/* Inputs come to where they were when this began. */
+/* Moves inputs to where they were at the time of the capture. */
 static int take_inputs(const struct capture_call *c)
 {
     struct device *device = c->run->plan->options.device;
     int code = 0;
-    if (c->captured->inputs.n) /* what another region has copied to the device is one, perhaps */
+    if (c->captured->inputs.n) /* an input may be another region's copy to the device */
         device_step_await_copies(&c->run->on_device);
     for (size_t i = 0; i < c->captured->inputs.n && !code; i++) {
         struct kept_value *k = &c->captured->inputs.items[i];
@@ -159,8 +159,8 @@ static struct tensor *kept_place(const struct capture_call *c, const struct kept
     return k->at ? k->at : &c->run->fetches[k->fetch];
 }
 
-/* Hands values on at the edges of a segment: before a capture, the values that others bring to it;
- * at a launch, the values that it makes. */
+/* Sets outputs to their kept memory: before a capture, fetches and copies of feeds; at a launch,
+ * the values that the segment makes. */
 static void exchange_values(const struct capture_call *c, bool captures)
 {
     vec_each(k, &c->captured->outputs) {
@@ -171,7 +171,7 @@ static void exchange_values(const struct capture_call *c, bool captures)
 
 /* ---- capturing ---- */
 
-/* An alias is made when it is captured; what else a kernel does itself cannot be done again. */
+/* An alias is made during the capture; other work of the kernel itself cannot be repeated. */
 static bool only_aliases(const struct plan *plan, const struct item *item)
 {
     bool only = item->n_out || !item->n_in;
@@ -191,8 +191,7 @@ static int run_kernel(const struct capture_call *c, int at)
     return result;
 }
 
-/* Feeds are copied before the launch. The compute queue waits in the end for what copies to the
- * host. */
+/* Feeds are copied before the launch. The compute queue waits at the end for copies to the host. */
 static int enqueue(void *context)
 {
     const struct capture_call *c = context;
@@ -218,7 +217,7 @@ static int enqueue(void *context)
     return 0;
 }
 
-/* Kernels count the updates of variables when they enqueue them. */
+/* Kernels count updates of variables when they enqueue them; a capture's own must not count. */
 static void note_writes(const struct capture_call *c, bool is_over)
 {
     for (size_t i = 0; i < c->segment->locks.n; i++) {
@@ -241,15 +240,15 @@ static void drop_inputs(const struct capture_call *c)
             iteration_drop_inputs(c->run->plan, c->it, c->segment->items[at].item);
 }
 
-/* A step that fails at it has done nothing yet. Tokens are dropped with what is seen of the region
- * in another shape. */
+/* If the capture fails, nothing of the step has run yet. drop_inputs drops tokens along with inputs
+ * that are seen in another shape, so tokens are restored. */
 static bool capture(const struct capture_call *c)
 {
     const struct plan *plan = c->run->plan;
     struct device *device = plan->options.device;
     struct segment_capture *captured = c->captured;
     struct error err = ERROR_INIT;
-    vec_each(k, &captured->outputs) { /* while something is captured there is no other memory */
+    vec_each(k, &captured->outputs) { /* memory cannot be allocated during a capture */
         const struct value *value = k->value;
         struct pool *pool = k->at ? plan->pool : plan->host_pool;
         size_t bytes = (size_t)shape_bytes(&value->shape, value->type);
@@ -265,7 +264,7 @@ static bool capture(const struct capture_call *c)
     c->launch->err.code = 0;
     drop_inputs(c);
     bool is_made = !code;
-    vec_each(k, &captured->outputs) { /* or something was made elsewhere, or somebody has it */
+    vec_each(k, &captured->outputs) { /* unless an output was made elsewhere, or others hold it */
         is_made &= kept_place(c, k)->data == k->kept->data;
         tensor_release(kept_place(c, k));
         is_made &= is_free(k->kept);
@@ -307,10 +306,10 @@ static int launch_capture(const struct capture_call *c)
     return device->capture->launch(device, c->captured->graph, &c->launch->err);
 }
 
-/* Called with all locks held. False: some memory is not where it was, or not yet free again. */
+/* Called with all locks held. Returns false if memory has moved, or is not free again yet. */
 static bool try_launch(const struct capture_call *c, int *code)
 {
-    bool are_there = true; /* since the first step, or since they were captured */
+    bool are_there = true; /* as in the first step, or when captured */
     for (size_t i = 0; i < c->segment->locks.n && are_there; i++) {
         const struct variable *variable = c->segment->locks.items[i].variable;
         are_there = variable->initialized &&
@@ -321,7 +320,7 @@ static bool try_launch(const struct capture_call *c, int *code)
         return false;
     }
     find_kept(c);
-    pthread_mutex_lock(&c->run->lock); /* inputs of others may be in the same place */
+    pthread_mutex_lock(&c->run->lock); /* others may read their inputs in the same place */
     bool may = may_write(c->captured);
     *code = may ? take_inputs(c) : 0;
     pthread_mutex_unlock(&c->run->lock);
@@ -348,7 +347,7 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     if (captured->by_item)
         return false;
     if (!region_take_locks(a, &segment->locks))
-        return true; /* put aside, and another thread's by now, with all that is the run's */
+        return true; /* put aside: another thread may use the run's data by now */
     *code = 0;
     captured->by_item = !try_launch(&c, code);
     region_give_locks(a);
@@ -359,7 +358,7 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     return true;
 }
 
-/* ---- of a run ---- */
+/* ---- of a whole run ---- */
 
 void captured_open(struct run *run)
 {

@@ -63,16 +63,16 @@ void share_release(struct share *share)
     vec_release(&share->targets);
 }
 
-/* ---- what the parts do not see of each other ---- */
+/* ---- facts that one part cannot see of the others ---- */
 
 struct uncut {
-    struct prune prune; /* of all parts, which are one graph again */
-    int *source;        /* node of the parts, by node of that; -1 of what is fed */
-    size_t n_nodes;     /* when fetches are added as reads: those come behind */
-    int *fetch;         /* by such a node: which fetch it is */
+    struct prune prune; /* all parts, joined into one graph */
+    int *source;        /* by node of that graph: the node of the parts; -1: a feed */
+    size_t n_nodes;     /* before fetches are added as reads */
+    int *fetch;         /* by node that was added: its fetch */
 };
 
-/* A Send reads what it sends: of a variable, too. */
+/* A Send is a read of its input, which may be a variable. */
 static int copy_send(struct prune *p, const struct node *send)
 {
     struct edge sent = send->inputs[0];
@@ -118,7 +118,7 @@ void uncut_free(struct uncut *u)
 
 struct shape *uncut_shapes(struct uncut *u)
 {
-    struct error ignored = ERROR_INIT; /* the plan of the node's part has the same */
+    struct error ignored = ERROR_INIT; /* the plan of the node's part reports the same error */
     if (graph_infer(u->prune.to, &ignored))
         return NULL;
     struct shape *shapes = mem_array(u->prune.from->nodes.n + 1, sizeof *shapes);
@@ -131,7 +131,7 @@ struct shape *uncut_shapes(struct uncut *u)
     return shapes;
 }
 
-/* A fetch of a variable is a read, too, by a node of its own. */
+/* A fetch of a variable is a read by a node of its own. */
 static void add_fetches(struct uncut *u)
 {
     u->n_nodes = u->prune.to->nodes.n;
@@ -153,7 +153,7 @@ static void add_fetches(struct uncut *u)
 
 int uncut_order(struct uncut *u, plan_order *order, struct error *err)
 {
-    struct error ignored = ERROR_INIT; /* the plan of the node's part has the same */
+    struct error ignored = ERROR_INIT; /* the plan of the node's part reports the same error */
     struct arena memory = ARENA_INIT;
     struct access_order found;
     struct frames *frames;

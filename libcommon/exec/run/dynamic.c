@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running the items of a dynamic plan. Whoever finishes an item runs what became ready by it: cheap
- * items at once and, if it may, one expensive item next; the other expensive ones go to the queue,
- * from which the thread that runs or starts the step and the process's helpers take. A thread that
- * merely brings a value for which a kernel waited may not.
+ * Running the items of a dynamic plan. The thread that finishes an item runs what became ready by
+ * it: cheap items at once and, if it may, one expensive item next. Other expensive items go to the
+ * queue, from which the thread that runs or starts the step and the process's helper threads take.
+ * A thread that merely delivers a value for which a kernel waited runs no expensive items.
  *
- * A run is over when nothing is active and no helper will touch it. The thread that makes that so
- * concludes a run that was started; else the thread that waits for it is woken.
+ * A run is over when nothing is active and no helper will touch it. If the run was started, the
+ * thread that brings this about concludes it; else it wakes the thread that waits.
  */
 #include "exec/run/dynamic.h"
 
@@ -17,7 +17,7 @@
 #include "exec/step/collective_kernel.h"
 #include "exec/step/workers.h"
 
-/* ---- the queue: what is ready and expensive, in no particular order ---- */
+/* ---- the queue: ready and expensive activations, in no particular order ---- */
 
 /* With the lock held. */
 static void push(struct run *run, struct activation *a)
@@ -27,8 +27,8 @@ static void push(struct run *run, struct activation *a)
     pthread_cond_signal(&run->changed);
 }
 
-/* With the lock held: what leads to most comes first; with `frees`, of those alone that let go of
- * memory in which values have left. NULL: there is none. */
+/* Takes the activation with the smallest rank; with `frees`, only of those that free the memory of
+ * sent values. NULL: there is none. With the lock held. */
 static struct activation *pop(struct run *run, bool frees)
 {
     struct activation **best = NULL;
@@ -42,7 +42,7 @@ static struct activation *pop(struct run *run, bool frees)
     return a;
 }
 
-/* ---- who takes from it ---- */
+/* ---- threads that take from the queue ---- */
 
 static bool was_started(const struct run *run)
 {
@@ -51,11 +51,11 @@ static bool was_started(const struct run *run)
 
 static void help(void *argument);
 
-/* Gives the lock back. True: the caller was the last who touched the run, and has concluded it. */
+/* Releases the lock. True: the caller was the last user of the run, and has concluded it. */
 static bool unlock(struct run *run)
 {
     bool is_over = run->active == 0;
-    if (is_over && run->helpers > 0) /* those who are busy elsewhere need not come any more */
+    if (is_over && run->helpers > 0) /* helpers that have not come yet are not needed */
         run->helpers -= workers_withdraw(help, run);
     if (is_over)
         pthread_cond_broadcast(&run->changed);
@@ -70,13 +70,13 @@ static bool is_short(const struct run *run, const struct activation *a)
 {
     if (a->is_dead || run->failed || !a->is_cheap || a->head->role != ROLE_SEND)
         return a->is_dead || run->failed || a->is_cheap;
-    /* a value of a loop or a branch lies where it was made */
+    /* a value of a loop or a branch may not be in outgoing memory */
     const struct token *input = &a->iteration->inputs[a->head->first_input];
     return !(input->is_live && input->tensor.data &&
              outgoing_copies(run->plan->options.outgoing, &input->tensor));
 }
 
-/* Others wait for what it takes away. */
+/* Returns whether others wait for what the activation sends. */
 static bool gives(const struct activation *a)
 {
     enum item_role role = a->head->role;
@@ -91,12 +91,12 @@ static void prepend(struct activation *a, struct activation **list)
 
 enum takes {
     TAKES_SHORT,
-    TAKES_ONE,  /* and an expensive one */
-    TAKES_GIVES /* and what gives: of a thread in the middle of a region */
+    TAKES_ONE,  /* and one expensive activation */
+    TAKES_GIVES /* and those that send: for a thread in the middle of a region */
 };
 
-/* With the lock held: distributes activations that became ready. Those that the thread takes stay
- * (in *mine); all, where there is nobody else. */
+/* Distributes activations that became ready: the thread's own go to *mine, the others to the queue;
+ * all are the thread's own if it is alone. With the lock held. */
 static void distribute(struct run *run, struct activation *ready, enum takes takes,
                        struct activation **mine)
 {
@@ -114,14 +114,14 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
             queued++;
         }
     }
-    if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
+    if (kept && *mine) { /* a free thread takes it while this one runs cheap ones */
         push(run, kept);
         queued++;
     } else if (kept) {
         kept->next = NULL;
         *mine = kept;
     }
-    int threads = run->plan->options.threads; /* helpers, up to one per activation in the queue */
+    int threads = run->plan->options.threads; /* one helper per queued activation, up to a limit */
     int limit = (threads > 0 ? threads : 1) - !was_started(run);
     while (queued-- > 0 && run->helpers < limit && workers_submit(limit, help, run))
         run->helpers++;
@@ -131,14 +131,14 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
 
 /* ---- activations ---- */
 
-/* An activation is over: what became ready by it is distributed. */
+/* Ends an activation and distributes what became ready by it. */
 static void finish(struct run *run, struct launch *launch, int code, enum takes takes,
                    struct activation **mine)
 {
     struct activation *a = launch->activation, *ready = NULL;
-    region_give_locks(a); /* if it waited for one, and the step had failed when it came */
+    region_give_locks(a); /* taken, if the step had failed by the time it came */
     pthread_mutex_lock(&run->lock);
-    if (code && !run->failed) { /* those for whom kernels wait are told, without the lock */
+    if (code && !run->failed) { /* waiting kernels are told without the lock */
         run->failed = true;
         run->err = launch->err;
         pthread_mutex_unlock(&run->lock);
@@ -166,7 +166,7 @@ static void propagate(void *context, struct run *run, struct activation *a)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Runs those of the list that give; others go on with the list when the region is over. */
+/* Runs activations of the list that send; the others stay until the region is over. */
 static void give_values(void *context, struct run *run)
 {
     struct launch own = {.err = ERROR_INIT};
@@ -185,10 +185,10 @@ static void give_values(void *context, struct run *run)
     deferred_before_long();
 }
 
-#define DEPTH_MAX 16 /* of regions that come between the items of others, on one stack */
+#define DEPTH_MAX 16 /* of regions that run between items of others, on one stack */
 
-/* An activation that lets go of memory in which values have left comes before the next such value,
- * which takes it; and where that makes the next piece of a value, before what takes long. */
+/* Runs regions that free memory of sent values before a large outgoing value, which reuses it; and,
+ * if such regions make the next piece of a value, before expensive items. */
 static void run_relieved(void *context, struct run *run, const struct launch *relieved)
 {
     struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
@@ -203,8 +203,8 @@ static void run_relieved(void *context, struct run *run, const struct launch *re
     vec_release(&own.temporaries);
 }
 
-/* Runs it, by its own launch or that of the thread, and what became ready by it is distributed.
- * False: it is put aside or pending, and the run may be over. */
+/* Runs an activation, with its own launch or the thread's, and distributes what became ready by it.
+ * False: it was put aside or is pending, and the run may be over. */
 static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
                     struct activation **list)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What has become ready: values and what else is waited for are told to who waits for them, and
- * counted there; and which iterations there are of loops. Everything here runs with run->lock held.
+ * Readiness: outputs and ends of items are delivered to the items that wait for them, and counted
+ * there; loops get and end iterations. Everything here runs with run->lock held.
  */
 #include <string.h>
 
@@ -26,9 +26,9 @@ static void schedule(struct run *run, struct iteration *it, int local, bool is_d
     run->active++;
 }
 
-/* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
- * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
- * a conditional in the body, is the same in every iteration. */
+/* A Merge runs with its first live input; it is dead when all inputs that can come are dead. A back
+ * edge delivers nothing in iteration 0, and nothing else is delivered to its Merge later; a Merge
+ * without a back edge, of a conditional in the body, is the same in every iteration. */
 static inline void check(struct run *run, struct iteration *it, int local, bool is_merge,
                          struct activation **ready)
 {
@@ -89,7 +89,7 @@ static inline void deliver(struct run *run, struct iteration *it, const struct o
     check(run, it, edge->waits, false, ready);
 }
 
-/* Sends a value of an item, and that the item is over, into an iteration. */
+/* Sends a value of an item, and the fact that the item is over, into an iteration. */
 static void send_value(struct run *run, struct iteration *to, int item, const struct token *value,
                        struct activation **ready)
 {
@@ -102,7 +102,7 @@ static void send_value(struct run *run, struct iteration *to, int item, const st
                         ready);
 }
 
-/* ---- loops: with which iterations exist, what goes from one to another, and the end ---- */
+/* ---- loops: their iterations, values between iterations, and the end ---- */
 
 static void check_iteration(struct run *run, struct iteration *it, struct activation **ready);
 
@@ -110,7 +110,7 @@ static struct iteration *start_iteration(struct run *run, struct frame *frame, i
                                          struct activation **ready)
 {
     struct iteration *it = iteration_new(run, frame, number);
-    it->outstanding++; /* held until everything that waits for it was delivered */
+    it->outstanding++; /* held until everything that waits for it is delivered */
     for (size_t i = 0; i < frame->invariants.n; i++)
         send_value(run, it, frame->invariants.items[i].item, &frame->invariants.items[i].value,
                    ready);
@@ -144,7 +144,7 @@ static void enter_frame(struct run *run, struct iteration *it, int item, const s
         start_iteration(run, frame, 0, ready)->outstanding--;
     }
     struct iteration *first = frame->oldest;
-    first->outstanding++; /* the frame must not end while we deliver */
+    first->outstanding++; /* the frame must not end during delivery */
     if (of->is_constant) {
         vec_push(&frame->invariants, defer(item, value));
         for (struct iteration *i = frame->oldest; i; i = i->next)
@@ -157,8 +157,8 @@ static void enter_frame(struct run *run, struct iteration *it, int item, const s
     check_iteration(run, first, ready);
 }
 
-/* A dead value starts no iteration, but if there is one it comes there, too: in an iteration
- * everything runs or is dead, on all devices that have a part of the loop. */
+/* A dead value starts no iteration, but goes to one that exists: in an iteration everything runs or
+ * is dead, on all devices that have a part of the loop. */
 static void next_iteration(struct run *run, struct iteration *it, int item,
                            const struct token *value, struct activation **ready)
 {
@@ -181,7 +181,7 @@ static void leave_frame(struct run *run, struct iteration *it, int item, const s
 {
     struct frame *frame = it->frame;
     if (!value->is_live)
-        return; /* told when the frame is over, unless a later iteration leaves alive */
+        return; /* sent at the end of the frame, unless a later one is alive */
     for (size_t i = 0; i < frame->def->exits.n; i++)
         if (frame->def->exits.items[i] == item)
             frame->exited[i] = true;
@@ -230,7 +230,7 @@ static void check_iteration(struct run *run, struct iteration *it, struct activa
     }
 }
 
-/* ---- what is over ---- */
+/* ---- ends of activations ---- */
 
 static void propagate_edges(struct run *run, struct activation *a, const struct out_edge *edges,
                             int n, int first_output, struct activation **ready)
@@ -247,7 +247,7 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
     }
 }
 
-/* Of an op that moves its value to another iteration, what waits for it here is told first. */
+/* An op that moves its value to another iteration first tells items that wait for it here. */
 static void propagate_move(struct run *run, struct activation *a, struct activation **ready)
 {
     struct token value = {a->iteration->outputs[a->first_output], !a->is_dead};
@@ -293,7 +293,7 @@ static void propagate(struct run *run, struct activation *a, struct activation *
         check_iteration(run, it, ready);
 }
 
-/* An activation that became ready and has nothing to run is over, and so on. */
+/* Ends activations that became ready with nothing to run, and those that become so by this. */
 static void pass_on(struct run *run, struct activation **ready)
 {
     for (struct activation *a; (a = run->passing);) {
@@ -325,7 +325,7 @@ const struct item *ready_find_waiting(const struct run *run)
 
 void ready_start_root(struct run *run, struct activation **ready)
 {
-    if (run->plan->is_whole) { /* whose iteration is there */
+    if (run->plan->is_whole) { /* its iteration exists */
         run->root->oldest->n_fired = 0;
         if (run->plan->n_order)
             schedule(run, run->root->oldest, 0, false, ready);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be known of an item before it runs, and to be done when it has, whichever executor
- * runs it.
+ * Work before and after a kernel runs, for both executors.
  */
 #include "exec/run/item.h"
 #include "base/str.h"
@@ -28,7 +27,7 @@ static struct trace_run describe(const struct item *item)
     return (struct trace_run){.node = item->name, .kernel = item->kernel, .op = item->op};
 }
 
-/* The planner's own items record their work on the device themselves. */
+/* The planner's own copies record their work on the device themselves. */
 static bool tells_itself(const struct plan *plan, const struct item *item)
 {
     return plan_is_copied(plan, item) || item->builtin == BUILTIN_COPY_OUT;
@@ -72,7 +71,7 @@ int item_make_ready(const struct item *item, struct device_step *on_device, stru
     return 0;
 }
 
-/* Looks at outputs, on the host. */
+/* Checks outputs, on the host. */
 static int check_numerics(const struct plan *plan, const struct item *item,
                           const struct kernel_call *call)
 {
@@ -109,7 +108,7 @@ static int check_numerics(const struct plan *plan, const struct item *item,
     return err->code;
 }
 
-/* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */
+/* The compute queue copies the flag: other threads may enqueue kernels that set it. */
 static bool read_fault(const struct kernel_call *call, struct fault *fault)
 {
     struct device *device = call->device;
@@ -125,9 +124,9 @@ static bool read_fault(const struct kernel_call *call, struct fault *fault)
     return !code && fault->code != FAULT_NONE;
 }
 
-/* Its inputs may have been garbage of a kernel that was enqueued before, and an item that hands
- * values over may have found that out itself, or another that it met. Nobody waits for the device
- * in the name of a kernel that ends on a thread of others. */
+/* The inputs may be garbage from a kernel that failed before, so that kernel's error comes first.
+ * An item that passes values on may have reported it already, naming another node. An asynchronous
+ * kernel ends on another's thread, which must not wait for the device. */
 static int fail(const struct item *item, const struct kernel_call *call)
 {
     struct fault fault = {.code = FAULT_NONE};
@@ -143,7 +142,7 @@ int item_over(const struct plan *plan, const struct item *item, const struct ker
               struct item_start start, int result)
 {
     if (item->builtin == BUILTIN_LOOP || item->builtin == BUILTIN_CONSTANT)
-        return result; /* what it repeats speaks for itself */
+        return result; /* the items that it repeats are traced */
     if (call->step->trace) {
         struct trace_run run = describe(item);
         run.start = start.time;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What running an item takes, in plans of both kinds. Private to the executor.
+ * Running one item, in plans of both kinds. Private to the executor.
  */
 #ifndef TF_EXEC_ITEM_H
 #define TF_EXEC_ITEM_H
@@ -9,52 +9,52 @@
 #include "exec/step/device_point.h"
 #include "exec/step/prefetched.h"
 
-/* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
+/* kernel_memory.c: memory for a value of a dynamic plan; NULL: the allocation failed. */
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
                            size_t bytes);
-/* A copy in that memory, which may have been refused (NULL): ERR_OS. */
+/* Copies into `buffer`; ERR_OS if the buffer is NULL (its allocation failed). */
 int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
                struct tensor *to, struct error *err);
-/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
- * copied to the device for it is waited for there. */
+/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; the
+ * device waits for copies of its inputs. */
 int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err);
 static inline int item_begin(const struct item *item, struct device_step *on_device,
                              struct error *err)
 {
     return item->is_prepared ? item_make_ready(item, on_device, err) : 0;
 }
-/* An item that always runs, and whose kernel is all that there is to it: no locks, nothing that is
- * to be ready before or let go of after. Long plans of short kernels run as fast as memory brings
- * what they look at, so these are apart from all else that is known of items. */
+/* An item that always runs, and of which the kernel is all: no locks, nothing to prepare before or
+ * to drop after it. Long plans of short kernels run as fast as memory delivers the data read here,
+ * so these are apart from the other data of items. */
 struct plain_call {
-    int (*run)(struct kernel_call *call); /* NULL: it is none of these */
+    int (*run)(struct kernel_call *call); /* NULL: it is no plain item */
     struct kernel_call *call;
 };
-/* When a kernel begins to run, if there is a trace, which is told when it has run. */
+/* The start of a kernel, for the trace, which is told when the kernel has run. */
 struct item_start {
     int64_t time;
-    struct device_timer *timing; /* of what is enqueued; NULL: of nothing */
+    struct device_timer *timing; /* of enqueued work; NULL: of none */
 };
 struct item_start item_start_traced(const struct kernel_call *call);
 static inline struct item_start item_start(const struct kernel_call *call, const struct step *step)
 {
     return step->trace ? item_start_traced(call) : (struct item_start){0};
 }
-/* The same of a copy that the kernel of an item of the planner's own enqueues. */
+/* The same for a copy that a kernel of the planner's own items enqueues. */
 struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
 void item_copied(const struct kernel_call *call, struct device_timer *timing);
-/* Fails a run that was to fetch a dead value: ERR_DATA. */
+/* Fails a run that fetches a dead value: ERR_DATA. */
 int item_fail_dead(struct error *err);
-/* When a step that was not captured has ended well: fetches that came from the device are copied to
- * memory that outlives it. */
+/* When a step that was not captured has ended well: copies fetches from the device's host memory to
+ * memory that outlives the device. */
 int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err);
-/* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
- * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
+/* After the call's kernel, which began at `start` (if there is a trace): tells the trace, and
+ * checks the outputs if that was requested. Returns 0, or the error code with the node's name in
  * front. */
 int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
               struct item_start start, int result);
 
-/* Built-in kernels: of items that the planner adds, and of ops that are the executor's own. */
+/* Built-in kernels: of items that the planner adds, and of ops that the executor implements. */
 extern int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call);
 
 /* loop.c */

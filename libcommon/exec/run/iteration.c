@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory of frames and iterations, which is kept from step to step and used again. An iteration
- * has calls for its regions, made when the first of them runs, and kept with it; and arenas, which
- * come from the plan's pool and go back when the iteration is over, unless they are borrowed.
+ * keeps calls for its regions, made when the first of them runs, and has arenas, which come from
+ * the plan's pool and go back when the iteration is over, unless they are borrowed.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- calls and arenas ---- */
 
-/* An arena of no bytes is none. */
+/* Returns NULL if the arena has no bytes. */
 static void *at_offset(const struct iteration *it, bool on_device, int64_t offset)
 {
     const struct buffer *arena = it->arenas[on_device];
@@ -58,7 +58,7 @@ void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int id
     }
 }
 
-/* Sets what is the same in every step. */
+/* Sets the members that are the same in every step. */
 static void make_call(struct run *run, struct iteration *it, int at)
 {
     struct plan *plan = run->plan;
@@ -102,8 +102,7 @@ static void make_call(struct run *run, struct iteration *it, int at)
     it->plain[at] = (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 
-/* Sets the addresses that depend on where the arenas are. In an order shapes are known of all
- * values. */
+/* Sets addresses that depend on the arenas. In a fixed order the shapes of all values are known. */
 static void place_outputs(const struct plan *plan, struct iteration *it, int at)
 {
     const struct plan_frame *def = it->frame->def;
@@ -123,7 +122,7 @@ static void place_outputs(const struct plan *plan, struct iteration *it, int at)
             at_offset(it, !plan->options.device->is_host, item->scratch_offset);
 }
 
-/* With run->lock. */
+/* With run->lock held. */
 static int open_region(struct run *run, struct iteration *it, struct error *err)
 {
     const struct plan *plan = run->plan;
@@ -177,7 +176,7 @@ void iteration_clear(const struct plan *plan, struct iteration *it)
     }
 }
 
-/* Lets go of the arenas. */
+/* Drops the arenas. */
 static void region_close(struct iteration *it)
 {
     for (int i = 0; i < 2; i++) {
@@ -265,7 +264,7 @@ void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int i
 void iteration_drop(struct run *run, struct iteration *it)
 {
     const struct plan_frame *def = it->frame->def;
-    bool is_left = run->failed || it->n_fired < (int)def->heads.n; /* not all was over */
+    bool is_left = run->failed || it->n_fired < (int)def->heads.n; /* some items did not end */
     for (int i = 0; is_left && i < def->n_inputs; i++) {
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;

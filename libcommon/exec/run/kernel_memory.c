@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of a kernel's outputs, and of what it keeps of its inputs, whichever executor runs it.
+ * Memory of a kernel's outputs, and of inputs that it keeps, for both executors.
  */
 #include <string.h>
 
@@ -61,10 +61,10 @@ bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
     return true;
 }
 
-/* Has the output take over the memory of an input that the kernel may overwrite, of as many bytes.
- * A value that came from elsewhere the call has for itself, with a hold; one that the region has
- * made others there may look at without one, if anybody else uses it. A value that leaves the
- * process is made where it can be sent from. */
+/* Lets the output take over the memory of an input that the kernel may overwrite, of equal size.
+ * The call owns a value that came from outside of the region; a value that the region made may be
+ * read there without being held, if it has other uses. An outgoing value must be in outgoing
+ * memory. */
 static bool take_over(struct kernel_call *call, int i, const struct shape *shape,
                       const struct value *value)
 {
@@ -84,7 +84,7 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
     return true;
 }
 
-/* Where captured work has the output, if nobody else has that now. */
+/* The output's memory in captured work, if nobody else holds that now; else new memory. */
 static struct buffer *output_alloc(const struct call_host *host, int i, struct pool *pool,
                                    enum dtype type, size_t bytes)
 {
@@ -116,7 +116,7 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
     return tensor_in_buffer(out, type, shape, buffer, call->err) ? NULL : out;
 }
 
-/* In builds for tests nobody finds anything there that some other value has left: it is NaN. */
+/* In test builds, fills new memory with NaN, so that nobody reads what another value left there. */
 static void spoil(const struct kernel_call *call, const struct tensor *out, bool on_device)
 {
     const struct device *device = call->device;
@@ -139,8 +139,8 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
-/* A variable's value that leaves the process is best copied to where it is sent from, unless the
- * variable is there. */
+/* Copies a variable's value that leaves the process to outgoing memory, unless the variable is
+ * there. */
 static bool copy_to_send(const struct call_host *host, int from, const struct tensor *in,
                          struct tensor *copy)
 {
@@ -166,7 +166,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     if (call->outputs)
         return call->outputs->alias(call, i, from, shape);
     if (call->refs && call->node && call->node->outputs[i].is_ref)
-        return out; /* which variable it is is known from the plan */
+        return out; /* the plan knows which variable it is */
     if (host->planned) {
         if (shape && !shape_equal(shape, &out->shape))
             return fail_shape(call, i, &out->shape, shape);
@@ -184,7 +184,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
         host->plan->options.outgoing && host->plan->values.items[host->item->out[i]].is_outgoing;
     if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
         tensor_share(out, in);
-    else if (!in->buffer && !(host->copies_reads && is_variable)) /* that is written in place */
+    else if (!in->buffer && !(host->copies_reads && is_variable)) /* which is written in place */
         *out = *in;
     else if (!in->buffer &&
              value_copy(call->device, output_alloc(host, i, host->pool, in->type, tensor_bytes(in)),
@@ -216,7 +216,7 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
-/* When the plan is made there is no pool yet. */
+/* There is no pool while the plan is made. */
 static struct buffer *alloc_on_device(const struct kernel_call *call, size_t bytes)
 {
     struct pool *pool = call_host(call)->pool;
@@ -232,7 +232,7 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
     struct buffer *buffer = NULL;
     if (call->node && !node_keeps(call->node, i))
         return error_set(call->err, ERR_INTERNAL, "it is not declared that input %d is kept", i);
-    /* memory of a variable that is written in place is not counted */
+    /* the memory of a variable that is written in place is not counted */
     if (in->buffer && (value->kind != VALUE_VARIABLE || plan->options.device->is_host)) {
         if (!value->is_outgoing || !copy_to_send(host, i, in, kept))
             tensor_share(kept, in);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loop that is one item: condition and body in turns, on the thread that runs it. All iterations
- * have one place in memory, which is the scratch of the loop's item; what the next one has is
- * handed on, not copied.
+ * A loop that is one item: condition and body in turns, on the thread that runs the item. All
+ * iterations use the same memory, the scratch of the loop's item; values for the next iteration are
+ * passed on, not copied.
  */
 #include <string.h>
 
@@ -54,8 +54,7 @@ static int run_body_part(struct loop_run *l, int part, struct error *err)
     return code;
 }
 
-/* Returns the buffer that holds the input's memory: also a variable's, where the input is a view of
- * one. */
+/* Returns the buffer that holds the input's memory, even if the input is a view of a variable. */
 static struct buffer *holder_of(const struct kernel_call *call, int i)
 {
     const struct call_host *host = call_host(call);
@@ -66,7 +65,7 @@ static struct buffer *holder_of(const struct kernel_call *call, int i)
     return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
 }
 
-/* A value that never changed may be somebody's memory. */
+/* A value that never changed may be memory that others own. */
 static int give_output(struct kernel_call *call, int output, const struct tensor *value)
 {
     if (value->buffer)
@@ -102,7 +101,7 @@ int while_run(struct kernel_call *call)
         if (code || !*(const bool *)iteration_output(plan, it, loop->goes_on)->data)
             break;
         code = run_body_part(l, BODY, call->err);
-        for (int i = 0; i < loop->n_variables && !code; i++) { /* two may have changed places */
+        for (int i = 0; i < loop->n_variables && !code; i++) { /* two may be swapped */
             struct tensor *made = iteration_output(plan, it, loop->next[i]);
             l->next[i] = *made;
             made->buffer = NULL;

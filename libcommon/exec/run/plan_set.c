@@ -54,7 +54,7 @@ static int make_plan(const struct plan_part *part, const struct graph *graph,
     return code;
 }
 
-/* Several parts are told what they do not see of each other. */
+/* Makes the plans of several parts, which are told what they cannot see of each other. */
 static int make_together(struct plan_set *set, const struct graph *graph,
                          const struct plan_set_options *options, struct plan_request *request,
                          struct error *err)
@@ -74,7 +74,7 @@ static int make_together(struct plan_set *set, const struct graph *graph,
     return code;
 }
 
-/* By node, the device that it is on; what is on none of ours is in a place behind them. */
+/* By node, the index of its device; nodes on none of the given devices get n_devices. */
 static int *find_places(const struct graph *graph, const struct plan_set_options *options)
 {
     int *place = mem_array(graph->nodes.n + 1, sizeof *place);
@@ -90,8 +90,8 @@ static int *find_places(const struct graph *graph, const struct plan_set_options
     return place;
 }
 
-/* Into parts that have something to do. ERR_CONFIG: something that the request names, or that is
- * sent, is on none of the devices. */
+/* Divides the request among devices that have something to do. ERR_CONFIG: a node of the request,
+ * or one that must send, is on none of the devices. */
 static int divide(struct plan_set *set, const struct graph *graph,
                   const struct plan_set_options *options, const struct plan_request *request,
                   struct error *err)
@@ -131,7 +131,7 @@ int plan_set_new(const struct graph *graph, const struct plan_set_options *optio
     set->plans = mem_array(n, sizeof *set->plans);
     set->n_fetches = request->n_fetches;
     int code = options->n_devices > 0 ? divide(set, graph, options, request, err) : 0;
-    if (set->n_parts == 1) { /* it is given the feeds of all, and brings all fetches */
+    if (set->n_parts == 1) { /* one plan gets all feeds and makes all fetches */
         own.device = set->parts[0].device;
         whole.targets = set->parts[0].share.targets.items;
         whole.n_targets = (int)set->parts[0].share.targets.n;
@@ -194,8 +194,8 @@ struct plan_set_run {
     struct part_run parts[];
 };
 
-/* A part is over, or all have been started; if that was the last: the first reason counts, wherever
- * it came from. */
+/* Called when a part is over, and when all have been started. The last call ends the step with the
+ * first error, from whichever part. */
 static void drop_user(struct plan_set_run *run)
 {
     if (atomic_fetch_sub(&run->left, 1) > 1)
@@ -228,12 +228,12 @@ static void drop_user(struct plan_set_run *run)
 static void part_over(struct step_done *done, int code, const struct error *err)
 {
     struct part_run *r = (struct part_run *)done;
-    (void)err; /* the rendezvous knows it */
+    (void)err; /* the rendezvous has it */
     r->code = code;
     drop_user(r->run);
 }
 
-/* The first part, whose expensive kernels this thread may run, comes last: so all work at once. */
+/* The first part, whose expensive kernels this thread may run, starts last: so all run at once. */
 void plan_set_start(struct plan_set *set, struct step *step, const struct tensor *feeds,
                     struct tensor *fetches, struct step_done *done)
 {

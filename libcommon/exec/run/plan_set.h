@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A group: the plans of one request on a graph that was cut into parts (graph/join.h), one for each
- * device that the request needs, run together as one step. Feeds and fetches are found in whichever
- * part has them. On one device a group is its plan.
+ * A plan set: the plans of one request on a graph that was cut into parts (graph/join.h), one for
+ * each device that the request needs, run together as one step. Feeds and fetches are found in
+ * whichever part has them. On one device the set is a single plan.
  */
 #ifndef TF_EXEC_PLAN_SET_H
 #define TF_EXEC_PLAN_SET_H
@@ -10,30 +10,30 @@
 #include "exec/plan/plan.h"
 
 struct plan_set_options {
-    struct plan_options plan; /* `device` is of all nodes if there are no devices */
+    struct plan_options plan; /* its `device` has all nodes if n_devices is 0 */
     struct device *const *devices;
     int n_devices;
 };
 
 struct plan_set;
 
-/* As plan_new. ERR_CONFIG when a node is assigned to a device that is not among those given. */
+/* As plan_new. ERR_CONFIG if a node is assigned to a device that is not given. */
 int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
                  const struct plan_request *request, struct plan_set **set, struct error *err);
 void plan_set_free(struct plan_set *set);
 
 /* As plan_run and plan_start. The first part that fails ends the step on all devices, and its error
- * is the step's; it is over when all parts are. A rendezvous that the step comes with is used by
- * the parts and stays the caller's; without one, several parts get one of their own. */
+ * is the step's; the step is over when all parts are. A rendezvous of the step is used by the parts
+ * and stays the caller's; without one, several parts get one of their own. */
 void plan_set_start(struct plan_set *set, struct step *step, const struct tensor *feeds,
                     struct tensor *fetches, struct step_done *done);
 int plan_set_run(struct plan_set *set, struct step *step, const struct tensor *feeds,
                  struct tensor *fetches, struct error *err);
 
-/* plan_trim of all of them. */
+/* plan_trim of all plans. */
 void plan_set_trim(struct plan_set *set);
 
-/* The plans, in the order of devices; the group owns them. */
+/* The plans, in the order of devices; the set owns them. */
 int plan_set_plans(const struct plan_set *set, struct plan *const **plans);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running regions, of which a whole plan is one, and a point another.
+ * Running regions; a whole plan is one, and so is an async op.
  */
 #include <stddef.h>
 
@@ -43,8 +43,8 @@ void region_give_locks(struct activation *a)
 
 /* ---- inputs ---- */
 
-/* Its own memory, shared; where it is written in place a copy for kernels that may take long
- * without computing. */
+/* Shares the variable's memory; if it is written in place, an asynchronous kernel gets a copy,
+ * since it may take long without computing. */
 static int gather_variable(struct run *run, const struct item *item, int i, struct tensor *input,
                            struct error *err)
 {
@@ -91,7 +91,7 @@ int region_gather(struct run *run, struct launch *launch, struct iteration *it, 
     return 0;
 }
 
-/* Points to the inputs that are alive, and to NULL in place of the others. False: all are dead. */
+/* Points to inputs that are alive, and to NULL instead of dead ones. False: all are dead. */
 static bool bind_alive(struct run *run, struct iteration *it, const struct region_call *c)
 {
     const struct item *item = c->host.item;
@@ -111,16 +111,16 @@ static bool bind_alive(struct run *run, struct iteration *it, const struct regio
     return any;
 }
 
-/* ---- what is dead in an order ---- */
+/* ---- dead items of a fixed order ---- */
 
-/* Each item that may be says so of itself and of what it brings when its turn comes, so nothing is
- * left of the step before. */
+/* Each item that may be dead marks itself and its outputs when its turn comes, so no mark is left
+ * from the step before. */
 static bool *dead_item(const struct run *run, const struct item *item)
 {
     return run->dead + run->plan->values.n + (item - run->plan->items.items);
 }
 
-/* False: it is dead. */
+/* Returns false if the item is dead. */
 static bool begin_branch(struct run *run, struct iteration *it, const struct region_call *c)
 {
     const struct item *item = c->host.item;
@@ -137,13 +137,13 @@ static bool begin_branch(struct run *run, struct iteration *it, const struct reg
 
 /* ---- one item ---- */
 
-/* After its kernel, which has ended with that code. */
+/* Ends an item whose kernel has ended with `code`. */
 static int end_item(struct run *run, struct launch *launch, const struct region_item *at, int code)
 {
     struct activation *a = launch->activation;
     if (at->gathers)
         iteration_drop_inputs(run->plan, a->iteration, at->item);
-    if (at->locks && run->plan->is_whole) { /* those whose last item it is */
+    if (at->locks && run->plan->is_whole) { /* those of which this is the last item */
         vec_each(lock, &run->plan->items.items[at->item].gives) {
             variable_unlock(lock->variable, lock->write);
         }
@@ -155,8 +155,8 @@ static int end_item(struct run *run, struct launch *launch, const struct region_
     return code ? code : step_stopped(run->step, &launch->err);
 }
 
-/* One with something around its kernel. KERNEL_PENDING: it was put aside; or its kernel goes on by
- * itself, or is over by now, and the step with it. */
+/* Runs an item that is more than its kernel. KERNEL_PENDING: it was put aside; or its kernel
+ * continues by itself, or may be over by now, and the step with it. */
 static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
                     struct region_call *c)
 {
@@ -185,7 +185,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     if (!code && item->flow == FLOW_SWITCH) {
         int left = item->out[!*(const bool *)c->call.in[1]->data];
         run->dead[left] = true;
-        iteration_output(run->plan, it, left)->data = NULL; /* nobody looks at it */
+        iteration_output(run->plan, it, left)->data = NULL; /* nobody reads it */
     }
     return end_item(run, launch, at, code);
 }
@@ -198,7 +198,7 @@ int region_end_async(struct run *run, struct launch *launch)
     return end_item(run, launch, a->region->items, code);
 }
 
-/* An output for which others wait who have not been told stays until they have. */
+/* Keeps outputs whose consumers in other regions have not been told yet. */
 void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at)
 {
     for (int v = at->first_drop; v >= 0; v = plan->next_drop[v]) {
@@ -211,7 +211,7 @@ void region_drop(const struct plan *plan, const struct activation *a, const stru
 
 /* ---- a region ---- */
 
-/* The values that an order is told are often the same as before, and the same for all of it. */
+/* The members that depend on the step are often as before, and equal for all calls of an order. */
 static void bind_calls(struct run *run, struct launch *launch, int at)
 {
     const struct region *region = launch->activation->region;
@@ -234,8 +234,8 @@ static void bind_calls(struct run *run, struct launch *launch, int at)
     }
 }
 
-/* Plain items one after the other, up to one that others wait for: long plans of short kernels run
- * as fast as memory brings what is looked at here. */
+/* Runs consecutive plain items, up to one that others wait for: long plans of short kernels run as
+ * fast as memory delivers the data that are read here. */
 static int run_plain(struct run *run, struct launch *launch, const struct region *region,
                      const struct plain_call *plain)
 {
@@ -257,7 +257,7 @@ static int run_plain(struct run *run, struct launch *launch, const struct region
     return code;
 }
 
-/* Gives back the locks of a whole plan that were taken and not yet given. */
+/* Releases locks of a whole plan that were taken and not yet released. */
 static void abandon_locks(const struct run *run, const struct activation *a)
 {
     const struct plan *plan = run->plan;
@@ -283,7 +283,7 @@ static int run_next(struct run *run, struct launch *launch, const struct region_
     if (at->is_relieved)
         calls->reclaim(calls->context, run, launch);
     code = run_item(run, launch, at, &it->calls[first + a->at]);
-    if (!code) /* else it is put aside, perhaps, and another thread's by now */
+    if (!code) /* else another thread may have it by now */
         a->at++;
     return code;
 }
@@ -305,7 +305,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         bool tells = region_tells(at);
         if (tells)
             calls->tell(calls->context, run, a);
-        if (at->drops) /* before: who is told may be the one holder then */
+        if (at->drops) /* first, so that a consumer may be the sole holder */
             region_drop(run->plan, a, at);
         if (tells)
             calls->give(calls->context, run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running plans and starting them: a run from its beginning to its end.
+ * Running and starting plans: a run from its beginning to its end.
  */
 #include <stddef.h>
 #include <string.h>
@@ -15,11 +15,11 @@
 
 /* ---- runs ---- */
 
-/* What they write to is kept for later ones: one run for each step that ever ran at once. Those of
- * a whole plan, or of one with segments, have their memory in arenas that all plans of a session
- * share, whose lock guards the idle ones, too. */
+/* A run's memory is kept for later steps, so there is one run for each step that ever ran at the
+ * same time. Runs of whole plans, and of plans with segments, have their memory in arenas that all
+ * plans of a session share, whose lock also guards the idle runs. */
 
-/* With that lock. */
+/* With that lock held. */
 static int take_arenas(struct run *run, struct error *err)
 {
     const struct plan_options *options = &run->plan->options;
@@ -43,7 +43,7 @@ static int take_arenas(struct run *run, struct error *err)
 static void run_free(struct run *run)
 {
     captured_release(run);
-    run->failed = false; /* the root of a whole plan is there: it holds nothing */
+    run->failed = false; /* the root of a whole plan holds nothing */
     for (size_t i = 1; i < run->plan->frames.n; i++)
         loop_run_free(run, run->loops[i]);
     frame_clear(run);
@@ -60,7 +60,7 @@ static void run_free(struct run *run)
     mem_free(run);
 }
 
-/* Those who wait for a value learn by the rendezvous that the step stops. */
+/* Threads that wait for a value learn from the rendezvous that the step stops. */
 static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
 {
     struct rendezvous *rendezvous = CONTAINER_OF(waiter, struct run, stop)->step->rendezvous;
@@ -95,7 +95,7 @@ static struct run *run_new(struct plan *plan)
     return run;
 }
 
-/* One that no step uses, or a new one, with the memory of its arenas; NULL with the error set. */
+/* An idle run, or a new one, with the memory of its arenas; NULL with the error set. */
 static struct run *run_take(struct plan *plan, struct error *err)
 {
     pthread_mutex_lock(&plan->options.arenas->lock);
@@ -125,9 +125,9 @@ static void run_free_idle(struct plan *plan)
     }
 }
 
-/* ---- what a run was given ---- */
+/* ---- feeds, and the return of a run ---- */
 
-/* Feeds are what the plan was made for. */
+/* Feeds must be as planned. */
 static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
 {
     for (int i = 0; i < plan->n_feeds; i++) {
@@ -146,7 +146,7 @@ static void end_step(struct step *step, const struct step_done *done)
         step_end(step);
 }
 
-/* The run goes back to the plan. */
+/* Gives the run back to the plan. */
 static void end(struct run *run, int code, const struct error *err)
 {
     struct plan *plan = run->plan;
@@ -170,8 +170,8 @@ static void end(struct run *run, int code, const struct error *err)
 
 /* ---- the end ---- */
 
-/* Nothing of the step is left but what was enqueued. After a step without errors something that
- * waits for ever is an error. */
+/* Called when only enqueued work is left of the step. After a step without errors, an item that
+ * still waits is an error. */
 static void release_run(struct run *run)
 {
     bool is_whole = run->plan->is_whole;
@@ -187,9 +187,9 @@ static void release_run(struct run *run)
     device_step_end(&run->on_device);
 }
 
-/* A run has ended, all that it enqueued included: as the device's failure says (NULL or no error:
- * none), or what a kernel has left in the step block, which comes before what the run itself met
- * with. */
+/* Ends a run whose enqueued work is over. Its result is the device's failure (NULL or no error:
+ * none), or the error flag that a kernel left in the step block, which comes before an error of the
+ * run itself. */
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     bool has_failed = devices && devices->code;
@@ -227,7 +227,7 @@ static void conclude(struct run *run)
 
 /* ---- the beginning ---- */
 
-/* NULL with the error set: it has ended. */
+/* NULL with the error set: the step has ended. */
 static struct run *begin(struct plan *plan, struct step *step, const struct tensor *feeds,
                          struct tensor *fetches, struct step_done *done, struct error *err)
 {
@@ -266,7 +266,7 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
     return NULL;
 }
 
-/* ---- a thread that waits ---- */
+/* ---- a waiting thread ---- */
 
 /* Helps, too, until nothing is left and no helper touches the run. */
 static void wait_for(struct run *run)
@@ -312,7 +312,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     return collect(run, &failure, err);
 }
 
-/* ---- a step that is started ---- */
+/* ---- a started step ---- */
 
 static void lock_or_begin(struct deferred_work *deferred)
 {

@@ -60,7 +60,7 @@ struct collective_options collective_options_of(const struct node *node)
                                          .priority = node_priority(node),
                                          .wants_all = node_attr(node, ALL_WORKERS) != NULL};
     if (!schedule_kind_of(schedule_of(node), &options.schedule.kind))
-        options.schedule.kind = SCHEDULE_DIRECT; /* also of a library's, and by servers */
+        options.schedule.kind = SCHEDULE_DIRECT; /* also for "by device" and "by servers" */
     options.by_servers = collective_by_servers(node);
     if (hosts && hosts->n) {
         options.schedule.hosts = hosts->ints;
@@ -133,7 +133,7 @@ static bool withdraw(struct pending_call *pending)
     return r->collective->cancel(r->collective, &r->waiter);
 }
 
-/* One worker alone is a group, whatever its size. */
+/* A single worker is a group, whatever the group's size. */
 static int check_members(struct kernel_call *call, const struct collective_options *options)
 {
     const struct collective *collective = call->step->collective;
@@ -192,7 +192,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
             code = pending_wait(&r->pending);
             what.at = (struct device_point){0};
         }
-    } else if (!code) { /* one worker alone has nobody to wait for */
+    } else if (!code) { /* a single worker waits for nobody */
         const struct collective_results own = {values, what.at, 1};
         code = take(call, &own);
     }

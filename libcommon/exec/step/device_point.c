@@ -17,7 +17,7 @@ void device_point_release(struct device_point *point)
 {
     if (point->ready)
         point->device->queue->event_free(point->device, point->ready);
-    struct tensor block = {.buffer = point->block}; /* which a copy of it may hold, too */
+    struct tensor block = {.buffer = point->block}; /* a copy of the point may hold it, too */
     tensor_release(&block);
     *point = (struct device_point){0};
 }
@@ -28,9 +28,9 @@ int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err
 {
     struct device *device = copy->at.device;
     struct buffer *buffer = copy->fault;
-    if (!buffer) /* else it is a second time */
+    if (!buffer) /* else this is the second attempt */
         buffer = copy->fault = pool_alloc(pool, sizeof(struct fault));
-    /* All memory before the first copy: what is being copied stays. */
+    /* Allocates all memory before the first copy, which could not be undone. */
     for (int i = 0; buffer && i < copy->n; i++) {
         if (!(buffer = pool_alloc(pool, tensor_bytes(&copy->from[i]))))
             break;

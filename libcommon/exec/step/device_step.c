@@ -41,7 +41,7 @@ void device_step_release(struct device_step *on_device)
     on_device->host = on_device->memory = NULL;
 }
 
-/* The block as it was written, and behind it as it was read back. */
+/* The block as written, then as read back. */
 static struct step_block *host_blocks(const struct device_step *on_device)
 {
     return on_device->host->data;
@@ -83,7 +83,7 @@ void device_step_await_copies(struct device_step *on_device)
     pthread_mutex_unlock(&on_device->lock);
 }
 
-/* A device that has failed says so to whoever waits for it. */
+/* A device that has failed reports that to those who wait for it. */
 void device_step_end(struct device_step *on_device)
 {
     struct device *device = on_device->device;
@@ -101,9 +101,9 @@ const struct fault *device_step_fault(const struct device_step *on_device)
     return fault && fault->code ? fault : NULL;
 }
 
-/* ---- when the device did what the step has enqueued ---- */
+/* ---- times of enqueued work ---- */
 
-/* Its events are kept until the step is over. */
+/* The events are kept until the step is over. */
 struct device_timer {
     struct device *device;
     enum queue_kind queue;
@@ -155,7 +155,7 @@ void device_step_tell(struct device_step *on_device, const struct step *step, bo
     if (!atomic_load_explicit(&on_device->timings, memory_order_acquire))
         return;
     for (struct device_timer *last = atomic_exchange(&on_device->timings, NULL); last;
-         last = next) { /* in the order in which they were told */
+         last = next) { /* in the order in which they ended */
         next = last->next;
         last->next = first;
         first = last;

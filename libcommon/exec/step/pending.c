@@ -45,7 +45,7 @@ int pending_begin(struct pending_call *pending, struct kernel_call *call,
     return code;
 }
 
-/* The step may have stopped before the others knew of the call. */
+/* The step may have stopped before the request was made. */
 int pending_wait(struct pending_call *pending)
 {
     if (atomic_load(&pending->told) && pending->withdraw(pending))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel's call that waits for others without a thread. They answer, or the step stops: whichever
- * comes first ends the call.
+ * A kernel's call that waits for a reply without a thread. The call ends by the reply or because
+ * the step stops, whichever comes first.
  */
 #ifndef TF_EXEC_PENDING_H
 #define TF_EXEC_PENDING_H
@@ -9,27 +9,26 @@
 #include "exec/device/kernel.h"
 #include "exec/step/step.h"
 
-/* The first member of what a kernel keeps for a call, from mem_alloc. */
+/* The first member of a kernel's data of a call, from mem_alloc. */
 struct pending_call {
     struct step_waiter cancel; /* first */
     struct kernel_call *call;
-    /* Asks the others to forget the call. False: they are about to answer, or have. */
+    /* Withdraws the request. False: the reply is about to come, or has. */
     bool (*withdraw)(struct pending_call *pending);
-    struct error reason; /* of a step that stops; to be read once it was told */
+    struct error reason; /* why the step stops; valid once `told` */
     atomic_bool told;
-    atomic_int users; /* run, and whoever ends the call */
+    atomic_int users; /* run, and whatever ends the call */
 };
 
-/* Before the others are asked, and after everything that `withdraw` reads is set: the step may stop
- * at once. The code of a step that has stopped; then nothing is to be done, and `pending` is gone.
- */
+/* Called before the request is made, and after everything that `withdraw` reads is set: the step
+ * may stop at once. If the step has stopped, returns its code, and `pending` has been freed. */
 int pending_begin(struct pending_call *pending, struct kernel_call *call,
                   bool (*withdraw)(struct pending_call *pending));
 
-/* After they were asked: what run returns. `pending` may be gone before and is afterwards. */
+/* Called after the request; returns the result of run. `pending` may be freed before or by this. */
 int pending_wait(struct pending_call *pending);
 
-/* They have answered: the call ends with 0, or a code with call->err set. */
+/* The reply has come: the call ends with 0, or a code with call->err set. */
 void pending_end(struct pending_call *pending, int code);
 
 #endif

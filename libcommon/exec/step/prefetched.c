@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "exec/device/queue.h"
 
-/* Feeds, each on each device that wants it; what is above is copied when its step begins. */
+/* Pairs of a feed and a device that needs it; further ones are copied when their step begins. */
 #define WANTS_MAX 64
 
 struct want {
@@ -17,40 +17,40 @@ struct want {
 
 struct stage {
     bool is_traced;
-    pthread_mutex_t lock; /* guards what follows; nothing is allocated while it is held */
+    pthread_mutex_t lock; /* guards the members below; no allocation while it is held */
     pthread_cond_t changed;
     struct want wants[WANTS_MAX];
     int n_wants;
-    struct prefetched_batch *current; /* of the step that runs; NULL: none does */
+    struct prefetched_batch *current; /* of the running step; NULL: none runs */
     struct prefetched_batch *batches;
     struct mem_reclaimer reclaimer;
-    bool is_short; /* memory was wanted elsewhere: nothing is prefetched any more */
+    bool is_short; /* memory was needed elsewhere: prefetching has ended */
     bool is_stopped;
 };
 
-/* A want's memory, and what is in it. The lock guards it, but while it is copied to. */
+/* A want's memory and contents. The stage's lock guards it, except during a copy into it. */
 struct prefetched_slot {
     struct prefetched_feed feed;
     struct device *device; /* NULL: there is no memory */
     struct buffer *host;   /* pinned */
-    size_t bytes;          /* that both have */
-    const void *data;      /* of the feed that is there; NULL: none is */
+    size_t bytes;          /* size of both */
+    const void *data;      /* of the feed that it contains; NULL: none */
     bool is_copied_to;     /* by the thread that fills the batch */
-    bool is_asked;         /* by the step that runs, */
-    bool is_taken;         /* which has enqueued all that uses it */
+    bool is_asked;         /* by the running step, */
+    bool is_taken;         /* which has enqueued all its uses */
 };
 
 struct prefetched_batch {
     struct stage *stage;
     struct prefetched_batch *next;
     struct prefetched_slot slots[WANTS_MAX];
-    struct prefetched_feeds feeds; /* of the step that runs */
+    struct prefetched_feeds feeds; /* of the running step */
     int n_asked;
 };
 
 /* ---- memory of a slot ---- */
 
-/* When its copy is over, which it is unless a step did not take it. */
+/* Waits for the slot's copy, which is over unless its step did not take it. */
 static void await_copy(struct prefetched_slot *slot)
 {
     struct device *device = slot->device;
@@ -66,7 +66,7 @@ static void await_copy(struct prefetched_slot *slot)
     slot->feed.ready = NULL;
 }
 
-/* The compute queue's own use of it does not matter: what goes back is that queue's. */
+/* Freed memory goes to the compute queue, so that queue's own uses of it need no waiting. */
 static void let_go(struct prefetched_slot *slot)
 {
     await_copy(slot);
@@ -97,7 +97,7 @@ static void release_prefetched(struct mem_reclaimer *reclaimer)
          prefetched = prefetched->next)
         for (int i = 0; i < WANTS_MAX; i++) {
             struct prefetched_slot *slot = &prefetched->slots[i];
-            while (slot->is_copied_to) /* by who allocates nothing meanwhile */
+            while (slot->is_copied_to) /* its thread allocates nothing meanwhile */
                 pthread_cond_wait(&stage->changed, &stage->lock);
             bool is_used = prefetched == stage->current && slot->is_asked && !slot->is_taken;
             if (slot->device && !is_used)
@@ -171,7 +171,7 @@ void prefetched_free(struct prefetched_batch *prefetched)
     mem_free(prefetched);
 }
 
-/* The value of a feed; NULL: it is none of these, or empty. */
+/* The value of a feed; NULL: the edge is not fed, or the value is empty. */
 static const struct tensor *find_feed(const struct prefetched_feeds *feeds, struct edge edge)
 {
     for (int i = 0; i < feeds->n; i++)
@@ -191,8 +191,8 @@ void prefetched_reserve(struct prefetched_batch *prefetched, const struct prefet
         struct prefetched_slot slot = {.device = device, .bytes = value ? tensor_bytes(value) : 0};
         if (slot.bytes <= prefetched->slots[i].bytes)
             continue;
-        /* The device's own function: others need not give back what they keep for a batch that can
-         * do without. */
+        /* The device's own function is called, so that no one else has to give up memory for a
+         * batch that can do without. */
         slot.feed.memory = device->memory->alloc(device, slot.bytes);
         slot.host = slot.feed.memory ? device_alloc_host(device, slot.bytes) : NULL;
         if (slot.host)
@@ -211,7 +211,7 @@ void prefetched_reserve(struct prefetched_batch *prefetched, const struct prefet
 
 /* ---- filling ---- */
 
-/* The step tells what a device has failed at. */
+/* Errors are ignored: the step reports the failure of a device. */
 static void fill(struct stage *stage, struct prefetched_slot *slot, const struct tensor *value)
 {
     struct device *device = slot->device;
@@ -267,7 +267,7 @@ void prefetched_begin(struct prefetched_batch *prefetched, const struct prefetch
     pthread_mutex_unlock(&stage->lock);
 }
 
-/* Other feeds may be at the same addresses next. */
+/* Later feeds may be at the same addresses. */
 void prefetched_end(struct prefetched_batch *prefetched)
 {
     struct stage *stage = prefetched->stage;

@@ -83,20 +83,20 @@ int rendezvous_receive(struct kernel_call *call,
 
 /* ---- the rendezvous of executors in one process ---- */
 
-/* A table of values that nobody has asked for yet and of receivers that nothing has come for yet.
- * Callbacks are made without the lock. */
+/* A table of values without a receiver and of receivers without a value. Callbacks are called
+ * without the lock. */
 #define BUCKETS_MAX ((size_t)4096)
 
 struct local_item {
     struct rendezvous_key key;
-    struct rendezvous_value value;    /* of no type: dead */
+    struct rendezvous_value value;    /* no type: dead */
     struct rendezvous_waiter *waiter; /* NULL: the value is here and waits */
     struct local_item *next;
 };
 
 struct local_rendezvous {
     struct rendezvous interface; /* first */
-    pthread_mutex_t lock;        /* guards all that follows */
+    pthread_mutex_t lock;        /* guards the members below */
     struct local_item **buckets;
     size_t n_buckets;
     struct error reason; /* of the abort; no code: there was none */
@@ -128,7 +128,7 @@ static struct local_item *unlink_item(struct local_item **at)
     return item;
 }
 
-/* What came, and was taken; of no type: it is dead. */
+/* Calls the waiter with the value, which is dead if it has no type. */
 static void give(struct rendezvous_waiter *waiter, const struct rendezvous_value *value)
 {
     waiter->arrived(waiter, value && value->tensor.type != DTYPE_INVALID ? value : NULL, NULL);
@@ -140,7 +140,7 @@ static void item_free(struct local_item *item)
     mem_free(item);
 }
 
-/* With the lock: takes all out of the table. */
+/* Takes everything out of the table; with the lock held. */
 static struct local_item *take_all(struct local_rendezvous *local)
 {
     struct local_item *all = NULL;

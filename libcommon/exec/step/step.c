@@ -8,13 +8,13 @@
 #include "base/vec.h"
 #include "exec/device/deferred.h"
 
-/* A step is plain memory that nobody opens or closes, so the locks of all of them are here. They
- * are held for a few instructions, and never while a waiter is told. */
+/* A step is plain memory that is neither opened nor closed, so the locks of all steps are here.
+ * They are held for a few instructions, and never while a waiter is told. */
 #define N_GUARDS 16
 
 static struct guard {
     pthread_mutex_t lock;
-    pthread_cond_t told; /* a waiter, or all */
+    pthread_cond_t told; /* signalled when a waiter, or all, have been told */
 } guards[N_GUARDS];
 
 static pthread_once_t guards_made = PTHREAD_ONCE_INIT;
@@ -47,7 +47,7 @@ struct step_resources {
 uint64_t step_resource_add(struct step *step, void *object, void (*release)(void *object))
 {
     struct guard *guard = lock_step(step);
-    if (!step->resources) /* as of most steps */
+    if (!step->resources) /* most steps have none */
         step->resources = mem_alloc(sizeof *step->resources);
     vec_push(&step->resources->items, ((struct step_resource){object, release}));
     uint64_t handle = step->resources->items.n;
@@ -111,7 +111,7 @@ bool step_off_cancel(struct step *step, struct step_waiter *waiter)
 static void stop_step(struct step *step, const struct error *reason, bool cancelled)
 {
     struct step_stop *stop = &step->stop;
-    deferred_begin(); /* what the waiters do comes after: it may be the end of the step */
+    deferred_begin(); /* waiters' work is deferred: it may end the step */
     struct guard *guard = lock_step(step);
     if (!stop->reason.code) {
         stop->reason = *reason;
@@ -126,7 +126,7 @@ static void stop_step(struct step *step, const struct error *reason, bool cancel
             waiter->was_told = true;
             stop->told = waiter;
             pthread_mutex_unlock(&guard->lock);
-            waiter->cancelled(waiter, &stop->reason); /* it may be gone afterwards */
+            waiter->cancelled(waiter, &stop->reason); /* may free the waiter */
             pthread_mutex_lock(&guard->lock);
             stop->told = NULL;
             pthread_cond_broadcast(&guard->told);
@@ -158,7 +158,7 @@ int step_stop_reason(struct step *step, struct error *err)
     return code ? code : error_set(err, ERR_CANCELLED, "the step was cancelled");
 }
 
-/* A thread that still tells waiters of the last step is let finish. */
+/* Waits for a thread that still tells waiters of the last step. */
 void step_end(struct step *step)
 {
     struct step_stop *stop = &step->stop;

@@ -24,9 +24,9 @@ struct trace_event {
 struct trace {
     pthread_mutex_t lock;
     VEC(struct trace_event) events;
-    struct arena tasks;               /* of the peers' names */
+    struct arena tasks;               /* for names of tasks */
     VEC(struct trace_device) devices; /* since the beginning */
-    struct arena types;               /* of their types' names */
+    struct arena types;               /* for names of types */
 };
 
 struct trace *trace_new(void)
@@ -48,7 +48,7 @@ void trace_free(struct trace *trace)
     mem_free(trace);
 }
 
-/* Threads have small numbers, in the order in which they first trace something. */
+/* Threads get small numbers, in the order in which they first trace something. */
 void trace_kernel(struct trace *trace, int64_t step, const struct trace_run *run)
 {
     static atomic_int last;

@@ -16,7 +16,7 @@ struct worker_task {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
-static VEC(struct worker_task) tasks; /* from `first` on: who came first is served first */
+static VEC(struct worker_task) tasks; /* a queue from `first` on */
 static size_t first;
 static int n_workers, n_idle;
 
@@ -24,7 +24,7 @@ static void *work(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&lock);
-    for (;;) { /* it counts as idle from the moment it is started */
+    for (;;) { /* it counts as idle from its start */
         while (first == tasks.n)
             pthread_cond_wait(&arrived, &lock);
         n_idle--;
@@ -41,8 +41,8 @@ bool workers_submit(int threads, void (*function)(void *argument), void *argumen
 {
     pthread_t thread;
     pthread_mutex_lock(&lock);
-    /* As many as were asked for; as there are cores if all are busy: several plans may be at work.
-     */
+    /* As many as were asked for; if all are busy, up to one for each core, as several plans may
+     * run. */
     while (threads > 0 &&
            (n_workers < threads ||
             (n_workers < cores_usable() && (size_t)n_idle <= tasks.n - first)) &&
@@ -52,7 +52,7 @@ bool workers_submit(int threads, void (*function)(void *argument), void *argumen
         n_idle++;
     }
     bool taken = n_workers > 0 && threads > 0;
-    if (first >= 64 && first * 2 >= tasks.n) { /* moving them costs little for each */
+    if (first >= 64 && first * 2 >= tasks.n) { /* moves so many that each move is cheap */
         memmove(tasks.items, tasks.items + first, (tasks.n - first) * sizeof *tasks.items);
         tasks.n -= first;
         first = 0;

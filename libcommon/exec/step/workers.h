@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-/* Has some helper call function(argument) soon. `threads` is how many helpers there should be at
- * least by now. False when there is none (threads is 0, or the system refuses one): the caller does
- * the work itself. */
+/* Has a helper call function(argument) soon. `threads` is the least number of helpers that there
+ * should be. Returns false if there is none (threads is 0, or the system refuses one): the caller
+ * does the work itself. */
 bool workers_submit(int threads, void (*function)(void *argument), void *argument);
 
-/* Takes back what was submitted and no helper has begun; how many. */
+/* Takes back submitted work that no helper has begun; returns how many. */
 int workers_withdraw(void (*function)(void *argument), void *argument);
 
 #endif

@@ -17,7 +17,7 @@ static struct prefetched_feeds fed(const struct feeds *feeds)
     return (struct prefetched_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
 }
 
-/* The driver's batch is that of its next step, of which devices may ask for what they want. */
+/* Makes the driver's batch that of its next step, so that devices may ask it for feeds. */
 static void begin_prefetched(struct driver *driver)
 {
     if (!driver->stage) {
@@ -30,7 +30,7 @@ static void begin_prefetched(struct driver *driver)
 
 /* ---- the feeds of steps, from records ---- */
 
-/* ERR_NOINPUT naming the first that is not fed. */
+/* ERR_NOINPUT naming the first source that is not fed. */
 static int lacks(const struct driver *driver, const struct feeds *feeds, struct error *err)
 {
     struct str needs = STR_INIT;
@@ -52,11 +52,11 @@ struct step_feeds {
     struct feeds *feeds;   /* with the constant ones only */
     struct record *record; /* memory for those that are read */
     int64_t step;          /* that they are for */
-    bool may_end;          /* there may be none: other steps were fed */
+    bool may_end;          /* there may be none, as earlier steps were fed */
 };
 
-/* As driver_next_feeds, of a driver that has a reader. Only the driver's reader changes: any
- * thread, one at a time. */
+/* As driver_next_feeds, for a driver with a reader. Changes nothing but the driver's reader and
+ * `feeding`: any thread, one at a time. */
 static int read_feeds(const struct driver *driver, const struct step_feeds *feeding, bool *more,
                       struct error *err)
 {
@@ -80,7 +80,7 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
             return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
                              record_kind_name(record->kind));
         const char *again = started ? feeds_repeated(feeds, record) : NULL;
-        if (again) { /* the next step's, as it seems: what this one lacks is what is wrong */
+        if (again) { /* it seems to be the next step's: report what this step lacks */
             lacks(driver, feeds, err);
             return error_prefix(err, "%s: step %" PRId64 ": '%s' comes again: ", from,
                                 feeding->step, again);
@@ -93,20 +93,20 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
 
 /* ---- feeds read ahead ---- */
 
-/* Once devices want feeds a thread reads the records of the next step while one runs, and stages
- * what devices want of them (exec/step/prefetched.h). An error or the end of the records is told
- * when the step comes that it is for.
+/* Once devices ask for feeds, a thread reads the records of the next step while one runs, and
+ * prefetches the feeds that devices need (exec/step/prefetched.h). An error or the end of the
+ * records is reported for the step that it is for.
  *
- * One batch goes back and forth between the thread and who runs steps. The thread works on it from
- * when it is asked until it says that it is done, for which the other waits as a reader waits for
- * input; so signals end that wait. */
+ * One batch goes back and forth between that thread and the one that runs steps. The reading thread
+ * owns the batch from the request until it signals `done`; the other waits for that as a reader
+ * waits for input, so that signals end the wait. */
 struct feed_ahead {
     struct driver *driver;
     pthread_t thread;
-    sem_t asked; /* the batch is the thread's, until `done` is told; or it is stopped */
+    sem_t asked; /* posted: the batch is the thread's until `done`; or it must end */
     atomic_bool is_stopped;
     int done, stop;    /* event counters */
-    bool is_under_way; /* who runs steps has asked, and has not taken */
+    bool is_under_way; /* requested by the thread that runs steps, and not yet taken */
 
     /* the batch */
     struct feeds feeds;
@@ -117,7 +117,7 @@ struct feed_ahead {
     struct error err;
 };
 
-/* Before the reader blocks: until there is input, or nobody wants any. */
+/* Before the reader blocks: waits until there is input, or nobody wants any. */
 static int wait_for_input(void *context, struct error *err)
 {
     struct feed_ahead *ahead = context;
@@ -162,8 +162,8 @@ static void release(struct feed_ahead *ahead)
     mem_free(ahead);
 }
 
-/* The reader and the stage are the thread's from now on, but while nothing is read ahead. NULL: no
- * thread can be had. */
+/* Starts the thread, which owns the reader and the stage while it reads ahead. NULL: there is no
+ * thread. */
 static struct feed_ahead *read_on(struct driver *driver)
 {
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
@@ -193,7 +193,7 @@ static void feed_ahead_free(struct feed_ahead *ahead)
     release(ahead);
 }
 
-/* For the step with that number; those of the driver are as large, perhaps. */
+/* Requests the feeds of a step; they may be as large as those of the driver. */
 static void request_feed(struct feed_ahead *ahead, int64_t step)
 {
     struct prefetched_feeds like = fed(&ahead->driver->feeds);
@@ -203,8 +203,8 @@ static void request_feed(struct feed_ahead *ahead, int64_t step)
     sem_post(&ahead->asked);
 }
 
-/* As driver_next_feeds: the driver has the feeds of its next step, and the batch for them. Then
- * those of the step after that are read, if the driver has one. */
+/* As driver_next_feeds: the driver gets the feeds of its next step, and their batch. Then those of
+ * the following step are requested, if the driver will run it. */
 static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
 {
     struct driver *driver = ahead->driver;
@@ -218,7 +218,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
         ;
     BUG_ON(eventfd_read(done.fd, &told));
     ahead->is_under_way = false;
-    struct feeds feeds = driver->feeds; /* the batches change places */
+    struct feeds feeds = driver->feeds; /* swaps the batches */
     struct prefetched_batch *prefetched = driver->prefetched;
     driver->feeds = ahead->feeds;
     driver->prefetched = ahead->prefetched;
@@ -229,7 +229,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
         *err = ahead->err;
         return err->code;
     }
-    begin_prefetched(driver); /* what is prefetched next comes behind the step */
+    begin_prefetched(driver); /* later prefetching waits for this step */
     if (*more && (driver->steps_fed < 0 || driver->step + 1 < driver->steps_fed))
         request_feed(ahead, driver->step + 2);
     return 0;
@@ -240,7 +240,7 @@ int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
     int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
     struct step_feeds feeding = {&driver->feeds, &driver->record, step, driver->step};
     *more = true;
-    /* Once a device has asked for a feed there is something to be prefetched. */
+    /* There is nothing to prefetch until a device has asked for a feed. */
     if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
         stage_is_wanted(driver->stage))
         driver->ahead = read_on(driver);
@@ -307,7 +307,7 @@ static int run_call(struct driver *driver, const struct session_call *call, stru
                        : session_run(driver->session, call, step, fetches, err);
 }
 
-/* Makes the call without feeds, or with those given. */
+/* Makes the call, without feeds or with those given. */
 static struct session_call make_call(const struct request *request, const struct feeds *feeds)
 {
     return (struct session_call){.feeds = feeds ? feeds->edges.items : NULL,
@@ -343,7 +343,7 @@ int driver_initialize(struct driver *driver, struct error *err)
 
 /* ---- running ---- */
 
-#define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
+#define FLUSH_SECONDS 0.2 /* limits the wait of readers of fetches when steps take long */
 
 static bool is_written(const struct driver *driver)
 {
@@ -379,8 +379,8 @@ static int write_fetches(struct driver *driver, struct tensor *values, int64_t b
     mem_free(named);
     double now = time_now();
     if (code || (!driver->version && now - driver->flushed < FLUSH_SECONDS))
-        return code; /* at once where others count versions: they wait for what was measured of one
-                      */
+        return code; /* flushed at once if others count versions: they wait for what was measured of
+                      * one */
     driver->flushed = now;
     return stream_flush(driver->writer, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of a graph that needs no feeds: one step, on the CPU, which is opened when the first value
- * is asked for. Constant folding computes with this.
+ * Values of a graph that needs no feeds: one step, on the CPU, which is opened for the first value.
+ * Constant folding computes with this.
  */
 #ifndef TF_EXEC_EVALUATE_H
 #define TF_EXEC_EVALUATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The feeds of a step, gathered by name: some for all steps (options), the others from records, of
- * which a step may take several until everything that it needs is there.
+ * which a step may take several until it has all that it needs.
  */
 #ifndef TF_EXEC_FEEDS_H
 #define TF_EXEC_FEEDS_H
@@ -14,23 +14,23 @@ struct feeds {
     const struct graph *graph;
     VEC(struct edge) edges;
     VEC(struct tensor) values;     /* same order; held */
-    struct edge_map places;        /* of edges in the order, and of those that were in it */
+    struct edge_map places;        /* indices of edges, some of which are no longer in the array */
     size_t n_constant;             /* the first ones are for all steps */
-    VEC(struct named_tensor) kept; /* what goes through (KEPT_MARK); held, names as well */
+    VEC(struct named_tensor) kept; /* passed on unchanged (KEPT_MARK); held, names as well */
 };
 
 /* "NAME=FILE.npy" or "NAME=LITERAL", for all steps. The literal takes the node's type. ERR_DATA for
  * an unknown name or a value of another type. */
 int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err);
 
-/* Those for all steps of others, and their graph; `feeds` is empty. */
+/* Takes another's constant feeds, and its graph; `feeds` is empty. */
 void feeds_share_constants(struct feeds *feeds, const struct feeds *from);
 
-/* Takes the tensors of a feed record. Tensors that the graph has no node for are an error; so is
- * one that the step was already given. */
+/* Takes the tensors of a feed record. It is an error if the graph has no node for one, or if the
+ * step already has one. */
 int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);
 
-/* The name of a tensor of the record that was fed already, or NULL. */
+/* The name of a tensor of the record that was already fed, or NULL. */
 const char *feeds_repeated(const struct feeds *feeds, const struct record *record);
 
 /* Returns whether output 0 of a node is fed. */
@@ -38,7 +38,7 @@ bool feeds_has(const struct feeds *feeds, int node);
 /* True when every node of `needs` is fed. */
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs);
 
-/* Forgets, before the next step, what came from records. */
+/* Forgets, before the next step, the feeds from records. */
 void feeds_clear(struct feeds *feeds);
 void feeds_release(struct feeds *feeds);
 

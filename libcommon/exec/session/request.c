@@ -19,7 +19,7 @@ void request_release(struct request *request)
     edge_map_release(&request->alias_of);
 }
 
-/* An alias, if the user gave the tensor one; else its canonical name. */
+/* The tensor's alias, if the user gave it one; else its canonical name. */
 static const char *edge_name(struct request *request, struct edge edge)
 {
     const struct graph *graph = request->graph;
@@ -85,7 +85,7 @@ int request_run(struct request *request, const char *name, struct error *err)
     return 0;
 }
 
-/* ---- what must be fed ---- */
+/* ---- sources that must be fed ---- */
 
 const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
                               struct arena *memory)
@@ -151,23 +151,22 @@ void request_print_needs(struct str *out, const struct graph *graph, const struc
     }
 }
 
-/* ---- of which variables a fetch is computed: those before the step, or those after it ---- */
+/* ---- which variables a fetch depends on: those before the step, or those after it ---- */
 
-/* By the order of
- * reads and writes (graph/access.h) a read sees the writes from which a path leads to it. Shards
- * write a worker's pushes while its ClockPush waits, so that this op stands for a write of each
- * variable that they keep. */
+/* By the order of reads and writes (graph/access.h), a read sees the writes from which a path leads
+ * to it. Shards write a worker's pushes while its ClockPush waits, so that op stands for a write of
+ * each variable that shards keep. */
 
 struct moments {
     const struct graph *graph;
     const bool *used;
-    const int *variable;        /* by node: that it is, or is a reference to; -1 */
+    const int *variable;        /* by node: the variable that it is, or refers to; -1 */
     struct access_graph access; /* with a read by each node that looks at a variable */
     struct request_view *views; /* by node */
-    bool *is_write;             /* by node: it gives the variable as it has written it */
+    bool *is_write;             /* by node: its output is the variable that it has written */
 };
 
-/* A worker's copy of what the shards keep, or what it counts by. */
+/* Returns whether the variable is local to a worker: a copy of a shard's, or a counter. */
 static bool is_own(const struct moments *m, int variable)
 {
     return node_attr(graph_node(m->graph, variable), WORKER_LOCAL) != NULL;
@@ -223,7 +222,7 @@ struct request_view *request_views(const struct request *request)
                         .is_write = arena_array(&memory, n, sizeof *m.is_write)};
     int *order = arena_array(&memory, n, sizeof *order);
     struct frames *frames = NULL;
-    if (!frames_new(graph, &frames, &ignored)) { /* what is in a loop is over with all of it */
+    if (!frames_new(graph, &frames, &ignored)) { /* a node in a loop is over when the loop is */
         m.access.frame = frames->frame;
         m.access.parent = frames->parents;
         m.access.n_frames = (int)frames->frames.n;
@@ -243,8 +242,8 @@ struct request_view *request_views(const struct request *request)
         m.views[read->node].before |= !read->write && is_early;
     }
     mem_free(counts);
-    /* Nodes have the views of their inputs, but for those that they have written over; it goes
-     * round until nothing changes, as values also go to the next iteration, and to other parts. */
+    /* Nodes have the views of their inputs, except nodes that write a variable. Repeats until
+     * nothing changes, as values also go to the next iteration, and to other parts. */
     for (bool changes = !graph_order(graph, order, &ignored); changes;) {
         changes = false;
         graph_each_ordered(node, graph, order) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a user asks of a graph by name: entries to run, tensors to fetch, what must be fed for them.
+ * A user's request on a graph, by name: entries to run, tensors to fetch, and what must be fed.
  */
 #ifndef TF_EXEC_REQUEST_H
 #define TF_EXEC_REQUEST_H
@@ -14,14 +14,14 @@ struct request {
     VEC(const char *) names;  /* of the fetches, as the user knows them; borrowed or in the graph */
     VEC(int) targets;         /* node ids */
     struct map known;         /* the same names */
-    struct edge_map alias_of; /* by edge: index of its first alias; once an entry was asked for */
+    struct edge_map alias_of; /* by edge: index of its first alias; filled for the first entry */
 };
 
-/* The request starts zeroed but for `graph`. Names an entry, or else a node to run. ERR_DATA
- * listing what there is. */
+/* The request starts zeroed except for `graph`. Adds an entry, or else a node, to run. ERR_DATA
+ * lists the entries. */
 int request_run(struct request *request, const char *name, struct error *err);
 
-/* A tensor by name; asked for twice it is fetched once. */
+/* Adds a tensor by name; a tensor that is added twice is fetched once. */
 int request_fetch(struct request *request, const char *name, struct error *err);
 
 void request_release(struct request *request);
@@ -35,10 +35,10 @@ struct node_list {
 void request_needs(const struct request *request, const struct edge *fed, int n_fed,
                    struct node_list *needs);
 
-/* Returns whether a step of the request would use what the node gives if it were not fed. */
+/* Returns whether a step of the request would use the node's outputs if they were not fed. */
 bool request_uses(const struct request *request, int node);
 
-/* A mark by node for each that a step runs, Sends of Recvs too, in the arena. */
+/* By node: whether a step runs it, including Sends of Recvs; allocated in `memory`. */
 const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
                               struct arena *memory);
 
@@ -46,13 +46,13 @@ const bool *request_mark_used(const struct request *request, const struct edge *
 struct request_view {
     bool
         before; /* variables as they were before the step changed them; else as they are after it */
-    bool of_own; /* also of what a worker has for itself, as a copy of what shards keep */
+    bool of_own; /* also of variables local to a worker, such as copies of those of shards */
 };
 /* Returns the view of each fetch; the caller frees the array. */
 struct request_view *request_views(const struct request *request);
 
-/* A trained variable whose value a step reads that changes no variable, so that it answers by what
- * was restored; -1: there is none. */
+/* A trained variable that a step reads, if the step changes no variable, so that its result depends
+ * on what was restored; -1: there is none. */
 int request_only_reads(const struct request *request, const struct edge *fed, int n_fed);
 
 /* "x float32[?,64], y int32[?]" */

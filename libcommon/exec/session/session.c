@@ -15,8 +15,8 @@ struct plan_cache_entry {
     struct plan_set *set;
     uint64_t last_used;
     uint64_t uses;
-    atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
-    bool keep;        /* handed out by session_plan */
+    atomic_int users; /* steps that run it now: it stays; incremented only under the lock */
+    bool keep;        /* handed out by session_plans */
 };
 
 struct session {
@@ -26,10 +26,10 @@ struct session {
     int n_devices;
     struct variable_store *own_variables;
     size_t plans_max;
-    pthread_mutex_t making; /* a plan; taken before `lock` */
-    pthread_mutex_t lock;   /* guards what follows */
+    pthread_mutex_t making; /* held while a plan is made; taken before `lock` */
+    pthread_mutex_t lock;   /* guards the members below */
     VEC(struct plan_cache_entry *) plans;
-    struct str key; /* of the call that is looked for */
+    struct str key; /* of the call that is looked up */
     uint64_t clock;
     uint64_t last_miss; /* hash of the last key that had no plan while the cache was full */
 };
@@ -77,8 +77,8 @@ struct variable_store *session_variables(struct session *session)
     return session->options.variables;
 }
 
-/* Returns a feed's shape for a plan: its own, or, for a plan that serves all shapes, as much as the
- * graph knows. */
+/* Returns a feed's shape for a plan: its own, or, for a plan that serves all shapes, the shape that
+ * the graph gives it. */
 static const struct shape *feed_shape(const struct session *session,
                                       const struct session_call *call, int i, bool general)
 {
@@ -115,8 +115,8 @@ static struct plan_cache_entry *hold_plan(struct session *session, struct plan_c
     return c;
 }
 
-/* With one more user. `making` is held, under which nobody else adds one; `lock` is not, which
- * others take meanwhile to run what is there. */
+/* Makes a plan with one user. `making` is held, so that nobody else adds a plan; `lock` is not, so
+ * that others can run existing plans meanwhile. */
 static struct plan_cache_entry *make(struct session *session, const struct session_call *call,
                                      const struct step *step, bool general, struct error *err)
 {
@@ -128,7 +128,7 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
                                       *feed_shape(session, call, i, general)};
     struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
-    /* A cancelled step ends alone: the plan is made all the same, for the next. */
+    /* A step that is cancelled by step_cancel ends alone: the plan is still made, for the next. */
     options.plan.cancelled = step ? &step->cancelled : session->options.cancelled;
     options.plan.stopped = step ? &step->stop.stopped : NULL;
     int code = plan_set_new(session->graph, &options, &request, &c->set, err);
@@ -137,8 +137,8 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
         cached_free(c);
         return NULL;
     }
-    /* A call that was run once, such as initialization, mostly does not come back when something
-     * else begins: memory of its step would stay for as long as the session. */
+    /* A call that was made once, such as initialization, is seldom made again when something else
+     * begins: the memory of its step would stay as long as the session. */
     VEC(struct plan_set *) once = VEC_INIT;
     pthread_mutex_lock(&session->lock);
     vec_each(at, &session->plans) {
@@ -166,7 +166,7 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
     return c;
 }
 
-/* With one more user; NULL: it would have to be made. */
+/* Returns the plan with one more user; NULL: it must be made. */
 static struct plan_cache_entry *acquire_planned(struct session *session,
                                                 const struct session_call *call, bool general)
 {
@@ -188,8 +188,8 @@ static void return_plan(struct plan_cache_entry *c)
 }
 
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. NULL
- * with the error set, ERR_CANCELLED if the step is while the plan is made. Step NULL: that of none.
- */
+ * with the error set: ERR_CANCELLED if the step is cancelled while the plan is made. `step` may be
+ * NULL. */
 static struct plan_cache_entry *acquire(struct session *session, const struct session_call *call,
                                         struct step *step, struct error *err)
 {
@@ -197,11 +197,11 @@ static struct plan_cache_entry *acquire(struct session *session, const struct se
     struct plan_cache_entry *c = acquire_planned(session, call, false);
     if (c)
         return c;
-    error_clear(err); /* what an earlier step failed for is no failure of this plan */
+    error_clear(err); /* an earlier step's error is not this plan's */
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
-    /* A plan that serves all shapes is made once the cache is full; the same shapes twice in a row
-     * are worth one of their own. */
+    /* A plan that serves all shapes is made once the cache is full; shapes that occur twice in a
+     * row get a plan of their own. */
     bool general = false;
     pthread_mutex_lock(&session->lock);
     if (!c && session->plans.n >= session->plans_max) {
@@ -277,7 +277,7 @@ int session_plans(struct session *session, const struct session_call *call,
     return 0;
 }
 
-/* ---- calls that are made again and again: what they need is looked for once ---- */
+/* ---- repeated calls: their plan is looked up once ---- */
 
 struct session_handle {
     struct session *session;

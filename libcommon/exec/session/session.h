@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session: a graph, its variables, and the plans made for it, kept by feeds, fetches and targets
- * (least recently used first out; beyond the limit a plan for all shapes serves). It runs tf-exec,
- * tf-op and constant folding.
+ * A session: a graph, its variables, and the plans made for it, cached by feeds, fetches and
+ * targets (the least recently used one is dropped first; beyond the limit one plan serves all
+ * shapes). It runs tf-exec, tf-op and constant folding.
  */
 #ifndef TF_EXEC_SESSION_H
 #define TF_EXEC_SESSION_H
@@ -17,8 +17,8 @@ struct session_options {
     struct plan_options plan; /* variables NULL: the session has its own store */
     int plans_max;            /* cached; 0: 16 */
 
-    /* The devices of a graph that was cut into one part for each, which the caller keeps:
-     * plan.device is not used then. NULL: all nodes are on plan.device. */
+    /* The devices of a graph that was cut into one part for each; the caller keeps them, and
+     * plan.device is unused. NULL: all nodes are on plan.device. */
     struct device *const *devices;
     int n_devices;
 };
@@ -36,7 +36,7 @@ struct session_call {
     int n_fetches;
     const int *targets; /* node ids */
     int n_targets;
-    const plan_order *order; /* of a part, what its driver says; NULL: it is all there is */
+    const plan_order *order; /* for a part, from the driver; NULL: the call is all there is */
 };
 
 /* Returns the request of a plan for the call; `feeds` are the call's. */
@@ -52,22 +52,21 @@ static inline struct plan_request session_request(const struct session_call *cal
                                  .order = call->order};
 }
 
-/* Finds or makes the plan, runs one step. Thread-safe. */
+/* Finds or makes the plan, and runs one step. Thread-safe. */
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err);
 
-/* A call that is made again and again: as long as its feeds have the types and shapes of the time
- * before, a step looks for no plan and takes no lock of the session. Feeds that have others are as
- * welcome, and then the usual ones. The call's feeds, fetches and targets are borrowed, their
- * values are not looked at before the first step. Used by one thread at a time; freed before the
- * session. */
+/* A call that is made repeatedly: while its feeds have the types and shapes of the last step, a
+ * step looks for no plan and takes no lock of the session. Other feeds are allowed, and become the
+ * usual ones. The call's feeds, fetches and targets are borrowed; feed values are not read before
+ * the first step. Used by one thread at a time; freed before the session. */
 struct session_handle *session_prepare(struct session *session, const struct session_call *call);
 int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
                          struct step *step, struct tensor *fetches, struct error *err);
 void session_handle_free(struct session_handle *handle);
 
-/* The waiter for a step that was started, as struct step_done, and with its rules. The call and
- * what it points to may go when session_start has returned, except for the feeds. */
+/* The waiter for a step that was started, with the rules of struct step_done. The call and
+ * everything it points to, except the feeds, may go when session_start has returned. */
 struct session_done {
     void (*over)(struct session_done *done, int code, const struct error *err);
     struct step_done done; /* `computes` is the caller's; the rest is the session's */
@@ -78,9 +77,9 @@ struct session_done {
 void session_start(struct session *session, const struct session_call *call, struct step *step,
                    struct tensor *fetches, struct session_done *done);
 
-/* The same where the plan is there already; false, and nothing was done: it has to be made first,
- * which takes long (the values of new variables may be read from a checkpoint). For threads that
- * others wait for. */
+/* As session_start, if the plan exists. Returns false, and does nothing, if it must be made first,
+ * which takes long (values of new variables may be read from a checkpoint). For threads that others
+ * wait for. */
 bool session_start_planned(struct session *session, const struct session_call *call,
                            struct step *step, struct tensor *fetches, struct session_done *done);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the ops Save and Restore reach checkpoints: the program gives a store of variables this
- * interface, or none, and then a graph touches no files.
+ * How the ops Save and Restore reach checkpoints: a program gives its store of variables this
+ * interface; without it a graph touches no files.
  */
 #ifndef TF_EXEC_FILES_H
 #define TF_EXEC_FILES_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resources: what outlives steps and is no tensor (a clock, an aggregator), by container, kind and
- * name, beside the variables of a store. Kernels find theirs when they are prepared. The contents
- * of a resource are the business of its kind; the store only keeps, snapshots and restores it.
+ * Resources: objects that outlive steps and are no tensors (a clock, an aggregator), by container,
+ * kind and name, beside the variables of a store. Kernels find theirs when they are prepared. The
+ * contents of a resource are known to its kind alone; the store only keeps, snapshots and restores
+ * it.
  *
- * A checkpoint has resources as they were at one moment: at that moment each is marked, which takes
- * no time, and what was marked is saved while steps go on.
+ * A checkpoint has all resources as they were at one moment: each is marked then, which takes no
+ * time, and what was marked is saved while steps go on.
  *
  * Thread-safe; each resource guards itself.
  */
@@ -14,8 +15,8 @@
 
 #include "exec/state/variable.h"
 
-/* Takes the parts of a resource that is saved. The value is valid during the call;
- * reference-counted memory may be shared, and is not changed by anybody. */
+/* Takes the parts of a resource that is being saved. The value is valid during the call;
+ * reference-counted memory may be shared, and nobody changes it. */
 struct resource_sink {
     int (*put)(struct resource_sink *sink, const char *part, const struct tensor *value,
                struct error *err);
@@ -26,34 +27,34 @@ struct resource_size {
 };
 
 /* A kind: what the store of variables, checkpoints, shards and tools know of its resources. All
- * kinds that are kept in checkpoints stand in resource/kinds.h. */
+ * kinds that checkpoints keep are listed in resource/kinds.h. */
 struct resource_kind {
     const char *name; /* "clock": a word, without ':' and '/' */
-    /* The others still have all that it knows of when they are marked after it. */
+    /* What it knows of must still be in the others when these are marked, after it. */
     bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);
-    /* NULL, with the next three: it is kept in no checkpoint, nor does it stand in kinds.h. Its
-     * state at this moment: shares of counted tensors and copies of small things, as updates
-     * may stand still meanwhile. It does not change with the object. */
+    /* NULL, as the next three: no checkpoint keeps the kind, and kinds.h does not list it. Returns
+     * the object's state at this moment, which later changes do not affect: shares of counted
+     * tensors and copies of small things, as updates may wait meanwhile. */
     void *(*snapshot)(void *object);
     void (*free_snapshot)(void *snapshot);
-    /* Gives all that a restart needs to `sink`, in parts with names of their own, as it was when it
-     * was marked. */
+    /* Gives everything that a restart needs, as it was when marked, to `sink`, in parts with unique
+     * names. */
     int (*save)(const void *snapshot, struct resource_sink *sink, struct error *err);
-    /* Takes a part back, in the order in which parts were given. ERR_DATA when it cannot be one. */
+    /* Takes a part back, in the order of `save`. ERR_DATA: it cannot be such a part. */
     int (*restore)(void *object, const char *part, const struct tensor *value, struct error *err);
-    /* Appends a line for a person. */
+    /* Appends a line for a person to read. */
     void (*describe)(void *object, struct str *text);
-    /* The size of what it keeps for others; NULL: nothing that counts. */
+    /* The size of what it keeps for others; NULL: negligible. */
     void (*size)(void *object, struct resource_size *size);
 };
 
-/* Finds or makes; valid as long as the store. */
+/* Finds or makes a resource, which is valid as long as the store. */
 void *resource_get(struct variable_store *store, const struct resource_kind *kind,
                    const char *container, const char *name);
 
-/* The next one of the store, in the order of creation; NULL: the first, and after the last. */
+/* The next resource of the store, in the order of creation; NULL: the first, and after the last. */
 struct resource {
     const struct resource_kind *kind;
     const char *container, *name;
@@ -62,29 +63,29 @@ struct resource {
 };
 struct resource *resource_next(struct variable_store *store, const struct resource *resource);
 
-/* Told of each resource that is made from now on, before anybody gets it; one for a store. Lives
- * longer than the store is used. Not from within `made`. */
+/* Told of each resource that is made from now on, before anybody gets it; one for a store. It must
+ * live as long as the store is used. Not to be called from within `made`. */
 struct resource_watcher {
     void (*made)(struct resource_watcher *watcher, const struct resource *resource);
 };
 void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
 
-/* All resources of a store at one moment; zeroed: none. The store lives longer. */
+/* All resources of a store at one moment; zeroed: none. The store must live longer. */
 struct resource_snapshot {
     const struct resource *resource;
-    void *state; /* its kind's */
+    void *state; /* from its kind */
 };
 
 struct resource_snapshots {
     VEC(struct resource_snapshot) items;
 };
 
-/* Marks all resources, those of kinds that are marked first before the others. */
+/* Marks all resources, first those of kinds with marked_first. */
 void resource_snapshots_place(struct variable_store *store, struct resource_snapshots *snapshots);
 void resource_snapshots_release(struct resource_snapshots *snapshots);
 
-/* Gives all parts of what was marked to `put`, in the order of the snapshots, under names like
- * "clock:train/members" that no variable has. */
+/* Gives all parts of marked resources to `put`, in the order of the snapshots, under names such as
+ * "clock:train/members", which no variable has. */
 struct resource_writer {
     int (*put)(struct resource_writer *writer, const char *container, const char *name,
                const struct tensor *value, struct error *err);
@@ -92,11 +93,11 @@ struct resource_writer {
 int resource_snapshots_save(const struct resource_snapshots *snapshots,
                             struct resource_writer *writer, struct error *err);
 
-/* Returns whether the name is one of those. */
+/* Returns whether the name is that of a part. */
 bool resource_is_part(const char *name);
 
-/* Takes a part back; the resource is made if there is none. `kinds` ends with NULL. ERR_DATA when
- * there is no such kind or the value cannot be such a part. */
+/* Takes a part back; the resource is made if there is none. `kinds` ends with NULL. ERR_DATA if
+ * there is no such kind or the value is no such part. */
 int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,
                      const char *container, const char *name, const struct tensor *value,
                      struct error *err);

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* More slices of a variable are not compared one by one for overlaps. */
+/* More slices of a variable are not compared in pairs for overlaps. */
 #define COMPARED_MAX 1024
 
-/* A part of a whole: what is wanted, or what was saved. */
+/* A part of a whole: the wanted one, or a saved one. */
 struct whole_part {
     const char *of;
     struct shape whole;
@@ -18,18 +18,18 @@ struct found_part {
     struct box box;
 };
 
-/* The part that is wanted, and those that have some of it. */
+/* The wanted part, and saved parts that overlap it. */
 struct part_search {
     const struct saved_parts *parts;
     const struct variable *like;
     const struct name_index *index;
     struct whole_part wanted;
     VEC(struct found_part) found;
-    bool is_known; /* of its whole anything was saved: */
+    bool is_known; /* a part of its whole was saved: */
     struct saved_part first;
     struct shape first_whole;
     bool in_rows;  /* all parts are rows of the whole */
-    bool overlaps; /* parts may do so */
+    bool overlaps; /* some parts overlap, or may */
 };
 
 void saved_parts_index(const struct saved_parts *parts, struct name_index *index)
@@ -56,7 +56,7 @@ static int64_t count_common(const struct box *a, const struct box *b)
     return box_count(&both);
 }
 
-/* It has that type and shape, where another shape is wanted. */
+/* Sets the error for a part with that type and shape, if `wanted` is the shape in the graph. */
 static int misfit(const struct part_search *s, const char *name, enum dtype type,
                   const struct shape *shape, const struct shape *wanted, struct error *err)
 {
@@ -65,10 +65,10 @@ static int misfit(const struct part_search *s, const char *name, enum dtype type
                      shape_text_typed(s->like->type, wanted));
 }
 
-/* ---- under the variable's own name ---- */
+/* ---- parts of the variable's own name ---- */
 
-/* The part that is the variable as it is; -1: there is none, or it was cut another way. A slice
- * that does not say so, as those of files once did not, is known by its name. */
+/* The part that is exactly the variable; -1: none, or it was sliced otherwise. Old files do not
+ * mark slices: these are known by their names. */
 static int find_same(const struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
@@ -87,7 +87,7 @@ static int find_same(const struct part_search *s, struct error *err)
     return -1;
 }
 
-/* ---- of the same whole ---- */
+/* ---- parts of the same whole ---- */
 
 static bool has_whole_rows(const struct whole_part *part)
 {
@@ -150,7 +150,7 @@ static int take_parts(struct part_search *s, struct error *err)
 
 /* ---- gaps ---- */
 
-/* A tensor of what is wanted. */
+/* Allocates a tensor of the wanted part's size. */
 static int make_wanted(const struct part_search *s, enum dtype type, struct tensor *t,
                        struct error *err)
 {
@@ -159,8 +159,8 @@ static int make_wanted(const struct part_search *s, enum dtype type, struct tens
     return tensor_alloc(t, type, &shape, err);
 }
 
-/* Elements that are in several parts count once, by a map, which is made only of what has at least
- * as many elements in the parts: a file may say anything of a whole. */
+/* Elements that are in several parts count once, by a map. The map is made only if the parts have
+ * at least as many elements as it, since a file may claim any size of a whole. */
 static int check_gaps(const struct part_search *s, struct error *err)
 {
     int64_t all = box_count(&s->wanted.box), found = 0;
@@ -192,9 +192,9 @@ static int check_gaps(const struct part_search *s, struct error *err)
 
 /* ---- the search ---- */
 
-/* Searches with all zeroed but `parts` and `like`; the caller releases `found`. The part that is
- * all of it; -1: it is made of those that were found, or there is an error, as of saved_parts_have.
- * */
+/* Searches with everything zeroed except `parts` and `like`; the caller releases `found`. Returns
+ * the part that is the whole result; -1: it is made of several parts, or there is an error, as of
+ * saved_parts_have. */
 static int search(struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
@@ -230,8 +230,8 @@ int saved_parts_have(const struct saved_parts *parts, const struct variable *lik
 
 /* ---- reading ---- */
 
-/* Copies the part to its place. ERR_DATA unless it has the bits that parts before it had, as far as
- * they overlap; `map`, of parts that may, has a byte for each element: 0, none was there yet. */
+/* Copies the part to its place. ERR_DATA if it differs from parts before it where they overlap.
+ * `map` is used if parts may overlap, with a byte for each element; 0: no part had it yet. */
 static int place_part(const struct part_search *s, const struct box *box, const struct tensor *part,
                       const struct tensor *value, const struct tensor *map, struct error *err)
 {

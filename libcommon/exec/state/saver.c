@@ -11,7 +11,7 @@
 #include "graph/slice_attr.h"
 #include "graph/worker_attr.h"
 
-/* An offset is a row of the whole, or one number for each axis. */
+/* The offset is a row of the whole, or one number for each axis. */
 static struct variable_slice slice_of_node(const struct node *node)
 {
     const struct attr_value *of = node_attr(node, SLICE_OF), *shape = node_attr(node, SLICE_SHAPE),
@@ -119,7 +119,7 @@ int variables_check_all(struct variable_store *store, const struct graph *graph,
 
 /* ---- restoring ---- */
 
-struct saved_stream { /* all that a stream has */
+struct saved_stream { /* the whole contents of a stream */
     struct saved_parts parts;
     struct name_index index;
     variable_records records;

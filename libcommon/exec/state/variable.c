@@ -21,7 +21,7 @@ static bool is_free(const struct variable *variable, bool write)
 static void lock_now(struct variable *variable, bool write)
 {
     struct variable_snapshot *snapshot = variable->snapshot;
-    if (write && snapshot) { /* its value is wanted as it is */
+    if (write && snapshot) { /* copies the value before it changes */
         variable->snapshot = NULL;
         variable_get_value(variable, &snapshot->value, &snapshot->err);
     }
@@ -65,7 +65,7 @@ static struct variable_waiter *admit(struct variable *variable)
 
 static void resume_all(struct variable_waiter *admitted)
 {
-    while (admitted) { /* the waiter may be gone once it was resumed */
+    while (admitted) { /* resuming a waiter may free it */
         struct variable_waiter *next = admitted->next;
         admitted->resume(admitted);
         admitted = next;
@@ -101,7 +101,7 @@ static void wake_waiters(struct variable_waiter *waiter)
     pthread_mutex_unlock(&variable->mutex);
 }
 
-/* Waits until the lock is given, or until the time has come (NULL: never). */
+/* Waits until the lock is given, or until `end` (NULL: for ever). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
     struct waiting_thread blocked = {.waiter.resume = wake_waiters, .variable = variable};
@@ -166,7 +166,7 @@ static void take_buffer(struct variable *variable, const struct shape *shape, st
         .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
 }
 
-/* NULL: its values are not sent, or are copied. */
+/* NULL: the variable's values are not sent, or are copied. */
 static struct outgoing_memory *outgoing_of(const struct variable *variable)
 {
     bool is_sent = atomic_load_explicit(&variable->is_sent, memory_order_relaxed);
@@ -191,7 +191,7 @@ static int allocate(struct variable *variable, const struct shape *shape, struct
     return 0;
 }
 
-/* The memory stays until the lock is given back, and then as long as others have it. */
+/* The memory stays until the lock is released, and then as long as others hold it. */
 static void leave_memory(struct variable *variable)
 {
     tensor_release(&variable->left);
@@ -199,7 +199,7 @@ static void leave_memory(struct variable *variable)
     variable->value = (struct tensor){0};
 }
 
-/* Memory of the device for a copy: readers come and go, and what they let go of is used again. */
+/* Device memory for a moved value: memory that readers drop is used again. */
 static struct buffer *take_from_pool(struct variable *variable, size_t bytes)
 {
     if (!variable->pool)
@@ -224,7 +224,7 @@ bool variable_other_memory(struct variable *variable, struct tensor *other)
     return other->buffer;
 }
 
-/* From memory that others have, or to such as others can read. */
+/* Moves the value away from memory that others hold, or into outgoing memory. */
 static int move(struct variable *variable, enum variable_write how, struct error *err)
 {
     const struct tensor from = variable->value;
@@ -323,8 +323,8 @@ int variable_put_in(struct variable *variable, const struct tensor *value, struc
     struct device *device = variable->device;
     const struct buffer *buffer = value->buffer;
     struct tensor shared;
-    /* A value that has memory of its own, no piece of other memory, is not held twice: who else has
-     * it sees no write, as the variable moves away before one. */
+    /* A value that is all of its memory is shared: its other holders see no write, as the variable
+     * moves away before one. */
     if (variable_may_take_memory(variable, value) && buffer && value->data == buffer->data &&
         buffer->bytes == tensor_bytes(value) && !buffer_is_read(buffer)) {
         tensor_share(&shared, value);
@@ -383,7 +383,7 @@ void variable_snapshots_place(const variable_vec *variables, struct variable_sna
             *snapshot =
                 (struct variable_snapshot){.variable = v, .updates = v->updates, .slice = v->slice};
             BUG_ON(v->snapshot);
-            if (variable_is_shared(v)) /* a writer leaves it as it is */
+            if (variable_is_shared(v)) /* a writer leaves it unchanged */
                 variable_get_value(v, &snapshot->value, &snapshot->err);
             else
                 v->snapshot = snapshot;
@@ -392,7 +392,7 @@ void variable_snapshots_place(const variable_vec *variables, struct variable_sna
     }
 }
 
-/* False when a writer was quicker. */
+/* Removes the mark. False: a writer was faster. */
 static bool take_away(struct variable_snapshot *snapshot)
 {
     struct variable *v = snapshot->variable;
@@ -404,7 +404,7 @@ static bool take_away(struct variable_snapshot *snapshot)
     return placed;
 }
 
-/* A writer that has its lock has copied it, so that nobody waits for a step that does not end. */
+/* A writer that has the lock has copied the value, so this never waits for a step that hangs. */
 int variable_snapshots_collect(struct variable_snapshots *snapshots, struct error *err)
 {
     vec_each(snapshot, snapshots) {
@@ -415,7 +415,7 @@ int variable_snapshots_collect(struct variable_snapshots *snapshots, struct erro
             pthread_mutex_unlock(&v->mutex);
             if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
                 continue;
-            if (take_away(snapshot)) /* no writer comes before the lock is given back */
+            if (take_away(snapshot)) /* no writer comes before the lock is released */
                 variable_get_value(v, &snapshot->value, &snapshot->err);
             variable_unlock(v, false);
         }

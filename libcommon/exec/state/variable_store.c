@@ -11,12 +11,12 @@
 struct variable_store {
     struct checkpoint_files *files;
     _Atomic(struct outgoing_memory *) outgoing;
-    pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
+    pthread_mutex_t lock; /* guards the members below, and the variables' `next` */
     struct variable *first, *last;
     struct map names; /* -> the newest variable of the name */
     struct variable_watcher *watcher;
 
-    pthread_mutex_t resources_lock; /* guards what follows */
+    pthread_mutex_t resources_lock; /* guards the members below */
     struct resource *first_resource, *last_resource;
     struct resource_watcher *resource_watcher; /* NULL: nobody */
 };
@@ -72,7 +72,7 @@ static struct variable *find(struct variable_store *store, const char *container
     return v;
 }
 
-/* Also of one that was made when nobody knew of it, and which others may be saving or restoring. */
+/* Also for a variable that was made without a slice, which others may be saving or restoring. */
 static void take_slice(struct variable *v, const struct variable *like)
 {
     struct variable_slice slice = like->slice;
@@ -86,8 +86,7 @@ static void take_slice(struct variable *v, const struct variable *like)
     pthread_mutex_unlock(&v->mutex);
 }
 
-/* Nobody finds it before the watcher has given it its value, which the watcher does without a lock.
- */
+/* Makes a variable. Nobody finds it before the watcher has set its value, which needs no lock. */
 static int add(struct variable_store *store, const struct variable *like, struct variable **added,
                struct error *err)
 {
@@ -130,7 +129,7 @@ int variable_store_get(struct variable_store *store, const struct variable *like
         code = add(store, like, &v, err);
     } else if (differs && v->is_withdrawn) {
         struct variable *before = v;
-        code = add(store, like, &v, err); /* the newest of a name is the one that is found */
+        code = add(store, like, &v, err); /* a search finds the newest of a name */
         before->is_replaced = !code;
     } else if (differs) {
         code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
@@ -252,7 +251,7 @@ void resource_snapshots_release(struct resource_snapshots *snapshots)
     vec_release(&snapshots->items);
 }
 
-/* ---- what is saved of them ---- */
+/* ---- saving and restoring resources ---- */
 
 struct named_sink {
     struct resource_sink sink; /* first */
@@ -285,7 +284,7 @@ int resource_snapshots_save(const struct resource_snapshots *snapshots,
 
 bool resource_is_part(const char *name)
 {
-    return strchr(name, ':') != NULL; /* which no name of a node has */
+    return strchr(name, ':') != NULL; /* no node's name has one */
 }
 
 int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,

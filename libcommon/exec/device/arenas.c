@@ -42,7 +42,7 @@ struct shared_arena *arena_take(struct arenas *arenas, const struct shared_arena
             at->bytes >= wanted->bytes &&
             (!best || at == wanted->next || (best != wanted->next && at->bytes < best->bytes)))
             best = at;
-    if (!best) { /* before the larger one is asked for */
+    if (!best) { /* before a larger one is allocated */
         arenas_trim(arenas, device, wanted->on_device);
         struct buffer *buffer = wanted->on_device ? device_alloc(device, wanted->bytes)
                                                   : device_alloc_host(device, wanted->bytes);

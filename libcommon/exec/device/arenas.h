@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arenas of a session's whole plans. A step has one of each memory that its plan needs; who
- * runs when no other step does gets the one that the other has left, whatever its plan was, so that
- * the plans of a session need as much as the largest of them, for each step that ever ran at once.
- * Private to exec. Thread-safe.
+ * The arenas of a session's whole plans. A step has one arena of each memory that its plan needs. A
+ * step that runs while no other does gets the arena that the last one left, whatever its plan was,
+ * so the plans of a session need as much as the largest of them, for each step that ever ran at the
+ * same time. Private to exec. Thread-safe.
  */
 #ifndef TF_EXEC_ARENAS_H
 #define TF_EXEC_ARENAS_H
@@ -19,7 +19,7 @@ struct shared_arena {
     bool on_device;
     size_t bytes;
     struct buffer *buffer;
-    bool busy; /* a step has it */
+    bool busy; /* a step uses it */
 };
 
 struct arenas {
@@ -28,16 +28,15 @@ struct arenas {
 };
 
 struct arenas *arenas_new(void);
-/* When no step has any of them. */
+/* Call it when no step uses any of them. */
 void arenas_free(struct arenas *arenas);
 
-/* With the lock: one that is not busy, with as many bytes as `wanted` at least, or a new one, in
- * whose place smaller ones go back to the system; now it is busy. wanted->next: the one that it was
- * the last time, which may be gone and comes first if not. NULL without memory. */
+/* With the lock held: returns an arena that is not busy, with at least wanted->bytes, or a new one
+ * (first smaller ones go back to the system), and marks it busy. wanted->next: the arena of the
+ * last time, which is preferred if it still exists. NULL without memory. */
 struct shared_arena *arena_take(struct arenas *arenas, const struct shared_arena *wanted);
 
-/* With the lock: those of one memory (device NULL: of all) that are not busy go back to the
- * system. */
+/* With the lock held: returns idle arenas of one memory (device NULL: of all) to the system. */
 void arenas_trim(struct arenas *arenas, const struct device *device, bool on_device);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deferred work: what a thread does next. A kernel that sends a value may make a kernel of another
- * plan ready, and that one a third. A thread that is in the middle of something defers such work
- * instead of calling into it, so that stacks stay flat and no plan is entered while it is busy.
- * Everything here belongs to the calling thread alone.
+ * Deferred work of a thread. A kernel that sends a value may make a kernel of another plan ready,
+ * and that one a third. A thread that is in the middle of something defers such work instead of
+ * calling it, so that stacks stay flat and no plan is entered while it is busy. Everything here
+ * concerns the calling thread only.
  */
 #ifndef TF_EXEC_DEFERRED_H
 #define TF_EXEC_DEFERRED_H
@@ -12,32 +12,32 @@
 
 struct device;
 
-/* A piece of work; lives with its owner, who may be gone when `run` returns. */
+/* A piece of work, kept by its owner, who may be gone when `run` returns. */
 struct deferred_work {
     void (*run)(struct deferred_work *deferred);
     struct deferred_work *next;
 };
 
-/* Runs it now; between deferred_begin and deferred_end, in order, at the latest when the last ends.
- */
+/* Runs the work now; or, between deferred_begin and deferred_end, in order, by the outermost
+ * end. */
 void deferred_run(struct deferred_work *deferred);
 
 void deferred_begin(void);
 void deferred_end(void);
 
-/* Before the thread blocks, when those for whom it has put work off may wait for it: does it. */
+/* Runs deferred work before the thread blocks on others that may wait for it. */
 bool deferred_is_pending(void);
 void deferred_catch_up(void);
 
-/* Before the thread does something that takes long: the same, unless it is catching up already. */
+/* The same before the thread does something long, unless it is already catching up. */
 void deferred_before_long(void);
 
-/* Tells the device that kernels of it run on this thread now, with a team of that size, if the last
- * were others. */
+/* Tells the device that its kernels now run on this thread, with a team of that size, if the thread
+ * last ran others. */
 void thread_enter_device(struct device *device, int team);
 
-/* Before the thread begins a step of the device, or takes up one of others: it handles signals
- * elsewhere than on the stack of kernels, and a device with memory of its own knows of it. */
+/* Called before the thread begins a step of the device, or takes up another's: gives signal
+ * handlers a stack of their own, and enters a device with memory of its own. */
 void thread_take_up(struct device *device);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding and loading the module of a device. The libraries that a module brings (OpenBLAS, OpenMP)
- * read the environment in their constructors, so they find another one while they are loaded, in
- * which the machine's choices stand besides; what the user set is left as it is.
+ * Finding and loading the module of a device. The libraries of a module (OpenBLAS, OpenMP) read the
+ * environment in their constructors, so while they are loaded the environment also contains choices
+ * for this machine; values that the user has set are kept.
  */
 #include "exec/device/device.h"
 
@@ -21,8 +21,8 @@
 #include "base/vec.h"
 #include "exec/device/pinned.h"
 
-/* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit. Left
- * to itself OpenBLAS knows only CPUs older than itself and takes SSE3 kernels on the others. */
+/* Instruction sets that modules are built for, best first, and the OpenBLAS kernels that fit them.
+ * By itself OpenBLAS knows only CPUs older than itself and takes SSE3 kernels on others. */
 struct isa {
     const char *name;
     const char *blas; /* NULL: OpenBLAS' own choice */
@@ -31,7 +31,7 @@ struct isa {
 static const struct isa isas[] = {{"v4", "SkylakeX"}, {"v3", "Haswell"}, {"base", NULL}};
 #define N_ISAS ((int)(sizeof isas / sizeof *isas))
 
-/* By features that every machine of a level has, as only newer compilers know the levels' names. */
+/* Tests features that every machine of a level has, as only newer compilers know levels by name. */
 static bool machine_has(int isa)
 {
 #ifdef __x86_64__
@@ -47,7 +47,7 @@ static bool machine_has(int isa)
     return !strcmp(isas[isa].name, "base");
 }
 
-/* The folder of modules: that of this library. */
+/* The folder of modules, which is that of this library. */
 static int module_folder(struct str *folder, struct error *err)
 {
     Dl_info info;
@@ -64,9 +64,9 @@ static void out_of_memory(void)
     mem_exhausted(0);
 }
 
-/* oneDNN is C++: where `new` finds no memory it would throw through our frames and abort. So its
- * small allocations get the policy of mem_alloc; its large ones do not come from `new`. Within a
- * program of others `new` is theirs, who may catch what it throws. */
+/* oneDNN is C++: a failing `new` would throw through our frames and abort. So its small allocations
+ * get the policy of mem_alloc; its large ones do not come from `new`. Within another's program
+ * `new` belongs to that program, which may catch the exception. */
 static void catch_failing_new(void)
 {
     typedef void handler(void);
@@ -80,17 +80,18 @@ static void catch_failing_new(void)
         set(out_of_memory);
 }
 
-/* How often a thread of a team looks before it sleeps. libgomp's own choice, 300,000 times, is many
- * milliseconds: on a busy machine it burns the time that the thread it waits for would need (a
- * small model took 20 times longer beside other processes). This is some tenths of a millisecond,
- * more than what lies between two parallel kernels of a step. */
+/* How often a thread of a team polls before it sleeps. libgomp's default, 300,000 times, takes many
+ * milliseconds: on a busy machine it burns the time that the awaited thread would need (a small
+ * model took 20 times longer beside other processes). This is some tenths of a millisecond, more
+ * than the time between two parallel kernels of a step. */
 #define SPIN_COUNT "4000"
 
-/* The environment with more entries in front. It stays for ever, as other threads may be in getenv
- * at any time, for which setenv would take it away; each has the one made before behind its end. */
+/* The environment with more entries in front. It is never freed, as other threads may be in getenv
+ * at any time, for which setenv would not be safe. Behind its end it points to the one made
+ * before. */
 static char **environment_with(char *const *entries, int n)
 {
-    static char **made; /* by whoever loads, one at a time */
+    static char **made; /* guarded by `loading` */
     int n_old = 0;
     while (environ[n_old])
         n_old++;
@@ -101,12 +102,12 @@ static char **environment_with(char *const *entries, int n)
     return made = both;
 }
 
-/* OpenBLAS' constructor takes 128 MiB of address space for each thread and tries for ever when
- * there is less; with the libraries' own and the stacks of a team that is about this much. */
+/* OpenBLAS' constructor takes 128 MiB of address space for each thread and retries for ever if
+ * there is less; with the libraries and the stacks of a team it comes to about this much. */
 #define LIBRARIES_BYTES ((size_t)128 << 20)
 #define THREAD_BYTES ((size_t)144 << 20)
 
-/* ERR_OS when a limit on address space leaves too little to load kernels. */
+/* ERR_OS if a limit on address space leaves too little to load kernels. */
 static int check_address_space(struct error *err)
 {
     struct rlimit limit;
@@ -127,7 +128,7 @@ static int check_address_space(struct error *err)
     return 0;
 }
 
-/* Loads folder/name if it is there. */
+/* Loads folder/name if it exists. */
 static int load_from(const struct str *folder, const char *name, const char *blas, void **module,
                      struct error *err)
 {
@@ -157,7 +158,7 @@ static int load_from(const struct str *folder, const char *name, const char *bla
     return err->code;
 }
 
-/* The best module that exists for the machine, or the one that TF_CPU_ISA asks for. */
+/* Loads the best module that exists for the machine, or the one that TF_CPU_ISA names. */
 static int load_cpu(void **module, struct error *err)
 {
     const char *wanted = getenv("TF_CPU_ISA"), *blas = NULL;
@@ -170,7 +171,7 @@ static int load_cpu(void **module, struct error *err)
     for (int i = 0; i < N_ISAS && !*module; i++) {
         if (!machine_has(i) || (wanted && *wanted && strcmp(wanted, isas[i].name)))
             continue;
-        /* A fallback to an older module keeps the fast BLAS kernels, which the machine has. */
+        /* An older module still gets the fast BLAS kernels, which the machine supports. */
         if (!blas)
             blas = isas[i].blas;
         snprintf(name, sizeof name, "cpu-%s.so", isas[i].name);
@@ -218,21 +219,21 @@ static int load_other(const char *type, void **module, struct error *err)
     return err->code;
 }
 
-/* ---- memory of the host that devices know ---- */
+/* ---- host memory that devices know ---- */
 
-#define DEVICES_MAX 64 /* more are told of nothing */
+#define DEVICES_MAX 64 /* further devices are not told */
 
 struct pin {
     const void *data;
     size_t bytes;
-    uint64_t by; /* devices, by place */
+    uint64_t by; /* bit set of indices of devices */
 };
 
-static pthread_mutex_t pinning = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t pinning = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
 static struct device *devices[DEVICES_MAX];
 static VEC(struct pin) all;
 
-/* A device that cannot copies as from any memory. */
+/* If a device cannot pin memory, it copies as from any other. */
 static void pin(struct pin *pinned, int place)
 {
     struct error ignored = ERROR_INIT;
@@ -261,7 +262,7 @@ void pinned_add(const void *data, size_t bytes)
 void pinned_remove(const void *data)
 {
     pthread_mutex_lock(&pinning);
-    size_t at = all.n - 1; /* what came last often goes first */
+    size_t at = all.n - 1; /* memory added last is often removed first */
     while (at > 0 && all.items[at].data != data)
         at--;
     BUG_ON(!all.n || all.items[at].data != data);
@@ -273,7 +274,7 @@ void pinned_remove(const void *data)
     pthread_mutex_unlock(&pinning);
 }
 
-/* The device, or none, takes the place of the other, or of none: its own of all memory. */
+/* Puts a device (or NULL) in the place of another (or of NULL), which unpins all memory. */
 static void replace_device(struct device *before, struct device *device)
 {
     int place = 0;

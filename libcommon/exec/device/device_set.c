@@ -11,7 +11,7 @@
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err)
 {
-    VEC(struct device_name) names = VEC_INIT; /* each once */
+    VEC(struct device_name) names = VEC_INIT; /* without duplicates */
     struct device_options each = *options;
     int cores = options->threads > 0 ? options->threads : cores_usable(), code = 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {

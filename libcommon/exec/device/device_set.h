@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices of one task that a graph is placed on, opened.
+ * The open devices of one task that a graph is placed on.
  */
 #ifndef TF_EXEC_DEVICE_SET_H
 #define TF_EXEC_DEVICE_SET_H
@@ -11,21 +11,21 @@ struct device_set {
     VEC(struct device *) devices;
 };
 
-/* Opens each device that a node is assigned to. `options->threads` (0: cores) are shared among
- * them. ERR_CONFIG when a node has no device, or when they belong to several tasks: those run in
- * processes of their own. */
+/* Opens each device that a node is assigned to; they share `options->threads` (0: cores).
+ * ERR_CONFIG if a node has no device, or if the devices belong to several tasks, which run in
+ * separate processes. */
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err);
 
-/* The devices that a graph runs on: of a graph that was cut all of them, of any other the one that
- * all of its nodes are assigned to, or else the CPU. */
+/* Opens the devices that a graph runs on: all of a graph that was cut; else the one that all nodes
+ * are assigned to, or the CPU. */
 int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
                         const struct device_options *options, struct error *err);
-/* Waits as device_settle does, for all of them. */
+/* Calls device_settle for all devices. */
 void device_set_settle(struct device_set *set);
 void device_set_release(struct device_set *set);
 
-/* Returns which of n devices a node is assigned to. ERR_CONFIG and -1 when it is none of them. */
+/* Returns the index of the node's device among n; ERR_CONFIG and -1 if it is none of them. */
 int device_find(struct device *const *devices, int n, const struct node *node, struct error *err);
 
 #endif

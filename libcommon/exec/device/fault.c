@@ -11,7 +11,7 @@
 static int is_outside(const char *what, const struct fault *fault,
                       const struct fault_origin *origin, struct error *err)
 {
-    const struct shape *of = origin->shape; /* NULL: in a row */
+    const struct shape *of = origin->shape; /* NULL: one row */
     struct shape place = shape_vector(fault->at);
     int64_t at = fault->at;
     for (int d = of ? (place.rank = of->rank) - 1 : -1; d >= 0; d--) {
@@ -22,14 +22,14 @@ static int is_outside(const char *what, const struct fault *fault,
                      fault->value, shape_text(&place), fault->limit);
 }
 
-/* Tells of a matrix; the rest is the same for all. */
+/* Reports an error of a matrix. */
 static int is_unfit(const struct fault *fault, const char *why, const char *what, struct error *err)
 {
     return error_set(err, ERR_DATA, "matrix %" PRId64 " is %s %" PRId64 " is %s", fault->at, why,
                      fault->value, what);
 }
 
-/* The error in the words of the node. */
+/* Reports the error with the message of the node. */
 static int is_not_finite(const struct fault *fault, const struct fault_origin *origin,
                          struct error *err)
 {
@@ -78,12 +78,12 @@ int fault_explain(struct device *device, const struct fault *fault,
     return error_set(err, ERR_INTERNAL, "its kernel failed with unknown code %d", fault->code);
 }
 
-/* ---- whose ---- */
+/* ---- origins ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static VEC(struct fault_source *) sources;               /* by their first number */
+static VEC(struct fault_source *) sources;               /* sorted by first number */
 
-/* Into the first gap that is wide enough. */
+/* Takes the first gap that is wide enough. */
 void fault_source_add(struct fault_source *source)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding kernels in the table, and what their rows say.
+ * Finding kernels in the table, and reading their rows.
  */
 #include "exec/device/kernel.h"
 
@@ -52,7 +52,7 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
     return NULL;
 }
 
-/* Those that rows take: all that are declared unless they name some. */
+/* Types of rows; a row that names none takes all declared ones. */
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
                        const struct op_attr *attr, const char *device)
 {
@@ -78,9 +78,9 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
     return false;
 }
 
-/* ---- where arguments are ---- */
+/* ---- places of arguments ---- */
 
-/* Returns whether the i-th tensor among those that the arguments stand for is on the host. */
+/* Returns whether the i-th tensor of the arguments is on the host. */
 static bool on_host(const char *names, const struct node *node, const struct op_arg *args, int i)
 {
     const struct op_arg *arg = &args[node_argument(node, args, &i)];
@@ -90,7 +90,7 @@ static bool on_host(const char *names, const struct node *node, const struct op_
         type = node_attr(node, attrs[arg->type_list_attr].name)->types[i];
     else if (arg->type_attr >= 0)
         type = node_type(node, attrs[arg->type_attr].name);
-    bool is_named = false; /* among "begin size"; "*" has all */
+    bool is_named = false; /* among "begin size"; "*" names all */
     for (size_t length; names && *names && !is_named; names += length + (names[length] == ' ')) {
         length = strcspn(names, " ");
         is_named =

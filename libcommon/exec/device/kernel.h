@@ -2,20 +2,20 @@
  *
  * Kernels: how an op is computed on a device.
  *
- * Three moments are kept apart. *Which kernels exist* is data (struct kernel_row) that every tool
- * links, so that tf-place knows the GPU's without CUDA. *Preparing* happens once per plan: shapes
- * are known as far as they can be, constants are visible, algorithms and layouts are chosen,
- * scratch is asked for. *Running* happens in every step: nothing is parsed, looked up or allocated
- * from the system there.
+ * There are three stages. *Which kernels exist* is data (struct kernel_row) that every tool links,
+ * so that tf-place knows the GPU's kernels without CUDA. *Preparing* happens once per plan: shapes
+ * are known as far as they can be, constants are visible, algorithms and layouts are chosen, and
+ * scratch is requested. *Running* happens in every step: it parses and looks up nothing, and
+ * allocates nothing from the system.
  *
- * Nothing here assumes that tensors lie in host memory or that the work is over when run returns: a
+ * Nothing here assumes that tensors are in host memory or that the work is over when run returns: a
  * kernel returns DONE, ENQUEUED (ordered on its device's stream) or PENDING (it calls kernel_done
  * once, later, from any thread). Arguments that its row puts into host memory are the exception: a
  * kernel that returns ENQUEUED has read its host inputs and filled its host outputs.
  *
  * Threads: prepare is called by one thread at a time per plan. run may be called by several threads
- * at once for the same prepared kernel (steps may overlap): state is read-only in run; what changes
- * lives in scratch, of which each call has its own.
+ * at once for the same prepared kernel (steps may overlap): its state is read-only in run; each
+ * call has its own scratch for everything that changes.
  */
 #ifndef TF_EXEC_KERNEL_H
 #define TF_EXEC_KERNEL_H
@@ -35,19 +35,19 @@ enum kernel_flag {
     KERNEL_ASYNC = 1 << 1,       /* may return PENDING */
     KERNEL_LAYOUT = 1 << 2,      /* understands its device's layouts; others get row-major inputs */
     KERNEL_ELEMENTWISE = 1 << 3, /* of one or two inputs; FusedElementwise has loops for it */
-    /* Its work must not be captured (struct device): it has temporary memory of the device, or
-     * depends on what the host knows of the step. */
+    /* Its work must not be captured (struct device): it uses temporary memory of the device, or
+     * depends on host data of the step. */
     KERNEL_UNCAPTURED = 1 << 4,
-    /* A bias or an activation, of input 0. Ops that rows name as `with_epilogue` have its loop. */
+    /* A bias or an activation, of input 0. Ops named by `with_epilogue` contain its loop. */
     KERNEL_EPILOGUE = 1 << 5,
-    /* Of an update: that of several at once is worth keeping gradients for, until all are there. */
+    /* An update: joining several is worth keeping their gradients until all are there. */
     KERNEL_JOINED = 1 << 7,
-    KERNEL_EMPTY = 1 << 6, /* does nothing: who waits for it goes on without its being called */
+    KERNEL_EMPTY = 1 << 6, /* does nothing: items that wait for it go on without a call */
 };
 
 /* The declaration of a kernel. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by
  * types and classes of types as in declarations (graph/op.h); NULL: any. host_inputs, host_outputs:
- * names of arguments of the declaration, "begin size", that are in host memory even if the device
+ * names of the declaration's arguments, "begin size", that are in host memory even if the device
  * has memory of its own (shapes, axes, predicates); "*": all; NULL: none. */
 struct kernel_row {
     const char *op;
@@ -56,19 +56,20 @@ struct kernel_row {
     const char *types;
     unsigned flags;
     const char *host_inputs, *host_outputs;
-    /* The op that is this one with biases and activations behind it, on this device: has its inputs
-     * and attributes first, then `args`, a bias each, and `epilogue`, the ops. NULL: none. */
+    /* The op that is this one followed by biases and activations, on this device. It has this op's
+     * inputs and attributes first, then `args`, a bias each, and `epilogue`, the ops. NULL:
+     * none. */
     const char *with_epilogue;
-    /* The op that is the sum of N such products of matrices and of M <= 1 tensors, on this device:
-     * has the tensor, the left operands and the right ones, and this one's attributes. */
+    /* The op that is the sum of N such matrix products and of M <= 1 tensors, on this device. Its
+     * inputs are the tensor, the left operands and the right ones; it has this op's attributes. */
     const char *with_sum;
-    /* The op that makes several of this update at once on this device, or one by a gradient that is
-     * narrower (FusedApply). NULL: none. */
+    /* The op that makes several such updates at once on this device, or one by a narrower gradient
+     * (FusedApply). NULL: none. */
     const char *with_others;
-    /* The op that is this update by a gradient that is a product of matrices: has its references,
-     * scalars and operands, and all attributes. NULL: none. */
+    /* The op that is this update by a gradient that is a matrix product. It has the update's
+     * references, scalars, the operands, and all attributes. NULL: none. */
     const char *with_product;
-    const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
+    const struct kernel_code *own; /* the code itself, if it is in no module; else NULL */
 };
 
 struct kernel_table {
@@ -76,20 +77,20 @@ struct kernel_table {
     size_t n;
 };
 
-/* The row for a node on a device type; NULL when there is none. The first that fits wins. */
+/* The row for a node on a device type: the first that fits; NULL: there is none. */
 const struct kernel_row *kernel_find(const struct kernel_table *table, const struct node *node,
                                      const char *device);
 
-/* The types of an op's type attribute that some row of the device type takes. */
+/* The types of an op's type attribute that some row of the device type accepts. */
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
                        const struct op_attr *attr, const char *device);
 
-/* Returns whether some row has the op at all on that device type, whatever the types. */
+/* Returns whether any row has the op on that device type, for any types. */
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
 
-/* Returns whether input or output i of the node is in host memory, whatever the device's memory is:
- * by the row, and strings and resources always. References never are: a variable is on its device.
- * An op that depends on shapes alone (OP_SHAPE_ONLY) gets its inputs wherever they are. */
+/* Returns whether input or output i of the node is in host memory whatever the device's memory is:
+ * if the row says so, and for strings and resources. References never are: a variable is on its
+ * device. An op that depends on shapes only (OP_SHAPE_ONLY) gets its inputs where they are. */
 bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i);
 bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i);
 
@@ -97,27 +98,27 @@ enum kernel_result {
     KERNEL_DONE = 0,
     KERNEL_ENQUEUED = -1,
     KERNEL_PENDING = -2,
-    /* > 0: an enum error_code; call->err says what */
+    /* > 0: an enum error_code, explained by call->err */
 };
 
 /* How an output's memory relates to the inputs'; set by prepare. */
 enum kernel_forward {
     FORWARD_NONE,  /* memory of its own */
-    FORWARD_REUSE, /* may overwrite input `from` if nobody needs it, no other input either */
+    FORWARD_REUSE, /* may overwrite input `from` if nothing else needs it, no other input either */
     FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
-    FORWARD_SHARE, /* is reference-counted memory of somebody else's (kernel_share_output) */
+    FORWARD_SHARE, /* is reference-counted memory of another owner (kernel_share_output) */
 };
 
 struct kernel_output {
     enum kernel_forward forward;
     int from;
-    const struct layout *layout; /* that run will give this output; NULL: row-major */
+    const struct layout *layout; /* set by run for this output; NULL: row-major */
 };
 
-/* The view of prepare: what it sees and sets. Valid during the call only. */
+/* The inputs and results of prepare. Valid only during the call. */
 struct kernel_setup {
-    const struct node *node;      /* NULL for a device's relayout kernel, as `row` */
-    const struct kernel_row *row; /* by which it was found */
+    const struct node *node;      /* NULL, as `row`, for a device's relayout kernel */
+    const struct kernel_row *row; /* the kernel's */
     int form;                     /* the code's */
     struct device *device;
     struct variable_store *variables; /* and other resources (exec/state/resource.h); NULL: none */
@@ -131,52 +132,52 @@ struct kernel_setup {
     int threads;        /* size of the team that run may use */
     bool layouts;       /* outputs may have one */
     bool deterministic; /* bits must not depend on `threads` */
-    bool exact;         /* as of struct device_options */
+    bool exact;         /* as in struct device_options */
 
-    void *state;          /* given to run and release; released if prepare fails, too */
+    void *state;          /* passed to run and release; released if prepare fails, too */
     size_t scratch_bytes; /* the device's memory, aligned to MEM_ALIGNMENT, given to each run */
     struct kernel_output *out; /* n_out, zeroed */
-    const char *name;          /* what --dump-plan shows; default: the row's code */
+    const char *name;          /* shown by --dump-plan; default: the row's code */
     struct error *err;
 };
 
 struct kernel_call;
 
-/* Makes the outputs of a call in place of the executor: as kernel_alloc_output and
+/* Replaces the executor as the maker of a call's outputs: as kernel_alloc_output and
  * kernel_alias_output. */
 struct kernel_outputs {
     struct tensor *(*alloc)(struct kernel_call *call, int i, const struct shape *shape);
     struct tensor *(*alias)(struct kernel_call *call, int i, int from, const struct shape *shape);
 };
 
-/* How an executor is told that a call is over which was pending. */
+/* How an executor learns that a pending call is over. */
 struct executor {
     void (*done)(struct executor *executor, int result);
 };
 
-/* The view of run. */
+/* The arguments of run. */
 struct kernel_call {
     const struct node *node;
     void *state;
     void *scratch;
-    size_t scratch_bytes; /* at least what prepare asked for */
+    size_t scratch_bytes; /* at least what prepare requested */
     int form;             /* the code's */
     int n_in, n_out;
     struct tensor *const
         *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
-    struct tensor *const *out; /* to be obtained by kernel_alloc_output or kernel_alias_output */
+    struct tensor *const *out; /* made by kernel_alloc_output or kernel_alias_output */
     struct variable *const
         *refs; /* per input: the variable of a ref input, else NULL; NULL: none */
     struct device *device;
     struct step *step;
-    /* The same in the device's memory (exec/device/step_block.h), which is what is enqueued is to
-     * look at; NULL on a device whose memory is the host's. */
+    /* The step in the device's memory (exec/device/step_block.h), for enqueued work; NULL on a
+     * device whose memory is the host's. */
     struct step_block *step_block;
     uint64_t iteration; /* 0 outside loops; else a hash of all enclosing iterations */
     int threads;
-    uint32_t item;                        /* what an error in the step block names the call by */
-    struct error *err;                    /* without the node's name: the executor adds it */
-    struct executor *executor;            /* what the executor keeps for the call begins with it */
+    uint32_t item;                        /* names the call in a fault of the step block */
+    struct error *err;                    /* without the node's name, which the executor adds */
+    struct executor *executor;            /* the executor's data of the call begin with it */
     const struct kernel_outputs *outputs; /* NULL: the executor makes them */
 };
 
@@ -184,7 +185,7 @@ struct kernel_code {
     int (*prepare)(struct kernel_setup *setup); /* NULL: nothing to prepare */
     int (*run)(struct kernel_call *call);       /* enum kernel_result or an error code */
     void (*release)(void *state);               /* NULL: mem_free of state */
-    int form; /* of kernels that share these: which one it is, for setup->form and call->form */
+    int form; /* identifies kernels that share these: setup->form and call->form */
 };
 
 /* The prepare of a kernel whose output 0 is input 0. */
@@ -194,8 +195,8 @@ static inline int kernel_prepare_alias(struct kernel_setup *setup)
     return 0;
 }
 
-/* Offers, in a prepare, input `from` to be overwritten by output 0, if output 0 is known to have
- * its shape and as many bytes, and no input before it may be. */
+/* In a prepare, lets output 0 overwrite input `from`, if the output is known to have the input's
+ * shape and size, and no earlier input was offered. */
 static inline void kernel_offer_reuse(struct kernel_setup *setup, int from)
 {
     const struct node_output *in = &setup->in_types[from], *out = &setup->out_types[0];
@@ -207,12 +208,12 @@ static inline void kernel_offer_reuse(struct kernel_setup *setup, int from)
 }
 
 /* Output `i` with the given shape: planned memory if the plan has some (the shape must be the
- * planned one), else memory of the step. Outputs that a kernel leaves out are dead (Switch).
+ * planned one), else memory of the step. Outputs that a kernel does not make are dead (Switch).
  * Returns NULL with call->err set. Types come from the node. */
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape);
 
-/* The same of an output that is to be filled: NULL, too, where it has no elements. The kernel
- * returns call->err->code then in either case: without an error that is KERNEL_DONE. */
+/* As kernel_alloc_output, but also NULL if the output has no elements. The kernel then returns
+ * call->err->code in either case: without an error that is KERNEL_DONE. */
 static inline struct tensor *kernel_alloc_nonempty(struct kernel_call *call, int i,
                                                    const struct shape *shape)
 {
@@ -225,30 +226,30 @@ static inline struct tensor *kernel_alloc_nonempty(struct kernel_call *call, int
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
-/* Makes output i the reference-counted memory of `value`, which is of the output's type and in its
- * memory (the host's or the device's); where the plan has placed it, it is copied. NULL with
+/* Makes output i the reference-counted memory of `value`, which has the output's type and is in its
+ * memory (the host's or the device's); an output with a place in the plan gets a copy. NULL with
  * call->err set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
-/* The input, where it is, for longer than the call: the caller releases it. Memory that is
- * counted is shared, a variable's too (exec/state/variable.h); other memory (a feed, a constant, a
- * plan's) may change when the call is over, and is copied. */
+/* Keeps the input in its memory beyond the call; the caller releases it. Counted memory is shared,
+ * also a variable's (exec/state/variable.h); other memory (a feed, a constant, a plan's) may change
+ * after the call, and is copied. */
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept);
 
-/* The same, and the call lets go of the input, which is valid as long as it is kept: who is its one
- * holder then may write to it. */
+/* As kernel_keep_input, but the call drops the input, which stays valid while it is kept: a sole
+ * holder may then write to it. */
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken);
 
-/* The input as a value that may be kept without having said so, where its memory is counted and no
- * other process's; the caller releases it. Its one holder may write to it later. False: it is to be
- * copied. */
+/* Shares an input that the op was not declared to keep, if its memory is counted and no other
+ * process reads it; the caller releases it. A sole holder may later write in place. False: it must
+ * be copied. */
 bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared);
 
-/* Host memory for the duration of the call, whose size was not known in prepare. NULL with
- * call->err set. Enqueued work cannot have any. */
+/* Host memory for the duration of the call, if its size is unknown in prepare. NULL with call->err
+ * set. Not for enqueued work. */
 void *kernel_temporary(struct kernel_call *call, size_t bytes);
 
-/* The same of the device's memory, for all that the call enqueues. */
+/* Device memory for all work that the call enqueues. */
 void *kernel_device_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */
@@ -257,8 +258,8 @@ int kernel_fail(struct kernel_call *call, const char *format, ...)
 int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For kernels on the host: sets the text of an error in the data, the same as that of a device that
- * finds it, and returns ERR_DATA. The fault's item is set here. */
+/* For kernels on the host: sets the message of a data error, the same as for a device that finds
+ * it, and returns ERR_DATA. The fault's item is set here. */
 int kernel_fault(struct kernel_call *call, const struct fault *fault);
 
 /* Finishes a PENDING call: 0 or an error code (call->err set). Any thread, exactly once. */

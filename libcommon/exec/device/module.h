@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that a device's module needs of the system, from C or from C++ (nvcc). A module in C++
- * includes further headers of the project, those of ops say, after this one and as C:
+ * Everything that a device's module needs of the system, for C or C++ (nvcc). A module in C++
+ * includes further headers of the project, such as those of ops, after this one and as C:
  *
  *     #include "exec/device/module.h"
  *     extern "C" {
  *     #include "ops/nn/window.h"
  *     }
  *
- * Headers of C++ have templates, which cannot be C: those that C's lead to are included here first.
+ * C++ headers have templates, which cannot be C: those that the C headers need are included here.
  */
 #ifndef TF_EXEC_MODULE_H
 #define TF_EXEC_MODULE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the host in which links leave what they receive: devices that copy better from memory
- * that they know are told of it, those that are open and those that will be. Thread-safe; a device
- * is called with the lock held.
+ * Host memory in which links leave received data: devices that copy faster from registered memory
+ * are told of it, those that are open and those that will be. Thread-safe; a device is called with
+ * the lock held.
  */
 #ifndef TF_EXEC_PINNED_H
 #define TF_EXEC_PINNED_H

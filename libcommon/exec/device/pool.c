@@ -8,12 +8,12 @@
 
 #define N_CLASSES 4 * 48 /* four sizes per power of two */
 
-/* A larger buffer has exactly the bytes that are asked for first, as most plans ask for the same in
+/* A larger buffer first gets exactly the requested size, as most plans request the same sizes in
  * each step. */
 #define EXACT_BYTES ((size_t)1 << 20)
 
 struct pool_buffer {
-    struct buffer buffer;  /* what is handed out */
+    struct buffer buffer;  /* handed out */
     struct buffer *memory; /* of the device */
     struct pool_buffer *next;
     size_t capacity;
@@ -25,14 +25,14 @@ struct pool {
     struct device *device;
     bool on_device;
     bool is_host;         /* its memory is the host's */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct pool_buffer *idle[N_CLASSES];
-    size_t n_out; /* buffers that somebody holds */
-    bool trimmed; /* nothing was taken since: what comes back is not kept either */
+    size_t n_out; /* buffers that are held */
+    bool trimmed; /* nothing was taken since: returned buffers are freed */
     bool closed;
 };
 
-/* One that is idle may be touched again. */
+/* Lets an idle buffer be touched again. */
 static void unguard(const struct pool *pool, const struct pool_buffer *p)
 {
     if (pool->is_host)
@@ -163,7 +163,7 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     while (*at && (*at)->capacity < bytes)
         at = &(*at)->next;
     struct pool_buffer *p = take_off(at);
-    /* One that is too small goes for one that holds whatever the class does. */
+    /* A buffer that is too small is replaced by one of the class's full size. */
     struct pool_buffer *smaller = p ? NULL : take_off(&pool->idle[class]);
     pool->n_out++;
     pool->trimmed = false;

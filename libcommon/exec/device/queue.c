@@ -21,7 +21,7 @@ void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind 
         device_follow(device, queue, device, other);
 }
 
-/* Memory that was given back is the compute queue's again. */
+/* Freed memory belongs to the compute queue again. */
 static void follow_copies(struct device *device)
 {
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
@@ -57,7 +57,7 @@ void queue_notify_end(struct device *device, enum queue_kind queue, struct event
         device->queue->notify(device, device->queue->record(device, queue, false), waiter);
 }
 
-/* ---- copies that are waited for ---- */
+/* ---- copies with a wait ---- */
 
 static int copy_alone(struct device *device, enum queue_kind queue, void *to, const void *from,
                       size_t bytes, struct error *err)
@@ -95,7 +95,7 @@ static void settled(struct event_waiter *waiter, const struct error *failure)
     sem_post(&CONTAINER_OF(waiter, struct settler, waiter)->told);
 }
 
-/* A queue's waiters are told in the order in which they asked. */
+/* Waiters of a queue are told in the order in which they asked. */
 void device_settle(struct device *device)
 {
     for (int i = 0; i < N_QUEUES; i++) {
@@ -108,7 +108,7 @@ void device_settle(struct device *device)
     }
 }
 
-/* ---- memory that a queue uses ---- */
+/* ---- memory in use by a queue ---- */
 
 struct queue_hold {
     struct event_waiter waiter;

@@ -118,7 +118,7 @@ struct kernel_output {
 /* The inputs and results of prepare. Valid only during the call. */
 struct kernel_setup {
     const struct node *node;      /* NULL, as `row`, for a device's relayout kernel */
-    const struct kernel_row *row; /* the kernel's */
+    const struct kernel_row *row; /* through which the kernel was found */
     int form;                     /* the code's */
     struct device *device;
     struct variable_store *variables; /* and other resources (exec/state/resource.h); NULL: none */

@@ -96,8 +96,8 @@ static int larger_first(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Returns the position at which a lock that is wanted at `position` must be taken: the last one up
- * to there before which no earlier lock is held. */
+/* Returns the last position up to `position` at which no lock is held from before: the wanted lock
+ * must be taken there. */
 static int begin_of(int *begin, int position)
 {
     while (begin[position] != position)

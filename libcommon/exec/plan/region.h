@@ -71,7 +71,7 @@ struct region_item {
     bool makes_outgoing; /* an output is large and leaves the process */
     bool is_relieved;    /* regions that free memory run before it */
     bool rest_is_cheap;  /* all items after it in the region are cheap */
-    bool drops;          /* drops outputs of the region, which it needs last: */
+    bool drops;          /* outputs of the region are last needed here: */
     int first_drop;      /* the first of them, a value */
 };
 

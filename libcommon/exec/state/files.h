@@ -19,7 +19,7 @@ struct checkpoint_files {
                    struct tensor *value, struct error *err);
 };
 
-/* Before the first step; must live as long as the store. */
+/* Called before the first step; `files` must live as long as the store. */
 void variable_store_set_files(struct variable_store *store, struct checkpoint_files *files);
 struct checkpoint_files *variable_store_files(struct variable_store *store); /* NULL: none */
 

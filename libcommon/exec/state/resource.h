@@ -30,7 +30,7 @@ struct resource_size {
  * kinds that checkpoints keep are listed in resource/kinds.h. */
 struct resource_kind {
     const char *name; /* "clock": a word, without ':' and '/' */
-    /* What it knows of must still be in the others when these are marked, after it. */
+    /* It is marked before the others, which then still have all that it refers to. */
     bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);

@@ -56,7 +56,7 @@ static int64_t count_common(const struct box *a, const struct box *b)
     return box_count(&both);
 }
 
-/* Sets the error for a part with that type and shape, if `wanted` is the shape in the graph. */
+/* Sets the error: the part has that type and shape, but the graph wants others. */
 static int misfit(const struct part_search *s, const char *name, enum dtype type,
                   const struct shape *shape, const struct shape *wanted, struct error *err)
 {

@@ -17,7 +17,7 @@ struct saved_part { /* a variable, or a slice of one; all members are borrowed *
     uint64_t updates;
 };
 
-/* The first part of the source's own struct. */
+/* Embedded in the source's own struct. */
 struct saved_parts {
     const char *from; /* "x.ckpt", for messages */
     size_t n;

@@ -170,8 +170,8 @@ struct variable_store *variable_store_new(void);
 void variable_store_free(struct variable_store *store);
 
 /* Sets the memory from which values of the store's variables are sent; NULL, the default: they are
- * copied to it. A variable whose value is sent is there, or moves there at its next write. Must be
- * reset before the memory goes. */
+ * copied to be sent. A variable whose value is sent is there, or moves there at its next write.
+ * Must be reset before the memory goes. */
 void variable_store_send_from(struct variable_store *store, struct outgoing_memory *outgoing);
 struct outgoing_memory *variable_store_outgoing(const struct variable_store *store);
 

@@ -30,8 +30,8 @@ struct collective_call {
     const struct tensor *values; /* n, reference-counted memory, which is shared */
     const enum collective_kind *kinds;
     int n;
-    /* A rank in the group. FIRST takes its value; PART only splits its rows; it alone gets sums and
-     * rows: the others get zeros like their values, or no rows for ROWS. */
+    /* A root, if any, by rank in the group. FIRST takes its value, PART splits only its rows; only
+     * the root gets sums and rows: the others get zeros like their values, or no rows for ROWS. */
     bool has_root;
     int root;
     /* By value, or NULL: how many rows this member gets back. PART returns what an even PART of so

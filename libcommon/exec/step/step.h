@@ -17,7 +17,7 @@ uint64_t step_resource_add(struct step *step, void *object, void (*release)(void
  * Thread-safe; the object guards itself. */
 void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void *object));
 
-/* Kept by a kernel that returned PENDING and waits for something that may never come. */
+/* The waiter of a kernel that returned PENDING and waits for something that may never come. */
 struct step_waiter {
     /* Called once, by the thread that stops the step, perhaps while step_on_cancel returns. It must
      * lead to kernel_done soon, unless the kernel is about to call that anyway. */

@@ -42,7 +42,7 @@ static void error_knows_its_node_and_op(void **unused)
     assert_int_equal(error_drop_node(&err), ERR_DATA);
     assert_string_equal(err.text, "node 'x': Neg: is quoted");
     assert_int_equal(error_prefix_node(&err, "node 'h' (m.lua:2)", "MatMul"), ERR_DATA);
-    error_prefix_node(&err, "node 'loop'", "While"); /* the innermost is the one that failed */
+    error_prefix_node(&err, "node 'loop'", "While"); /* the innermost node is the one that failed */
     error_prefix(&err, "m.tfg: ");
     expect_span(&err, err.node, "node 'h' (m.lua:2)");
     expect_span(&err, err.op, "MatMul");
@@ -54,11 +54,11 @@ static void error_knows_its_node_and_op(void **unused)
     char text[ERROR_TEXT_BYTES];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    error_prefix(&err, "%s", text); /* a quarter of it stays, and the node behind it */
+    error_prefix(&err, "%s", text); /* it is cut to a quarter; the node after it stays */
     expect_span(&err, err.op, "MatMul");
     for (int i = 0; i < 3; i++)
         error_prefix(&err, "%.250s", text);
-    assert_int_equal(err.op.n, 0); /* cut away */
+    assert_int_equal(err.op.n, 0); /* the op's name was cut away */
     error_set(&err, ERR_DATA, "%.900s", text);
     error_prefix_node(&err, text, "MatMul");
     assert_int_equal(err.op.n, 0);
@@ -247,7 +247,7 @@ static void vector_grows(void **unused)
     vec_release(&v);
 }
 
-/* Against the simplest thing that does the same: an array of values by key number. */
+/* Compares the map with an array of values by key number. */
 static void map_agrees_with_a_model(void **unused)
 {
     (void)unused;
@@ -305,7 +305,7 @@ int main(void)
         cmocka_unit_test(error_has_a_reason_until_it_is_set_anew),
         cmocka_unit_test(error_tells_errno),
         cmocka_unit_test(error_stays_on_one_line_and_is_cut),
-        cmocka_unit_test(memory_is_hardly_rounded), /* first: what was freed may be resident */
+        cmocka_unit_test(memory_is_hardly_rounded), /* first: freed memory may be resident */
         cmocka_unit_test(memory_is_zeroed_and_aligned),
         cmocka_unit_test(memory_that_is_not_there_is_refused),
         cmocka_unit_test(array_overflow_is_no_memory),

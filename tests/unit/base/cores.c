@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cores and times.
+ * The number of usable cores.
  */
 #include "base/cores.h"
 
@@ -50,8 +50,8 @@ static void remove_folder(const char *root)
     assert_int_equal(system(command), 0);
 }
 
-/* Version 2: the least of a group and those above it counts; one that is not to be seen, as within
- * a container, leaves that of the root. */
+/* cgroups version 2: the smallest limit of a group and its ancestors counts. If a group is
+ * invisible, as within a container, the root's limit counts. */
 static void test_groups_of_version_2(void **state)
 {
     char root[] = "/tmp/tf-cores-XXXXXX";
@@ -71,7 +71,7 @@ static void test_groups_of_version_2(void **state)
     remove_folder(root);
 }
 
-/* Version 1, with version 2 beside it for the controllers that are there. */
+/* cgroups version 1, with version 2 beside it for some controllers. */
 static void test_groups_of_version_1(void **state)
 {
     char root[] = "/tmp/tf-cores-XXXXXX";
@@ -96,7 +96,7 @@ static void test_groups_of_version_1(void **state)
     remove_folder(root);
 }
 
-/* In a process of its own: they are counted once. */
+/* Runs in a process of its own, as cores are counted once per process. */
 static int count_with_one_core(void)
 {
     cpu_set_t all, one;

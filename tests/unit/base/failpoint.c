@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failpoints do what TF_FAILPOINTS says, the time it says, and nothing otherwise. The list is read
- * when a program starts, so this one starts itself again with each.
+ * Failpoints do what TF_FAILPOINTS says, at the time it says, and nothing otherwise. The list is
+ * read when a program starts, so this program restarts itself with each list.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 
 #define PASSES 4
 
-/* As the program under test: passes two places, and exits with the bits of those that failed. */
+/* Plays the program under test: passes two failpoints, and exits with one bit for each that failed.
+ */
 static int pass_places(void)
 {
     int failed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of files, and files that replace others.
+ * Reading parts of files, and replacing files atomically.
  */
 #include "base/file.h"
 
@@ -63,12 +63,12 @@ static void test_another_takes_its_place(void **state)
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(after.st_mode & 0777, 0640);
     assert_true(before.st_ino != after.st_ino);
-    assert_int_equal(fgetc(reader), 'o'); /* who has the old one has all of it */
+    assert_int_equal(fgetc(reader), 'o'); /* whoever has the old file open can read all of it */
     fclose(reader);
     assert_int_equal(file_read(path, 100, &text, &err), 0);
     assert_string_equal(text.data, "newer");
     str_release(&text);
-    /* what cannot be written leaves the file as it is, and nothing beside it */
+    /* a file that cannot be written stays as it is, and nothing is left beside it */
     snprintf(new, sizeof new, "%s.new", path);
     assert_int_equal(symlink("/nowhere", new), 0);
     assert_int_equal(file_replace(path, 0600, "no", 2, &err), ERR_IO);
@@ -117,7 +117,7 @@ static void test_who_is_killed_leaves_nothing(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(count_files(), before);
-    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+    for (int i = 0; i < 2; i++) { /* the second file replaces the first */
         assert_int_equal(new_file_open(&file, whole, &err), 0);
         assert_int_equal(write(file.fd, i ? "new" : "old", 3), 3);
         assert_int_equal(new_file_commit(&file, &err), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device with memory of its own (lib/device_test.h): what is copied and what is not, and what
- * cannot be.
+ * A device with memory of its own (lib/device_test.h): which values are copied, and which errors
+ * occur.
  */
 #include "lib/on_device.h"
 
@@ -14,7 +14,7 @@
 
 static bool dynamic;
 
-/* A step that feeds x, [2,3], and what it copies. */
+/* Runs a step that feeds x, [2,3]; returns its number of copies. */
 static struct device_test_counts run_counted(struct fixture *f, const char *fetch, double first)
 {
     static const struct shape shape = {.rank = 2, .dims = {2, 3}};
@@ -95,8 +95,7 @@ static void expect_rows(struct fixture *f, const char *fetch, int64_t rows)
     tensor_release(&result);
 }
 
-/* The copy to the host is a read like any other: before the write, or behind it where an edge says
- * so. */
+/* The copy to the host is an ordinary read: before the write, or after it where an edge says so. */
 static void the_host_sees_a_variable_as_its_consumer_would(void **state)
 {
     struct fixture f;
@@ -161,7 +160,7 @@ static void a_late_error_names_its_node(void **state)
     fixture_close(&f);
 }
 
-/* A device like the TEST device but for the rows of one op. */
+/* A device like the TEST device except for the kernels of one op. */
 static struct device with_row(const char *op, const char *host_outputs, struct kernel_table *table)
 {
     struct device device = *fixture_device();
@@ -201,7 +200,7 @@ static void the_host_cannot_touch_its_memory(void **state)
     assert_non_null(buffer);
     pid_t child = fork();
     if (!child) {
-        signal(SIGSEGV, SIG_DFL); /* cmocka goes on with the next test */
+        signal(SIGSEGV, SIG_DFL); /* cmocka continues with the next test */
         close(STDERR_FILENO);
         _exit(*(volatile char *)buffer->data == 7 ? 0 : 0);
     }

@@ -25,7 +25,7 @@ static uint64_t draw(void) /* splitmix64 */
     return z ^ (z >> 31);
 }
 
-/* The C library says infinity where we say that it is too large. */
+/* The C library returns infinity where we report that the number is too large. */
 static void check(const char *text)
 {
     double wide = 0, wide_expected = strtod(text, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits: when they end, and what is said meanwhile.
+ * Waits: when they end, and the lines that they print.
  */
 #include "base/patience.h"
 
@@ -41,7 +41,7 @@ static int hear(void **state)
     return 0;
 }
 
-/* Until there is news other than a line. */
+/* Waits for news other than a line to print. */
 static enum patience_news wait_for_news(struct patience *patience)
 {
     enum patience_news news;
@@ -81,7 +81,7 @@ static void what_is_waited_for_is_said(void **state)
     patience.tell_at = time_now();
     assert_int_equal(patience_look(&patience), PATIENCE_TELL);
     patience_tell(&patience, "waiting");
-    assert_string_equal(heard.line, "waiting"); /* without end */
+    assert_string_equal(heard.line, "waiting"); /* a wait without end states no time */
     assert_int_equal(patience_look(&patience), PATIENCE_WAIT);
 }
 
@@ -94,7 +94,7 @@ static void a_process_that_is_asked_to_end_waits_no_more(void **state)
     assert_int_equal(patience_look(&patience), PATIENCE_ENDS);
 }
 
-/* What it does in order to end well may take a little. */
+/* A process that is asked to end may still wait a little, in order to end well. */
 static void one_that_was_asked_before_waits_a_little(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs that are started: what they are given, and what they are not.
+ * Child processes: which variables and descriptors they get, and which they do not.
  */
 #include "base/spawn.h"
 
@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "lib/unit.h"
 
-/* What a line of the shell writes; sets how it ended. */
+/* Reads the output of a line of shell; sets its exit status. */
 static void run_line(const char *line, struct spawn spawn, struct str *text, int *status)
 {
     const char *words[] = {"sh", "-c", line, NULL};
@@ -53,7 +53,7 @@ static void test_descriptors_and_environment(void **state)
              spawn, &text, &status);
     assert_string_equal(str_text(&text), "[1 2][][ours]x");
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
-    /* one that has its number already is not closed */
+    /* a descriptor that already has its number is not closed */
     assert_int_equal(dup3(fds[0], 8, O_CLOEXEC), 8);
     spawn.inherited = 8;
     run_line("[ -e /proc/self/fd/8 ] && printf there", spawn, &text, &status);

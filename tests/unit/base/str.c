@@ -25,7 +25,7 @@ static void str_appends(void **unused)
     assert_string_equal(str_text(&s), "");
 }
 
-/* The shortest text that %g can give and strtod reads back: what any shorter one would miss. */
+/* The digits of the shortest text that %g can print and strtod reads back. */
 static int fewest_digits(double value, bool narrow)
 {
     char text[64];
@@ -231,7 +231,7 @@ static void escapes_what_a_terminal_might_obey(void **unused)
                                 "ab\x1b"
                                 "c",
                                 4),
-                     2); /* nothing by halves */
+                     2); /* no partial escape */
     assert_string_equal(small, "ab");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread has room for what it calls, however little the C library gives to one.
+ * Threads have enough stack for the functions they call, however small the C library's default is.
  */
 #include "base/thread.h"
 

@@ -4,7 +4,7 @@
 #include "base/time.h"
 #include "lib/unit.h"
 
-/* Made by Python's datetime. */
+/* Values computed by Python's datetime. */
 static void a_stamp_is_the_date_in_utc(void **unused)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of words, and of settings whose text may go on over lines.
+ * Files of words, and files of settings whose text may continue on further lines.
  */
 #include "base/words.h"
 

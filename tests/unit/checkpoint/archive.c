@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of other programs, damaged: each is refused, or read as it was.
+ * Damaged files of other programs: each is refused, or read as it was.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ static void assert_same(const struct archive *a, const struct archive *b)
     }
 }
 
-/* Of RFC 3720, B.4, and of the table's format: the sum of nothing but zeros. */
+/* Sums of RFC 3720, B.4, and the masked form of the table's format. */
 static void sums_are_those_of_the_standard(void **state)
 {
     char zeros[32] = {0}, ones[32];
@@ -55,7 +55,7 @@ static void sums_are_those_of_the_standard(void **state)
     assert_int_equal(bundle_crc_mask(0xe3069283), 0xc78ab0e5);
 }
 
-/* Every bit of the index and of the data is under a sum, but for the padding of the footer. */
+/* Sums cover every bit of the index and of the data, except for the footer's padding. */
 static void flip_every_bit(const char *const names[2])
 {
     const char *folder = stores_folder();
@@ -72,7 +72,7 @@ static void flip_every_bit(const char *const names[2])
         put(paths[f], bytes[f], n[f]);
     }
     for (int f = 0; f < 2; f++)
-        for (size_t i = 0; i < 8 * n[f]; i += 3) { /* 3: every byte in two or three of its bits */
+        for (size_t i = 0; i < 8 * n[f]; i += 3) { /* 3: two or three bits of every byte */
             bytes[f][i / 8] ^= (char)(1 << i % 8);
             put(paths[f], bytes[f], n[f]);
             bytes[f][i / 8] ^= (char)(1 << i % 8);
@@ -128,8 +128,8 @@ static void assert_counts(const struct archive *archive, const char *name, enum 
     }
 }
 
-/* As tests/data/checkpoint/make.py cut them: by rows, columns, in a grid over two data files, and
- * so long that a number of a key has three bytes. */
+/* Slices as tests/data/checkpoint/make.py cut them: by rows, by columns, in a grid over two data
+ * files, and with a number in a key that takes three bytes. */
 static void slices_of_partitioned_variables_are_joined(void **state)
 {
     struct archive archive;
@@ -151,7 +151,7 @@ static void slices_of_partitioned_variables_are_joined(void **state)
     archive_release(&archive);
 }
 
-/* The same tables, packed by Snappy's own library. */
+/* The same tables, compressed by Snappy's own library. */
 static void compressed_tables_are_read(void **state)
 {
     static const char *const names[] = {"small", "parts"};
@@ -173,7 +173,7 @@ static void compressed_tables_are_read(void **state)
 
 static bool unpack(const void *data, size_t n, uint8_t *bytes, uint64_t *n_bytes)
 {
-    uint8_t *exact = malloc(n); /* what lies behind it, a sanitizer sees */
+    uint8_t *exact = malloc(n); /* so that a sanitizer sees a read beyond the end */
     memcpy(exact, data, n);
     const struct wire_bytes packed = {exact, exact + n, false};
     bool good = snappy_length(packed, n_bytes) && *n_bytes <= 4096 &&
@@ -182,7 +182,7 @@ static bool unpack(const void *data, size_t n, uint8_t *bytes, uint64_t *n_bytes
     return good;
 }
 
-/* Each kind of element, with each way to say how long it is, and what may not be. */
+/* Each kind of element, with each encoding of its length, and elements that are not allowed. */
 static const struct {
     const char *data;
     size_t n;
@@ -226,16 +226,16 @@ static const struct {
         NULL), /* too long */
     ROW("\7\x08"
         "abc\1\4",
-        NULL), /* from before the beginning */
+        NULL), /* copies from before the beginning */
     ROW("\7\x08"
         "abc\1\0",
-        NULL), /* from itself */
+        NULL), /* copies from itself */
     ROW("\7\x08"
         "abc\1",
-        NULL),               /* cut */
-    ROW("\3\xf8\2\0", NULL), /* cut within a length */
+        NULL),               /* truncated */
+    ROW("\3\xf8\2\0", NULL), /* truncated within a length */
     ROW("\3\xfc\xff\xff\xff\xff", NULL),
-    ROW("\xff\xff\xff\xff\x0f\0a", NULL), /* more than its bytes can stand for */
+    ROW("\xff\xff\xff\xff\x0f\0a", NULL), /* longer than its bytes can encode */
     ROW("\x80", NULL),
 #undef ROW
 };
@@ -255,7 +255,7 @@ static void elements_of_snappy(void **state)
         }
     }
     uint64_t seed = 1, n;
-    for (int i = 0; i < 20000; i++) { /* of random bytes nothing is read or written outside */
+    for (int i = 0; i < 20000; i++) { /* random bytes cause no access out of bounds */
         uint8_t data[40], bytes[4096];
         for (size_t k = 0; k < sizeof data; k++)
             data[k] = (uint8_t)unit_random(&seed);
@@ -264,7 +264,7 @@ static void elements_of_snappy(void **state)
     }
 }
 
-/* Nothing in safetensors tells damage of the data; what it says of it must hold. */
+/* Nothing in safetensors reveals damaged data; but the header must be consistent. */
 static void safetensors_headers_are_not_trusted(void **state)
 {
     static const char *const wrong[] = {
@@ -303,7 +303,7 @@ static void safetensors_headers_are_not_trusted(void **state)
     }
 }
 
-/* Types of 8 and 4 bits have names there, and no tensors here. */
+/* Types of 8 and 4 bits have names in safetensors, but no tensors here. */
 static void types_that_tensors_lack_are_named(void **state)
 {
     static const char *const types[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"};

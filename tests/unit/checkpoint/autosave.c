@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Saving while steps go on: what is saved is of one moment, and the one that was asked for.
+ * Saving while steps go on: a save holds the variables of one moment, the one that was asked for.
  */
 #include <pthread.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void snapshots_keep_what_is_written_over(void **state)
         place_snapshots(variables, &snapshots);
         assert_int_equal(snapshots.n, VARIABLES);
         assert_int_equal(pthread_create(&thread, NULL, collect, &snapshots), 0);
-        write_all(variables, 1000 + step); /* while they are collected */
+        write_all(variables, 1000 + step); /* while the snapshots are collected */
         write_all(variables, 2000 + step);
         pthread_join(thread, &err);
         assert_int_equal(((struct error *)err)->code, 0);
@@ -65,7 +65,7 @@ static void snapshots_that_nobody_collects_are_taken_away(void **state)
     struct variable_snapshots snapshots;
     (void)state;
     make_variables(store, variables);
-    place_snapshots(variables, &snapshots); /* nothing has a value yet */
+    place_snapshots(variables, &snapshots); /* no variable has a value yet */
     assert_int_equal(snapshots.n, 0);
     variable_snapshots_release(&snapshots);
     write_all(variables, 1);
@@ -121,7 +121,8 @@ static void every_save_is_of_one_step(void **state)
     assert_int_equal(autosave_finish(a, 200, &err), 0);
     autosave_count(a, &counts);
     int64_t begun = counts.begun;
-    /* each that was due is one of these; what is saved at the end may stand for the last */
+    /* each save that was due was begun or left out; the final save may stand for the last of them
+     */
     assert_in_range(begun + counts.left_out, 200 / 7 - 1, 200 / 7);
     assert_int_equal(counts.failed, 0);
     autosave_close(a);
@@ -139,14 +140,14 @@ static void every_save_is_of_one_step(void **state)
     variable_store_free(variables);
 }
 
-/* Steps that change nothing, and so take no time beside a save. */
+/* Steps that change nothing take no time compared with a save. */
 static void pass_steps(struct autosave *a, int64_t first, int64_t last)
 {
     for (int64_t step = first; step <= last; step++)
         autosave_step(a, step, true);
 }
 
-/* One save is under way at a time. */
+/* Only one save is under way at a time. */
 static void what_is_due_meanwhile_is_counted(void **state)
 {
     struct variable_store *variables = variable_store_new();
@@ -172,7 +173,7 @@ static void what_is_due_meanwhile_is_counted(void **state)
     assert_int_equal(autosave_finish(a, 20, &err), 0);
     autosave_count(a, &counts);
     assert_int_equal(counts.left_out, 9 + 8);
-    /* and what fails: there is no store any more */
+    /* so are failures: the store is gone now */
     snprintf(folder, sizeof folder, "%s.away", path);
     assert_int_equal(rename(path, folder), 0);
     pass_steps(a, 21, 21);
@@ -218,7 +219,7 @@ static void the_best_is_saved_when_it_comes(void **state)
     variable_store_free(variables);
 }
 
-/* What was pushed and not yet applied is part of a checkpoint. */
+/* A checkpoint includes pushes that were not yet applied. */
 static void resources_are_saved_and_restored(void **state)
 {
     struct variable_store *variables = variable_store_new(), *back = variable_store_new();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is measured belongs to what is kept, and the best is kept.
+ * A measured value belongs to the variables that are kept, and the best variables are kept.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "checkpoint/store/best.h"
 #include "lib/autosaves.h"
 
-/* The loss of the variables after step `step`: least after step 100. */
+/* The loss of the variables after step `step`; it is least after step 100. */
 static double loss_of(int64_t step)
 {
     return step < 100 ? (double)(100 - step) : (double)(step - 100);
@@ -33,9 +33,8 @@ static double loss_in(struct store *store, int64_t step)
     return loss;
 }
 
-/* A thousand steps, each of which measures the variables before it or after it, while the disk
- * takes longer than all of them: the best are kept, with what was measured of these variables, and
- * --keep spares it. */
+/* Many steps, each of which measures the variables before or after it, while the disk takes longer
+ * than all of them: the best variables are kept, with their own loss, and --keep spares them. */
 static void the_best_waits_until_it_is_written(void **state)
 {
     (void)state;
@@ -69,7 +68,7 @@ static void the_best_waits_until_it_is_written(void **state)
         assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
         assert_int_equal(all.n, 2); /* the best, and the newest */
         assert_int_equal(all.items[1].step, 300);
-        assert_true(loss_in(store, 300) == (before ? -1 : 200)); /* nothing has measured it */
+        assert_true(loss_in(store, 300) == (before ? -1 : 200)); /* before: nothing measured it */
         manifests_release(&all);
         struct checkpoint *c;
         struct tensor t;
@@ -84,7 +83,7 @@ static void the_best_waits_until_it_is_written(void **state)
     }
 }
 
-/* What is due is written at once, and is told later what it is worth. */
+/* A save that is due is written at once, and gets its scalars later. */
 static void scalars_are_of_the_variables_that_are_saved(void **state)
 {
     struct variable_store *variables = variable_store_new();

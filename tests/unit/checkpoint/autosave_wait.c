@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps do not wait for ever for the copies of an earlier one's variables: here the thread that
- * makes them stands still as it begins.
+ * Steps do not wait for ever for the copies of an earlier step's variables. In this program the
+ * thread that makes the copies stalls as it begins.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void a_best_that_cannot_be_taken_is_told(void **state)
         variables);
     autosave_begin(a);
     write_all(v, 1);
-    autosave_step(a, 1, true); /* its thread stands still */
+    autosave_step(a, 1, true); /* its thread stalls */
     write_all(v, 2);
     autosave_set_scalar(a, "loss", 5, false);
     double began = time_now();
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_best_that_cannot_be_taken_is_told, setup, teardown),
     };
     (void)argc;
-    if (!getenv("TF_FAILPOINTS")) { /* which are read before main */
+    if (!getenv("TF_FAILPOINTS")) { /* failpoints are read before main */
         setenv("TF_FAILPOINTS", FAILPOINTS, 1);
         execv("/proc/self/exe", argv);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cuts: variables and resources as they were when the cut was taken, whatever came since.
+ * Snapshots: variables and resources as they were when the snapshot was taken, whatever came later.
  */
 #include "checkpoint/variables/cut.h"
 
@@ -13,10 +13,10 @@
 #include "resource/clock.h"
 #include "resource/kinds.h"
 
-#define SIZE 1000 /* int64, of every value */
+#define SIZE 1000 /* int64 elements of every value */
 
 struct waiter {
-    struct clock_waiter waiter; /* first */
+    struct clock_waiter waiter; /* must be first */
     struct clock_result result;
     int replies;
 };
@@ -35,7 +35,7 @@ struct job {
     struct variable *variable;
     struct clock *clock;
     struct aggregator *aggregator;
-    struct waiter joins[2], pushes[2]; /* of the workers */
+    struct waiter joins[2], pushes[2]; /* by worker */
 };
 
 static void open_job(struct job *job)
@@ -59,7 +59,7 @@ static void close_job(struct job *job)
     variable_store_free(job->store);
 }
 
-/* A value all of whose elements are that number. */
+/* A value whose elements all equal the number. */
 static struct tensor filled(int64_t number)
 {
     struct tensor value = TENSOR_INIT;
@@ -88,7 +88,7 @@ static void assign(struct job *job, int64_t number)
     tensor_release(&value);
 }
 
-/* Stages a value twice, under the step's number; returns its memory. */
+/* Stages two values under the step's number; returns the memory of one. */
 static const void *stage(struct job *job, int worker, int64_t step, int64_t number)
 {
     struct tensor value = filled(number);
@@ -106,7 +106,7 @@ static void push(struct job *job, int worker, int64_t step)
                &job->pushes[worker].waiter);
 }
 
-/* What a shard does: the next round is taken, its values become those of the variable. */
+/* Does what a shard does: takes the next round and makes its values the variable's. */
 static void update(struct job *job, int64_t number)
 {
     struct waiter round = {.waiter.done = answered};
@@ -141,7 +141,7 @@ static const struct tensor *find(const struct cut *cut, const char *name)
     return NULL;
 }
 
-/* As after a restart. */
+/* Restores as after a restart. */
 static void restore(const struct cut *cut, struct job *job)
 {
     struct error err = ERROR_INIT;
@@ -156,7 +156,7 @@ static void restore(const struct cut *cut, struct job *job)
     job->clock = resource_get(job->store, &clock_kind, "default", "train");
 }
 
-/* Version 1; worker 1 has pushed its second step, worker 0 not. */
+/* Then version is 1; worker 1 has pushed its second step, worker 0 has not. */
 static void run_to_the_cut(struct job *job)
 {
     open_job(job);
@@ -170,7 +170,7 @@ static void run_to_the_cut(struct job *job)
     push(job, 1, 2);
 }
 
-/* Rounds end and others begin, so that nothing is as it was. */
+/* Ends rounds and begins others, so that everything changes. */
 static void run_on(struct job *job)
 {
     stage(job, 0, 2, 200);
@@ -246,7 +246,7 @@ static void a_cut_that_nobody_collects_gives_all_back(void **unused)
     run_to_the_cut(&job);
     take(&job, &cut);
     run_on(&job);
-    cut_release(&cut); /* the leak checker looks */
+    cut_release(&cut); /* the leak checker finds what is left */
     close_job(&job);
 }
 
@@ -268,7 +268,7 @@ static void *push_and_take(void *context)
     return NULL;
 }
 
-/* A push is in a cut with all of its values, or not at all. */
+/* A snapshot has all values of a push, or none. */
 static void a_cut_has_whole_pushes(void **unused)
 {
     struct job job;
@@ -279,7 +279,7 @@ static void a_cut_has_whole_pushes(void **unused)
     open_job(&job);
     atomic_store(&enough, false);
     assert_int_equal(pthread_create(&thread, NULL, push_and_take, &job), 0);
-    for (int i = 0; i < 100 || !seen; i++) { /* on busy cores the other may not run for long */
+    for (int i = 0; i < 100 || !seen; i++) { /* on busy cores the other may be kept waiting */
         struct cut cut;
         take(&job, &cut);
         assert_int_equal(cut_collect(&cut, &err), 0);

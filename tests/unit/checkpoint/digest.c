@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Digests, one by one, many at once and by threads, against the examples of FIPS 180-4 and against
- * OpenSSL.
+ * Digests, one by one, many at once and by threads, against the examples of FIPS 180-4 and OpenSSL.
  */
 #include <openssl/evp.h>
 #include <string.h>
@@ -64,7 +63,8 @@ static void the_examples_of_the_standard(void **state)
     }
 }
 
-/* The padding depends on what is left of the last block: all of its lengths, a few blocks long. */
+/* The padding depends on the length of the last block: all of its lengths, after some whole blocks.
+ */
 static void all_lengths_of_the_last_block(void **state)
 {
     struct digest_item items[DIGEST_GROUP];
@@ -78,7 +78,7 @@ static void all_lengths_of_the_last_block(void **state)
     }
 }
 
-/* However many there are, and however their sizes follow each other. */
+/* Any number of inputs, with sizes in any order. */
 static void any_number_of_any_size(void **state)
 {
     struct digest_item items[64];
@@ -97,7 +97,7 @@ static void any_number_of_any_size(void **state)
     }
 }
 
-/* In the order of asking, with gaps, and given up halfway. */
+/* Digests are asked for in order, with gaps, and not to the end. */
 static void threads_give_what_is_asked_for(void **state)
 {
     enum { MANY = 1000 };
@@ -118,7 +118,7 @@ static void threads_give_what_is_asked_for(void **state)
     mem_free(items);
 }
 
-/* A save that is held back must not have all of it hashed at once. */
+/* When a save is held back, the threads must not hash all of it at once. */
 static void threads_do_not_run_far_ahead(void **state)
 {
     enum { MANY = 4000 };

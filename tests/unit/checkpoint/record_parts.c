@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of records that say wrong things of slices, or nothing: one line each, and nothing is
- * restored.
+ * Files of records whose slices are wrong or missing: one line each, and nothing is restored.
  */
 #include <fcntl.h>
 
@@ -54,7 +53,7 @@ static void put(struct stream_writer *writer, const struct part *part)
     tensor_release(&record.value);
 }
 
-/* As a tool does; the file is cut by so many bytes. */
+/* Restores as a tool does, from a file that lacks its last `cut` bytes. */
 static int restore(const struct part *parts, size_t n, int cut, const char *text, struct error *err)
 {
     const char *folder = stores_folder();
@@ -145,7 +144,7 @@ static void slices_that_no_whole_has(void **unused)
     }
 }
 
-/* A whole that no memory has is no reason to look for it. */
+/* A whole variable too large for any memory must not be allocated to look for it. */
 static void a_whole_of_which_little_is_there(void **unused)
 {
     const struct part parts[] = {{"t/part_0", INT32, {.of = "t", .rows = (int64_t)1 << 40}, 2},
@@ -170,7 +169,7 @@ static void shapes_that_the_graph_leaves_open(void **unused)
     RESTORED(parts, HALVES);
 }
 
-/* Files that were written before slices were in them are known by their names. */
+/* Older files do not mark slices; the slices are known by their names. */
 static void slices_that_do_not_say_so(void **unused)
 {
     const struct part same[] = {{"t/part_1", INT32, none, 2}, {"t/part_0", INT32, none, 2}};

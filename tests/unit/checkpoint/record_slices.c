@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of records whose variables were cut: random grids into other random grids, beside what each
- * element has to be. SLICES is how many (default 300), SLICES_SEED the first one's seed.
+ * Files of records with partitioned variables: random grids are read into other random grids, and
+ * each element is checked. SLICES is how many (default 300), SLICES_SEED the first one's seed.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -66,7 +66,7 @@ static struct graph *parse(const char *text)
     return graph;
 }
 
-/* One cell is the variable itself. */
+/* A single cell is the variable itself. */
 static void make_graph(struct grid *g)
 {
     struct str text = STR_INIT;
@@ -93,7 +93,7 @@ static void cut(struct grid *g, int axis, uint64_t *state)
     int64_t *begins = g->begins[axis];
     g->cells[axis] = cells;
     begins[0] = 0;
-    for (int64_t i = 1, k = 1; i < size; i++) /* `left` of the size - i places that are left */
+    for (int64_t i = 1, k = 1; i < size; i++) /* takes `left` of the size - i places left */
         if (below(state, size - i) < left) {
             begins[k++] = i;
             left--;
@@ -109,7 +109,7 @@ static struct shape any_shape(uint64_t *state)
     return shape;
 }
 
-/* `rows`: cut along the first axis only, as tables are. */
+/* `rows`: cuts along the first axis only, as tables are cut. */
 static struct grid any_grid(const struct shape *whole, bool rows, uint64_t *state)
 {
     struct grid g = {.type = "int32", .whole = *whole};
@@ -137,7 +137,7 @@ static struct grid whole_grid(const struct shape *whole)
 
 /* ---- values ---- */
 
-/* What element i of a box has: its number in the whole, which no other element has. */
+/* The value of element i of a box: its number in the whole, which no other element has. */
 static int32_t element(const struct shape *whole, const struct box *box, int64_t i)
 {
     int64_t number = 0, unit = 1;
@@ -201,7 +201,7 @@ static void put_cell(struct file *f, const struct grid *g, int k)
     tensor_release(&value);
 }
 
-/* All cells but one, from a random one on. */
+/* Puts all cells but one, beginning at a random one. */
 static void put_cells(struct file *f, const struct grid *g, int but, uint64_t *state)
 {
     int n = cell_count(g), from = below(state, n);
@@ -239,7 +239,7 @@ static int load(const struct file *f, const struct grid *g, struct error *err)
     return code;
 }
 
-/* As for the files of other programs. */
+/* Loads as tools load files of other programs. */
 static int load_whole(const struct file *f, const struct grid *whole, struct error *err)
 {
     struct source source;
@@ -309,7 +309,7 @@ static void one_cell_is_missing(uint64_t seed)
     struct box gap = cell_of(&saved, missing);
     file_begin(&f);
     put_cells(&f, &saved, missing, &state);
-    if (n > 1 && seed % 2) { /* one more of what is there fills nothing */
+    if (n > 1 && seed % 2) { /* a duplicate of another cell fills no gap */
         put_cell(&f, &saved, (missing + 1) % n);
         again = cell_of(&saved, (missing + 1) % n).size[0];
     }
@@ -340,7 +340,7 @@ static void gaps_are_counted(void **unused)
 
 /* ---- overlaps ---- */
 
-/* A cell of another grid, as it is or with another number at one place. */
+/* Adds a cell of another grid, as it is or with one element changed. */
 static void one_cell_more(uint64_t seed, bool differs)
 {
     uint64_t state = seed;

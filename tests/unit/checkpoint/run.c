@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which run a checkpoint is of: its identity as text, and its name.
+ * The run of a checkpoint: its identity as text, and its name.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void what_is_no_identity(void **state)
     struct ckpt_run run;
     char text[RUN_HEX_BYTES + 2];
     (void)state;
-    for (size_t n = 0; n < strlen(DIGITS); n++) { /* of that size, so that ASan sees a byte more */
+    for (size_t n = 0; n < strlen(DIGITS); n++) { /* sized so that ASan sees an overrun */
         char *cut = strndup(DIGITS, n);
         assert_false(run_parse(cut, &run));
         free(cut);
@@ -55,7 +55,7 @@ static void runs_are_told_apart(void **state)
     assert_int_equal(run_make(&b, "digits", &err), 0);
     assert_true(run_is_known(&a) && run_equal(&a, &a));
     assert_false(run_is_known(&none) || run_equal(&a, &b) || run_equal(&b, &none));
-    assert_int_equal(run_set_name(&b, NULL, &err), 0); /* it keeps its own */
+    assert_int_equal(run_set_name(&b, NULL, &err), 0); /* it keeps its own name */
     assert_true(run_parse(DIGITS, &a) && run_parse(DIGITS, &b));
     run_print(&a, &text);
     assert_string_equal(text.data, "00017f80");

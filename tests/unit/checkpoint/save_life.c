@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a save in the background, cell by cell.
+ * The table of states of a background save, cell by cell.
  */
 #include "checkpoint/job/save_life.h"
 
@@ -10,7 +10,7 @@
  */
 static const char *const expected[SAVE_EVENTS] = {
     [SAVE_COLLECTED] = "OL BL BW BD BI",
-    [SAVE_LOCKED] = "BM OW BW BD BI", /* not before it has its values */
+    [SAVE_LOCKED] = "BM OW BW BD BI", /* not before its values are collected */
     [SAVE_ENDED] = "OD OD OD BD BI",
     [SAVE_DUE] = "UM UL UW UD OI", /* one is under way at a time */
     [SAVE_CUT] = "WM OL OW OD OI", /* a variable has one snapshot */

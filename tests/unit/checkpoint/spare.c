@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that variables move to when they are written while somebody has their value.
+ * Spare memory, to which variables move when they are written while their value is in use.
  */
 #include "checkpoint/variables/spare.h"
 
@@ -35,7 +35,7 @@ static struct variable *make(struct variable_store *store, struct device *device
     return v;
 }
 
-/* How many whole pages of a tensor the system has given memory for. */
+/* Returns how many whole pages of a tensor are resident. */
 static int64_t resident(const struct tensor *t)
 {
     static unsigned char pages[COUNT * sizeof(float) / PAGE];
@@ -66,15 +66,15 @@ static void what_steps_write_moves_to_memory_that_was_touched(void **state)
     (void)state;
     spare_begin(&spare, store);
     wait_until_done(&spare);
-    if (!device->is_host) { /* its variables stay where they are */
+    if (!device->is_host) { /* its variables never move */
         assert_false(variable_other_memory(trained, &other));
         spare_end(&spare);
         variable_store_free(store);
         return;
     }
-    assert_null(constant->pool); /* what no step writes needs no memory */
+    assert_null(constant->pool); /* a variable that no step writes needs none */
 
-    assert_false(variable_other_memory(trained, &other)); /* there is some already */
+    assert_false(variable_other_memory(trained, &other)); /* it has its spare memory already */
 
     variable_lock_wait(trained, true);
     assert_int_equal(variable_get_value(trained, &held, &err), 0);
@@ -84,13 +84,13 @@ static void what_steps_write_moves_to_memory_that_was_touched(void **state)
     variable_unlock(trained, true);
     tensor_release(&held);
 
-    spare_begin(&spare, store); /* once more, for the next time */
+    spare_begin(&spare, store); /* again, for the next write */
     wait_until_done(&spare);
     spare_end(&spare);
     variable_store_free(store);
 }
 
-/* An end comes at once, however much is left to do, and a second one is harmless. */
+/* An early end comes at once, however much is left to do, and a second one is harmless. */
 static void it_can_be_broken_off(void **state)
 {
     struct device *device = fixture_device();
@@ -102,7 +102,7 @@ static void it_can_be_broken_off(void **state)
         snprintf(name, sizeof name, "v%d", round);
         make(store, device, name, 2);
         spare_begin(&spare, store);
-        spare_begin(&spare, store); /* is at it still, or does it again */
+        spare_begin(&spare, store); /* it is still running, or runs again */
         spare_end(&spare);
         assert_false(spare.is_started);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Saving and reading checkpoints: what comes back, what is written twice, who may write.
+ * Saving and reading checkpoints: the values that come back, chunks that are shared, and the lock
+ * of the writer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,9 +59,8 @@ static void what_was_saved_comes_back(void **state)
     store_close(store);
 }
 
-/* A shard's environment that cannot be made: nothing that was not opened is closed, stdin above
- * all.
- */
+/* A shard's environment that cannot be made: no descriptor that was not opened is closed, above all
+ * not stdin. */
 static void what_was_not_opened_is_not_closed(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void what_is_there_is_not_written_again(void **state)
     request.step = 2;
     assert_int_equal(store_save(store, &request, &same, &err), 0);
     assert_int_equal(same.new_bytes, 0);
-    ((float *)values[0].value.data)[CHUNK_BYTES / 4] += 1; /* the first of the second chunk */
+    ((float *)values[0].value.data)[CHUNK_BYTES / 4] += 1; /* first element of the second chunk */
     values[1].name = "moved";                              /* found by its content */
     request.step = 3;
     assert_int_equal(store_save(store, &request, &other, &err), 0);
@@ -184,7 +184,7 @@ static void a_store_is_not_made_twice_nor_found_where_none_is(void **state)
     assert_int_equal(store_create(other, &err), 0);
     assert_true(store_exists(other));
     snprintf(other, sizeof other, "%s/deep", (char *)*state);
-    assert_int_equal(store_create(other, &err), ERR_USAGE); /* a folder that is not empty */
+    assert_int_equal(store_create(other, &err), ERR_USAGE); /* the folder is not empty */
     assert_int_equal(store_ensure(other, &err), ERR_USAGE);
     struct checkpoint *c;
     store = stores_open(path, false);
@@ -219,11 +219,11 @@ static void the_newest_complete_one_of_several_shards(void **state)
         struct save_request request = {
             .step = step, .producer = "", .shards = shards, .n_shards = 2};
         save_shard("ps-0", step);
-        assert_int_equal(store_save(store, &request, NULL, &err), ERR_NOINPUT); /* ps-1 has not */
+        assert_int_equal(store_save(store, &request, NULL, &err), ERR_NOINPUT); /* without ps-1 */
         save_shard("ps-1", step);
         assert_int_equal(store_save(store, &request, NULL, &err), 0);
     }
-    save_shard("ps-1", 3); /* and was killed before the other, and the coordinator */
+    save_shard("ps-1", 3); /* killed before ps-0 and the coordinator saved */
     save_shard("ps-1", 4);
     assert_int_equal(checkpoint_open(store, CHECKPOINT_NEWEST, &c, &passed_over, &err), 0);
     assert_int_equal(c->manifest.step, 2);
@@ -264,12 +264,12 @@ static void what_is_stopped_leaves_no_trace(void **state)
 
 struct closing {
     struct checkpoint *checkpoint;
-    atomic_bool saved; /* what needs a larger map */
-    bool saved_before; /* it was closed */
-    int code;          /* of reading it then */
+    atomic_bool saved; /* by a save that needs a larger map */
+    bool saved_before; /* before the checkpoint was closed */
+    int code;          /* of reading the checkpoint then */
 };
 
-/* While it is open, whoever needs a larger map waits. */
+/* While a checkpoint is open, a save that needs a larger map waits. */
 static void *read_and_close(void *argument)
 {
     struct closing *closing = argument;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a step keeps that is saved once more.
+ * What a checkpoint keeps when its step is saved once more.
  */
 #include <math.h>
 
@@ -25,7 +25,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Of `value`, and of shards if there are any; what it says of the loss, NaN: nothing. */
+/* Saves `value`, with shards if asked; returns the loss in the manifest, NaN if there is none. */
 static double save_again(struct store *store, float value, const double *loss, bool sharded)
 {
     const struct manifest_scalar scalar = {"loss", loss ? *loss : 0};
@@ -52,7 +52,7 @@ static double save_again(struct store *store, float value, const double *loss, b
     return found;
 }
 
-/* Or a policy would forget the best, once its run was resumed and preempted. */
+/* Otherwise a policy would forget the best once its run was resumed and preempted. */
 static void the_same_step_saved_again_keeps_its_scalars(void **state)
 {
     const double losses[] = {0.25, 0.5};
@@ -60,15 +60,15 @@ static void the_same_step_saved_again_keeps_its_scalars(void **state)
     (void)state;
     for (int sharded = 0; sharded < 2; sharded++) {
         assert_true(save_again(store, 1, &losses[0], sharded) == 0.25);
-        for (int i = 0; i < 2; i++) /* also once more than once more */
+        for (int i = 0; i < 2; i++) /* also when it is saved a third time */
             assert_true(save_again(store, 1, NULL, sharded) == 0.25);
         assert_true(save_again(store, 1, &losses[1], sharded) == 0.5);
-        assert_true(isnan(save_again(store, 2, NULL, sharded))); /* another value */
+        assert_true(isnan(save_again(store, 2, NULL, sharded))); /* of another value */
     }
     store_close(store);
 }
 
-/* A user who has named the step means it whatever its run does. */
+/* A tag names the step, whatever the run saves under it later. */
 static void the_same_step_saved_again_keeps_its_tags(void **state)
 {
     struct store *store = stores_open(path, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers beside another process that saves, forgets and prunes without a pause: what they have
- * opened they read whole, what was forgotten meanwhile they pass over, and nobody sees damage.
+ * Readers beside a process that saves, forgets and prunes without pause: a checkpoint that is open
+ * is read whole, forgotten ones are passed over, and no reader sees damage.
  */
 #include <signal.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *const shards[SHARDS] = {"s0", "s1"};
 static pid_t writer = -1;
 static char path[STORES_PATH_BYTES + 16], other[STORES_PATH_BYTES + 16];
 
-/* ---- the one who writes ---- */
+/* ---- the writer ---- */
 
 static void save_shards(struct store *store, int64_t step)
 {
@@ -48,7 +48,7 @@ static void save_shards(struct store *store, int64_t step)
         _exit(1);
 }
 
-/* Also steps that are saved once more, so that what a reader has listed is another one by then. */
+/* Also saves steps once more, so that a listed checkpoint is replaced before it is read. */
 static void write_on(bool has_shards, int64_t first, int64_t last)
 {
     static const struct ckpt_run none;
@@ -91,7 +91,7 @@ static void stop_writer(void)
     writer = -1;
 }
 
-/* ---- those who read ---- */
+/* ---- the readers ---- */
 
 static void well(const struct error *err)
 {
@@ -143,7 +143,7 @@ static void read_intact(void)
     store_close(store);
 }
 
-/* The next one to be forgotten. */
+/* Reads the next one to be forgotten. */
 static void read_oldest(void)
 {
     struct error err = ERROR_INIT, damaged = ERROR_INIT;
@@ -203,7 +203,7 @@ static void copy(void)
     store_close(store);
 }
 
-/* READER_ROUNDS: how many. */
+/* READER_ROUNDS: number of rounds. */
 static void read_beside(bool has_shards)
 {
     static void (*const readers[])(void) = {verify,      read_newest, read_intact,
@@ -213,7 +213,7 @@ static void read_beside(bool has_shards)
     int status;
     for (int n = 0; n < (rounds ? atoi(rounds) : ROUNDS); n++)
         readers[n % (int)(sizeof readers / sizeof *readers)]();
-    assert_int_equal(waitpid(writer, &status, WNOHANG), 0); /* it was there all the time */
+    assert_int_equal(waitpid(writer, &status, WNOHANG), 0); /* the writer ran all the time */
     stop_writer();
     verify();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kill -9 at every system call of a save, a forget, a prune, a copy and the making of a store, and
- * each of the calls that reach the disk made to fail: what was committed restores exactly, nothing
- * stays locked, and the next save and prune do as if nothing had happened.
+ * a failure of each call that reaches the disk: committed checkpoints restore exactly, nothing
+ * stays locked, and the next save and prune work as if nothing had happened.
  *
- * STORE_SWEEPS: how often all of it is done, with other sizes each time (once by default).
+ * STORE_SWEEPS: how often all of this is done, with other sizes each time (once by default).
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "lib/deeds.h"
 #include "lib/stores.h"
 
-#define OLD 2 /* the newest checkpoint before, and what is saved */
+#define OLD 2 /* the newest checkpoint before, and the one saved */
 #define NEW 3
 #define STEP(n) (1u << (n))
 #define NAME_BYTES (STORES_PATH_BYTES + 32)
@@ -33,7 +33,7 @@ static char path[NAME_BYTES], copy_path[NAME_BYTES], new_path[NAME_BYTES];
 static struct queue_hold stores[2]; /* as they are before */
 static int64_t size;                /* floats of a checkpoint */
 
-/* ---- what is done: each is run by a child of its own ---- */
+/* ---- the deeds: each is run by a child process ---- */
 
 static int open_writing(const char *name, struct store **store, struct error *err)
 {
@@ -74,7 +74,7 @@ static int prune(void *context)
     (void)context;
     if (open_writing(path, &store, &err))
         return deed_tell(&err);
-    store_prune(store, false, NULL, &report, &err); /* of step 1 */
+    store_prune(store, false, NULL, &report, &err); /* the chunks of step 1 */
     store_close(store);
     return deed_tell(&err);
 }
@@ -107,7 +107,7 @@ static int make(void *context)
     return deed_tell(&err);
 }
 
-/* In a folder that is there already. */
+/* Makes a store in a folder that exists already. */
 static int make_inside(void *context)
 {
     mkdir(new_path, 0777);
@@ -142,7 +142,7 @@ static void keep(struct queue_hold *kept, const char *store)
     keep_file(&kept->committed, store, "committed");
 }
 
-/* With the table of readers that belongs to it, which is made anew. */
+/* Also restores the table of readers, which is made anew. */
 static void put_back(const struct queue_hold *kept)
 {
     unlink(kept->lock);
@@ -170,7 +170,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Steps 0 and 2; the chunks of step 1, which is forgotten, wait for a prune. */
+/* Saves steps 0 to 2 and forgets step 1, whose chunks wait for a prune. */
 static void fill(void)
 {
     struct error err = ERROR_INIT;
@@ -196,7 +196,7 @@ static void empty(void **state)
     setup(state);
 }
 
-/* Which steps are there, a bit for each; what each has is right. */
+/* Returns a bit for each step that is there, after checking its values. */
 static unsigned compare_all(struct store *store)
 {
     struct error err = ERROR_INIT, damaged = ERROR_INIT;
@@ -216,8 +216,8 @@ static unsigned compare_all(struct store *store)
     return steps;
 }
 
-/* Opens without waiting for a lock. The steps that are there, once all of them were found to be
- * right and another one could be saved beside them. */
+/* Opens without waiting for a lock. Returns the steps that are there, after checking their values
+ * and saving another one beside them. */
 static unsigned check(const char *name)
 {
     struct prune_report report;
@@ -236,7 +236,7 @@ static unsigned check(const char *name)
     return steps;
 }
 
-/* What a deed changes is there or not; all else is as it was. */
+/* The deed's change is there or not; everything else is as it was. */
 static bool check_both(const struct deed *deed)
 {
     const unsigned before = STEP(0) | STEP(OLD), there = check(path), copied = check(copy_path);
@@ -280,7 +280,7 @@ static bool check_after(const struct deed *deed)
     return changed;
 }
 
-/* Who is killed shows a sanitizer nothing, and takes ten times as long with it. */
+/* A killed process shows a sanitizer nothing, and takes ten times as long under it. */
 static void killed_at_every_system_call(void **state)
 {
     if (SANITIZED || !traced_works())
@@ -315,7 +315,7 @@ static void every_call_may_fail(void **state)
 static void every_call_may_fail(void **state)
 {
     (void)state;
-    skip(); /* changing a call is written for one machine only */
+    skip(); /* calls are changed on x86-64 only */
 }
 
 #endif

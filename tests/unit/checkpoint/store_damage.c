@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Damage: whatever bit of a store is flipped and wherever its file ends, what is read is what was
- * saved, or an error. Each attempt is a process of its own, so that one that dies is noticed.
+ * Damage: whichever bit of a store is flipped and wherever its file is cut, a read returns what was
+ * saved, or an error. Each attempt is a process of its own, so that a crash is noticed.
  *
  * STORE_DAMAGES: how many bits are flipped, round the pages (a sample by default).
  */
@@ -24,11 +24,11 @@ static char path[STORES_PATH_BYTES + 16], file[STORES_PATH_BYTES + 32],
 static char *sound; /* the file's bytes */
 static size_t sound_bytes;
 static char sound_committed[8192];
-static size_t used;                 /* pages of it */
+static size_t used;                 /* number of its pages */
 static size_t trees[1024], n_trees; /* those that hold keys, and the meta pages */
 
-/* Checkpoints, of which two are forgotten and pruned: pages of every kind. A few hundred small
- * tensors make the tree deep. */
+/* Saves checkpoints, two of which are forgotten and pruned, so that pages of every kind exist. A
+ * few hundred small tensors make the tree deep. */
 static void fill(struct store *store)
 {
     struct error err = ERROR_INIT;
@@ -56,7 +56,7 @@ static void fill(struct store *store)
     stores_must_save(store, STEPS + 2, SIZE / 2);
 }
 
-/* Flags 1 and 2 are branches and leaves, 8 the meta pages; free ones look like it, too. */
+/* Flags 1 and 2 are branches and leaves, 8 the meta pages; free pages can look like these, too. */
 static void find_trees(void)
 {
     for (size_t page = 0; page < used && n_trees < 1024; page++) {
@@ -160,7 +160,7 @@ static int read_newest(struct store *store, int64_t wanted)
     if (checkpoint_open(store, CHECKPOINT_NEWEST, &c, &passed_over, &err))
         return err.code == ERR_DATA ? REFUSED : WRONG;
     if (c->manifest.step != wanted && !passed_over.code)
-        return WRONG; /* nobody was told */
+        return WRONG; /* the damage went unreported */
     int result = compare(c);
     if (result == EXACT && c->manifest.step != wanted)
         result = OLDER;
@@ -183,13 +183,13 @@ static int read_all(bool write)
         result = compare(c) == WRONG ? WRONG : result;
         checkpoint_close(c);
     }
-    if (write && result != WRONG) { /* and one more on top, then the way of a nightly job */
+    if (write && result != WRONG) { /* then another save, and a nightly job's prune */
         struct prune_report pruned;
         int64_t step = STEPS + 3;
         if (stores_save(store, step, SIZE, NULL, &err))
             return REFUSED;
         int after = read_newest(store, step);
-        if (after != EXACT) /* what was saved now is sound, whatever was before */
+        if (after != EXACT) /* the new save is sound, whatever was before */
             return WRONG;
         store_forget(store, (int64_t[]){2, 4}, 2, &err);
         store_prune(store, false, NULL, &pruned, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What keeps a store in order: policies, forgetting, pruning, copying, verifying.
+ * Housekeeping of a store: policies, forgetting, pruning, copying, verifying.
  */
 #include <math.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ static void make_items(void)
                                         .has_metric = i % 2 == 0};
 }
 
-/* "23,19": indices of what is kept, the newest first. */
+/* Returns "23,19", the indices of the kept checkpoints, newest first. */
 static const char *kept(const struct retain_policy *policy)
 {
     static char text[1024];
@@ -66,7 +66,7 @@ static void policies_keep_what_restic_keeps(void **state)
     (void)state;
     make_items();
     assert_false(retain_has_rules(&(struct retain_policy){0}));
-    assert_string_equal(kept(&(struct retain_policy){0}), "239"); /* the newest in any case */
+    assert_string_equal(kept(&(struct retain_policy){0}), "239"); /* the newest is always kept */
     assert_string_equal(kept(&(struct retain_policy){.last = 3}), "239,238,237");
     assert_string_equal(kept(&(struct retain_policy){.hourly = 2}), "239,238");
     /* the last of each day: 18:00 */
@@ -83,7 +83,7 @@ static void the_best_are_kept(void **state)
 {
     (void)state;
     make_items();
-    /* |i - 100| of the even ones; of equal ones the newer is better */
+    /* the value is |i - 100|, for even i; of equal ones the newer is better */
     assert_string_equal(kept(&(struct retain_policy){.best = 3, .best_is_low = true}),
                         "239,102,100,98");
     assert_string_equal(kept(&(struct retain_policy){.best = 2}), "239,238,236");
@@ -133,7 +133,7 @@ static void what_is_forgotten_is_pruned_and_the_rest_stays(void **state)
     assert_int_equal(store_prune(store, false, NULL, &report, &err), 0);
     assert_int_equal(report.chunks, 0);
     store_close(store);
-    store = stores_open(path, true); /* its pages are walked */
+    store = stores_open(path, true); /* opening walks its pages */
     assert_int_equal(store_pages(store)->lost, 0);
     assert_true(store_pages(store)->free * 4096 > 3 * 4 * MANY);
     assert_int_equal(stores_newest(store, MANY), 2);
@@ -150,7 +150,7 @@ static int64_t file_bytes(void)
     return status.st_size;
 }
 
-/* A save a day. At most eight are kept. */
+/* Makes a save a day, and checks that at most eight are kept. */
 static void forget_by_policy(struct store *store)
 {
     const struct retain_policy policy = {.last = 4, .weekly = 2, .monthly = 2};
@@ -185,7 +185,7 @@ static void must_be_clean(struct store *store)
     assert_int_equal(store_pages(store)->lost, 0);
 }
 
-/* STORE_SAVES: how many (60 by default); pruned after each fourth. */
+/* STORE_SAVES: number of saves (60 by default); every fourth is followed by a prune. */
 static void a_store_under_a_policy_stays_bounded(void **state)
 {
     const char *many = getenv("STORE_SAVES");
@@ -227,7 +227,7 @@ static void shards_are_pruned_of_what_nobody_lists(void **state)
             fail_msg("%s", err.text);
         stores_must_save(shard, step, MANY);
         store_close(shard);
-        if (step < 4) /* the last one is still to be listed */
+        if (step < 4) /* the last one must still be listed */
             assert_int_equal(store_save(store, &request, NULL, &err), 0);
     }
     assert_int_equal(store_forget(store, (int64_t[]){1}, 1, &err), 0);
@@ -300,7 +300,7 @@ static void verify_names_what_is_damaged(void **state)
         stores_must_save(store, step, MANY);
     assert_int_equal(store_verify(store, &request, &report, &err), 0);
     assert_int_equal(report.checkpoints, 3);
-    assert_int_equal(report.checked_chunks, 10); /* "b" is the same in all */
+    assert_int_equal(report.checked_chunks, 10); /* all have the same "b" */
     assert_int_equal(report.newest_intact, 3);
     assert_int_equal(report.problems.n, 0);
     store_close(store);
@@ -314,12 +314,12 @@ static void verify_names_what_is_damaged(void **state)
         strstr(report.problems.items[0].text, "store@3: 'a': chunk 2 of 3: digest differs"));
     assert_int_equal(report.newest_intact, 2);
     verify_report_release(&report);
-    request.fraction = 0; /* structure only: it is all there */
+    request.fraction = 0; /* structure only, which is intact */
     assert_int_equal(store_verify(store, &request, &report, &err), 0);
     assert_int_equal(report.problems.n, 0);
     assert_int_equal(report.checked_chunks, 0);
     store_close(store);
-    store = stores_open(path, true); /* what is saved again is healed */
+    store = stores_open(path, true); /* saving a chunk again heals it */
     stores_must_save(store, 4, 5);
     stores_must_save(store, 3, MANY);
     assert_int_equal(stores_newest(store, MANY), 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kill -9 at random moments of a writer that saves, forgets, prunes and copies: what it was told is
- * saved restores exactly, the pages are sound, and nothing stays locked.
+ * kill -9 at random moments of a writer that saves, forgets, prunes and copies: checkpoints that it
+ * reported as saved restore exactly, the pages are sound, and nothing stays locked.
  *
  * STORE_KILLS: how many times (a few hundred by default).
  */
@@ -33,7 +33,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- the writer: tells through a pipe which step is committed, and to which store ---- */
+/* ---- the writer: reports through a pipe which step is committed, and to which store ---- */
 
 struct news {
     int64_t step;
@@ -84,8 +84,9 @@ static _Noreturn void work(int64_t step, int fd)
 
 /* ---- the killer ---- */
 
-/* Lets a writer work for a while from `step` on; what it has told comes back. Some are given the
- * time to save first: on a busy machine others may not come that far. */
+/* Lets a writer work for a while from `step` on, and returns the steps that it reported. Some
+ * writers get time for a save before they are killed, as on a busy machine others may not come that
+ * far. */
 static void cycle(int64_t step, uint64_t random, int64_t *saved, int64_t *copied)
 {
     struct news news;
@@ -108,7 +109,7 @@ static void cycle(int64_t step, uint64_t random, int64_t *saved, int64_t *copied
     close(ends[0]);
 }
 
-/* All that the store lists restores; the newest is at least what was told. */
+/* Every checkpoint in the store's list restores; the newest is at least the one reported. */
 static int64_t check(const char *name, int64_t told)
 {
     struct store *store = stores_open(name, true);
@@ -144,7 +145,7 @@ static void a_writer_may_be_killed_at_any_moment(void **state)
         copied = check(copy_path, copied);
         next = saved < 10 ? 10 : saved + 1;
     }
-    assert_true(saved > 20); /* it was given the time to do something */
+    assert_true(saved > 20); /* some writers had time for a save */
     print_message("%lld steps were saved\n", (long long)saved);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The meta pages of a store, bit by bit: whatever bit of them is flipped, the newest checkpoint is
- * read as it was saved, or it is said that something is wrong; then a repair brings it back. Each
- * attempt is a process of its own, so that one that dies is noticed.
+ * The meta pages of a store: whichever bit of them is flipped, the newest checkpoint is read as it
+ * was saved, or the damage is reported and a repair brings the checkpoint back. Each attempt is a
+ * process of its own, so that a crash is noticed.
  *
- * STORE_META=all: all bits of both pages, of three stores. Without it those of the commits' numbers
- * and a sample of the others.
+ * STORE_META=all: all bits of both pages, of three stores. By default only the bits of the commits'
+ * numbers and a sample of the others.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -71,7 +71,7 @@ static void put_back(const struct file *file)
     close(fd);
 }
 
-/* Checkpoints up to `last`; one is forgotten and pruned, and perhaps that is the last commit. */
+/* Saves steps up to `last`; one is forgotten and pruned, perhaps in the last commit. */
 static void make_store(int64_t last, bool ends_with_prune)
 {
     struct error err = ERROR_INIT;
@@ -117,7 +117,7 @@ static int read_newest(struct store *store, int64_t step)
     return result;
 }
 
-/* What is forgotten must not come back, either. */
+/* A forgotten checkpoint must not come back, either. */
 static bool has_forgotten(struct store *store)
 {
     struct checkpoint *c;
@@ -141,7 +141,7 @@ static int look(void)
     return result;
 }
 
-/* Nothing is written on top of what went back; else the next checkpoint is the newest. */
+/* Nothing is saved on top of an older commit; otherwise the next checkpoint is the newest. */
 static int write_next(int result)
 {
     const struct store_options options = {.write = true, .owner = "test"};
@@ -213,7 +213,7 @@ static bool is_wanted(int64_t bit)
     return tries_all() || (at >= NUMBER_AT && bit % 64 < 8) || bit % SAMPLE == 0;
 }
 
-/* Of what is not used of a page: one process for many, which change nothing. */
+/* Flips the unused bits of a page, which change nothing: one process for all of them. */
 static int64_t try_rest(int64_t page)
 {
     int status;
@@ -268,7 +268,7 @@ static void no_bit_of_a_meta_page_hides_the_newest(void **state)
     }
 }
 
-/* ---- what is noted, and what is there ---- */
+/* ---- the note of the last commit, and the file ---- */
 
 static void write_note(const struct commit_note *note)
 {
@@ -304,7 +304,7 @@ static void a_note_that_is_behind_is_of_a_kill(void **state)
     assert_int_equal(store_rolled_back(store)->code, 0);
     assert_int_equal(stores_newest(store, SIZE), 4);
     store_close(store);
-    for (int i = 0; i < 2; i++) { /* no note, or one of which nothing is intact */
+    for (int i = 0; i < 2; i++) { /* no note, or a damaged one */
         char file[STORES_PATH_BYTES + 32];
         snprintf(file, sizeof file, "%s/" COMMITTED_FILE, path);
         assert_int_equal(i ? truncate(file, 100) : unlink(file), 0);
@@ -317,8 +317,7 @@ static void a_note_that_is_behind_is_of_a_kill(void **state)
     }
 }
 
-/* A file that was put back from a backup: the commits after it are lost, and that is settled for.
- */
+/* A file restored from a backup: the commits after it are lost, and the store accepts that. */
 static void a_note_that_is_ahead_is_a_rollback(void **state)
 {
     const struct store_options options = {.write = true, .owner = "test"};
@@ -346,9 +345,9 @@ static void a_note_that_is_ahead_is_a_rollback(void **state)
     store_close(store);
 }
 
-/* ---- a repair that is killed can be done again ---- */
+/* ---- a repair that was killed can be done again ---- */
 
-#define BEFORE_AT 145 /* of the commit's number: what makes an older one the newest */
+#define BEFORE_AT 145 /* of the commit's number: makes an older commit the newest */
 
 static int mend(void *context)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A restore of which each system call fails once, in a store of one process and in one of two
- * shards, for all who read: the newest checkpoint is found, or the error is told. It is never an
- * older one, nor said to be damaged: nothing is.
+ * A restore in which each system call fails once, from a store of one process and from one of two
+ * shards, for all kinds of readers: it finds the newest checkpoint, or reports the error. It never
+ * returns an older checkpoint, and never reports damage, as there is none.
  */
 #include <sys/resource.h>
 
@@ -15,11 +15,11 @@
 #define N_SHARDS 2
 
 static char path[STORES_PATH_BYTES + 16];
-static int64_t *found; /* the step that the child has restored: shared memory */
+static int64_t *found; /* the step that the child restored; in shared memory */
 
 static const char *const shards[N_SHARDS] = {"ps-0", "ps-1"};
 
-/* ---- who reads: each is run by a child of its own ---- */
+/* ---- the readers: each is run by a child process ---- */
 
 static int read_newest(void *context)
 {
@@ -169,8 +169,8 @@ static const long calls[] = {
     SYS_mmap,     SYS_fcntl,      SYS_flock,     SYS_fallocate, SYS_ftruncate, SYS_lseek,
     SYS_pwrite64, SYS_write,      SYS_fdatasync, SYS_msync,     SYS_getrandom, -1};
 
-/* A call that may fail without harm is no error; one that does harm has a code of the system's, and
- * the system's word for it. */
+/* A failed call that does no harm is no error; otherwise the error has the code for the system's
+ * errors, and the system's text. */
 static bool is_right(int code, int error)
 {
     if (!code)
@@ -220,7 +220,7 @@ static void of_shards(void **state)
     every_call_of_a_restore_may_fail(save_all_shards);
 }
 
-/* The error that EMFILE is, without a debugger: a shard more than there are descriptors. */
+/* EMFILE, without a debugger: there is one shard more than descriptors. */
 static void no_descriptor_is_no_damage(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void no_descriptor_is_no_damage(void **state)
 static void of_one_process(void **state)
 {
     (void)state;
-    skip(); /* changing a call is written for one machine only */
+    skip(); /* calls are changed on x86-64 only */
 }
 
 #define of_shards of_one_process

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stores that have checkpoints of several runs: nothing is lost by saving, copying and importing
- * but what its own run replaces. Two stores are merged in random order, beside a model of them.
+ * Stores with checkpoints of several runs: saving, copying and importing replace only checkpoints
+ * of the same run. Two stores are merged in random order and compared with a model.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void a_run_replaces_its_own_checkpoints_alone(void **state)
     assert_non_null(
         strstr(err.text, "store0@5: is there already with other values, of run digits/"));
     assert_int_equal(save(store, 5, &runs[1], 3, SAVE_OVER_NONE, &err), ERR_CONFIG);
-    assert_int_equal(save(store, 5, &runs[0], 2, SAVE_OVER_OWN, &err), 0); /* the same */
+    assert_int_equal(save(store, 5, &runs[0], 2, SAVE_OVER_OWN, &err), 0); /* the same values */
     assert_int_equal(store_manifest(store, 5, &there, &err), 0);
     assert_true(run_equal(&there.run, &runs[1]));
     assert_string_equal(there.run.name, "digits");
@@ -90,7 +90,7 @@ static void keeping_the_newest_forgets_those_of_the_run_alone(void **state)
     (void)state;
     for (int64_t step = 0; step < 6; step++)
         assert_int_equal(save(store, step, &runs[step % 2], step, SAVE_OVER_OWN, &err), 0);
-    assert_int_equal(store_keep_newest(store, &runs[0], 0, &err), 0); /* all */
+    assert_int_equal(store_keep_newest(store, &runs[0], 0, &err), 0); /* keeps all */
     assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
     assert_int_equal(all.n, 6);
     manifests_release(&all);
@@ -131,7 +131,7 @@ static void a_writer_is_refused_beside_another_run_and_after_a_job_that_resumed(
 
 struct queue_hold {
     bool is_there;
-    int run; /* RUNS: one that an import has made */
+    int run; /* RUNS: a run that an import made */
     int64_t value;
 };
 
@@ -150,7 +150,7 @@ static void check(int at)
             continue;
         if (kept->run < RUNS)
             assert_true(run_equal(&c->manifest.run, &runs[kept->run]));
-        c->manifest.step = kept->value; /* which stores_compare makes the values of */
+        c->manifest.step = kept->value; /* stores_compare derives the values from it */
         if (stores_compare(c, FLOATS, &err))
             fail_msg("%s", err.text);
         checkpoint_close(c);
@@ -158,7 +158,7 @@ static void check(int at)
     store_close(store);
 }
 
-/* What putting one there comes to. */
+/* Models a save; returns the code that it must have. */
 static int put(struct queue_hold *kept, int run, int64_t value, enum save_over over)
 {
     bool is_own = over == SAVE_OVER_OWN && kept->run == run;
@@ -216,7 +216,7 @@ static void copy_one(int from, int64_t step, bool replace)
                                                  replace ? SAVE_OVER_ANY : SAVE_OVER_NONE));
 }
 
-/* One that is refused keeps back no other. */
+/* A checkpoint that is refused does not prevent others from being copied. */
 static void copy_all(int from)
 {
     int wanted = 0;
@@ -227,7 +227,7 @@ static void copy_all(int from)
     assert_int_equal(command(command_copy, paths[from], paths[!from], -1, false), wanted);
 }
 
-/* What a file of records has of a checkpoint comes as another run's. */
+/* A checkpoint from a file of records counts as another run's. */
 static void import_one(const char *folder, int at, int64_t step, int64_t value)
 {
     char file[STORES_PATH_BYTES + 40];
@@ -265,7 +265,7 @@ static void write_files(const char *folder)
     }
 }
 
-/* A variable, and a part of a clock. */
+/* Saves a variable, and a part of a clock. */
 static void save_with_part(int64_t time, int64_t variable, int64_t part, const struct ckpt_run *run)
 {
     struct store *store = stores_open(paths[0], true);
@@ -300,15 +300,15 @@ static void the_last_save_of_a_step_replaces_the_copy_of_the_one_before(void **s
     assert_int_equal(copy_it(), 0);
     save_with_part(2000, 5, 2, &runs[0]);
     assert_int_equal(copy_it(), 0);
-    save_with_part(3000, 6, 2, &runs[0]); /* another history of the same run */
+    save_with_part(3000, 6, 2, &runs[0]); /* the same run, but other values */
     assert_int_equal(copy_it(), ERR_CONFIG);
     save_with_part(3000, 5, 3, &runs[1]);
     assert_int_equal(copy_it(), ERR_CONFIG);
-    save_with_part(1500, 5, 3, &runs[0]); /* that was before */
+    save_with_part(1500, 5, 3, &runs[0]); /* earlier than the one there */
     assert_int_equal(copy_it(), ERR_CONFIG);
 }
 
-/* STORE_MERGES: how many deeds. */
+/* STORE_MERGES: number of operations. */
 static void stores_are_merged_in_random_order_and_nothing_is_lost(void **state)
 {
     const char *many = getenv("STORE_MERGES");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A checkpoint of two shards under kill -9 at the system calls of its save, and with those that
- * reach the disk made to fail: each shard's environment, then the manifest that lists both. Among
- * them a step that is saved once more, so that what the manifest lists was replaced in a shard, and
- * a prune meanwhile. What is listed restores exactly, all of one save; nothing stays locked; the
- * next save, prune, and save of the same step once more work.
+ * A checkpoint of two shards under kill -9 at the system calls of its save, and with failures of
+ * the calls that reach the disk: first each shard's environment is written, then the manifest that
+ * lists both. In some cases the step is saved once more, so that a shard has replaced what the
+ * manifest lists, and a prune runs meanwhile. Listed checkpoints restore exactly, all from one
+ * save; nothing stays locked; the next save, prune, and save of the same step work.
  *
- * STORE_SWEEPS: how often it is done at every call, with other sizes and orders each time. Without
- * it, at some of them.
+ * STORE_SWEEPS: how often this is done at every call, with other sizes and orders each time. By
+ * default it is done at some calls only.
  */
 #include "checkpoint/store/maintain.h"
 #include "lib/deeds.h"
@@ -15,18 +15,18 @@
 
 #define SHARDS 2
 #define LAST 3         /* the newest step before and after */
-#define NEXT 7         /* what is saved once all is over, */
-#define NEXT_VERSION 8 /* and the step of before once more */
-#define SOME 13        /* of so many places or calls one */
+#define NEXT 7         /* the step that each check saves, */
+#define NEXT_VERSION 8 /* and the version in which it saves the deed's step again */
+#define SOME 13        /* takes one of so many places or calls */
 
 static const char *const shards[SHARDS] = {"ps-0", "ps-1"};
 static char path[STORES_PATH_BYTES + 16], base[STORES_PATH_BYTES + 16];
 static int64_t size;    /* floats of a shard */
-static int first_shard; /* that saves */
+static int first_shard; /* which saves first */
 
 struct save_id {
     int64_t step;
-    int64_t version; /* the same step has other values each time it is saved */
+    int64_t version; /* each save of a step has other values */
 };
 
 /* ---- values ---- */
@@ -107,16 +107,16 @@ static void must_prune(struct store *store)
         fail_msg("%s", err.text);
 }
 
-/* ---- what is done, and to what ---- */
+/* ---- the deeds, and the stores they start from ---- */
 
 struct scene {
     struct deed deed;
-    void (*make)(struct store *store); /* what is there before */
+    void (*make)(struct store *store); /* makes the store before the deed */
     struct save_id before, after;      /* the newest */
 };
 
 static const struct scene *scene;
-static size_t n_before; /* checkpoints */
+static size_t n_before; /* number of checkpoints */
 
 static void make_nothing(struct store *store)
 {
@@ -129,7 +129,7 @@ static void make_some(struct store *store)
         must_save(store, step, 1);
 }
 
-/* Shards that have saved the newest step once more and were killed then. */
+/* Saves the newest step once more in some shards, without the manifest, as if killed then. */
 static void replace(int n_shards)
 {
     const struct save_id id = {LAST, 2};
@@ -150,7 +150,7 @@ static void make_unlisted(struct store *store)
     replace(SHARDS);
 }
 
-/* What was replaced is listed no more, and steps are forgotten: there is much to prune. */
+/* Leaves much to prune: replaced values that no manifest lists, and forgotten steps. */
 static void make_waste(struct store *store)
 {
     struct error err = ERROR_INIT;
@@ -240,7 +240,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Every checkpoint that is listed is all of one save. How many there are, and the newest. */
+/* Checks that each listed checkpoint is all of one save. Returns their number, and the newest. */
 static size_t compare_all(struct store *store, struct save_id *newest)
 {
     struct error err = ERROR_INIT;
@@ -252,7 +252,7 @@ static size_t compare_all(struct store *store, struct save_id *newest)
         double version;
         assert_true(ckpt_manifest_find_scalar(&all.items[i], "version", &version));
         *newest = (struct save_id){all.items[i].step, (int64_t)version};
-        assert_true(newest->step >= LAST || version == 1); /* nobody saves the older ones again */
+        assert_true(newest->step >= LAST || version == 1); /* older steps are saved only once */
         if (checkpoint_open(store, newest->step, &c, NULL, &err))
             fail_msg("%s", err.text);
         for (int shard = 0; shard < SHARDS; shard++)
@@ -296,7 +296,7 @@ static void must_be(struct store *store, size_t n, int64_t step, int64_t version
     assert_int_equal(newest.version, version);
 }
 
-/* Opens without waiting for a lock, as do the saves. */
+/* Opens the store without waiting for a lock; its saves do not wait, either. */
 static bool check(const struct deed *deed)
 {
     struct save_id newest;
@@ -369,7 +369,7 @@ static void every_call_may_fail(void **state)
         }
     }
 #else
-    skip(); /* changing a call is written for one machine only */
+    skip(); /* calls are changed on x86-64 only */
 #endif
 }
 

@@ -5,8 +5,8 @@
 #define ROWS 11
 #define COLUMNS 3
 
-/* Row r, column c of the table is 100 r + c. Slice k of n begins where n slices that differ by one
- * row at most, the longer ones first, let it begin. */
+/* Row r, column c of the table is 100 r + c. Returns the first row of slice k of n, where slices
+ * differ by one row at most and the longer ones come first. */
 static int64_t first_of(int k, int n)
 {
     return k * (ROWS / n) + (k < ROWS % n ? k : ROWS % n);
@@ -73,7 +73,7 @@ static int read_slice(const char *path, int k, int n, struct tensor *value, stru
     return code;
 }
 
-/* From any number of slices into any other: every element of every slice. */
+/* Recuts from any number of slices into any other, and checks every element. */
 static void slices_are_cut_another_way(void **unused)
 {
     (void)unused;

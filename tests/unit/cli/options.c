@@ -169,7 +169,7 @@ static void what_follows_two_hyphens_may_be_a_command(void **unused)
     assert_int_equal(options_parse(&takes, 10, words, &n_operands, &shown, &err), 0);
     assert_int_equal(n_operands, 1);
     assert_string_equal(words[0], "a");
-    assert_string_equal(set.save, "--"); /* an option's value is no end of options */
+    assert_string_equal(set.save, "--"); /* an option's value does not end the options */
     assert_int_equal(command, 6);
     assert_string_equal(words[command], "b");
     assert_string_equal(words[most], "x");
@@ -188,7 +188,7 @@ static void names_may_be_cut(void **unused)
     assert_int_equal(parse("--mem 1 --le=2s --verb"), 0);
     assert_int_equal(set.memory, 1);
     assert_int_equal(set.verbose, 1);
-    assert_int_equal(parse("--save x"), 0); /* a whole name, though --save-every begins alike */
+    assert_int_equal(parse("--save x"), 0); /* a whole name, though --save-every begins with it */
     unit_assert_error(parse("--sa x"), err, ERR_USAGE,
                       "option '--sa' is ambiguous: --save or --save-every");
     unit_assert_error(parse("--s x"), err, ERR_USAGE,
@@ -261,7 +261,7 @@ static void environment_gives_way_to_the_command_line(void **unused)
     unsetenv("TF_SAVE");
 }
 
-/* What `print` writes, in a static buffer. */
+/* The output of `print`, in a static buffer. */
 static const char *printed(void (*print)(const struct option_table *, FILE *))
 {
     static char text[8192];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs of a command line: which options and operands they take, and their help.
+ * Verbs of a command line: their options, operands and help.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static void options_are_of_the_verbs_that_read_them(void **unused)
 {
     (void)unused;
     static const struct {
-        const char *line, *error; /* NULL: it is right */
+        const char *line, *error; /* NULL: the line is right */
     } cases[] = {
         {"list s --key", NULL},
         {"--key copy s --memory 1k", NULL},
@@ -84,7 +84,7 @@ static void options_are_of_the_verbs_that_read_them(void **unused)
     }
     setenv("TF_STEPS", "3", 1);
     setenv("TF_RATE", "2", 1);
-    assert_int_equal(parse("list s"), 0); /* a variable is there for all tools */
+    assert_int_equal(parse("list s"), 0); /* shared by all tools, so it is ignored */
     setenv("TF_SAVE", "x", 1);
     assert_int_equal(parse("--save-every 3"), 0);
     unsetenv("TF_STEPS");

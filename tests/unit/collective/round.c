@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a round: what each event does in each state, cell by cell, and that a round which
- * moves by it ends.
+ * The table of a round: the reaction to each event in each state, cell by cell, and the rule that a
+ * round which follows the table ends.
  */
 #include "collective/round.h"
 
@@ -15,13 +15,13 @@ static const char *const states[ROUND_STATES] = {
 
 /* By event, a letter for each state: Bug, Refused, Ignored, Kept, Taken, Fails. */
 static const char *const expected[ROUND_EVENTS] = {
-    [ROUND_CALL] = "TBBBBBB",         /* once; a key that is over is another round's */
+    [ROUND_CALL] = "TBBBBBB",         /* once; a key whose round is over starts another round */
     [ROUND_TOLD] = "BTBBBBI",         /* it may be cancelled meanwhile */
-    [ROUND_CONTRIBUTION] = "KKTKKKI", /* the last one settles, of who has called and told all */
-    [ROUND_READY] = "RKKKTRI",        /* of who has heard all; the last one lets chunks run */
-    [ROUND_CHUNK] = "RKKKKTI",        /* of who has heard all */
-    [ROUND_LEAVE] = "KKTIIII",        /* who leaves has sent all */
-    [ROUND_LOST] = "KKFFFFI",         /* before it was told it fails then */
+    [ROUND_CONTRIBUTION] = "KKTKKKI", /* the last one settles what all were told of */
+    [ROUND_READY] = "RKKKTRI",        /* from those who heard all; the last starts chunks */
+    [ROUND_CHUNK] = "RKKKKTI",        /* from members that have heard from all */
+    [ROUND_LEAVE] = "KKTIIII",        /* a member that leaves has sent all */
+    [ROUND_LOST] = "KKFFFFI",         /* a call not yet told to all fails once it is */
     [ROUND_CANCEL] = "BFFFFFI",
 };
 
@@ -40,8 +40,8 @@ static void each_cell_is_what_is_said(void **state)
         }
 }
 
-/* From each state but the last there is an event that goes on, and one that another sends never is
- * a bug of this process. */
+/* In each state but the last some event makes the round go on, and no event that another member
+ * causes is a bug of this process. */
 static void a_round_goes_on(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schedules of a sum: what they are, that faults are found in them, and what comes of them in one
+ * Schedules of a sum: their shape, detection of faults in them, and the sums that they give in one
  * process. FAULTS is how many faults are tried (default 2000), FAULTS_SEED the first's seed.
  */
 #include "lib/combine.h"
@@ -54,7 +54,7 @@ static void each_is_whole(void **state)
             }
 }
 
-/* Of all ways that begin, or end, at a member. */
+/* Counts the pieces on all routes that end, or begin, at a member. */
 static int pieces_at(const int *on_ways, int n, int member, bool ends)
 {
     int pieces = 0;
@@ -63,7 +63,7 @@ static int pieces_at(const int *on_ways, int n, int member, bool ends)
     return pieces;
 }
 
-/* Rounds and pieces from member to member are those of the formulas. */
+/* Rounds and pieces from member to member follow the formulas. */
 static void rounds_and_bytes_are_the_formulas(void **state)
 {
     (void)state;
@@ -71,14 +71,14 @@ static void rounds_and_bytes_are_the_formulas(void **state)
         for (int pieces = 1; pieces < 40; pieces += 13) {
             struct sum_schedule s;
             int on_ways[16 * 16];
-            /* chain: M in each direction between neighbours, one piece behind the other */
+            /* chain: M in each direction between neighbours, one piece after the other */
             make(&s, SCHEDULE_CHAIN, n, pieces);
             check(&s, on_ways);
             for (int i = 0; i < n * n; i++)
                 assert_int_equal(on_ways[i], abs(i / n - i % n) == 1 ? pieces : 0);
             assert_int_equal(s.n_rounds, pieces + 2 * (n - 1) - 1);
             schedule_release(&s);
-            /* ring: 2 (n - 1) / n of M from each member, all ways full in all rounds */
+            /* ring: 2 (n - 1) / n of M from each member, all routes full in all rounds */
             make(&s, SCHEDULE_RING, n, n * pieces);
             struct schedule_report report = check(&s, on_ways);
             assert_int_equal(report.n_flows, 2 * (n - 1) * n * pieces);
@@ -86,7 +86,7 @@ static void rounds_and_bytes_are_the_formulas(void **state)
                 assert_int_equal(on_ways[k * n + (k + 1) % n], 2 * (n - 1) * pieces);
             assert_int_equal(s.n_rounds, 2 * (n - 1) * pieces);
             schedule_release(&s);
-            /* direct: as much from and to each, in as many rounds as there are pieces of one */
+            /* direct: equal amounts from and to each, in as many rounds as one member has pieces */
             make(&s, SCHEDULE_DIRECT, n, n * pieces);
             check(&s, on_ways);
             for (int k = 0; k < n; k++) {
@@ -123,7 +123,7 @@ static void halving_of_a_power_of_two_sends_as_little_as_a_ring(void **state)
     }
 }
 
-/* Between hosts each sum once: a ring of the hosts' first members. */
+/* Each sum crosses between hosts once: a ring of the hosts' first members. */
 static void two_levels_send_once_between_hosts(void **state)
 {
     static const int hosts[6] = {0, 0, 0, 1, 1, 1};
@@ -145,30 +145,30 @@ static void two_levels_send_once_between_hosts(void **state)
 
 /* ---- faults ---- */
 
-/* Changes one thing. False: what it is now may be right as well. */
+/* Changes one flow. Returns false if the schedule may still be right. */
 static bool spoil(struct sum_schedule *s, uint64_t *random)
 {
     size_t at = (size_t)(unit_random(random) % s->flows.n);
     struct schedule_flow *flow = &s->flows.items[at];
     struct schedule_flow was = *flow;
     switch (unit_random(random) % 6) {
-    case 0: /* it is missing */
+    case 0: /* removes it */
         for (; at + 1 < s->flows.n; at++)
             s->flows.items[at] = s->flows.items[at + 1];
         s->flows.n--;
         return true;
-    case 1: /* twice */
+    case 1: /* doubles it */
         vec_push(&s->flows, was);
         for (size_t i = s->flows.n - 1; i > at; i--)
             s->flows.items[i] = s->flows.items[i - 1];
         return true;
     case 2:
         flow->to = (int)(unit_random(random) % (uint64_t)(s->n_members + 1));
-        /* what is added elsewhere may get there all the same */
+        /* an addend sent elsewhere may still reach the sum */
         return flow->to != was.to && was.operation != SCHEDULE_ADD;
     case 3:
         flow->from = (int)(unit_random(random) % (uint64_t)(s->n_members + 1));
-        /* another may have the whole sum, and a free link, then */
+        /* another member may then have the whole sum, and a free link */
         return flow->from != was.from && was.operation != SCHEDULE_COPY;
     case 4:
         flow->piece = (int)(unit_random(random) % (uint64_t)(s->n_pieces + 1));

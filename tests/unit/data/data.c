@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pieces of the input pipeline. What a user sees of it is in tests/tools/tf-data.bats.
+ * Parts of the input pipeline. Its visible behaviour is tested in tests/tools/tf-data.bats.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void lists_of_positions(void **unused)
     }
 }
 
-/* What is fitted to it is in a prep of its own. */
+/* Each column that is fitted has a prep of its own. */
 static int parse(const char *text, struct data_column *column)
 {
     static struct arena arena;
@@ -138,7 +138,7 @@ static void one_hot(void **unused)
                         "'y': row 2 of the rows selected: 3 is not in [0, 3) for onehot");
 }
 
-/* Mean and population deviation by the formula, with a mean that eats digits. */
+/* Compares mean and population deviation with the formula, at a mean that cancels digits. */
 static void standardized_columns(void **unused)
 {
     (void)unused;
@@ -158,7 +158,7 @@ static void standardized_columns(void **unused)
     tensor_release(&fed);
 }
 
-/* What was missing has no part in mean and deviation, whatever stands there. */
+/* Missing values do not count in mean and deviation, whatever their fields hold. */
 static void standardized_with_gaps(void **unused)
 {
     (void)unused;
@@ -232,7 +232,7 @@ static void permutations(void **unused)
     mem_free(d);
 }
 
-/* Rows of a table 0..n-1, collected over all shards; each row must come once an epoch. */
+/* Collects rows 0..n-1 of a table over all shards; each must come once an epoch. */
 static void check_epoch(int64_t n, const struct batch_options *options)
 {
     struct error err = ERROR_INIT;

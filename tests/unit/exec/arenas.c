@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of steps is shared by the plans of a session, as long as no two of them run at once.
+ * The plans of a session share the memory of steps, as long as no two of the plans run at once.
  */
 #include "lib/session.h"
 
@@ -12,13 +12,13 @@
 
 #define ROUNDS 300
 
-/* The test's device, but it counts what is there of its memory. */
+/* The tests' device, which also counts the bytes that it has given out. */
 static struct device counting;
 static struct device_memory memory;
 static atomic_size_t live;
 
 struct metered_function {
-    struct buffer buffer; /* first */
+    struct buffer buffer; /* must be first */
     struct buffer *own;
 };
 
@@ -53,7 +53,7 @@ static struct session *open_session(const struct graph *graph)
     return session_new(graph, &options);
 }
 
-/* A product of n x n ones, whose sum is n to the third: an arena of n * n elements at least. */
+/* Products of n x n ones, each with the sum n to the third: an arena of at least n * n elements. */
 static struct graph *make_graph(void)
 {
     static const int sizes[] = {10, 40, 80};
@@ -96,12 +96,12 @@ static double run(struct session *session, const struct graph *graph, int i)
     return value;
 }
 
-/* What each needs alone. */
+/* Bytes that a session of plan i alone keeps. */
 static size_t alone(const struct graph *graph, int i)
 {
     struct session *session = open_session(graph);
     run(session, graph, i);
-    run(session, graph, i); /* that it is kept */
+    run(session, graph, i); /* the memory is kept */
     size_t bytes = atomic_load(&live);
     session_free(session);
     assert_int_equal(atomic_load(&live), 0);
@@ -115,7 +115,7 @@ static void plans_take_as_much_as_the_largest(void **state)
     struct session *session = open_session(graph);
     (void)state;
     assert_true(middle >= 40 * 40 * sizeof(float) && largest > 2 * middle);
-    run(session, graph, 1); /* what ran once gives its memory back when another plan is made */
+    run(session, graph, 1); /* a plan gives its memory back when another one is made */
     for (int round = 0; round < 3; round++) {
         assert_float_equal(run(session, graph, 1), 64000, 0);
         assert_int_equal(atomic_load(&live), round ? largest : middle);
@@ -147,7 +147,7 @@ static void *run_often(void *argument)
     return NULL;
 }
 
-/* Each has its own then, but there are never more than threads. */
+/* Each step then has memory of its own, but there is never more of it than threads. */
 static void steps_at_once_do_not_share(void **state)
 {
     struct graph *graph = make_graph();

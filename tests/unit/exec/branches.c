@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Branches in plans with a fixed order: what is passed over, what is dead, and where it lies.
+ * Branches in plans with a fixed order: which nodes are skipped, which values are dead, and their
+ * memory.
  */
 #include "lib/session.h"
 
@@ -53,8 +54,8 @@ static int64_t offset_of(const struct plan *plan, const char *name)
     return -1;
 }
 
-/* Of what is made in two branches for one Merge only one is there; of what is made for two Merges
- * both may be. */
+/* Of values made in two branches of one Merge only one exists; of values for two Merges both may.
+ */
 static void branches_are_in_one_memory(void **state)
 {
     static const char text[] = CHOICE "a = Sin(s)\n"
@@ -81,7 +82,7 @@ static void branches_are_in_one_memory(void **state)
     fixture_close(&f);
 }
 
-/* What a Merge has brought is the memory of its input, which nobody writes to who reads both. */
+/* A Merge's output is the memory of its input, which no consumer of both overwrites. */
 static void what_is_merged_is_not_overwritten(void **state)
 {
     static const char text[] = CHOICE "a = Sin(s)\n"
@@ -103,7 +104,7 @@ static void what_is_merged_is_not_overwritten(void **state)
     fixture_close(&f);
 }
 
-/* ---- what is dead ---- */
+/* ---- dead values ---- */
 
 static void what_is_dead_cannot_be_fetched(void **state)
 {
@@ -125,7 +126,7 @@ static void what_is_dead_cannot_be_fetched(void **state)
     }
 }
 
-/* A constant, a shape and a pivot are dead with the branch that they are in. */
+/* A constant, a shape and a pivot are dead if their branch is. */
 static void constants_are_of_their_branch(void **state)
 {
     static const char text[] = CHOICE "five = Const(^t) {dtype=int32, value=5}\n"
@@ -176,7 +177,7 @@ static void effects_are_of_the_branch_taken(void **state)
     }
 }
 
-/* Variables themselves may be what branches bring, in branches of branches too. */
+/* Branches may pass on variables themselves, also branches of branches. */
 static void writes_that_exclude_each_other_are_merged(void **state)
 {
     static const char text[] = CHOICE VARIABLES "add = AssignAdd(v, s:1)\n"
@@ -200,7 +201,7 @@ static void writes_that_exclude_each_other_are_merged(void **state)
     }
 }
 
-/* The value that a Merge brings is that of before. */
+/* A Merge passes on the value from before the write. */
 static void a_merge_keeps_what_a_variable_was(void **state)
 {
     static const char text[] = CHOICE VARIABLES "r = Identity(v)\n"

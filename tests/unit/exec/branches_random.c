@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Branches in plans with a fixed order change no bit: random graphs beside plans where each value
- * waits for its own. BRANCHES is how many (default 400), BRANCHES_SEED the first one's seed.
+ * Branches in plans with a fixed order change no bit: random graphs are compared with plans in
+ * which each value waits for its own inputs. BRANCHES is how many (default 400), BRANCHES_SEED the
+ * first one's seed.
  */
 #include "lib/session.h"
 
@@ -16,7 +17,7 @@
 #define PREDICATES 3
 #define NODES_MAX 40
 
-/* What has to hold for a value to be there, as far as it is told; 0: it may be either. */
+/* The predicates that must hold for a value to exist, if known; 0: either may. */
 struct known_value {
     signed char is[PREDICATES]; /* 1: false, 2: true */
 };
@@ -26,8 +27,8 @@ struct soup {
     struct str text;
     struct known_value known[NODES_MAX];
     struct known_value
-        ran[NODES_MAX];       /* that it is over: a Switch may be where what it brings is not */
-    char name[NODES_MAX][16]; /* of the values, the first of which always is there */
+        ran[NODES_MAX];       /* the node has run: a Switch runs even where its output is dead */
+    char name[NODES_MAX][16]; /* of the values; the first always exists */
     int n;
 };
 
@@ -77,7 +78,7 @@ static void add_switch(struct soup *s, int id, int a)
     add_value(s, id, 1, yes, s->known[a]);
 }
 
-/* False: the two may both be there, and either could be first. */
+/* Returns false if both inputs may exist, as either could come first. */
 static bool add_merge(struct soup *s, int id, int a, int b)
 {
     if (!exclude(s->known[a], s->known[b]))
@@ -137,7 +138,7 @@ static void make_soup(struct soup *s)
     }
 }
 
-/* True if it is there. */
+/* Returns whether the value exists. */
 static bool check_value(struct fixture f[2], const char *name, float x, uint64_t seed)
 {
     struct tensor feed = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &x), values[2];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that are stopped while kernels wait: who is told, once, and what is over when.
+ * Steps that are stopped while kernels wait: each waiter is told once, and everything ends in
+ * order.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 /* ---- waiters of a step ---- */
 
 struct told {
-    struct step_waiter waiter; /* first */
+    struct step_waiter waiter; /* must be first */
     atomic_int n;
     atomic_bool lingers;
     char reason[64];
@@ -111,12 +112,12 @@ static void taking_a_waiter_back_waits_until_it_was_told(void **state)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment_hold {
-    struct step_waiter waiter; /* first */
+    struct step_waiter waiter; /* must be first */
     struct kernel_call *call;
     struct segment_hold *next, **at;
-} * all_held; /* in the order of a stack */
+} * all_held; /* a stack */
 
-/* Whoever takes it off the list calls kernel_done. */
+/* The caller that takes it off the list calls kernel_done. */
 static bool take_off(struct segment_hold *held)
 {
     pthread_mutex_lock(&lock);
@@ -146,7 +147,7 @@ static int hold_run(struct kernel_call *call)
     if (!held)
         return call->err->code;
     *held = (struct segment_hold){.waiter.cancelled = give_up, .call = call};
-    pthread_mutex_lock(&lock); /* nobody lets it go, and no reason comes, in between */
+    pthread_mutex_lock(&lock); /* so that it is neither let go nor given a reason in between */
     int code = step_on_cancel(call->step, &held->waiter, call->err);
     if (!code) {
         held->next = all_held;
@@ -161,7 +162,7 @@ static int hold_run(struct kernel_call *call)
 
 static const struct kernel_code hold_code = {.run = hold_run};
 
-/* A random one. False: none waits. */
+/* Lets a random one go. Returns false if none waits. */
 static bool let_go(uint64_t *random)
 {
     pthread_mutex_lock(&lock);
@@ -182,7 +183,7 @@ static bool let_go(uint64_t *random)
     return true;
 }
 
-/* A graph whose NoOps wait. */
+/* Opens a graph whose NoOps wait. */
 static void open_with_holds(struct planned *p, const char *text)
 {
     planned_open(p, text);
@@ -290,7 +291,7 @@ static void *cancel_some(void *argument)
     return NULL;
 }
 
-/* Waits in a loop for another kernel, ten times, with a variable of all steps in between. */
+/* Waits ten times in a loop for another kernel, with a variable that all steps share in between. */
 static const char chaos_text[] =
     RECV("x") "checked = CheckNumerics(x) {message=\"x\"}\n"
               "v = Variable() {dtype=float32, shape=[]}\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps whose work a device captures (lib/device_test.h): the second step of a static plan does,
- * those that follow launch it again, and all bits are those of steps that enqueue item by item.
+ * Steps whose work a device captures (lib/device_test.h): the second step of a static plan is
+ * captured, later ones launch the capture again, and all bits equal those of steps enqueued item by
+ * item.
  */
 #include "lib/on_device.h"
 
@@ -102,7 +103,7 @@ static struct variable *variable_of(struct fixture *f, const char *name)
     return variable_store_find(session_variables(f->session), "default", name);
 }
 
-/* What is fetched is as it was in the middle of the step. */
+/* The fetched value is the one from the middle of the step. */
 static void a_variable_is_fetched(void **state)
 {
     static const char graph[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
@@ -123,7 +124,7 @@ static void a_variable_is_fetched(void **state)
     close_pair(&f, &eager, devices);
 }
 
-/* Checkpoints go by how often a variable was written. */
+/* Checkpoints depend on how often a variable was written. */
 static void updates_are_counted(void **state)
 {
     struct device *devices[2];
@@ -140,7 +141,7 @@ static void updates_are_counted(void **state)
     close_pair(&f, &eager, devices);
 }
 
-/* Each item is to be told by itself. */
+/* A trace shows each item by itself. */
 static void traced_steps_are_enqueued(void **state)
 {
     struct device *devices[2];
@@ -159,7 +160,7 @@ static void traced_steps_are_enqueued(void **state)
     close_pair(&f, &eager, devices);
 }
 
-/* ---- what changes ---- */
+/* ---- changes between steps ---- */
 
 static void clear(struct fixture *f, const char *name)
 {
@@ -176,7 +177,7 @@ static void variables_that_moved_are_captured_anew(void **state)
     (void)state;
     open_pair(&f, &eager, training, 3, devices);
     for (int round = 0; round < 3; round++) {
-        struct buffer *wall = device_alloc(devices[0], 16); /* where the variable was */
+        struct buffer *wall = device_alloc(devices[0], 16); /* takes the variable's old place */
         fixture_do(&f, "^init");
         fixture_do(&eager, "^init");
         for (int64_t i = 1; i <= 4; i++)
@@ -241,8 +242,8 @@ static void a_device_that_fails_ends_steps(void **state)
     }
 }
 
-/* An update whose scalars are another step's each time. Where kernels read them on the device, as
- * CUDA's do, the step is captured; the CPU's read them on the host. */
+/* An update whose scalars differ from step to step. If kernels read them on the device, as CUDA's
+ * do, the step is captured; the CPU's kernels read them on the host. */
 static void scalars_that_change_are_read_anew(void **state)
 {
     static const char graph[] =
@@ -267,9 +268,9 @@ static void scalars_that_change_are_read_anew(void **state)
     close_pair(&f, &eager, devices);
 }
 
-/* ---- what is not captured ---- */
+/* ---- steps that are not captured ---- */
 
-/* An axis that is fed is the host's. */
+/* The host reads an axis that is fed. */
 static void what_the_host_reads_anew_is_not(void **state)
 {
     static const char graph[] = "z = Const() {dtype=float32, value=[[1,2],[3,4]]}\n"
@@ -347,7 +348,7 @@ static const char counting[] = "v = Variable() {dtype=float32, shape=[4]}\n"
                                "now = Identity(v, ^add)\n"
                                "sub = AssignSub(w, now)\n";
 
-/* A step that was started waits for the variables of all its items, and holds no thread. */
+/* A started step waits for the variables of all its items, and holds no thread. */
 static void a_started_step_is_put_aside(void **state)
 {
     struct planned p;

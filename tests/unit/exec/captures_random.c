@@ -2,8 +2,8 @@
  *
  * Random graphs with reads and updates of variables, noise, and indices that are out of range now
  * and then: steps that a device captures (lib/device_test.h) give the bits, errors and variables of
- * those that it does not, and as long as none has failed those of the CPU. CAPTURES is how many
- * (default 150), CAPTURES_SEED the first one's seed.
+ * steps that it does not capture, and until one has failed also those of the CPU. CAPTURES is how
+ * many (default 150), CAPTURES_SEED the first one's seed.
  */
 #include "lib/on_device.h"
 

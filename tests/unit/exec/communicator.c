@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators of CUDA devices (exec/device/communicator.h), by a library that is none
+ * Communicators of CUDA devices (exec/device/communicator.h) with a fake library
  * (lib/fake_cuda_nccl.c): members on cards of one machine, each in a thread of its own.
  */
 #include "lib/on_device.h"
@@ -39,7 +39,7 @@ static void *join(void *argument)
     return NULL;
 }
 
-/* Of a group of n, the first `come` of which are here and meet. */
+/* Begins a group of n, of which the first `come` members are here and meet. */
 static void begin(struct member *members, int n, int come, atomic_bool *gives_up)
 {
     struct error err = ERROR_INIT;
@@ -71,7 +71,7 @@ static void part(struct member *members, int come)
     }
 }
 
-/* Each brings a number in the memory of its card, where the sum comes. */
+/* Each member brings a number in its card's memory, where the sum is put. */
 struct inquiry_call {
     enum dtype type;
     bool mean;
@@ -119,7 +119,7 @@ static void check_sum(struct member *members, const struct inquiry_call *asked)
     }
 }
 
-/* Floats are added from the last to the first, by which they are told from our own sums. */
+/* This library adds floats from the last to the first, unlike our own sums. */
 static void members_add_in_the_librarys_order(void **state)
 {
     static const struct inquiry_call sums[] = {{FLOAT32, false, {1, 1e8, -1e8}, 1},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA device's own code over a driver that is none (lib/fake_cuda.h): memory, pinned memory,
- * times, and what happens when any call fails.
+ * The CUDA device's own code over a fake driver (lib/fake_cuda.h): memory, pinned memory, times,
+ * and the failure of any call.
  */
 #include "lib/on_device.h"
 
@@ -50,7 +50,7 @@ static void memory_is_limited(void **state)
     device_free(device);
 }
 
-/* Copies of memory that is pinned in part are made in pieces: the driver takes no others. */
+/* Copies of partly pinned memory are made in pieces, as the driver takes no others. */
 static void memory_is_pinned_by_whole_pages(void **state)
 {
     static _Alignas(PAGE) char memory[8 * PAGE], back[8 * PAGE];
@@ -60,7 +60,7 @@ static void memory_is_pinned_by_whole_pages(void **state)
     struct device *device = cuda_new();
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->memory->pin(device, memory + 10, 100, &err), ERR_OS); /* has no page */
+    assert_int_equal(device->memory->pin(device, memory + 10, 100, &err), ERR_OS); /* no page */
     for (int i = 1; i < 4; i++)
         assert_int_equal(device->memory->pin(device, memory + ranges[i].at, ranges[i].bytes, &err),
                          0);
@@ -133,13 +133,13 @@ static void note(struct event_waiter *waiter, const struct error *failure)
     atomic_fetch_add(&told->times, 1);
 }
 
-/* Closing the device waits for those who tell. */
+/* Closing the device waits until all waiters are told. */
 static void everybody_is_told_once(void **state)
 {
     static struct told told[60];
     struct error err = ERROR_INIT;
     (void)state;
-    for (long at = 0; at < 2; at++) { /* on one that fails, too */
+    for (long at = 0; at < 2; at++) { /* also on a device that fails */
         struct device *device = device_open_with(at ? "TF_TEST_DEVICE_FAIL_CALL" : NULL, 100);
         struct buffer *b = device_alloc(device, 64);
         memset(told, 0, sizeof told);
@@ -169,7 +169,7 @@ static const char training[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                                "add = AssignAdd(v, half)\n"
                                "y = Identity(add)\n";
 
-/* Whatever the call, the run ends with the one line, and gives back what it had. */
+/* Whichever call fails, the run ends with one line, and everything is given back. */
 static void any_call_may_fail(void **state)
 {
     static const struct shape shape = {.rank = 1, .dims = {4}};
@@ -199,7 +199,7 @@ static void any_call_may_fail(void **state)
                 tensor_release(&y);
         }
         ended_well += !code;
-        bool by_kernel = code == ERR_INTERNAL; /* which are the tests' own, and hear of it first */
+        bool by_kernel = code == ERR_INTERNAL; /* the tests' own: they see it first */
         if (code &&
             (!strstr(f.err.text, "a call has failed, as it was asked to") ||
              (!by_kernel && (code != ERR_OS || !strstr(f.err.text, "CUDA:0 has failed: ")))))

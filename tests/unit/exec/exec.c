@@ -50,7 +50,7 @@ static void a_read_sees_the_state_before_the_writes_of_its_step(void **state)
     (void)state;
     fixture_open(&f, counter, dynamic);
     fixture_do(&f, "^init");
-    assert_float_equal(fixture_get(&f, "late6", NAN), 3, 0); /* a copy of a copy is one */
+    assert_float_equal(fixture_get(&f, "late6", NAN), 3, 0); /* a copy of a copy is a copy */
     fixture_do(&f, "^init");
     assert_float_equal(fixture_get(&f, "late", NAN), 0, 0);    /* read before, used after */
     assert_float_equal(fixture_get(&f, "after", NAN), 2, 0);   /* a control edge says otherwise */
@@ -217,7 +217,7 @@ static void any_number_of_shapes_is_served(void **state)
                  "sum = Sum(y, axis) {keep_dims=false}\n",
                  dynamic);
     for (int round = 0; round < 3; round++) {
-        for (int n = 1; n <= 40; n++) { /* more shapes than plans are kept */
+        for (int n = 1; n <= 40; n++) { /* more shapes than the session keeps plans for */
             float elements[40];
             struct shape shape = shape_vector(n);
             struct tensor result, x = tensor_borrow(FLOAT32, &shape, elements);

@@ -109,7 +109,7 @@ static void an_endless_loop_is_cancelled(void **state)
     fixture_close(&f);
 }
 
-/* 1 -> n -> 1: the sum of n negations. */
+/* One node, n nodes, one node: the sum of n negations. */
 static void wide(int n, bool dynamic)
 {
     struct fixture f;
@@ -142,7 +142,7 @@ static void wide_graphs_run(void **state)
     wide(MANY / 100, true);
 }
 
-/* Each after the one before, by a control edge, and a value behind them all. */
+/* Nodes in a chain of control edges, and a value at its end. */
 static void a_chain_of_nothing(void **state)
 {
     struct fixture f;
@@ -234,7 +234,7 @@ static void add_variables(struct str *text)
     str_append(text, "init = NoOp(^i0, ^i1, ^i2, ^i3)\n");
 }
 
-/* The cache is smaller than the number of entries, so that plans come and go. */
+/* The cache holds fewer plans than there are entries, so plans are evicted and remade. */
 static void steps_in_any_order_do_not_wait_in_a_circle(void **state)
 {
     struct fixture f;

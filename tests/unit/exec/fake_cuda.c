@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake driver notices what a program may not do with CUDA (lib/fake_cuda.h).
+ * The fake driver detects uses that CUDA does not allow (lib/fake_cuda.h).
  */
 #include "lib/on_device.h"
 
 #include "lib/fake_cuda.h"
 #include "lib/unit.h"
 
-/* A device of its own, and what the mistakes are made with: its driver, and two streams. */
+/* A device of its own, its driver, and two streams on which to make mistakes. */
 struct lab {
     struct device *device;
     const struct cuda_driver *driver;
     struct cuda_stream *a, *b;
     struct cuda_event *event;
-    void *memory; /* of the device, ordered by the first stream */
+    void *memory; /* of the device; the first stream orders its use */
 };
 
 static void open_lab(struct lab *lab)
@@ -92,7 +92,7 @@ static void the_hosts_is_kept_until_a_copy_is_over(void **state)
     struct lab lab;
     int result = 0;
     (void)state;
-    for (int i = 0; i < 50 && !result; i++) { /* sometimes work is done at once */
+    for (int i = 0; i < 50 && !result; i++) { /* the work may happen to be done at once */
         open_lab(&lab);
         assert_int_equal(lab.driver->host_alloc(64, &host), 0);
         memset(host, 0, 64);
@@ -196,7 +196,7 @@ static void captured_events_are_of_the_graph(void **state)
     assert_int_equal(lab.driver->event_record(lab.event, lab.a), 0);
     assert_int_equal(lab.driver->capture_end(lab.a, &graph), 0);
     assert_int_equal(lab.driver->event_query(lab.event), 907);
-    assert_int_equal(lab.driver->event_elapsed(&ms, lab.event, lab.event), 400); /* not timed */
+    assert_int_equal(lab.driver->event_elapsed(&ms, lab.event, lab.event), 400); /* untimed */
     assert_int_equal(lab.driver->graph_launch(graph, lab.a), 0);
     assert_int_equal(lab.driver->device_wait(), 0);
     assert_int_equal(lab.driver->graph_free(graph), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Errors that a device with memory of its own (lib/device_test.h) finds in the data: whatever the
- * order in which it works, a step ends as it does on the CPU, and changes no more.
+ * Errors that a device with memory of its own (lib/device_test.h) finds in the data: in whatever
+ * order it works, a step ends as it does on the CPU, and changes nothing more.
  */
 #include "lib/on_device.h"
 
@@ -69,7 +69,7 @@ static const struct faulty faults[] = {
      "node 'y': Pow: an integer to a negative power"},
     {X NOT_FINITE "y = CheckNumerics(a) {message=\"the log\"}\n",
      "node 'y': CheckNumerics: the log is -Inf at [1] of float32[2]"},
-    /* the device's own: */
+    /* errors of the device's own: */
     {X NOT_FINITE "shape = Const() {dtype=int32, value=[1,2]}\n"
                   "m = Reshape(a, shape)\n"
                   "b = Div(m, m)\n"
@@ -84,7 +84,7 @@ static void say_what_they_do_on_the_cpu(struct device *device, bool dynamic)
         struct fixture f;
         fixture_open_on(&f, faults[i].graph, device, dynamic);
         expect_failure(&f, faults[i].text);
-        expect_failure(&f, faults[i].text); /* a step that fails leaves nothing behind */
+        expect_failure(&f, faults[i].text); /* a failed step leaves no trace */
         if (!device->is_host)
             assert_true(device_counts(device).enqueued > 0);
         fixture_close(&f);
@@ -106,7 +106,7 @@ static void texts_are_the_cpus(void **state)
     }
 }
 
-/* ---- what they leave ---- */
+/* ---- updates of steps that fail ---- */
 
 static const char updates[] = N "zero = Const() {dtype=float32, value=[0,0]}\n"
                                 "a = Variable() {dtype=float32, shape=[2]}\n"
@@ -144,7 +144,7 @@ static void what_comes_after_changes_nothing(void **state)
     }
 }
 
-/* A first value is no garbage, either. */
+/* A first value is never garbage, either. */
 static void a_variable_stays_without_a_value(void **state)
 {
     static const char graph[] = N "v = Variable() {dtype=int32, shape=[2]}\n"
@@ -166,7 +166,7 @@ static void a_variable_stays_without_a_value(void **state)
 
 /* ---- garbage ---- */
 
-/* What is made of it on the device, and on the host, where it would be another error. */
+/* Consumers of garbage on the device, and on the host, where it would cause another error. */
 static const char *const consumers[] = {
     TABLE "q = Div(n, n)\n"
           "i = Add(q, n)\n"
@@ -211,7 +211,7 @@ static void who_was_first_is_named(void **state)
     "v = Variable() {dtype=float32, shape=[2]}" HERE "init = Assign(v, zero)" HERE                 \
     "now = Identity(v)" HERE "n = Cast(x) {SrcT=float32, DstT=int32}" THERE "q = Div(n, n)" THERE
 
-/* The second one has a kernel that waits for what was enqueued, as it makes a shape. */
+/* The second part has a kernel that waits for enqueued work, as it makes a shape. */
 static const char *const parts[] = {
     PARTS "z = Cast(q) {SrcT=int32, DstT=float32}" THERE "add = AssignAdd(v, z)" HERE
           "y = Identity(z, ^add)" HERE,
@@ -221,7 +221,7 @@ static const char *const parts[] = {
           "add = AssignAdd(v, z)" HERE "y = Identity(z, ^add)" HERE,
 };
 
-/* What is sent there is not garbage. */
+/* A value sent to another device is never garbage. */
 static void other_devices_are_not_given_garbage(void **state)
 {
     struct error err = ERROR_INIT;

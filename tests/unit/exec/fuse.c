@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops that a plan fuses: which, and that no bit changes. FUSED is how many random graphs (default
- * 200), FUSED_SEED the first one's seed.
+ * Fusion of ops: which ops a plan fuses, and that no bit changes. FUSED is how many random graphs
+ * (default 200), FUSED_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -12,25 +12,25 @@
 #include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which ops are fused ---- */
 
 #define X "x = Placeholder() {dtype=float32, shape=[3,4]}\n"
 #define V "v = Variable() {dtype=float32, shape=[3,4]}\n"
 #define TWO "two = Const() {dtype=float32, value=2}\n"
 
 static const struct which {
-    const char *text, *fetch, *other; /* other: fetched besides; NULL: nothing is */
-    int n_items;                      /* besides fetches */
+    const char *text, *fetch, *other; /* other: a second fetch, or NULL */
+    int n_items;                      /* without fetches */
     int n_fused;
 } which[] = {
     {X TWO "a = Mul(x, two)\nb = Neg(a)\ny = Tanh(b)\n", "y", NULL, 1, 1},
     {X "a = Exp(x)\nb = Neg(x)\ny = Add(a, b)\n", "y", NULL, 1, 1},
-    /* what somebody else wants stays */
+    /* a value with another consumer stays */
     {X "a = Exp(x)\ny = Neg(a)\n", "y", "a", 2, 0},
     {X "a = Exp(x)\nb = Neg(a)\ny = Mul(a, b)\n", "y", NULL, 2, 1},
     {X "a = Exp(x)\nb = Neg(a)\nn = NoOp(^a)\ny = Identity(b, ^n)\n", "y", NULL, 4, 0},
     {X "n = NoOp()\na = Exp(x, ^n)\ny = Neg(a)\n", "y", NULL, 3, 0},
-    /* twice the same is two uses */
+    /* two uses by one op are two uses */
     {X "a = Exp(x)\ny = Mul(a, a)\n", "y", NULL, 2, 0},
     /* of another shape or type */
     {X "r = Placeholder() {dtype=float32, shape=[4]}\na = Neg(r)\nb = Add(x, a)\ny = Exp(b)\n", "y",
@@ -40,11 +40,11 @@ static const struct which {
     {"x = Placeholder() {dtype=float16, shape=[3]}\na = Neg(x)\ny = Abs(a)\n", "y", NULL, 2, 0},
     {"x = Placeholder() {dtype=float64, shape=[]}\na = Neg(x)\ny = Abs(a)\n", "y", NULL, 1, 1},
     {"x = Placeholder() {dtype=float32, shape=[?]}\na = Neg(x)\ny = Abs(a)\n", "y", NULL, 2, 0},
-    /* a variable is read where it was */
+    /* a variable is read at its own moment */
     {X V "a = Neg(v)\ny = Mul(x, a)\n", "y", NULL, 2, 0},
     {X V "a = Neg(x)\ny = Mul(v, a)\n", "y", NULL, 1, 1},
     {X V "r = Identity(v)\na = Neg(r)\ny = Mul(x, a)\n", "y", NULL, 2, 1},
-    /* both operands would be kept in place of the result */
+    /* both operands would be kept instead of the result */
     {X "p = Softmax(x)\nq = LogSoftmax(x)\na = Mul(p, q)\ny = Neg(a)\n", "y", NULL, 4, 0},
     {X "p = Softmax(x)\na = Mul(p, x)\ny = Neg(a)\n", "y", NULL, 2, 1},
 };
@@ -109,10 +109,10 @@ static void it_can_be_switched_off(void **state)
 {
     (void)state;
     expect_items(&which[0], 1, 3, 0);
-    expect_items(&which[0], 2, 3, 0); /* each op's numbers are looked at */
+    expect_items(&which[0], 2, 3, 0); /* check_numerics looks at each op */
 }
 
-/* A long chain is several, as each has a bound. */
+/* A long chain becomes several items, as the length of each is limited. */
 static void a_long_chain_is_several(void **state)
 {
     struct str text = STR_INIT;
@@ -136,13 +136,13 @@ static int below(uint64_t *state, int n)
     return (int)(unit_random(state) % (uint64_t)n);
 }
 
-/* Recent ones most often, so that chains come to be. */
+/* Chooses recent ones most often, so that chains arise. */
 static int earlier(uint64_t *state, int n)
 {
     return below(state, 4) ? n - 1 - below(state, n < 3 ? n : 3) : below(state, n);
 }
 
-/* n0 to n4 are given: three of the full size, a scalar, a row. */
+/* n0 to n4 are inputs: three of the full size, a scalar, a row. */
 static int random_text(uint64_t seed, const char *type, struct str *text)
 {
     uint64_t state = seed;
@@ -205,7 +205,7 @@ static int run(struct session *session, const struct graph *graph, int last, int
     return code;
 }
 
-/* Whether there was a value: a graph may ask for an order that cannot be. */
+/* Returns whether there was a value: a graph may ask for an impossible order. */
 static bool expect_same(const struct graph *graph, int last, bool dynamic, uint64_t seed)
 {
     struct session *sessions[] = {session_of(graph, dynamic, false),

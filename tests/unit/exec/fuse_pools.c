@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MaxPool and its gradient by places: which, and that no bit changes, of random windows over images
- * with NaN, infinities and zeros of both signs. POOLS is how many random nets (default 120),
- * POOLS_SEED the first one's seed.
+ * MaxPool and its gradient by places: which nodes are rewritten, and that no bit changes, for
+ * random windows over images with NaN, infinities and zeros of both signs. POOLS is how many random
+ * nets (default 120), POOLS_SEED the first one's seed.
  */
 #include "lib/fused.h"
 
@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which are rewritten ---- */
 
 #define X                                                                                          \
     "x = Placeholder() {dtype=float32, shape=[2,6,6,3]}\n"                                         \
@@ -21,12 +21,12 @@
 #define POOL "p = MaxPool(x) " WINDOW("3")
 
 static const struct which {
-    const char *text, *kept; /* kept besides y; NULL: nothing is */
+    const char *text, *kept; /* kept: fetched besides y, or NULL */
     const char *op, *pool;   /* of y, of p */
 } which[] = {
     {X POOL "y = MaxPoolGrad(x, p, g) " WINDOW("3"), NULL, "MaxPoolPlaceGrad", "MaxPoolWithPlace"},
     {X POOL "y = MaxPoolGrad(x, p, g) " WINDOW("3"), "p", "MaxPoolPlaceGrad", "MaxPoolWithPlace"},
-    /* a mask by the image is folded in */
+    /* a mask made from the image is folded in */
     {X POOL "d = MaxPoolGrad(x, p, g) " WINDOW("3") "y = ReluGrad(d, x)\n", NULL,
      "MaxPoolPlaceGrad", "MaxPoolWithPlace"},
     {X POOL "d = MaxPoolGrad(x, p, g) " WINDOW("3") "y = ReluGrad(d, x)\n", "d", "ReluGrad",
@@ -38,13 +38,13 @@ static const struct which {
     {X POOL "d = MaxPoolGrad(x, p, g) " WINDOW("3") "e = MaxPoolGrad(x, p, p) " WINDOW(
          "3") "r = ReluGrad(d, x)\ny = Add(r, e)\n",
      NULL, "Add", "MaxPoolWithPlace"},
-    /* another image, another window, none of MaxPool's results, a window that no byte counts */
+    /* another image, another window, no result of MaxPool, a window too large for a byte */
     {X POOL "z = Neg(x)\ny = MaxPoolGrad(z, p, g) " WINDOW("3"), NULL, "MaxPoolGrad", "MaxPool"},
     {X POOL "y = MaxPoolGrad(x, p, g) " WINDOW("2"), NULL, "MaxPoolGrad", "MaxPool"},
     {X "p = Neg(g)\ny = MaxPoolGrad(x, p, g) " WINDOW("3"), NULL, "MaxPoolGrad", "Neg"},
     {X "p = MaxPool(x) " WINDOW("16") "y = MaxPoolGrad(x, p, g) " WINDOW("16"), NULL, "MaxPoolGrad",
      "MaxPool"},
-    /* a variable is read where it was; a control edge, a snapshot, an unknown shape */
+    /* a variable is read at its own moment; a control edge, a snapshot, an unknown shape */
     {"x = Variable() {dtype=float32, shape=[2,6,6,3]}\n"
      "g = Placeholder() {dtype=float32, shape=[2,3,3,3]}\n" POOL
      "y = MaxPoolGrad(x, p, g) " WINDOW("3"),
@@ -84,7 +84,7 @@ static int below(uint64_t *random, int n)
     return (int)(unit_random(random) % (uint64_t)n);
 }
 
-/* A convolution before it now and then, so that images come in a layout. */
+/* Sometimes puts a convolution first, so that images come in a layout. */
 static void make_net(struct str *text, uint64_t *random, bool wide)
 {
     bool nchw = below(random, 2), same = below(random, 2), is_masked = below(random, 2);
@@ -127,7 +127,7 @@ static void make_net(struct str *text, uint64_t *random, bool wide)
     str_append(text, is_masked ? "n1 = ReluGrad(d, x)\n" : "n1 = Identity(d)\n");
 }
 
-/* Few values, so that there are equal ones, and odd ones among them. */
+/* Draws from few values, so that some are equal, with special ones among them. */
 static void fill(struct tensor *t, uint64_t *random)
 {
     static const double odd[] = {NAN, -INFINITY, INFINITY, -0.0, 0.0, -0.0};

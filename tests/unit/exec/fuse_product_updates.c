@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Updates by a product that plans make in one go: which, and that variables and slots are, to the
- * bit, what they are when the product is made before. MATRICES is how many random graphs (default
- * 60), MATRICES_SEED the first one's seed.
+ * Updates by a product that plans fuse with it: which ones, and that variables and slots have the
+ * same bits as when the product is made first. MATRICES is how many random graphs (default 60),
+ * MATRICES_SEED the first one's seed.
  */
 #include "lib/fused.h"
 
 #include "base/str.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which are fused ---- */
 
 #define PLACE "Placeholder() {dtype=float32, shape="
 #define HEAD                                                                                       \
@@ -26,12 +26,12 @@ static const struct which {
     {HEAD P("a", "b") "g = Identity(p) {_gradient=\"v\"}\n" DOWN("g"), NULL, 1},
     {HEAD P("a", "b") "n = NoOp(^a)\ny = ApplyGradientDescent(v, r, p, ^n) {_class=[\"loc:@v\"]}\n",
      NULL, 1},
-    /* somebody else wants it, by itself or by its name, or tells the update apart */
+    /* the product has another consumer, is fetched by name, or is marked as a gradient */
     {HEAD P("a", "b") DOWN("p"), "p", 0},
     {HEAD P("a", "b") "g = Identity(p) {_gradient=\"v\"}\n" DOWN("g"), "g", 0},
     {HEAD P("a", "b") "g = Identity(p, ^b)\n" DOWN("g"), NULL, 0},
     {HEAD P("a", "b") "y = ApplyGradientDescent(v, r, p) {_after=[\"b\"]}\n", NULL, 0},
-    /* an operand is a variable that changes: this one, another one, as it is or seen otherwise */
+    /* an operand is a variable that changes: this one or another, itself or through a view */
     {HEAD "i = Identity(v)\n" P("i", "i") DOWN("p"), NULL, 0},
     {HEAD "w = Variable() {dtype=float32, shape=[2,4]}\ni = Identity(w)\n" P("i", "b") DOWN("p"),
      NULL, 1},
@@ -73,7 +73,7 @@ static void a_product_for_an_update_alone_is_part_of_it(void **state)
 
 /* ---- bits ---- */
 
-/* Of w, its slots s0 and s1, and constants. */
+/* Uses w, its slots s0 and s1, and constants. */
 static const char *const rules[] = {
     "ApplyGradientDescent(w, c0, g)",
     "ApplyMomentum(w, s0, c0, g, c1)",
@@ -153,7 +153,7 @@ static void bits_are_those_of_two_ops(void **state)
     (void)state;
     for (uint64_t seed = seeds.first, end = seed + (uint64_t)seeds.n; seed < end; seed++) {
         struct str text = STR_INIT;
-        struct fixture f[3]; /* in one go; by regions; one by one */
+        struct fixture f[3]; /* fused; by regions; one by one */
         make_graph(&text, seed);
         for (int i = 0; i < 3; i++) {
             struct session_options options = {.plan = {.kernels = ops_kernels(),

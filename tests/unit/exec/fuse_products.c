@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products that plans fuse with what is behind them: which, and that no bit changes. PRODUCTS is
- * how many random graphs (default 60), PRODUCTS_SEED the first one's seed.
+ * Products that plans fuse with the ops after them: which ones, and that no bit changes. PRODUCTS
+ * is how many random graphs (default 60), PRODUCTS_SEED the first one's seed.
  */
 #include "lib/fused.h"
 
@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which are fused ---- */
 
 #define PLACE "Placeholder() {dtype=float32, shape="
 #define X "x = " PLACE "[3,4]}\nw = " PLACE "[4,5]}\nb = " PLACE "[5]}\n"
@@ -21,27 +21,27 @@
     "p = Conv2D(x, w) {strides=[1,1,1,1], padding=\"SAME\", data_format=\"" format "\"}\n"
 
 static const struct which {
-    const char *text, *kept; /* kept besides y; NULL: nothing is */
+    const char *text, *kept; /* kept: fetched besides y, or NULL */
     int n_gone;
     const char *op; /* of y */
 } which[] = {
     {X PRODUCT "a = BiasAdd(p, b)\ny = Relu(a)\n", NULL, 2, "FusedMatMul"},
     {X PRODUCT "a = BiasAdd(p, b)\ny = Tanh(a)\n", NULL, 2, "FusedMatMul"},
     {X PRODUCT "y = Relu6(p)\n", NULL, 1, "FusedMatMul"},
-    /* an element-wise op alone has a pass over memory either way */
+    /* a single element-wise op needs a pass over memory either way */
     {X PRODUCT "y = Tanh(p)\n", NULL, 0, "Tanh"},
     {X PRODUCT "y = Neg(p)\n", NULL, 0, "Neg"},
-    /* what somebody else wants stays */
+    /* a value with another consumer stays */
     {X PRODUCT "a = BiasAdd(p, b)\ny = Relu(a)\n", "a", 1, "Relu"},
     {X PRODUCT "a = BiasAdd(p, b)\ny = Relu(a)\n", "p", 0, "Relu"},
     {X PRODUCT "a = BiasAdd(p, b)\nr = Relu(a)\ny = Add(a, r)\n", NULL, 1, "Add"},
     {X PRODUCT "a = BiasAdd(p, b)\nn = NoOp(^a)\ny = Relu(a, ^n)\n", NULL, 1, "Relu"},
     {X "p = MatMul(x, w) {_order=[\"a\"]}\ny = Relu(p)\n", NULL, 0, "Relu"},
-    /* the bias is a product, not what goes through */
+    /* the product is the bias, not the value */
     {"x = " PLACE "[3,5]}\nc = " PLACE "[5,1]}\nd = " PLACE "[1]}\nm = MatMul(x, c)\n"
      "y = BiasAdd(m, d)\n",
      NULL, 1, "FusedMatMul"},
-    /* a variable is read where it was */
+    /* a variable is read at its own moment */
     {X V PRODUCT "a = BiasAdd(p, v)\ny = Relu(a)\n", NULL, 1, "Relu"},
     {X "v = Variable() {dtype=float32, shape=[4,5]}\np = MatMul(x, v)\ny = Relu(p)\n", NULL, 0,
      "Relu"},
@@ -94,7 +94,7 @@ struct net {
     int n_inputs;
 };
 
-/* A value by a formula, some of it not a number, some of it infinite. */
+/* Adds values made by a formula, with some NaN and infinities. */
 static void add_values(struct net *net, const char *type, const int64_t *dims, int rank)
 {
     str_printf(&net->text, "i%d = Placeholder() {dtype=%s, shape=[", net->n_inputs++, type);
@@ -143,7 +143,7 @@ static void add_activation(struct net *net)
     net->n++;
 }
 
-/* Some layers, and now and then somebody else who wants a value in the middle. */
+/* Makes some layers, and sometimes another consumer of a value in the middle. */
 static void make_net(struct net *net, const char *type)
 {
     net->is_image = below(&net->random, 2);

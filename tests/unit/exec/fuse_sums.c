@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of products that plans make one product of: which, and what they are beside sums of single
- * multiplications in float64. SUMS is how many random graphs (default 60), SUMS_SEED the first
- * one's seed.
+ * Sums of products that plans turn into one product: which ones, and their values, compared with
+ * sums of single multiplications in float64. SUMS is how many random graphs (default 60), SUMS_SEED
+ * the first one's seed.
  */
 #include "lib/fused.h"
 
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which are rewritten ---- */
 
 #define PLACE "Placeholder() {dtype=float32, shape="
 #define X                                                                                          \
@@ -21,7 +21,7 @@
 #define TWO "p = MatMul(a, b)" T "q = MatMul(c, d)" T
 
 static const struct which {
-    const char *text, *kept; /* kept besides y; NULL: nothing is */
+    const char *text, *kept; /* kept: fetched besides y, or NULL */
     int n_gone;
 } which[] = {
     {X TWO "y = AddN(p, q)\n", NULL, 2},
@@ -29,21 +29,21 @@ static const struct which {
     {X TWO "y = AddN(q, x, p)\n", NULL, 2},
     {X TWO "s = Add(x, p)\ny = Add(s, q)\n", NULL, 2},
     {X "p = MatMul(a, b)" T "y = Add(p, x)\n", NULL, 1},
-    /* what somebody else wants stays, and is the tensor */
+    /* a product with another consumer stays, and is the addend */
     {X TWO "y = AddN(p, q)\n", "p", 1},
     {X "p = MatMul(a, b)" T "y = Add(p, p)\n", NULL, 0},
     {X TWO "n = NoOp(^p)\ny = AddN(q, x, ^n)\n", NULL, 0},
     {X "p = MatMul(a, b) {transpose_a=true, _order=[\"a\"]}\ny = Add(p, x)\n", NULL, 0},
-    /* two tensors, and one that is broadcast */
+    /* two addends, and one that is broadcast */
     {X TWO "y = AddN(p, x, x, q)\n", NULL, 0},
     {X "r = " PLACE "[5]}\np = MatMul(a, b)" T "y = Add(p, r)\n", NULL, 0},
-    /* transposed in another way: what the first is added to */
+    /* transposed otherwise: the first is added to it */
     {X "e = " PLACE "[4,2]}\np = MatMul(a, b)" T "q = MatMul(e, d)\ny = AddN(p, q)\n", NULL, 1},
-    /* operands that are larger than what is made of them */
+    /* operands that are larger than the result */
     {"a = " PLACE "[9,2]}\nb = " PLACE "[9,3]}\nc = " PLACE "[9,2]}\np = MatMul(a, b)" T
      "q = MatMul(c, b)" T "y = AddN(p, q)\n",
      NULL, 0},
-    /* a variable is read where it was; other types, unknown shapes */
+    /* a variable is read at its own moment; other types, unknown shapes */
     {X "v = Variable() {dtype=float32, shape=[1,5]}\np = MatMul(a, v)" T "y = Add(p, x)\n", NULL,
      0},
     {"a = Placeholder() {dtype=int32, shape=[2,2]}\np = MatMul(a, a)\ny = Add(p, a)\n", NULL, 0},
@@ -130,7 +130,7 @@ static void make_sum(struct sum *sum, enum dtype type, uint64_t *random)
     str_append(&sum->text, ")\n");
 }
 
-/* The sum, and that of the terms' sizes, which its error is measured by. */
+/* Returns the sum; *size is the sum of the terms' magnitudes, which scales the allowed error. */
 static double by_loops(const struct sum *sum, int64_t row, int64_t column, double *size)
 {
     double total = 0;
@@ -183,7 +183,7 @@ static void compare(const struct sum *sum, const struct tensor *result, uint64_t
 {
     double unit = result->type == FLOAT32 ? 0x1p-23 : 0x1p-52, size;
     assert_int_equal(tensor_count(result), sum->m * sum->n);
-    int64_t some = sum->m * sum->n / 997 + 1; /* of large ones not all */
+    int64_t some = sum->m * sum->n / 997 + 1; /* checks only a sample of large ones */
     for (int64_t i = 0; i < sum->m * sum->n; i += some) {
         double is = tensor_get_float64(result, i);
         double ought = by_loops(sum, i / sum->n, i % sum->n, &size);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Updates that become one on devices that want it: which, and that a device that has joined them
- * changes variables as one that has not, and as the CPU. UPDATES is how many random graphs (default
- * 150), UPDATES_SEED the first one's seed.
+ * Updates that become one on devices that ask for it: which ones, and that variables change as on a
+ * device that joins none, and as on the CPU. UPDATES is how many random graphs (default 150),
+ * UPDATES_SEED the first one's seed.
  */
 #include "lib/on_device.h"
 
 #include "base/str.h"
 #include "lib/random_updates.h"
 
-/* ---- which ---- */
+/* ---- which are joined ---- */
 
 #define V(i) "v" #i " = Variable() {dtype=float32, shape=[2]}\n"
 #define HEAD                                                                                       \
@@ -33,7 +33,7 @@
     "e = Cast(b) {DstT=float32}\n"
 
 static const struct which {
-    const char *text, *keep; /* keep: fetched; NULL: nothing is */
+    const char *text, *keep; /* keep: fetched, or NULL */
     int n_gone;
 } which[] = {
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g"), NULL, 1},
@@ -52,13 +52,13 @@ static const struct which {
               0, "r", "x") "u1 = ApplyGradientDescent(w, s, y)\n",
      NULL, 0},
     {HEAD DOWN(0, "r", "x") "u1 = ApplyGradientDescent(v1, r, g) @?/device:CPU:1\n", NULL, 0},
-    /* somebody waits for one of them, takes it, or wants it */
+    /* another node waits for one of them, consumes it, or it is fetched */
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g") "n = NoOp(^u0)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g") BOTH "p = NoOp(^u1)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g") "y = Neg(u0)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g"), "u1", 0},
     {HEAD DOWN(0, "r", "x") "u1 = ApplyGradientDescent(v1, r, g) {_after=[\"u0\"]}\n", NULL, 0},
-    /* one comes after the other, or sees what it changes */
+    /* one comes after the other, or sees the other's change */
     {HEAD DOWN(0, "r", "x") "u1 = ApplyGradientDescent(v1, r, g, ^u0)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") "y = Neg(x, ^u0)\n" DOWN(1, "r", "y") "n = NoOp(^u1)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") "y = Identity(v0)\n" DOWN(1, "r", "y"), NULL, 0},
@@ -66,7 +66,7 @@ static const struct which {
     {HEAD DOWN(0, "r", "x") "y = Neg(v0)\n" DOWN(1, "r", "y"), NULL, 1},
     {HEAD "a = Assign(v2, g)\n" DOWN(0, "r", "x") "u1 = ApplyGradientDescent(v1, r, g, ^a)\n", NULL,
      0},
-    /* somebody else writes the variable, by whatever name */
+    /* another node writes the variable, under this or another name */
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g") "a = AssignAdd(v1, x)\n", NULL, 0},
     {HEAD DOWN(0, "r", "x") DOWN(1, "r", "g") "u2 = ApplyGradientDescent(v1, r, x)\n", NULL, 0},
     {HEAD "o = Variable() {dtype=float32, shape=[2], shared_name=\"v0\"}\n" DOWN(
@@ -91,7 +91,7 @@ static const struct which {
     {HEAD "p = Placeholder() {dtype=bool, shape=[]}\ns = Switch(x, p)\ny = Neg(s:1)\n" DOWN(
          0, "r", "y") DOWN(1, "r", "s:1"),
      NULL, 1},
-    /* of a size that a gradient may wait with, which has to be known */
+    /* the size of a gradient that may wait is limited, and must be known */
     {HEAD "w = Variable() {dtype=float32, shape=[1024,513]}\n"
           "y = Placeholder() {dtype=float32, shape=[1024,513]}\n" DOWN(
               0, "r", "x") "u1 = ApplyGradientDescent(w, r, y)\n",
@@ -113,7 +113,8 @@ static struct graph *parse(const char *text)
     return graph;
 }
 
-/* Counts what went, and checks what came: as many variables as nodes, and gradients of 16 bits. */
+/* Returns how many updates went, and checks the new nodes: as many variables as updates, and
+ * gradients of 16 bits. */
 static int joined(const struct graph *graph, const char *device, struct edge *keep, int n_keep,
                   int n_narrow)
 {
@@ -150,7 +151,7 @@ static void those_that_nothing_tells_apart_are_joined(void **state)
     }
 }
 
-/* Gradients of 16 bits, named or not, that nobody else wants. */
+/* Gradients of 16 bits, named or not, without other consumers. */
 static const struct halved {
     const char *text, *keep;
     int n_gone, n_narrow; /* updates; Casts, on any device */
@@ -177,7 +178,7 @@ static void gradients_of_16_bits_are_read_as_they_are(void **state)
     }
 }
 
-/* 40 of them keep no more than 32 gradients at a time. */
+/* Joining 40 updates keeps no more than 32 gradients at a time. */
 static void many_are_several(void **state)
 {
     struct str text = STR_INIT;
@@ -196,7 +197,7 @@ static void many_are_several(void **state)
 
 /* ---- what they do ---- */
 
-/* Each op is joined that can be, or none. */
+/* Every op that can be joined is joined, or none is. */
 static void open_on(struct fixture *f, const char *text, struct device *device, unsigned without)
 {
     memset(f, 0, sizeof *f);
@@ -244,7 +245,7 @@ static void expect_equal_variables(struct fixture *a, struct fixture *b, const c
             expect_equal(a, b, graph_node(a->graph, (int)i)->name, text, seed);
 }
 
-/* Joined; one by one; on the CPU. Whether no step failed. */
+/* Runs on f[0] joined, f[1] one by one, f[2] on the CPU. Returns whether no step failed. */
 static bool run_all(struct fixture f[3], int n, const char *text, uint64_t seed)
 {
     uint64_t random = seed;
@@ -259,7 +260,7 @@ static bool run_all(struct fixture f[3], int n, const char *text, uint64_t seed)
         if (codes[0] != codes[1] || codes[0] != codes[2])
             fail_msg("UPDATES_SEED=%llu: %s / %s / %s\n%s", (unsigned long long)seed, f[0].err.text,
                      f[1].err.text, f[2].err.text, text);
-        if (codes[0]) /* which updates came before the failure is each one's own */
+        if (codes[0]) /* which updates came before the failure may differ */
             return false;
         for (int k = 1; k < n; k++)
             expect_equal_variables(&f[0], &f[k], text, seed);
@@ -302,7 +303,7 @@ static void they_change_variables_as_one_by_one(void **state)
     device_free(cpu);
 }
 
-/* Of two that are one neither is made if something before either has failed. */
+/* Of two joined updates neither is made if anything before either of them failed. */
 static const char failing[] =
     "x = Placeholder() {dtype=int32, shape=[4]}\nr = Const() {dtype=float32, value=1}\n"
     "table = Const() {dtype=float32, value=[1,2,3,4]}\ng = Gather(table, x)\n"

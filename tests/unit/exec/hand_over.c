@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that go from one plan to another on the same device (lib/device_test.h): they stay where
- * they are, nothing of the host waits for them, and what was computed of garbage is garbage there,
- * too.
+ * Values that go from one plan to another on the same device (lib/device_test.h): they stay in
+ * place, the host waits for none of them, and values computed from garbage are garbage in the other
+ * plan, too.
  */
 #include "lib/on_device.h"
 
@@ -32,7 +32,7 @@ static void expect_squares(struct plan_pair *p, int64_t number, struct rendezvou
     assert_float_equal(y[3], -64, 0);
 }
 
-/* Of all copies those to or from the host are of the feed, the fetch, and both parts' blocks. */
+/* The only copies to or from the host are of the feed, the fetch, and both parts' blocks. */
 static void values_stay_where_they_are(void **state)
 {
     (void)state;
@@ -65,12 +65,12 @@ static void others_get_them_in_host_memory(void **state)
         for (int64_t i = 1; i <= 6; i++)
             expect_squares(&p, i, of_the_host());
         assert_int_equal(device_counts(p.device).copies_in, 6 * 4);
-        assert_int_equal(device_counts(p.device).copies_out, 6 * 5); /* what was found, too */
+        assert_int_equal(device_counts(p.device).copies_out, 6 * 5); /* with the fault found */
         pair_close(&p);
     }
 }
 
-/* Another device's name, and the planner copies. */
+/* With the name of another device, the planner copies. */
 static void names_of_two_devices_meet_on_the_host(void **state)
 {
     static const char from[] =
@@ -120,8 +120,8 @@ static void dead_values_are_dead(void **state)
 
 /* ---- garbage ---- */
 
-/* The divisor of x is 0 in step 5. What gets the quotient changes no variable, and whoever ends
- * first says whose error it is. */
+/* The divisor of x is 0 in step 5. The receiver of the quotient changes no variable, and the part
+ * that ends first reports the error. */
 static const char divides[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                               "n = Cast(x) {SrcT=float32, DstT=int32}\n"
                               "five = Const() {dtype=int32, value=5}\n"
@@ -158,7 +158,7 @@ static void garbage_is_garbage_there(void **state)
     }
 }
 
-/* Who waits for a reply to garbage is told, too: the host looks at it there. */
+/* A caller that waits for a reply to garbage is told, too: there the host checks for it. */
 static void nobody_waits_for_what_garbage_brings(void **state)
 {
     static const char asks[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
@@ -197,7 +197,7 @@ static void nobody_waits_for_what_garbage_brings(void **state)
 
 /* ---- steps that end early ---- */
 
-/* Nobody takes what was sent: it goes with the rendezvous, behind the work that makes it. */
+/* A value that is never taken goes with the rendezvous, after the work that makes it. */
 static void what_nobody_takes_is_given_back(void **state)
 {
     static const struct shape shape = {.rank = 1, .dims = {4}};
@@ -238,9 +238,9 @@ static void a_device_that_fails_ends_both(void **state)
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
-/* What the name stands for is one device in a process. */
+/* The name stands for one device of a process. */
 static void another_device_of_the_name_is_refused(void **state)
 {
     struct plan_pair p, other;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Random graphs with reads and updates of variables, noise, and indices that are out of range now
- * and then, in two parts on the same device (lib/device_test.h), which hand over values to each
- * other where they are: bits, errors and variables are those of the whole graph on the CPU.
- * HAND_OVERS is how many (default 150), HAND_OVERS_SEED the first one's seed.
+ * and then, in two parts on the same device (lib/device_test.h), which hand values over to each
+ * other in place: bits, errors and variables equal those of the whole graph on the CPU. HAND_OVERS
+ * is how many (default 150), HAND_OVERS_SEED the first one's seed.
  */
 #include "lib/on_device.h"
 
@@ -30,7 +30,7 @@ static void place(struct graph *graph, uint64_t seed)
         ;
 }
 
-/* Both parts are on one device in fact. */
+/* In fact both parts are on one device. */
 static int rename_devices(struct graph *graph)
 {
     static const char *const names[] = {"send_device", "recv_device"};
@@ -59,13 +59,13 @@ struct side {
 };
 
 struct cut_run {
-    struct fixture whole; /* on the device, for what is not a step of the parts */
+    struct fixture whole; /* on the device, for runs other than the parts' steps */
     struct device *device;
-    struct graph *graph; /* what was cut */
+    struct graph *graph; /* the graph that was cut */
     struct parts parts;
     struct side sides[2];
     int n, n_handed_over;
-    atomic_int left; /* of a step: parts that are not over */
+    atomic_int left; /* parts of the step that are not over */
     struct error err;
 };
 
@@ -75,7 +75,7 @@ static struct edge find(const struct graph *graph, const char *name)
     return (struct edge){node ? node->id : -1, 0};
 }
 
-/* Every value of the part, wanted or not, and all that it sends. */
+/* Runs every value of the part, used or not, and all its Sends. */
 static void open_side(struct cut_run *run, int i)
 {
     static const struct shape shape = {.rank = 1, .dims = {TRAINING_LENGTH}};
@@ -105,7 +105,7 @@ static void open_side(struct cut_run *run, int i)
     vec_release(&targets);
 }
 
-/* Parts run all that they send, and are not to start anew in each step. */
+/* The parts run every node, but must not initialize anew in each step. */
 static struct graph *graph_without_start(const char *text)
 {
     char *without = mem_strdup(text), *line = strstr(without, "init = ");
@@ -169,7 +169,7 @@ static void read_variables(struct fixture *f, struct outcome *outcome)
 static void side_over(struct step_done *done, int code, const struct error *err)
 {
     struct side *side = CONTAINER_OF(done, struct side, done);
-    (void)code, (void)err; /* the rendezvous knows it */
+    (void)code, (void)err; /* the rendezvous reports it */
     atomic_fetch_sub(&side->run->left, 1);
 }
 
@@ -200,7 +200,7 @@ static void step_of_parts(struct cut_run *run, const struct tensor *x, struct st
     step_end(step);
 }
 
-/* The same nodes as in the parts. */
+/* Runs the same nodes as the parts. */
 static void step_of_whole(struct fixture *f, const struct tensor *x, struct step *step,
                           struct outcome *outcome)
 {
@@ -217,7 +217,7 @@ static void step_of_whole(struct fixture *f, const struct tensor *x, struct step
     vec_release(&targets);
 }
 
-/* Variables of a step that failed are as far as each device had come. */
+/* After a failed step the variables are as far as each device had come. */
 static int check_steps(struct cut_run *run, struct fixture *cpu, uint64_t seed)
 {
     static const struct shape shape = {.rank = 1, .dims = {TRAINING_LENGTH}};

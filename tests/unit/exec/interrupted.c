@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals that are handled while a kernel computes find a stack of their own: oneDNN's products of
- * more than 8192 terms leave the thread none that could be used.
+ * Signals that are handled while a kernel computes use a stack of their own: oneDNN's products of
+ * more than 8192 terms leave the thread's stack unusable.
  */
 #include <signal.h>
 #include <sys/time.h>
@@ -87,7 +87,7 @@ static void products_are_interrupted(void **state)
     fixture_close(&f);
 }
 
-/* What the tools install asks for that stack. */
+/* The tools' handlers ask for that stack. */
 static void tools_ask_for_it(void **state)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGALRM};
@@ -115,7 +115,7 @@ static void *look_at_mask(void *blocks_all)
     return NULL;
 }
 
-/* A signal for the process goes to a thread that waits for it, and the mask stays as it was. */
+/* A signal for the process goes to a thread that waits for signals; the creator's mask stays. */
 static void threads_block_all(void **state)
 {
     pthread_t thread;
@@ -129,7 +129,7 @@ static void threads_block_all(void **state)
     assert_int_equal(sigismember(&mask, SIGTERM), 0);
 }
 
-/* As a large graph may take long to plan. Another step plans it then. */
+/* A large graph may take long to plan. A later step plans it instead. */
 static void nobody_plans_for_a_step_that_is_cancelled(void **state)
 {
     struct fixture f;

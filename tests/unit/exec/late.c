@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of what leaves: what has come back is let go of before the next such value is made, the
- * largest one is made late, and who gives a value away is its one holder.
+ * Memory of values that leave the process: memory that came back is released before the next such
+ * value is made, the largest value is made late, and a value that is given away has no other
+ * holder.
  */
 #include "exec/plan/fuse.h"
 #include "exec/plan/plan.h"
@@ -13,8 +14,7 @@
 #define LEAST ((size_t)1 << 20)
 #define LARGE ((size_t)4 << 20)
 
-/* A gradient of 2 MiB and one of 4, which wait for nothing; behind them is work that both could be
- * done before. */
+/* Gradients of 2 and 4 MiB, which wait for nothing, followed by work that needs neither. */
 /* clang-format off */
 static const char graph_text[] =
     "init = Const() {dtype=float32, value=0.5}\n"
@@ -51,7 +51,7 @@ static const char graph_text[] =
 /* clang-format on */
 
 struct memory {
-    struct outgoing_memory outgoing; /* first */
+    struct outgoing_memory outgoing; /* must be first */
     size_t bytes, most;
 };
 
@@ -83,7 +83,7 @@ static bool copies(struct outgoing_memory *outgoing, const struct tensor *value)
 
 _Static_assert(sizeof(struct buffer) <= 64, "a buffer fits before its data");
 
-/* Answers at once, with what it was given. */
+/* Answers at once with the value that it was given. */
 static void reduce(struct collective *collective, const struct collective_call *call,
                    struct collective_waiter *waiter)
 {
@@ -193,7 +193,7 @@ static int position(const struct plan *plan, const char *name)
     return -1;
 }
 
-/* When half of the work that is left has been done; with all that only looks at it. */
+/* It is made when half of the remaining work is done; ops that only read it come then, too. */
 static void the_largest_is_made_late(void **state)
 {
     struct lab lab;

@@ -38,7 +38,7 @@ static struct edge values(struct net *net, int rank, const int64_t *dims)
         tensor_set_float64(&t, i, (double)(i * 7919 % 1009) / 1009 - 0.5);
     struct edge edge = build_const(&net->b, &t);
     tensor_release(&t);
-    /* Not a constant any more, so that nothing is computed when the plan is made. */
+    /* Makes it no constant, so that nothing is computed at plan time. */
     return build_unary(&net->b, "Identity", edge);
 }
 
@@ -88,7 +88,7 @@ static void build_net(struct net *net, struct edge inputs[4])
         net->results[IMAGE + i] = gradients[i].values;
 }
 
-/* Somebody takes each of them; not who only asks for a shape. */
+/* Each relayout has a consumer; an op that only asks for the shape is none. */
 static int count_relayouts(struct plan *plan)
 {
     const struct plan_item *items;
@@ -158,7 +158,7 @@ static void check_net(bool nchw, int64_t channels_1, int64_t channels_2)
     run(&net, device, &call, false, with, &relayouts);
     run(&net, device, &call, true, without, &none);
     assert_int_equal(none, 0);
-    /* At most those that a fetched image and a loss over all elements ask for. */
+    /* at most those for a fetched image and for a loss over all elements */
     assert_in_range(relayouts, 1, 4);
     for (int i = 0; i < N_RESULTS; i++) {
         compare(&with[i], &without[i], i);

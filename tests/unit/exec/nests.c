@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random nests of conditionals and loops agree with an interpreter that knows no graphs. NESTS is
- * how many (default 300), NESTS_SEED the first one's seed. So they do when they are cut over
- * several devices, in whatever order values arrive.
+ * Random nests of conditionals and loops agree with an interpreter that has no graphs, also when
+ * they are cut over several devices and values arrive in any order. NESTS is how many (default
+ * 300), NESTS_SEED the first one's seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #include "lib/shuffled.h"
 
-/* However a step is run the values are the same: by a thread that waits, or started, which may
- * compute or not, with values that arrive in some order. */
+/* The values do not depend on how the step is run: by a thread that waits, or started, where the
+ * thread may compute or not, with values that arrive in some order. */
 static int run_step(struct nest *n, struct plan_set *plan, int how, const struct tensor *feeds,
                     struct tensor *fetches)
 {
@@ -30,7 +30,7 @@ static int run_step(struct nest *n, struct plan_set *plan, int how, const struct
     return ending.code;
 }
 
-/* Three steps in a row: memory that is used again must be as good as new. */
+/* Runs three steps in a row: reused memory must behave like new memory. */
 static bool run_plan(struct nest *n, struct plan_set *plan, struct variable_store *store)
 {
     struct nest_state wanted = n->start, inputs = n->start;

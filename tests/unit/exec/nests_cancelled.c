@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random nests of conditionals and loops, most cut over several devices, of which several steps are
- * under way at once; values arrive in any order, others have variables for a while, and steps are
- * cancelled, at random moments: all end, nobody keeps a variable, and the plan is as good as new.
+ * Random nests of conditionals and loops, most of them cut over several devices, with several steps
+ * under way at once; values arrive in any order, the test holds variables for a while, and steps
+ * are cancelled at random moments: all steps end, none keeps a variable, and the plan still works.
  * CANCELS is how many nests (default 150), CANCELS_SEED the first one's seed.
  */
 #include "lib/nest_plan.h"
@@ -12,7 +12,7 @@
 #define N_STEPS 3
 
 struct flight {
-    struct shuffled_ending ending; /* first */
+    struct shuffled_ending ending; /* must be first */
     struct step step;
     struct error err;
     struct tensor fetches[NEST_SLOTS];
@@ -76,7 +76,7 @@ static bool cancel(struct flights *f)
     return true;
 }
 
-/* Something happens; false: it could not. */
+/* Makes one random event happen. Returns false if it could not. */
 static bool act(struct flights *f)
 {
     int what = pick(f, 16);

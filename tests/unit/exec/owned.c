@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is received belongs to whoever is its one holder, who writes where it lies. It becomes the
- * memory of a variable that is assigned it; what another process has is copied.
+ * A received value belongs to its sole holder, which may overwrite it in place. A variable that is
+ * assigned it takes its memory; memory shared with another process is copied.
  */
 #include "exec/state/variable.h"
 #include "exec/step/rendezvous.h"
@@ -28,9 +28,9 @@ static const char graph_text[] =
     "send_twice = Send(twice) {" SENT("twice");
 /* clang-format on */
 
-/* The other end: gives one value, and keeps those that it gets. */
+/* The peer: gives one value, and keeps those that it gets. */
 struct other_end {
-    struct rendezvous rendezvous; /* first */
+    struct rendezvous rendezvous; /* must be first */
     struct tensor given;
     struct tensor minus, root, twice, x;
 };
@@ -78,7 +78,7 @@ static bool in_another_process(const struct buffer *buffer)
     return true;
 }
 
-/* Runs the node with 4, ... given for x; returns where the values of x are. */
+/* Runs the node with 4, ... as x; returns the address of x. */
 static const void *run(struct fixture *f, const char *target, struct other_end *end,
                        struct tensor *kept, bool is_mapped)
 {
@@ -136,17 +136,17 @@ static void what_others_have_is_not_written(void **state)
     struct tensor kept;
     (void)state;
     fixture_open(&f, graph_text, false);
-    const void *at = run(&f, "send_minus", &end, &kept, false); /* in this process */
+    const void *at = run(&f, "send_minus", &end, &kept, false); /* shared within this process */
     assert_ptr_not_equal(end.minus.data, at);
     check(&end.minus, -4);
     check(&kept, 4);
     release(&end);
     tensor_release(&kept);
-    at = run(&f, "send_minus", &end, NULL, true); /* in another */
+    at = run(&f, "send_minus", &end, NULL, true); /* shared with another process */
     assert_ptr_not_equal(end.minus.data, at);
     check(&end.minus, -4);
     release(&end);
-    at = run(&f, "send_twice", &end, NULL, false); /* the other input */
+    at = run(&f, "send_twice", &end, NULL, false); /* the other input is shared */
     check(&end.twice, 8);
     release(&end);
     fixture_close(&f);
@@ -180,20 +180,20 @@ static void a_variable_takes_the_memory(void **state)
     struct tensor kept;
     (void)state;
     fixture_open(&f, graph_text, false);
-    for (int i = 0; i < 2; i++) { /* the first value, and a later one */
+    for (int i = 0; i < 2; i++) { /* a first value and a later one */
         const void *at = run(&f, "set", &end, NULL, false);
         assert_ptr_equal(value_of(&f)->data, at);
         check(value_of(&f), 4);
     }
     const void *at = run(&f, "set", &end, &kept, false);
     assert_ptr_equal(value_of(&f)->data, at);
-    fixture_do(&f, "^add"); /* leaves it to who has it */
+    fixture_do(&f, "^add"); /* must leave the memory to `kept` */
     check(value_of(&f), 8);
     check(&kept, 4);
     tensor_release(&kept);
     at = run(&f, "set", &end, NULL, true);
     assert_ptr_not_equal(value_of(&f)->data, at);
-    run(&f, "kept", &end, NULL, false); /* is sent, too */
+    run(&f, "kept", &end, NULL, false); /* the value is sent, too */
     fixture_do(&f, "^add");
     check(value_of(&f), 8);
     check(&end.x, 4);

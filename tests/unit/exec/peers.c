@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that go from one CUDA device of a process to another (lib/fake_cuda.h): from memory to
- * memory where the driver says that the first reaches the second's, even if it refuses access then,
- * and through the host where it does not.
+ * Values that go from one CUDA device of a process to another (lib/fake_cuda.h): directly if the
+ * driver says that the first reaches the second's memory, even if it then refuses access, and
+ * otherwise through the host.
  */
 #include "lib/two_plans.h"
 
@@ -30,7 +30,7 @@ static struct device *open_device(int index)
     return device;
 }
 
-/* The setting is of the environment, for the time that the devices are there. */
+/* The setting is in the environment while the devices are opened. */
 static void open_two(struct plan_pair *p, const char *const texts[2], const char *target,
                      const char *setting, long value, int reply)
 {
@@ -54,7 +54,7 @@ static const char *const squares[] = {
     "twice = Add(x, x)\n" SEND("s", "twice") SEND("t", "x") "end = NoOp(^s, ^t)\n",
     RECV("r", "s") RECV("q", "t") "n = Neg(r)\nm = Add(q, q)\ny = Mul(n, m)\n"};
 
-/* Of all copies those to or from the host are of the feed, the fetch, and both parts' blocks. */
+/* The only copies to or from the host are of the feed, the fetch, and both parts' blocks. */
 static void check_copies(const struct plan_pair *p, bool by_host)
 {
     struct device_test_counts first = device_counts(p->sides[0].device);
@@ -121,7 +121,7 @@ static void dead_values_are_dead(void **state)
     }
 }
 
-/* The divisor of x is 0 in step 5: what gets the quotient changes no variable. */
+/* The divisor of x is 0 in step 5: the receiver of the quotient changes no variable. */
 static void garbage_is_garbage_there(void **state)
 {
     static const char *const texts[] = {

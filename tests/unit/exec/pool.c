@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pools: what came back is what is handed out next, and in between nobody may touch it; and what a
- * pool takes of its device, in bytes.
+ * Pools: memory that came back is handed out next, and is inaccessible in between; and the bytes
+ * that a pool takes of its device.
  */
 #include "exec/device/pool.h"
 
@@ -40,7 +40,7 @@ static bool guards(void)
 #endif
 }
 
-/* In builds with AddressSanitizer who reads or writes what was let go of is found. */
+/* Builds with AddressSanitizer detect reads and writes of released memory. */
 static void what_is_idle_is_guarded(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void what_is_large_is_not_rounded(void **state)
     pool_free(pool);
 }
 
-/* However many sizes there are, a class has no more blocks than are used at once. */
+/* Whatever the number of sizes, a class has no more blocks than are in use at once. */
 static void a_second_size_takes_the_whole_class(void **state)
 {
     struct pool *pool = pool_new(&counts, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feeds that are prefetched (exec/step/prefetched.h) while the step before runs: what is written,
- * what fails and in which order are as without that, which a driver that reads nothing ahead shows.
+ * Feeds that are prefetched (exec/step/prefetched.h) while the step before runs: outputs, failures
+ * and their order are as with a driver that reads nothing ahead.
  */
 #include "lib/on_device.h"
 
@@ -33,7 +33,7 @@ static const char training[] = "x = Placeholder() {dtype=float32, shape=[?]}\n"
 enum damage {
     NONE,
     WRONG_TYPE, /* of a feed in the third step */
-    UNKNOWN,    /* a name there */
+    UNKNOWN,    /* an unknown name there */
     CUT,        /* the stream ends in the middle of its record */
     HALF,       /* and here between the two records of a step */
     N_DAMAGES
@@ -53,7 +53,7 @@ static void write_tensor(struct stream_writer *writer, int64_t step, const char 
         fail_msg("%s", err.text);
 }
 
-/* Of each step two records, x and rate. */
+/* Writes two records per step, x and rate. */
 static void write_step(struct stream_writer *writer, int step, bool varies, enum damage damage)
 {
     float values[8], rate = 1 / (float)step;
@@ -154,7 +154,7 @@ static void run(const struct how *how, struct outcome *outcome)
     device_free(device);
 }
 
-/* Staged and not; the outcome of the former stays. */
+/* Runs with prefetching and without; `prefetched` keeps the outcome of the former. */
 static void expect_the_same(const struct how *how, struct outcome *prefetched)
 {
     struct how with = *how, without = *how;
@@ -170,7 +170,7 @@ static void expect_the_same(const struct how *how, struct outcome *prefetched)
     outcome_release(&plain);
 }
 
-/* ---- what is there ---- */
+/* ---- correct feeds ---- */
 
 static void bits_are_those_of_feeds_that_are_not_prefetched(void **state)
 {
@@ -189,7 +189,7 @@ static void bits_are_those_of_feeds_that_are_not_prefetched(void **state)
         }
 }
 
-/* From the second step on; steps that were captured take them, too. */
+/* From the second step on, in captured steps, too. */
 static void feeds_are_copied_within_the_device(void **state)
 {
     struct outcome prefetched, plain;
@@ -210,7 +210,7 @@ struct watch {
     struct device *device;
 };
 
-/* Has the device, which puts work off, do all copies from the host that it has been given. */
+/* Makes the device, which defers work, do all copies from the host that it has been given. */
 static long copies_in(struct device *device)
 {
     struct device_event *event = device->queue->record(device, QUEUE_IN, false);
@@ -220,9 +220,9 @@ static long copies_in(struct device *device)
     return device_counts(device).copies_in;
 }
 
-/* A step of which the driver is told only when those copies were enqueued that are the next one's:
- * nothing here would end if they came later. The second step's are not prefetched before the first
- * has ended, as that has told what is wanted, and the last has none behind it. */
+/* Runs a step, and returns to the driver only when the copies for the next step are enqueued: it
+ * would hang if they came later. The second step's feeds are not prefetched before the first step
+ * has ended, which shows what is needed, and no step follows the last. */
 static int run_until_the_next_is_prefetched(void *context, const struct session_call *call,
                                             struct step *step, struct tensor *fetches,
                                             struct error *err)
@@ -249,7 +249,7 @@ static void the_next_feeds_are_enqueued_before_a_step_is_over(void **state)
     fixture_open_on(&f, training, device, false);
     make_feeds(&bytes, false, NONE);
     open_driver(&driver, &f, &(struct how){.is_prefetched = true});
-    driver.steps_fed = STEPS; /* the end of the stream is not looked for */
+    driver.steps_fed = STEPS; /* the driver need not see the end of the stream */
     fixture_do(&f, "^init");
     driver.run = run_until_the_next_is_prefetched;
     driver.run_context = &watch;
@@ -266,7 +266,7 @@ static void the_next_feeds_are_enqueued_before_a_step_is_over(void **state)
     device_free(device);
 }
 
-/* ---- what is not as it should be ---- */
+/* ---- errors ---- */
 
 static void what_is_wrong_is_told_when_its_step_comes(void **state)
 {
@@ -280,7 +280,7 @@ static void what_is_wrong_is_told_when_its_step_comes(void **state)
     }
 }
 
-/* Where it fails is another place then. */
+/* The failing place differs from that of a run without prefetching. */
 static void a_device_that_fails_ends_the_run(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void a_device_that_fails_ends_the_run(void **state)
     }
 }
 
-/* Whatever a run without it can do with, a run with it can. */
+/* Prefetching never needs more memory than a run without it. */
 static void it_needs_no_more_memory(void **state)
 {
     int ran = 0, did_without = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls that are made again and again, and sessions that plan while others run.
+ * Prepared calls that are made many times, and sessions that plan while others run.
  */
 #include "lib/session.h"
 

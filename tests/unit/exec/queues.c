@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues and events of a device with memory of its own (lib/device_test.h): steps that enqueue are
- * ordered, whatever order the device chooses; and the TEST device notices what is not.
+ * Queues and events of a device with memory of its own (lib/device_test.h): enqueued steps are
+ * ordered, whatever order the device chooses, and the TEST device detects missing waits.
  */
 #include "lib/on_device.h"
 
@@ -12,7 +12,7 @@
 #include "exec/state/variable.h"
 #include "lib/unit.h"
 
-/* ---- what the device notices ---- */
+/* ---- errors that the device detects ---- */
 
 static void what_does_not_wait_is_found(void **state)
 {
@@ -25,7 +25,7 @@ static void what_does_not_wait_is_found(void **state)
     assert_int_equal(device->memory->copy(device, b->data, a->data, 64, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "a read of 64 bytes in queue 'compute' does not wait for a "
                                      "write of them in queue 'in'"));
-    assert_int_equal(device_finish(device, &err), ERR_INTERNAL); /* for good */
+    assert_int_equal(device_finish(device, &err), ERR_INTERNAL); /* the error is permanent */
     a->free(a);
     b->free(b);
     device_free(device);
@@ -60,7 +60,7 @@ static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
     char host[64] = "before";
     struct error err = ERROR_INIT;
     (void)state;
-    for (int i = 0; i < 100 && !err.code; i++) { /* done at once it is right by chance */
+    for (int i = 0; i < 100 && !err.code; i++) { /* a copy done at once is right by chance */
         host[0] = (char)i;
         device->memory->copy_in(device, a->data, host, 64, &err);
         host[0] = (char)(i + 1);
@@ -176,7 +176,7 @@ static void events_are_asked_and_tell(void **state)
     device->queue->event_free(device, event);
     assert_int_equal(device_finish(device, &err), 0);
     a->free(a);
-    device_free(device); /* tells all */
+    device_free(device); /* tells every waiter */
     assert_int_equal(atomic_load(&told.times), 1);
 }
 
@@ -223,7 +223,7 @@ static void updates_of_variables_are_enqueued(void **state)
     }
 }
 
-/* At whatever piece of work it fails: one line, now and ever after. */
+/* Whichever piece of work fails: one line, now and ever after. */
 static void a_device_that_fails_ends_its_steps(void **state)
 {
     static const struct shape shape = {.rank = 1, .dims = {4}};
@@ -284,7 +284,7 @@ static void a_step_without_memory_says_so(void **state)
     device_free(device);
 }
 
-/* They came through memory of the device's. */
+/* The fetches came through the device's memory. */
 static void fetches_outlive_the_device(void **state)
 {
     static const struct shape shape = {.rank = 1, .dims = {4}};

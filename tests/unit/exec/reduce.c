@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What members of a collective bring from devices (lib/device_test.h) meets on the host; garbage of
- * one ends the step of all.
+ * Values that members of a collective bring from devices (lib/device_test.h) meet on the host;
+ * garbage of one member ends the step of all.
  */
 #include "lib/reducers.h"
 
@@ -10,7 +10,7 @@
 #define SEEDS 20
 #define STEPS 6
 
-/* Of member k in a step: [step, k + 2, 3, 4]. */
+/* Member k in a step has [step, k + 2, 3, 4]. */
 static void fill(float (*x)[REDUCERS_LENGTH], int64_t number)
 {
     for (int k = 0; k < REDUCERS_MAX; k++)
@@ -30,7 +30,7 @@ static const char sums[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                            "r = AllReduce(twice) {reductions=[\"sum\"]}\n"
                            "ya = Neg(r)\n";
 
-/* Of two members, -2 (x + x'). */
+/* For two members, expects -2 (x + x'). */
 static void expect_sums(struct reducers *all)
 {
     for (int64_t number = 1; number <= STEPS; number++) {
@@ -67,8 +67,8 @@ static void expect_equal(const struct reducers *a, const struct reducers *b)
 
 /* ---- where values meet ---- */
 
-/* Of each member that is on it the feed, the value, what was found, and the block go to or from the
- * host, beside the sum and the fetch. */
+/* For each member on it, the feed, the value, the fault and the block go to or from the host,
+ * besides the sum and the fetch. */
 static void values_meet_on_the_host(void **state)
 {
     struct device *cpu = open_cpu();
@@ -91,7 +91,7 @@ static void values_meet_on_the_host(void **state)
     device_free(cpu);
 }
 
-/* Nobody to meet: what it has it gets. */
+/* Without other members, the worker gets its own value. */
 static void a_worker_alone_keeps_its_values(void **state)
 {
     struct reducers all;
@@ -109,9 +109,9 @@ static void a_worker_alone_keeps_its_values(void **state)
     device_free(device);
 }
 
-/* ---- captured up to there, and from there on ---- */
+/* ---- captured before and after the sums ---- */
 
-/* Two sums of which the second leaves when the first has come back, and updates: three segments. */
+/* Two sums, the second of which leaves when the first is back, and updates: three segments. */
 static const char trains[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                              "v = Variable() {dtype=float32, shape=[4]}\n"
                              "zero = Const() {dtype=float32, value=[0,0,0,0]}\n"
@@ -129,7 +129,7 @@ static const char trains[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                              "ya = Add(v, n, ^b)\n"
                              "yb = Sub(n, r:0)\n";
 
-/* The step is enqueued once, is captured in the next, and launched then and from then on. */
+/* The first step is enqueued, the next one captured, and the later ones are launched. */
 static void a_step_is_captured_around_its_sums(void **state)
 {
     struct device *cpu = open_cpu();
@@ -192,7 +192,7 @@ static void bits_are_those_of_the_cpu(void **state)
     device_free(cpu);
 }
 
-/* What is wrong with values is said without looking at them. */
+/* Errors of values are reported without reading the values. */
 static void what_cannot_be_added_is_refused(void **state)
 {
     static const char mask[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
@@ -214,7 +214,7 @@ static void what_cannot_be_added_is_refused(void **state)
 
 /* ---- garbage ---- */
 
-/* A member's x[0] is 5 in step 5, as its divisor is 0 then. */
+/* A member's x[0] is 5 in step 5, where its divisor is 0. */
 static const char divides[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
                               "n = Cast(x) {SrcT=float32, DstT=int32}\n"
                               "five = Const() {dtype=int32, value=5}\n"

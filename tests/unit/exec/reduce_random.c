@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Random graphs with collectives of several kinds and types, which two to four members run, each on
- * the CPU or on the same device as others (lib/device_test.h): bits are those of the members when
- * all run on the CPU, and garbage of one, whose index is out of range now and then, is what no
- * member gets. REDUCTIONS is how many (default 150), REDUCTIONS_SEED the first one's seed.
+ * the CPU or on a device that it may share (lib/device_test.h): the bits equal those of a run on
+ * the CPU only, and no member gets another's garbage, which an index out of range makes now and
+ * then. REDUCTIONS is how many (default 150), REDUCTIONS_SEED the first one's seed.
  */
 #include "lib/reducers.h"
 
@@ -53,7 +53,7 @@ static void add_fetch(struct making *m, int reduce, int output)
         str_printf(&m->text, "y%c = Identity(r%d:%d)\n", 'a' + m->n_fetches++, reduce, output);
 }
 
-/* The first input is garbage where an index is out of range, of the first collective. */
+/* In the first collective, the first input is garbage where an index is out of range. */
 static void add_reduce(struct making *m)
 {
     static const char *const types[] = {"float32", "float64", "bfloat16", "float16", "int32"};
@@ -79,7 +79,7 @@ static void add_reduce(struct making *m)
     str_release(&reductions);
 }
 
-/* Of a value that is whole in all members; what comes of it has other rows. */
+/* Routes a value that is whole in all members; the result has another number of rows. */
 static void add_route(struct making *m)
 {
     static const char *const ops[] = {"CollectiveBroadcast", "CollectiveGather",
@@ -93,7 +93,7 @@ static void add_route(struct making *m)
     m->n_routes++;
 }
 
-/* The variable is written when all are over. */
+/* The variable is written at the end. */
 static void make(struct making *m)
 {
     str_append(&m->text, "x = Placeholder() {dtype=float32, shape=[4]}\n"
@@ -125,7 +125,7 @@ struct tally {
     int on_device, mixed, failures;
 };
 
-/* False: another value. */
+/* Returns false if a value differs. */
 static bool is_equal(const struct reducers *a, const struct reducers *b)
 {
     bool equal = true;
@@ -138,7 +138,7 @@ static bool is_equal(const struct reducers *a, const struct reducers *b)
     return equal;
 }
 
-/* All have failed, some of them in the name of who began it, and have changed nothing. */
+/* All members failed, some with the error of the one that caused it, and changed nothing. */
 static bool is_refused(const struct reducers *all)
 {
     int n_named = 0;

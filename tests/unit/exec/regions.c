@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regions of dynamic plans: what they are, and that they change no bit. REGIONS is how many random
- * graphs (default 300), REGIONS_SEED the first one's seed.
+ * Regions of dynamic plans: which there are, and that they change no bit. REGIONS is how many
+ * random graphs (default 300), REGIONS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -14,7 +14,7 @@
 
 #define NODES_MAX 40
 
-/* ---- what a plan is ---- */
+/* ---- the plan of a graph ---- */
 
 static struct plan *plan_of(struct fixture *f, const char *text, const char *fetch)
 {
@@ -57,7 +57,7 @@ static int region_of(const struct plan *plan, const char *name)
     "next = NextIteration(add)\n"                                                                  \
     "exit = Exit(switch)\n"
 
-/* What a loop has nothing to do with is in an order of its own, and its memory is used again. */
+/* Nodes outside a loop have a fixed order of their own, and reuse memory. */
 static void a_loop_slows_nothing_outside(void **state)
 {
     struct str text = STR_INIT;
@@ -94,8 +94,8 @@ static bool has_item(const struct plan *plan, const char *name)
     return found;
 }
 
-/* What kernels alone take needs no place of its own in each iteration, and parts no regions; what
- * is merged arrives. */
+/* A constant that only kernels take needs no copy in each iteration, and splits no region; a
+ * constant that is merged is an item. */
 static void constants_are_of_their_regions(void **state)
 {
     struct fixture f;
@@ -119,7 +119,7 @@ static void constants_are_of_their_regions(void **state)
     fixture_close(&f);
 }
 
-/* Branches that exclude each other are two regions; neither is the one before. */
+/* Branches that exclude each other are two regions, and neither is part of the one before. */
 static void a_branch_is_a_region(void **state)
 {
     struct fixture f;
@@ -143,11 +143,11 @@ static void a_branch_is_a_region(void **state)
     fixture_close(&f);
 }
 
-/* ---- what does nothing ---- */
+/* ---- NoOps ---- */
 
 #define NOTHINGS 50000
 
-/* Who waits for it goes on at once, in a list: however many there are, the stack does not grow. */
+/* Its consumers run at once, from a list: the stack does not grow with their number. */
 static void a_chain_of_nothing_needs_no_stack(void **state)
 {
     struct error err = ERROR_INIT;
@@ -175,7 +175,7 @@ static void a_chain_of_nothing_needs_no_stack(void **state)
     graph_free(graph);
 }
 
-/* In a branch that is not taken it is dead, as is what waits for it. */
+/* In a branch that is not taken, a NoOp is dead, as are nodes that wait for it. */
 static void nothing_is_dead_where_its_branch_is(void **state)
 {
     struct fixture f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes that regions share are ordered by a path: whatever comes first, nobody writes where another
- * value is still read. Of plans of random graphs over several devices, which are not run. OVERLAPS
- * is how many graphs (default 200), OVERLAPS_SEED the first one's seed.
+ * Bytes that regions share are ordered by a path: in whatever order items run, none writes where
+ * another value is still read. The plans are of random graphs over several devices, and are not
+ * run. OVERLAPS is how many graphs (default 200), OVERLAPS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -14,16 +14,16 @@
 #define NODES_LEAST 30
 #define NODES_MOST 130
 
-/* ---- what comes after what ---- */
+/* ---- the order of items ---- */
 
 typedef VEC(int) int_vec;
 
 struct paths {
     const struct plan *plan;
-    bool **after; /* by item and item: the second begins when the first is over */
+    bool **after; /* [a][b]: item b begins after a is over */
 };
 
-/* Of a Merge one input of several is enough, and what comes next is another iteration. */
+/* A Merge needs only one of its inputs, and Next leads to another iteration. */
 static bool waits_for(const struct plan *plan, int from, const struct out_edge *edge)
 {
     bool is_one_of_several = plan->items.items[edge->item].role == ROLE_MERGE && edge->input >= 0;
@@ -37,7 +37,7 @@ static void reach(bool *known, int_vec *todo, int id)
     known[id] = true;
 }
 
-/* A region begins with its head, which waits for all. */
+/* A region begins with its head, which waits for all inputs of the region. */
 static void find_after(const struct plan *plan, int from, bool *known)
 {
     int_vec todo = VEC_INIT;
@@ -75,7 +75,7 @@ static void paths_close(struct paths *paths)
     mem_free(paths->after);
 }
 
-/* ---- who uses what ---- */
+/* ---- the users of bytes ---- */
 
 struct bytes {
     int value; /* -1: scratch */
@@ -103,7 +103,7 @@ static void find_bytes(const struct plan *plan, bytes_vec *all)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        bool has_scratch = item->region >= 0; /* others have it of the pool */
+        bool has_scratch = item->region >= 0; /* other items take it from the pool */
         struct bytes b = {.frame = item->frame, .item = (int)i, .users = VEC_INIT};
         for (int k = 0; k <= item->n_out && !item->removed; k++) {
             const struct value *value = k < item->n_out ? &plan->values.items[item->out[k]] : NULL;
@@ -125,7 +125,7 @@ static bool overlap(const struct bytes *a, const struct bytes *b)
            b->offset < a->offset + a->n;
 }
 
-/* Whether the item makes b of a where that lies. */
+/* Returns whether the item makes b in place of a. */
 static bool takes_over(const struct plan *plan, int id, const struct bytes *a,
                        const struct bytes *b)
 {
@@ -148,7 +148,7 @@ static bool is_over_before(const struct paths *paths, const struct bytes *a, con
 
 struct task_reply {
     uint64_t seed;
-    int n, n_apart; /* that overlap; in two regions */
+    int n, n_apart; /* overlapping pairs; those in two regions */
 };
 
 static void check_pair(const struct paths *paths, const struct bytes *a, const struct bytes *b,
@@ -180,7 +180,7 @@ static void check_plan(const struct plan *plan, struct task_reply *found)
     paths_close(&paths);
 }
 
-/* Every node is wanted. */
+/* Wants every node. */
 static void check_parts(const struct cut_graph *cut, struct task_reply *found)
 {
     struct session_options options = {.plan = {.kernels = ops_kernels(),

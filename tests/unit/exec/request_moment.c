@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which fetches are about the variables before a step, and which about those after it.
+ * Which fetches refer to the variables before a step, and which to those after it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,9 +109,9 @@ static int draw(int n)
 static struct random_node {
     enum { VARIABLE, NEG, ADD, WRITE, PUSH } kind;
     int inputs[2];          /* -1: none */
-    int variable;           /* that its output is, or is a reference to; -1 */
-    bool led_from[NODES];   /* paths lead here from, itself too */
-    bool is_made_of[NODES]; /* but for what was only written on the way */
+    int variable;           /* that its output is or refers to; -1 */
+    bool led_from[NODES];   /* by node: a path leads from it to here */
+    bool is_made_of[NODES]; /* not counting inputs only written on the way */
 } nodes[NODES];
 
 static int draw_of(int below, int kinds) /* a node of any of these kinds, a bit each */
@@ -123,7 +123,7 @@ static int draw_of(int below, int kinds) /* a node of any of these kinds, a bit 
     return at;
 }
 
-/* Each takes others before it. A push has no value, and is waited for. */
+/* Takes earlier nodes as inputs. A push has no value, so others wait for it. */
 static void add_random(struct str *text, int i)
 {
     static const char *const ops[] = {"", "Neg", "Add", "AssignAdd", "ClockPush"};
@@ -160,7 +160,8 @@ static void add_random(struct str *text, int i)
     str_printf(text, ")%s\n", node->kind == PUSH ? " {N=0, clock=\"c\", workers=1}" : "");
 }
 
-/* A node that it is made of looks at a variable, which a write changes that does not lead there. */
+/* A node that the fetch is made of reads a variable, and a write without a path to the node changes
+ * it. */
 static struct request_view expected_view(int run, int fetch)
 {
     struct request_view view = {false, false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose rows go to whom among the members of a process: against rows that are dealt one by one
+ * The routing of rows among the members of a process, compared with rows dealt one by one
  * (lib/routes.h). ROUTES is how many calls there are (default 400), ROUTES_SEED the first's seed.
  */
 #include "lib/routes.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct routed_reply {
-    struct collective_waiter waiter; /* first */
+    struct collective_waiter waiter; /* must be first */
     struct tensor result;
     struct error err;
     bool done;
@@ -105,7 +105,7 @@ static void rows_go_where_they_belong(void **state)
         check(seeds.first + (uint64_t)i);
 }
 
-/* Two bring so many rows each, for a kind. */
+/* Two members bring and want so many rows each, for one kind. */
 static void expect_refusal(enum collective_kind kind, int root, const int64_t *rows,
                            const int64_t *wanted, const char *why)
 {

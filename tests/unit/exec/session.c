@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The serving side of sessions: requests that are wrong in every way that a peer with the key could
- * think of, steps that never end, drivers that vanish.
+ * send, steps that never end, drivers that vanish.
  */
 #include "lib/cluster.h"
 
@@ -26,7 +26,7 @@ static int stop(void **state)
 /* ---- raw requests ---- */
 
 struct ask {
-    struct call call; /* first */
+    struct call call; /* must be first */
     bool done;
     struct error err;
     int64_t number; /* of the reply's field "handle", "sessions" or "steps" */
@@ -90,7 +90,7 @@ static void pack(msgpack_packer *packer, const struct field *field)
     str_release(&words);
 }
 
-/* Asks and waits; the code, 0 when all is well. */
+/* Sends a request and waits; returns the code, 0 if all is well. */
 static int ask(struct conns *conns, struct ask *a, const char *verb, const struct field *fields,
                const struct tensor *tensor)
 {
@@ -249,7 +249,7 @@ static void steps_that_cannot_be_run(void **state)
         ASK(conns, &a, "cancel", NULL, {"session", .number = 9}, {"step", .number = 77}), 0);
     assert_int_equal(ASK(conns, &a, "read", NULL, {"session", .number = 9}, {"name", .text = "y"}),
                      ERR_PROTOCOL);
-    assert_int_equal(STEP(conns, &a, &good, 9, 0, 6), 0); /* it goes on all the same */
+    assert_int_equal(STEP(conns, &a, &good, 9, 0, 6), 0); /* a valid step still runs */
     assert_int_equal(ASK(conns, &a, "close", NULL, {"session", .number = 9}), 0);
 }
 
@@ -346,7 +346,7 @@ static void assert_all_sessions_end(void)
     assert_int_equal(n_sessions(cluster.conns), 0);
 }
 
-/* Each of these ends the link, and with it the session; the shard goes on. */
+/* Each of these ends the link, and with it the session; the shard continues. */
 static void a_peer_that_breaks_the_rules_is_left(void **state)
 {
     float data[3] = {1, 2, 3};
@@ -359,18 +359,18 @@ static void a_peer_that_breaks_the_rules_is_left(void **state)
         struct conns *conns = test_conns(&cluster, "worker:7", 0);
         struct ask a;
         struct error err = ERROR_INIT;
-        uint64_t session = 30 + (uint64_t)i; /* the last one may still be ending */
+        uint64_t session = 30 + (uint64_t)i; /* a new one, as the last may still be ending */
         open_waiting(conns, session, WAITS("7"));
         begin_step(conns, &a, session, 1);
         if (i < 2)
             send_value(conns, session, 1, "s", &wrong[i]);
         if (i == 2)
-            send_value(conns, session, 1, "t", &good); /* nobody receives that */
+            send_value(conns, session, 1, "t", &good); /* no node receives it */
         if (i == 3) {
             send_value(conns, session, 2, "s", &good);
             send_value(conns, session, 2, "s", &good); /* twice */
         }
-        if (i == 4) { /* a grant of what was never taken */
+        if (i == 4) { /* a grant of a value not announced */
             struct peer *peer = shard(conns);
             msgpack_packer *packer = peer_begin(peer, RECORD_GRANT, 1, &err);
             pack_key(packer, "bytes");

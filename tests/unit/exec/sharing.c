@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who keeps a variable's value shares its memory; a writer leaves it to whoever has it, and writes
- * where it is when nobody does.
+ * A kept value shares its variable's memory; a writer then takes other memory, and overwrites in
+ * place when no holder is left.
  */
 #include "exec/state/variable.h"
 
@@ -77,7 +77,7 @@ static void what_was_pushed_stays(void **state)
     }
 }
 
-/* In a later step than that which pushed it and then wrote. */
+/* In a step after the one that pushed it and then wrote. */
 static void what_was_prefetched_stays(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void what_was_prefetched_stays(void **state)
     }
 }
 
-/* What a member fetches in a step that may have a rendezvous or a collective. */
+/* Returns a member's fetch in a step that may have a rendezvous or a collective. */
 static double fetch_of(struct fixture *f, const char *fetch, struct rendezvous *rendezvous,
                        struct collective *collective)
 {
@@ -138,8 +138,7 @@ static void *reduce(void *argument)
     return NULL;
 }
 
-/* Two members, of which one begins with 1, the other with 4; what each fetches, and its variable
- * then. */
+/* Two members start with 1 and 4; checks what each fetches, and its variable then. */
 static void check_reduced(const char *fetch, bool dynamic, const double fetched[2],
                           const double left[2])
 {
@@ -211,7 +210,7 @@ static void a_writer_moves_only_if_others_have_it(void **state)
     fixture_close(&f);
 }
 
-/* It reads its own variable, of which somebody keeps the value. */
+/* The writer reads its own variable, whose value is kept elsewhere. */
 static void a_writer_reads_what_it_has_left(void **state)
 {
     (void)state;
@@ -229,7 +228,7 @@ static void a_writer_reads_what_it_has_left(void **state)
     }
 }
 
-/* Marking costs no copy, and writers do not change what was marked. */
+/* A snapshot costs no copy, and writers do not change it. */
 static void snapshots_share(void **state)
 {
     struct fixture f;

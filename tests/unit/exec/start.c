@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that are started: many in flight on one thread, who goes on with them, how they fail.
+ * Steps that are started: many in flight on one thread, which threads continue them, how they fail.
  */
 #include <dirent.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 static int n_threads(void)
 {
     DIR *tasks = opendir("/proc/self/task");
-    int n = -2; /* . and .. */
+    int n = -2; /* without . and .. */
     assert_non_null(tasks);
     while (readdir(tasks))
         n++;
@@ -86,7 +86,7 @@ static void a_thousand_steps_wait_without_a_thread(void **state)
         for (int i = 0; i < N_STEPS; i++) {
             started_wait(&steps[i]);
             assert_int_equal(steps[i].code, 0);
-            if (fixture_device()->is_host) /* who brought the last value; else who tells of it */
+            if (fixture_device()->is_host) /* by the last feeder; else by the device */
                 assert_true(pthread_equal(steps[i].ended_by, thread));
             assert_float_equal(tensor_get_float64(&steps[i].value, 0), i, 0);
             started_close(&steps[i]);
@@ -97,7 +97,7 @@ static void a_thousand_steps_wait_without_a_thread(void **state)
     planned_close(&p);
 }
 
-/* ---- who runs what ---- */
+/* ---- the threads that run kernels ---- */
 
 static pthread_t ran_on;
 
@@ -109,7 +109,7 @@ static int heavy_run(struct kernel_call *call)
 
 static const struct kernel_code heavy_code = {.run = heavy_run};
 
-/* StopGradient is an expensive kernel, if what it is given is large. */
+/* StopGradient is here an expensive kernel, if its input is large. */
 static void run_heavy(const char *text, bool computes, bool waits)
 {
     struct planned p;
@@ -136,7 +136,7 @@ static void run_heavy(const char *text, bool computes, bool waits)
 static void expensive_kernels_run_where_they_may(void **state)
 {
     (void)state;
-    /* what is random is not folded */
+    /* random values are not folded */
     const char *fixed = "x = Const() {dtype=float32, value=5}\n"
                         "seed = RandomUniform(shape) {dtype=float32, seed=1, seed2=1}\n"
                         "shape = Const() {dtype=int32, value=[2048]}\n"
@@ -151,7 +151,7 @@ static void expensive_kernels_run_where_they_may(void **state)
 /* ---- one after another ---- */
 
 struct chain {
-    struct step_done done; /* first */
+    struct step_done done; /* must be first */
     struct plan *plan;
     struct step *step;
     struct tensor value;
@@ -176,7 +176,7 @@ static void next_step(struct step_done *done, int code, const struct error *err)
 
 static void a_step_starts_the_next_without_end(void **state)
 {
-    /* their calls, one in another, would not fit on a stack; a device takes longer for each */
+    /* as nested calls these would overflow the stack; a device takes longer for each */
     const int n = fixture_device()->is_host ? 50000 : 500;
     struct planned p;
     (void)state;

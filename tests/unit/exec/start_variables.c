@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that are started, and the variables that they lock.
+ * Started steps, and the variables that they lock.
  */
 #include <pthread.h>
 
@@ -26,9 +26,9 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
                        &steps[i].done);
             assert_int_equal(atomic_load(&steps[i].n_ends), 0);
         }
-        variable_unlock(w, true); /* this thread goes on with all of them */
+        variable_unlock(w, true); /* this thread continues them all */
         for (int i = 0; i < 64; i++) {
-            if (!fixture_device()->is_host) /* which tells of its end */
+            if (!fixture_device()->is_host) /* its own thread reports the end */
                 started_wait(&steps[i]);
             assert_int_equal(steps[i].code, 0);
             started_close(&steps[i]);
@@ -41,7 +41,7 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
     }
 }
 
-/* What fails does not run, but has got the lock for which it waited. */
+/* A step that failed does not run, but it got the lock that it was waiting for. */
 static void a_step_that_fails_while_it_waits_gives_its_lock_back(void **state)
 {
     struct planned p;
@@ -81,7 +81,7 @@ static void a_step_that_fails_while_it_waits_gives_its_lock_back(void **state)
 struct starter {
     pthread_t thread;
     struct plan *adds, *receives;
-    struct started *steps; /* all; every other receives */
+    struct started *steps; /* of all starters; each starts every other receive */
     int first;
 };
 
@@ -147,7 +147,7 @@ static int copy(struct kernel_call *call)
 static const struct kernel_code copy_code = {.run = copy};
 
 struct eraser {
-    struct variable_waiter waiter; /* first */
+    struct variable_waiter waiter; /* must be first */
     struct variable *variable;
 };
 
@@ -158,7 +158,7 @@ static void erase(struct variable_waiter *waiter)
     variable_unlock(eraser->variable, true);
 }
 
-/* It has a copy of what it reads, and the variable is others' before it has run. */
+/* The kernel has a copy of its input, and the variable is free before it has run. */
 static void an_asynchronous_kernel_runs_with_what_it_has_read(void **state)
 {
     struct planned p;
@@ -176,7 +176,7 @@ static void an_asynchronous_kernel_runs_with_what_it_has_read(void **state)
     variable_lock_wait(v, true);
     started_open(&s, 1);
     plan_start(plan, &s.step, NULL, &s.value, &s.done);
-    assert_false(variable_lock(v, true, &eraser.waiter)); /* its turn is after the kernel's */
+    assert_false(variable_lock(v, true, &eraser.waiter)); /* the kernel comes first */
     variable_unlock(v, true);
     started_wait(&s);
     if (s.code)

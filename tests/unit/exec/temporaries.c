@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that kernels ask for while they run: it is gone when the kernel is done, not with the
- * step.
+ * Temporary memory of kernels: it is released when the kernel is done, not with the step.
  */
 #include "lib/on_device.h"
 
@@ -12,7 +11,7 @@
 
 #define LIMIT ((size_t)40 << 20)
 
-/* Each unrolls an image of 2 MiB to a matrix of 18 MiB. */
+/* Each unrolls an image of 2 MiB into a matrix of 18 MiB. */
 static const char convolutions[] = "x = Placeholder() {dtype=float64, shape=[1,128,128,16]}\n"
                                    "shape = Const() {dtype=int32, value=[3,3,16,16]}\n"
                                    "value = Const() {dtype=float64, value=0.0625}\n"
@@ -65,7 +64,8 @@ static void dynamic_plans_give_back(void **state)
 
 #define DEVICE_MEMORY ((long)44 << 10)
 
-/* Its input, by way of as much memory as six of its kind need: two of them fit the device. */
+/* Copies by way of temporary memory, six times the input's size: the device has room for two such.
+ */
 static int copy_by_way(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -149,7 +149,8 @@ static long launches_of_chain(struct device *device)
     return device_counts(device).launches;
 }
 
-/* It goes to others; a row says so, or it turns out: the steps run item by item. */
+/* The memory goes to others. A row declares it, or the first step shows it: steps run item by item.
+ */
 static void what_is_captured_has_none(void **state)
 {
     static const struct kernel_code code = {.run = copy_by_way};
@@ -165,7 +166,7 @@ static void what_is_captured_has_none(void **state)
     }
 }
 
-/* On the CPU it is host memory. */
+/* The CPU's temporaries are host memory. */
 static void the_hosts_is_the_devices(void **state)
 {
     static const struct kernel_code code = {.run = copy_by_way};
@@ -183,7 +184,7 @@ static void the_hosts_is_the_devices(void **state)
     device_free(cpu);
 }
 
-/* ---- what is left where others were ---- */
+/* ---- garbage in reused memory ---- */
 
 static int leave(struct kernel_call *call)
 {
@@ -192,8 +193,8 @@ static int leave(struct kernel_call *call)
 
 static const struct kernel_code leaves_code = {.run = leave};
 
-/* A kernel that writes less than its output is found by whoever compares: in builds with
- * AddressSanitizer there is no value of others, which may be right by chance. */
+/* A comparison finds a kernel that does not write all of its output: builds with AddressSanitizer
+ * leave no earlier values there, which might be right by chance. */
 static void what_a_kernel_does_not_write_is_nan(void **state)
 {
     struct planned p;

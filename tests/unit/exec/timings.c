@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Traces of steps on a device with memory of its own: they say when the device did something, by
- * its clock, not when that was enqueued. On the TEST device (lib/device_test.h) each piece of work
- * takes a microsecond.
+ * Traces of steps on a device with memory of its own: they give the times at which the device
+ * worked, by its clock, not those of enqueuing. On the TEST device (lib/device_test.h) each piece
+ * of work takes a microsecond.
  */
 #include "lib/on_device.h"
 
@@ -11,7 +11,7 @@
 #define WORK 1000
 
 struct event {
-    char node[32], queue[16]; /* "": a thread's */
+    char node[32], queue[16]; /* "": of a thread */
     int64_t start, ns;
 };
 
@@ -56,7 +56,7 @@ static void read_events(struct trace *trace, struct events *events)
     stream_writer_free(writer);
 }
 
-/* Of a step that fetches y and feeds x. */
+/* Runs and traces a step that fetches y and feeds x. */
 static int run_traced(struct fixture *f, float x0, struct events *events)
 {
     static const struct shape shape = {.rank = 1, .dims = {2}};
@@ -116,7 +116,7 @@ static void what_is_told_is_when_the_device_did_it(void **state)
     }
 }
 
-/* What the host needs meanwhile, and what it does itself. */
+/* Values that the host needs meanwhile, and its own work. */
 static void what_the_host_does_is_a_threads(void **state)
 {
     static const char graph[] = "x = Placeholder() {dtype=float32, shape=[2]}\n"
@@ -139,7 +139,7 @@ static void what_the_host_does_is_a_threads(void **state)
     device_free(device);
 }
 
-/* Of a step that fails, too; on a device that has failed there is no time. */
+/* A failed step is traced, too; a device that has failed gives no times. */
 static void steps_that_fail_are_told(void **state)
 {
     static const char graph[] = "x = Placeholder() {dtype=float32, shape=[2]}\n"

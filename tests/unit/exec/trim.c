@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What plans of a session keep for their next step, in a device's bytes.
+ * The bytes of a device that a session's plans keep for their next step.
  */
 #include "lib/session.h"
 
-/* A matrix of 256 KiB is made and read twice, in the one or the other direction. */
+/* Makes a matrix of 256 KiB and reads it twice, in one direction or the other. */
 static const char graph_text[] = "x = Placeholder() {dtype=float32, shape=[]}\n"
                                  "shape = Const() {dtype=int32, value=[256, 256]}\n"
                                  "grid = Fill(shape, x)\n"
@@ -14,13 +14,13 @@ static const char graph_text[] = "x = Placeholder() {dtype=float32, shape=[]}\n"
                                  "second = Sum(turned, all)\n"
                                  "all = Const() {dtype=int32, value=[0, 1]}\n";
 
-/* ---- a device that counts ---- */
+/* ---- a device that counts bytes ---- */
 
 static struct buffer *(*device_gives)(struct device *device, size_t bytes);
-static size_t given; /* bytes that were not given back */
+static size_t given; /* bytes in use */
 
 struct metered_function {
-    struct buffer buffer; /* first */
+    struct buffer buffer; /* must be first */
     struct buffer *memory;
 };
 
@@ -58,7 +58,7 @@ static int count(void **state)
     return 0;
 }
 
-/* ---- what stays ---- */
+/* ---- memory kept between steps ---- */
 
 static size_t kept_after(struct fixture *f, const char *what)
 {

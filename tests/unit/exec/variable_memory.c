@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose memory a value is that is put into a variable.
+ * The memory of values that are put into variables.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static struct tensor new_value(float first, float second)
     return value;
 }
 
-/* A restored tensor is not held twice, and whoever holds it, too, sees no write. */
+/* A restored tensor is not copied, and its other holders see no write. */
 static void memory_is_shared_until_somebody_writes(void **state)
 {
     struct variable_store *store = variable_store_new();
@@ -66,7 +66,7 @@ static void a_sole_holder_writes_in_place(void **state)
     variable_store_free(store);
 }
 
-/* A piece would keep the whole, and borrowed memory is its owner's. */
+/* A piece would keep the whole tensor, and borrowed memory belongs to its owner. */
 static void pieces_and_borrowed_memory_are_copied(void **state)
 {
     struct variable_store *store = variable_store_new();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views that a plan resolves: which, and that no error changes.
+ * Views that a plan resolves: which ones, and that errors stay the same.
  */
 #include "lib/session.h"
 
@@ -11,7 +11,7 @@
 #include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
-/* ---- which ---- */
+/* ---- which are resolved ---- */
 
 #define X "x = Placeholder() {dtype=float32, shape=[3,4]}\n"
 #define V "v = Variable() {dtype=float32, shape=[3,4]}\n"
@@ -23,7 +23,7 @@ enum { STATIC, DYNAMIC };
 
 static const struct which {
     const char *text, *fetch;
-    int n_items[2]; /* besides fetches: of a static plan, of a dynamic one; -1: it has points */
+    int n_items[2]; /* without fetches: of a static plan, of a dynamic one; -1: it has async ops */
 } which[] = {
     {X "i = Identity(x)\ny = Neg(i)\n", "y", {1, 2}},
     {X "a = Neg(x)\ni = Identity(a)\nk = StopGradient(i)\ny = Neg(k)\n", "y", {2, 2}},
@@ -31,23 +31,23 @@ static const struct which {
     {X ONE "a = Neg(x)\nr = ExpandDims(a, one)\ns = Squeeze(r)\ny = Neg(s)\n", "y", {2, 2}},
     {X TO "r = Reshape(x, to)\ny = Neg(r)\n", "y", {1, 2}},
     {X "a = Neg(x)\ny = Identity(a)\n", "y", {1, 1}},
-    /* an operand that is computed is looked at */
+    /* a computed operand is checked */
     {X "to = Placeholder() {dtype=int32, shape=[2]}\na = Neg(x)\nr = Reshape(a, to)\n"
        "r2 = Reshape(r, shape)\nshape = Const() {dtype=int32, value=[4,3]}\ny = Neg(r2)\n",
      "y",
      {-1, 4}},
-    /* a read of a variable is a moment of its own where others may write at any time */
+    /* if others may write at any time, a read of a variable is an item of its own */
     {X V "r = Identity(v)\ny = Add(r, x)\n", "y", {1, 2}},
     {V TO "i = Identity(v)\nr = Reshape(i, to)\ny = Neg(r)\n", "y", {1, 2}},
-    /* there it is also part of how things run that something waits */
+    /* in dynamic plans a control edge also matters */
     {X "n = NoOp()\na = Neg(x)\ni = Identity(a, ^n)\ny = Neg(i)\n", "y", {3, 4}},
     {X "a = Neg(x)\ni = Identity(a)\nb = Exp(x, ^i)\ny = Add(i, b)\n", "y", {3, 4}},
-    /* who is not taken by anybody runs */
+    /* a view without consumers runs */
     {X "a = Neg(x)\ni = Identity(a)\ny = Exp(x, ^i)\n", "y", {3, 3}},
-    /* it does more */
+    /* these ops do more */
     {X "c = CheckNumerics(x) {message=\"m\"}\ny = Neg(c)\n", "y", {2, 2}},
     {X "c = Print(x, x) {message=\"m\"}\ny = Neg(c)\n", "y", {2, 2}},
-    /* in a fixed order what may be dead runs: others ask it whether it is */
+    /* in a fixed order a view that may be dead runs, as others ask whether it is dead */
     {X P "s = Switch(x, p)\ni = Identity(s:1)\na = Neg(i)\nk = Identity(s:0)\nb = Exp(k)\n"
          "m = Merge(a, b)\ny = Neg(m)\n",
      "y",
@@ -76,7 +76,7 @@ static struct plan *plan_of(const struct which *of, const struct graph *graph,
     return plan;
 }
 
-/* On the CPU, where nothing is copied. */
+/* Counts items on the CPU, where nothing is copied. */
 static int count_items(const struct which *of, bool dynamic, unsigned without, bool check)
 {
     struct fixture f;
@@ -121,12 +121,12 @@ static void it_can_be_switched_off(void **state)
 {
     (void)state;
     assert_int_equal(count_items(&which[1], false, 1u << DEVICE_PASS_VIEWS, false), 4);
-    assert_int_equal(count_items(&which[1], false, 0, true), 4); /* each op's numbers */
+    assert_int_equal(count_items(&which[1], false, 0, true), 4); /* check_numerics */
 }
 
 /* ---- errors ---- */
 
-/* The read is what is said to have failed, and what waits for it does not run. */
+/* The error names the read, and nodes that wait for it do not run. */
 static void a_variable_without_a_value_is_found_where_it_is_read(void **state)
 {
     static const char text[] =

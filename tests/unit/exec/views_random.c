@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views that a plan resolves change no bit: random graphs beside plans where they run. VIEWS is how
- * many (default 200), VIEWS_SEED the first one's seed.
+ * Views that a plan resolves change no bit: random graphs are compared with plans in which the
+ * views run. VIEWS is how many (default 200), VIEWS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -31,7 +31,7 @@ static int below(struct writer *w, int n)
     return (int)(unit_random(&w->state) % (uint64_t)n);
 }
 
-/* Recent ones most often. */
+/* Chooses recent ones most often. */
 static int earlier(struct writer *w)
 {
     return below(w, 4) ? w->n - 1 - below(w, w->n < 4 ? w->n : 4) : below(w, w->n);
@@ -43,7 +43,7 @@ static int add(struct writer *w, int form)
     return w->n++;
 }
 
-/* The number of one of that form, as it is or made so. */
+/* Returns a value of that form: `a` itself, or one made from it. */
 static int in_form(struct writer *w, int a, int form)
 {
     if (w->form[a] == form)
@@ -81,7 +81,7 @@ static void add_view(struct writer *w, int a)
     add(w, form);
 }
 
-/* Which see the shape of what they get, too. */
+/* Some ops also depend on the shape of their inputs. */
 static void add_op(struct writer *w, int a)
 {
     static const char *const unary[] = {"Neg", "Tanh", "Softmax", "Square"};
@@ -177,7 +177,7 @@ static struct session *session_of(const struct graph *graph, bool dynamic, unsig
     return session;
 }
 
-#define N_FETCHES 4 /* the variable, as it is in the end or was, besides */
+#define N_FETCHES 4 /* the last three, and the variable, at the end or before */
 
 static int run(struct session *session, const struct graph *graph, int last, int64_t number,
                struct tensor *results, struct error *err)
@@ -212,7 +212,7 @@ static void expect_equal(const struct tensor *a, const struct tensor *b, uint64_
             fail_msg("VIEWS_SEED=%llu: another value of fetch %d", (unsigned long long)seed, i);
 }
 
-/* Whether there were values: a graph may ask for an order that cannot be. */
+/* Returns whether there were values: a graph may ask for an impossible order. */
 static bool expect_same(const struct graph *graph, int last, bool dynamic, uint64_t seed)
 {
     struct session *sessions[] = {session_of(graph, dynamic, 0),

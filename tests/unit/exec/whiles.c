@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops that run as one item of a plan: which do, that they compute the bits of those whose
+ * Loops that run as one item of a plan: which ones do, that their bits equal those of loops whose
  * iterations may overlap, and how they end. WHILES is how many random programs (default 150),
  * WHILES_SEED the first one's seed.
  */
@@ -13,7 +13,7 @@
 #include "lib/nest_script.h"
 #include "lib/scripts.h"
 
-/* ---- which ---- */
+/* ---- which loops are items ---- */
 
 static int count_loops(const struct plan *plan)
 {
@@ -50,20 +50,20 @@ static struct plan *plan_of(const struct graph *graph, const char *fetch, struct
 
 static const struct which {
     const char *script;
-    int rows;      /* of x; -1: they are not known */
+    int rows;      /* of x; -1: unknown */
     int n_loops;   /* that are items */
-    bool is_whole; /* the plan has no points */
+    bool is_whole; /* the plan has no async ops */
 } which[] = {
     {X LOOP("return i + 1, Tanh(a) * 2") "y = r + 1", 5, 1, true},
     {X LOOP("return i + 1, Tanh(a) * 2") "y = r + 1", -1, 0, false},
-    /* stacks say what they have */
+    /* stacks know their elements' shapes */
     {X LOOP("return i + 1, Tanh(a) * 2") "y = gradients(Sum(r, {0, 1}), x) + 0", 4, 2, true},
     /* a loop in a loop is in its body */
     {X LOOP("local _, b = while_loop(function(k) return Less(k, i) end,\n"
             "  function(k, b) return k + 1, b * 1.5 end, {0, a})\n"
             "return i + 1, Tanh(b)") "y = r + 1",
      3, 2, true},
-    /* what a branch brings has one shape, whichever it is */
+    /* both branches bring the same shape */
     {X LOOP("return i + 1, cond(Less(i, 2), function() return Neg(a) end,\n"
             "  function() return a * 2 end)") "y = r + 1",
      3, 1, true},
@@ -83,7 +83,7 @@ static const struct which {
             "    function(k) return Less(k, 2) end, function(k, b) return k + 1, b * 2 end,\n"
             "    {0, a}) return b end, function() return a * 2 end)") "y = r + 1",
      3, 2, true},
-    /* branches that bring other shapes */
+    /* branches that bring different shapes */
     {X "y = Sum(cond(Less(Sum(x, {0, 1}), 1), function() return Concat(0, {x, x}) end,\n"
        "  function() return x end), {0})",
      3, 0, false},
@@ -91,17 +91,17 @@ static const struct which {
             "  function() return a end)\n"
             "return i + 1, a * Sum(b, {0, 1})") "y = r + 1",
      3, 0, false},
-    /* a variable that it reads was read before */
+    /* a variable that the loop reads is read before it */
     {X "local v = variable{name = 'v', init = 0.0}\n" LOOP("return i + 1, a * v") "y = r + 1", 3, 1,
      true},
-    /* rows become more with each iteration */
+    /* rows grow with each iteration */
     {X "local _, r = while_loop(function(i) return Less(i, 3) end,\n"
        "  function(i, a) return i + 1, Concat(0, {a, a}) end, {0, x},\n"
        "  {shapes = {{}, {-1, 2}}})\n"
        "y = r + 1",
      3, 0, false},
-    /* a loop without points beside one that has some: a shape that is not known, or that is seen
-     * not to be when the loop is planned */
+    /* a loop without async ops beside one with some: a shape is not known, or turns out to be
+     * unknown when the loop is planned */
     {X LOOP("return i + 1, Tanh(a)") "local s = r\n" LOOP(
          "return i + 1, a + Cast(Sum(Where(Less(a, 2)), {0, 1}), {DstT = float32})") "y = r + s",
      3, 1, false},
@@ -183,7 +183,7 @@ static void expect_same(const struct graph *graph, const char *fetch, const stru
     session_free(programs[1].session);
 }
 
-/* Of the plan of a program's gradient by x. */
+/* Counts them in the plan of the program's gradient by x. */
 static int loops_of(const struct graph *graph, bool *is_whole)
 {
     struct plan_feed feeds[] = {{.type = FLOAT64, .shape = SHAPE_SCALAR},
@@ -197,7 +197,7 @@ static int loops_of(const struct graph *graph, bool *is_whole)
     return n;
 }
 
-/* In the gradient of this program what is in one loop waits for another in it to be over. */
+/* In the gradient of this program a node of one loop waits until another loop inside it is over. */
 static void one_waits_for_another(void **state)
 {
     struct script_options options = {.seed = 93};
@@ -238,7 +238,7 @@ static void they_change_no_bit(void **state)
     assert_true(seeds.given || n_loops > 50);
 }
 
-/* Each iteration draws its own numbers, in a loop in a loop as well, and they are the same ones. */
+/* Each iteration draws its own numbers, also in a loop in a loop, and the same in each form. */
 static void randomness_is_of_the_iteration(void **state)
 {
     (void)state;
@@ -286,8 +286,8 @@ static void values_come_out_as_they_went_in(void **state)
     assert_float_equal(value_of(TIMES(5, "return i + 1, a * 2") "y = r * x", 3), 288, 0);
 }
 
-/* The gradient of a loop in a loop, of as many rows as are fed, against central differences: what a
- * stack of stacks has popped is another stack, of which nobody knows what it holds. */
+/* The gradient of a loop in a loop, with as many rows as are fed, against central differences: a
+ * stack popped from a stack has elements of unknown shape. */
 static void a_gradient_of_nests_is_a_slope(void **state)
 {
     static const char script[] =
@@ -323,7 +323,7 @@ static void a_gradient_of_nests_is_a_slope(void **state)
     graph_free(graph);
 }
 
-/* Two that hand each other's values on, and both are used. */
+/* Two variables that exchange values, both of which are used. */
 static void values_change_places(void **state)
 {
     static const char script[] = X "local _, a, b = while_loop(function(i) return Less(i, 7) end,\n"
@@ -373,7 +373,7 @@ static void what_is_in_one_can_be_asked_for(void **state)
     graph_free(graph);
 }
 
-/* Any value can be fed: one of a loop is what was fed in each iteration. */
+/* Any value can be fed: a fed value of a loop is the same in each iteration. */
 static void what_is_in_one_can_be_fed(void **state)
 {
     struct error err = ERROR_INIT;

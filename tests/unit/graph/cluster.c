@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cluster files: what they say, and what is said of wrong ones.
+ * Cluster files: their contents, and the errors of wrong ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,11 +90,11 @@ static void test_hosts(void **state)
     const struct cluster_task *ps = cluster_find(&c, "ps", 0);
     const struct cluster_task *far = cluster_find(&c, "worker", 1);
     const struct cluster_task *here = cluster_find(&c, "worker", 2);
-    /* A link of hosts is one of all their tasks, in both directions; later lines still count. */
+    /* A link of hosts holds for all their tasks, in both directions; later lines still count. */
     assert_true(cluster_link(&c, here, ps).latency == 1e-3);
     assert_true(cluster_link(&c, ps, here).bandwidth == 5 << 20);
     assert_true(cluster_link(&c, cluster_find(&c, "worker", 3), ps).bandwidth == 6 << 20);
-    /* Without one: what the hosts leave; within one, what it has always been. */
+    /* Without a link: the hosts' adapters limit it; within one host nothing changes. */
     assert_true(cluster_link(&c, here, far).bandwidth == 10 << 20);
     assert_true(cluster_link(&c, far, ps).bandwidth == 10 << 20);
     assert_true(cluster_link(&c, here, cluster_find(&c, "worker", 5)).bandwidth == 1e9);
@@ -102,7 +102,7 @@ static void test_hosts(void **state)
     cluster_release(&c);
 }
 
-/* Each key by the last line that has it; what the task says of memory and speed is for others. */
+/* The last line with a key counts; a task's memory and speed are for devices without their own. */
 static void test_devices(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void test_files(void **state)
     assert_int_equal(cluster_read(&c, name, &err), 0);
     cluster_release(&c);
     memset(&c, 0, sizeof c);
-    assert_int_equal(write(fd, "\0", 1), 1); /* no text */
+    assert_int_equal(write(fd, "\0", 1), 1); /* not text */
     assert_int_equal(cluster_read(&c, name, &err), ERR_CONFIG);
     cluster_release(&c);
     close(fd);

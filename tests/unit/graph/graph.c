@@ -12,7 +12,7 @@
 #include "graph/prefix.h"
 #include "ops/ops.h"
 
-/* A table of one's own, as a user's shared object would bring it. */
+/* A table of one op, as a user's shared object would bring it. */
 static const struct op_def op_mix = {
     .name = "Mix",
     .inputs = "first: N*T, second: N*T, rest: types...",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of reads and writes of variables within a step, on random graphs that are compared with
- * what tests/lib/order_run.h computes, however they are declared, whatever runs them. ORDERS is how
- * many graphs (default 1000), ORDERS_SEED the first one's seed.
+ * The order of reads and writes of variables within a step: random graphs, declared in any order
+ * and run in any way, give the values that tests/lib/order_run.h computes. ORDERS is how many
+ * graphs (default 1000), ORDERS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -19,7 +19,7 @@
 enum how { STATIC, DYNAMIC, PASSES, PARTS, N_HOW };
 static const char *const hows[] = {"static", "dynamic", "after passes", "in parts"};
 
-/* The names in another graph. */
+/* Finds the edges of these names in another graph. */
 static void find_edges(const struct graph *graph, const struct model *m, bool fetched,
                        struct edge *edges, int *n)
 {
@@ -51,7 +51,7 @@ static int run_init(struct session *session, const struct graph *graph, struct e
     return session_run(session, &call, &step, &none, err);
 }
 
-/* A step of the graph, and what the variables are then. */
+/* Runs a step of the graph, and reads the variables after it. */
 static int run_graph(const struct graph *graph, const struct model *m, enum how how,
                      struct model_result *result, struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of reads and writes of variables within a step: what went wrong before.
+ * The order of reads and writes of variables within a step: cases that once failed.
  */
 #include "lib/session.h"
 
@@ -54,7 +54,7 @@ static void small_close(struct small *s)
     graph_free(s->whole);
 }
 
-/* Fetches up to three, and runs up to three, by names that a blank parts. */
+/* Fetches up to three tensors, and runs up to three nodes, by names that blanks separate. */
 static int small_run(struct small *s, const char *fetches, const char *targets, double *values)
 {
     char names[2][100], *rest;
@@ -102,8 +102,8 @@ static void check_values(const char *text, const char *fetches, const char *targ
 #define CROSSED                                                                                    \
     X "n1 = Identity(v2)\nn6 = Assign(v0, n1)\nn2 = Assign(v2, x)\nn10 = Identity(v0, ^n2)\n"
 
-/* That one variable's read comes before another's write is no path. Variables are made in the order
- * in which they are initialized. */
+/* An order chosen between one variable's read and another's write is no path. Variables are created
+ * in the order in which they are initialized. */
 static void an_order_that_was_chosen_is_no_path(void **state)
 {
     static const double expected[] = {3, -1};
@@ -138,7 +138,7 @@ static void a_copy_is_made_where_a_user_comes_later(void **state)
     }
 }
 
-/* Readers, of which some are elsewhere, have the variable from a write and follow the next one. */
+/* Readers of a write's reference, some on other devices, run after the next write. */
 static void a_reference_is_read_after_the_writes_behind_it(void **state)
 {
     static const double expected[] = {31, 31, 31};
@@ -166,7 +166,7 @@ static void a_step_that_contradicts_itself_is_refused(void **state)
     }
 }
 
-/* A push keeps what the variable was. */
+/* A push keeps the variable's value. */
 static void what_is_kept_is_not_the_variables_memory(void **state)
 {
     static const double expected[] = {7, -1};
@@ -188,11 +188,12 @@ static void a_feed_satisfies_control_edges(void **state)
                  "y z", "", expected);
 }
 
-/* ---- a path is no wait, and so on ---- */
+/* ---- paths and waits differ ---- */
 
 #define B(name) name " = Placeholder() {dtype=bool, shape=[]}\n"
 
-/* With p0 false the path from w1 ends in a branch that is not taken, and Merge does not wait. */
+/* With p0 false, the path from w1 ends in a branch that is not taken; Merge does not wait for it.
+ */
 static void a_branch_that_is_not_taken_orders(void **state)
 {
     static const double expected[] = {3, 5, -1};
@@ -205,7 +206,7 @@ static void a_branch_that_is_not_taken_orders(void **state)
                  "y last", "", expected);
 }
 
-/* Of a write in a branch that is not taken other devices hear that it did not run. */
+/* Other devices hear that a write in a branch that is not taken did not run. */
 static void a_write_that_does_not_run_brings_nothing(void **state)
 {
     (void)state;
@@ -227,7 +228,7 @@ static void a_write_that_does_not_run_brings_nothing(void **state)
     }
 }
 
-/* What the other inputs of the loop follow is nothing to it. */
+/* The writes before the loop's other inputs do not matter to this one. */
 static void what_enters_a_loop_is_read_before(void **state)
 {
     static const double expected[] = {7, 17, -1};
@@ -244,8 +245,9 @@ static void what_enters_a_loop_is_read_before(void **state)
                  "y u", "", expected);
 }
 
-/* Of two branches one writes and reads, the other has a loop that reads and writes the same. What
- * excludes each other closes no circle, whichever is put first, whoever sees a part of it. */
+/* One branch writes and reads, the other has a loop that reads and writes the same variables.
+ * Exclusive branches close no cycle, whichever comes first and whichever device sees a part of
+ * them. */
 static void branches_that_exclude_each_other_do_not_wait(void **state)
 {
     static const double expected[][3] = {{10 + 7, 7, -1}, {5, 5, -1}};
@@ -253,7 +255,7 @@ static void branches_that_exclude_each_other_do_not_wait(void **state)
     for (int i = 0; i < 4; i++) {
         struct str text = STR_INIT;
         int taken = i % 2;
-        char write = i < 2 ? 'a' : 'z'; /* of the loop; the branch has w */
+        char write = i < 2 ? 'a' : 'z'; /* the loop's write; the branch's is w */
         str_printf(&text,
                    V("u") V("v") X B("p%d") "t = Switch(x, p%d)\nw = Assign(u, t:1)\n"
                                             "r = Identity(v, ^w)\n"
@@ -279,14 +281,14 @@ static void writes_follow_each_other_by_name(void **state)
     check_values(V("v") X "a = Assign(v, x)\nb = AssignAdd(v, v)\ng = NoOp(^a, ^b)\n"
                           "y = Identity(v, ^g)\n" INIT("v", "3"),
                  "y", "", expected);
-    /* Also if the variable of one of them is used by nothing else. */
+    /* also if the variable of one of them has no other use */
     check_values(V("v") V("z") X "five = Const() {dtype=float64, value=5}\nm = Assign(v, five)\n"
                                  "n = Assign(z, five)\na = AssignAdd(v, x, ^n)\n"
                                  "y = Identity(v, ^a, ^m)\n" INIT("v", "1") INIT("z", "1"),
                  "y", "", alone);
 }
 
-/* An op that looks at an input again when it has changed the variable is given a copy. */
+/* An op that reads an input again after it has changed the variable gets a copy. */
 static void an_update_by_its_own_slot(void **state)
 {
     static const double expected[] = {1 - 0.5 * 4 / 4.472135954999579, 20, -1};
@@ -304,7 +306,7 @@ static void an_update_by_its_own_slot(void **state)
     }
 }
 
-/* A device that has nothing else to do for the step. */
+/* A device whose only work in the step is a feed. */
 static void a_feed_of_an_idle_device(void **state)
 {
     static const double expected[] = {7, -1};

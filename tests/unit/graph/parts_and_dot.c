@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs that are joined from parts, and graphs as DOT.
+ * Joining graphs from parts, and printing graphs as DOT.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void entries_of_one_name_are_joined_with_all_their_edges(void **state)
     str_release(&text);
     graph_free(joined);
 
-    /* A part whose names another one has. */
+    /* Two parts with the same names. */
     assert_int_equal(
         graph_join((const struct graph *const[]){parts[0], parts[0]}, 2, &joined, &err), ERR_DATA);
     assert_string_equal(err.text, "node 'a': is in two parts");
@@ -66,7 +66,7 @@ static void scopes_are_nested_boxes_with_their_own_names(void **state)
     assert_non_null(inner);
     assert_true(outer < inner);
     assert_null(strstr(str_text(&dot), "label=\"outer/inner\""));
-    /* As many boxes are closed as are opened; what has no device is in one that is not drawn. */
+    /* Boxes are closed as often as opened; nodes without a device are in an invisible box. */
     int open = 0, n_invisible = 0;
     for (const char *c = str_text(&dot); *c; c++) {
         open += (*c == '{') - (*c == '}');
@@ -76,7 +76,7 @@ static void scopes_are_nested_boxes_with_their_own_names(void **state)
     assert_int_equal(n_invisible, 1);
     str_release(&dot);
 
-    /* Where devices differ they are the outermost boxes, by their whole names. */
+    /* If devices differ, they are the outermost boxes, by their full names. */
     struct str placed = STR_INIT;
     graph_set_assigned(graph, graph_node(graph, 0), "/job:a/task:0/device:CPU:0");
     graph_set_assigned(graph, graph_node(graph, 1), "/job:b/task:0/device:CPU:0");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of every graph, over random ones of all ops: text and records lose nothing.
+ * Properties of all graphs, tested on random graphs of all ops: text and records lose nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void print(struct str *out, const struct graph *graph)
         fail_msg("%s", err.text);
 }
 
-/* Node by node, as ids may differ where the order of lines is not that of ids. */
+/* Compares node by node, by name, as lines may not be in the order of ids. */
 static void assert_same_graph(const struct graph *a, const struct graph *b)
 {
     struct str x = STR_INIT, y = STR_INIT;
@@ -118,7 +118,7 @@ static void test_records_keep_everything(void **state)
     str_release(&second);
 }
 
-/* The generator is worth its name: it reaches most ops. */
+/* The random graphs contain most ops. */
 static void test_most_ops_occur(void **state)
 {
     struct map seen = MAP_INIT;

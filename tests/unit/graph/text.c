@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text form and the records of graphs: round trips, and what is refused.
+ * The text form and the records of graphs: round trips, and errors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static struct graph *through_record(const struct graph *graph)
     return copy;
 }
 
-/* The canonical text is what printing gives, before and after a trip through a record. */
+/* Printing gives the canonical text, before and after a trip through a record. */
 static void expect_canonical(const char *text, const char *canonical)
 {
     struct graph *graph = parse(text), *copy = through_record(graph);
@@ -231,7 +231,7 @@ static void test_frames_are_checked(void **state)
                    "node 'y': Exit: is not in a loop");
     expect_refused("x = Const() {dtype=int32, value=1}\ny = Enter(x) {frame_name=\"\"}\n",
                    "frame_name is empty");
-    /* a loop that counts, and `round`, which comes round whether it counts or not */
+    /* a loop that counts, and `round`, whose loop passes its value on in either case */
     const char *loop = "i = Const() {dtype=int32, value=0}\ne = Enter(i) {frame_name=\"w\"}\n"
                        "k = Enter(i) {frame_name=\"w\", is_constant=true}\n"
                        "m = Merge(e, next)\nc = LoopCond(Less)\nLess = Less(m, k)\n"

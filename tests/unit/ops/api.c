@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions behind the public library: what they give, what they refuse and how they say it,
- * and steps of several threads.
+ * The functions behind the public library: results, errors and their messages, and steps of several
+ * threads.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ static void test_steps(void **state)
     assert_null(tf_core.call_fetch_name(call, 2));
     ok(tf_core.call_feed(call, 0, &x, &error));
     ok(tf_core.call_run(call, &error));
-    ok(tf_core.call_run(call, &error)); /* it stays fed */
+    ok(tf_core.call_run(call, &error)); /* it is still fed */
     assert_true(number(call, 1) == 6);
-    x = points(2); /* of another shape */
+    x = points(2); /* has another shape */
     ok(tf_core.call_feed(call, 0, &x, &error));
     ok(tf_core.call_run(call, &error));
     assert_true(number(call, 1) == 3);
@@ -211,8 +211,8 @@ static void test_threads_share_a_session(void **state)
     lab_close(&lab);
 }
 
-/* A pixel that is no number, in a convolution of 32 channels: how many outputs are none, of which
- * 9 cells see it. */
+/* A pixel that is NaN, in a convolution of 32 channels: 9 cells see it, and their outputs are NaN.
+ */
 static const char pixel[] = "shape = Const() {dtype=int32, value=[1,16,16,32]}\n"
                             "window = Const() {dtype=int32, value=[3,3,32,32]}\n"
                             "cells = Const() {dtype=int32, value=[1,16,16,1]}\n"
@@ -248,7 +248,7 @@ static void test_exact_sessions(void **state)
     }
 }
 
-/* What programs were compiled with: whoever changes it changes TF_TOOLS_ABI. */
+/* Compiled programs depend on this layout: whoever changes it must change TF_TOOLS_ABI. */
 static void test_the_interface_stays_as_it_is(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions behind the public library: variables as files, and what such a file may replace.
+ * The functions behind the public library: variables saved to files, and which a save replaces.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void test_variables_as_files(void **state)
     ok(tf_core.session_restore(lab.session, file, &error));
     assert_int_equal(tf_core.session_step(lab.session), 5);
     assert_true(value_of(&lab) == 5);
-    ok(tf_core.session_save(lab.session, file, &error)); /* in the place of another */
+    ok(tf_core.session_save(lab.session, file, &error)); /* replaces the first file */
     struct stat status;
     assert_int_equal(stat(file, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
@@ -37,11 +37,11 @@ static void test_variables_as_files(void **state)
     assert_int_equal(tf_core.session_restore(lab.session, file, &error), TF_DATA);
     assert_true(value_of(&lab) == 5);
     assert_int_equal(unlink(file), 0);
-    assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
+    assert_int_equal(rmdir(folder), 0); /* the folder holds nothing else */
     lab_close(&lab);
 }
 
-/* A link leads to what is replaced, and a pipe or a device is written to, not replaced. */
+/* A link's target is replaced; a pipe or a device is written to, not replaced. */
 static void test_variables_where_a_file_leads(void **state)
 {
     char folder[] = "/tmp/tf-api.XXXXXX", file[100], link[100], pipe[100], bytes[4096], start[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Casts to and from 16 bits against conversions of single values: all 16-bit values, the places
- * where rounding changes, and a sample of all float32 and float64.
+ * Casts to and from 16 bits, compared with conversions of single values: all 16-bit values, the
+ * places where rounding changes, and a sample of all float32 and float64.
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void check(const struct tensor *x, enum dtype to)
 static const enum dtype others[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8,   INT16,
                                     INT32,   INT64,   UINT8,   UINT16,   UINT32, UINT64};
 
-/* NaNs, infinities and subnormals among them. */
+/* These include NaNs, infinities and subnormals. */
 static void test_all_from_16_bits(void **state)
 {
     static uint16_t all[ALL];
@@ -75,7 +75,7 @@ static void check_both(enum dtype from, void *values, int64_t n)
     check(&x, BFLOAT16);
 }
 
-/* Odd counts: vectors, and what is left over. */
+/* Odd counts: whole vectors and a rest. */
 static void test_any_bits(void **state)
 {
     static uint32_t singles[ALL];
@@ -91,8 +91,8 @@ static void test_any_bits(void **state)
     }
 }
 
-/* A double just beside the middle of two values of 16 bits is a tie of float32: what is rounded
- * twice goes to the wrong side. */
+/* A double just beside the middle of two 16-bit values is a tie in float32: rounding twice goes to
+ * the wrong side. */
 static void test_rounds_once(void **state)
 {
     static double values[4 * ALL];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * That no step of adding an op (ops/oplist.def) was forgotten, op by op: documentation, shapes,
- * cost, a gradient or why there is none, kernels for the types that it declares, a row of each
- * device, a case.
+ * Checks of each op (ops/oplist.def) for forgotten steps of adding it: documentation, shapes, cost,
+ * a gradient or the reason why there is none, kernels for the declared types, a row of each device,
+ * a case.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@
 
 struct cases {
     struct map ops;
-    VEC(char *) texts; /* what the keys are in */
+    VEC(char *) texts; /* the memory of the keys */
 };
 
-/* "op A B": cases about these. "x = A(y)": a graph with such a node. */
+/* "op A B": cases about these ops. "x = A(y)": a graph with such a node. */
 static void read_line(struct cases *cases, char *line)
 {
     char *rest, *equals = strstr(line, " = ");
@@ -74,14 +74,14 @@ static void release_cases(struct cases *cases)
     vec_release(&cases->texts);
 }
 
-/* ---- what is missing ---- */
+/* ---- missing parts ---- */
 
 static bool is_sentence(const char *text)
 {
     return text && *text && text[strlen(text) - 1] == '.';
 }
 
-/* Goes on to the next combination of types that are allowed; false: it was the last. */
+/* Goes on to the next combination of allowed types; false: that was the last. */
 static bool next_types(const struct op *op, struct attr *attrs)
 {
     for (int i = 0; i < op->n_attrs; i++) {
@@ -122,8 +122,8 @@ static void find_missing_types(const struct op *op, const struct kernel_table *t
     } while (next_types(op, attrs));
 }
 
-/* Whether another device has a kernel for the op: one is missing there, unless only the rows of the
- * CPU fuse others to it. */
+/* Returns false if only other devices have a kernel for the op: then one is missing here, unless
+ * merely the CPU's rows fuse others to it. */
 static bool has_row(const struct op *op, const struct kernel_table *table, const char *device)
 {
     bool is_fused = false, is_fused_there = false;
@@ -142,7 +142,7 @@ static bool has_row(const struct op *op, const struct kernel_table *table, const
     return is_fused && !is_fused_there;
 }
 
-/* Arguments that rows name and the op does not have. */
+/* Adds arguments that rows name but the op lacks. */
 static void find_unknown(const struct op_arg *args, int n, const char *names, struct str *missing)
 {
     for (size_t length; names && *names != '*' && *names;
@@ -168,7 +168,7 @@ static void find_unknown_arguments(const struct op *op, const struct kernel_tabl
     }
 }
 
-/* Whether a node of the op can be of float32, and of a float of 16 bits instead. */
+/* Returns whether a node of the op can be of float32, and of a 16-bit float instead. */
 static bool can_be_half(const struct op *op)
 {
     for (int i = 0; i < op->n_attrs; i++)
@@ -214,7 +214,7 @@ static void test_nothing_is_missing(void **state)
             str_printf(&all, "# %s:%s\n", op->def->name, str_text(&missing));
         str_release(&missing);
     }
-    fputs(str_text(&all), stdout); /* more than a message of cmocka has room for */
+    fputs(str_text(&all), stdout); /* too long for a message of cmocka */
     if (all.n)
         fail_msg("ops are not complete");
     release_cases(&cases);
@@ -256,7 +256,7 @@ static void test_unknown_arguments_are_named(void **state)
     str_release(&missing);
 }
 
-/* A line of a list of elementwise_ops.h has a kernel for each type that its op declares, on each
+/* Each op in a list of elementwise_ops.h has a kernel for each of its declared types, on each
  * device. */
 static void test_lists_are_of_the_declared_types(void **state)
 {
@@ -280,7 +280,7 @@ static void test_lists_are_of_the_declared_types(void **state)
     str_release(&all);
 }
 
-/* How many inputs an op must have for what it says of them. */
+/* Returns how many inputs the op needs for its declarations to make sense. */
 static int inputs_named(const struct op_def *def)
 {
     static const int of_same[] = {[SAME_ALWAYS] = 1,  [SAME_TYPE] = 1,     [SAME_ALONE] = 1,
@@ -297,7 +297,7 @@ static int inputs_named(const struct op_def *def)
     return most;
 }
 
-/* A gradient and a reason why there is none exclude each other; so do other words. */
+/* A gradient and the reason why there is none exclude each other; so do other declarations. */
 static void test_declarations_do_not_contradict_themselves(void **state)
 {
     (void)state;

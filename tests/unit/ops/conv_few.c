@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gradient of a filter in float32 beside that in float64, which is computed by matrix products:
- * images of few channels and of more, gradients as they are fed and in the layout in which a
- * convolution left them. Random geometry; CONVOLUTIONS: as many more.
+ * The gradient of a filter in float32, compared with float64, which uses matrix products: images of
+ * few channels and of more, gradients that are fed and gradients in a layout that a convolution
+ * chose. Random geometry; CONVOLUTIONS: number of further cases.
  */
 #include <math.h>
 
@@ -131,7 +131,7 @@ static void test_random(void **state)
     }
 }
 
-/* First layers of nets that are known. */
+/* First layers of well-known nets. */
 static void test_known(void **state)
 {
     static const struct geometry lenet = {3, 28, 28, 1, 32, 5, 5, 1, 1, 1, true, false};

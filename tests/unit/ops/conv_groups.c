@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions of groups of channels and their gradients beside plain loops: groups of one channel,
- * of a few and of vectors of them, random sizes, strides, dilations and paddings, either format,
- * each type, shapes that the plan knows or not. CONVOLUTIONS: as many.
+ * Convolutions of groups of channels and their gradients, compared with plain loops: groups of one
+ * channel, of a few and of whole vectors; random sizes, strides, dilations and paddings, both
+ * formats, each type, shapes known to the plan or not. CONVOLUTIONS: number of cases.
  */
 #include "lib/session.h"
 
@@ -17,7 +17,7 @@ struct extent {
 struct geometry {
     enum dtype type;
     bool nchw;
-    int batch, groups, in, out; /* channels of a group */
+    int batch, groups, in, out; /* in, out: channels of a group */
     struct extent y, x;
 };
 
@@ -59,7 +59,7 @@ static struct geometry any_geometry(uint64_t *random)
 
 enum { IMAGE, FILTER, OUTPUT, N_OPERANDS };
 
-/* The shape of an operand, or of the gradient of it. */
+/* Returns the shape of an operand, which its gradient shares. */
 static struct shape operand_shape(const struct geometry *g, int operand)
 {
     struct shape s = {.rank = 4, .dims = {g->y.size, g->x.size, g->in, g->groups * g->out}};
@@ -78,7 +78,7 @@ static int64_t place_of(const struct geometry *g, const struct shape *s, const i
                    : ((at[0] * d[1] + at[1]) * d[2] + at[2]) * d[3] + at[3];
 }
 
-/* Adds one product to each of the three sums, which it belongs to. */
+/* Adds one product to the element of each of the three sums to which it belongs. */
 static void add_term(const struct geometry *g, const int at[7], double *const x[], double *sums[])
 {
     const struct shape shapes[] = {operand_shape(g, IMAGE), operand_shape(g, FILTER),
@@ -100,7 +100,7 @@ static void loop(const struct geometry *g, double *const x[], double *sums[])
 {
     int ends[7] = {g->batch, g->y.out, g->x.out, g->y.size, g->x.size, g->in, g->groups * g->out},
         at[7] = {0};
-    for (int i = 0; i >= 0;) { /* an odometer */
+    for (int i = 0; i >= 0;) { /* counts like an odometer */
         add_term(g, at, x, sums);
         for (i = 6; i >= 0 && ++at[i] == ends[i]; i--)
             at[i] = 0;
@@ -147,7 +147,7 @@ static void write_graph(struct str *text, const struct geometry *g, bool known)
     }
 }
 
-/* Values of a few bits, whose products every type holds. */
+/* Draws values of a few bits, whose products are exact in every type. */
 static void draw(struct tensor *t, enum dtype type, const struct shape *shape, uint64_t *random)
 {
     struct error err = ERROR_INIT;

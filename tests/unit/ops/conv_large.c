@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A convolution and its gradients whose unrolled windows are more than a device unrolls at once,
- * beside what they are by a formula: windows of ones over images of one value each.
+ * A convolution and its gradients whose unrolled windows exceed what a device unrolls at once,
+ * compared with a formula: windows of ones over images of one value each.
  */
 #include "lib/session.h"
 
-/* Windows of 64 x 64 at 64 x 64 places: 128 MiB of an image. */
+/* Windows of 64 x 64 at 64 x 64 places: 128 MiB per image. */
 static const char graph[] =
     "scale = Placeholder() {dtype=float64, shape=[2,1,1,1]}\n"
     "image_sizes = Const() {dtype=int32, value=[2,127,127,1]}\n"
@@ -28,7 +28,7 @@ static struct tensor run(struct fixture *f, const char *fetch)
     return result;
 }
 
-/* Windows over the cell at `at` of 127, along an axis. */
+/* Number of windows over the cell at `at` of 127, along an axis. */
 static double windows_over(int64_t at)
 {
     return at < 63 ? (double)(at + 1) : (double)(127 - at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions whose images have more padding on one side than on the other, by whichever
- * algorithm: the gradient of the image is the adjoint, <conv(x), d> = <x, gradient(d)>.
+ * Convolutions of images with more padding on one side than on the other, by each algorithm: the
+ * gradient of the image is the adjoint, <conv(x), d> = <x, gradient(d)>.
  */
 #include "lib/session.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA kernels that move elements, emulated, beside the CPU's or a plain loop: arrangements, rows
- * by number, and updates whose order is that of the indices.
+ * Emulated CUDA kernels that move elements, compared with the CPU's or a plain loop: arrangements,
+ * rows by number, and updates in the order of the indices.
  */
 #include <stdio.h>
 
@@ -93,8 +93,8 @@ static void test_transpose(void **state)
                 check_transpose(types[t], k, at_end);
 }
 
-/* A part of an array, walked forward or back or standing still, to a part of another: what slices,
- * reversed arrays, tiles, paddings, joins and their opposites come to. */
+/* Copies a part of an array, walked forward, backward or standing still, to a part of another:
+ * slices, reversals, tiles, paddings, concatenations and their opposites are all of this form. */
 static void check_random_block(int bytes)
 {
     int64_t from_dims[4], to_dims[4], from_count = 1, to_count = 1;
@@ -261,7 +261,7 @@ static bool is_near(const struct tensor *a, const struct tensor *b, int64_t i)
     return beside_same(a, b, i) || fabs(x - y) <= unit[a->type] * (1 + fabs(x));
 }
 
-/* Beside a sum of segments that starts from zero. */
+/* Compares with a segment sum that starts from zero. */
 static void check_sums(enum dtype type, int64_t n, int64_t rows, int64_t columns)
 {
     struct error err = ERROR_INIT;
@@ -327,8 +327,8 @@ static void test_scatter_add(void **state)
     check_sums(FLOAT32, 2048, 3, 2);
 }
 
-/* The last value for a row stays; what is subtracted; nothing at all if an index is wrong, or the
- * step had failed before. */
+/* The last value for a row stays; subtraction; no change if an index is wrong or the step had
+ * failed before. */
 static void test_scatter_set(void **state)
 {
     enum { N = 900, ROWS = 50 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random orders and classes, and the largest of rows, on CUDA, emulated, beside the CPU's: the same
- * numbers are drawn, and of equal elements the same ones taken.
+ * Random orders and classes, and the largest elements of rows, on emulated CUDA: the draws are the
+ * CPU's, and of equal elements the same ones are taken.
  */
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static int64_t below(int64_t n)
     return (int64_t)(unit_random(&random_state) % (uint64_t)n);
 }
 
-static const struct step_block step = {.number = 1, .seed = 1}; /* those of beside_run */
+static const struct step_block step = {.number = 1, .seed = 1}; /* as in beside_run */
 
 static struct cuda_random_place place(void)
 {
@@ -83,7 +83,7 @@ static struct tensor logits_of(enum dtype type, int64_t rows, int64_t classes)
     struct tensor t = new_tensor(type, &shape);
     for (int64_t i = 0; i < tensor_count(&t); i++)
         tensor_set_float64(&t, i, (double)below(64) / 8 - 4);
-    if (classes > 3 && dtype_is_floating(type)) /* one that is impossible */
+    if (classes > 3 && dtype_is_floating(type)) /* a class that is impossible */
         for (int64_t row = 0; row < rows; row++)
             tensor_set_float64(&t, row * classes + 2, -INFINITY);
     return t;
@@ -133,7 +133,7 @@ static void classes_are_the_cpus(void **state)
             check_classes(types[t], classes[i]);
 }
 
-/* The first row of which nothing is possible. */
+/* The first row without a possible class is reported. */
 static void impossible_rows_are_told(void **state)
 {
     float logits[5 * 3] = {0};
@@ -174,7 +174,7 @@ static void check_top_k(enum dtype type)
     if (k > 20)
         k = 20;
     tensor_set_int64(&in[1], 0, k);
-    for (int64_t i = 0; i < tensor_count(&in[0]); i += 3) /* many equals */
+    for (int64_t i = 0; i < tensor_count(&in[0]); i += 3) /* many equal elements */
         tensor_set_int64(&in[0], i, below(4));
     if (beside_run("TopKV2", in, 2, NULL, 0, &expected, &err))
         fail_msg("%s", err.text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes of gradients on CUDA, emulated, beside the CPU's: the same rows, but for a mean and a
- * deviation whose sums round, of which each value is as near as its part is wide; the same values
- * of rows; what is lost; and rows that no group has.
+ * Quantized gradients on emulated CUDA, compared with the CPU's: the same rows, except that a mean
+ * and a deviation come from rounded sums, where each value may be off by one part's width; the same
+ * decoded values; the quantization error; and malformed rows.
  */
 #include <stdio.h>
 
@@ -54,7 +54,7 @@ static struct subject subject_of(enum cuda_code_kind kind, int64_t group, int64_
     return s;
 }
 
-/* Multiples of 1/64, so that sums of them are exact, many of them equal. */
+/* Multiples of 1/64, many of them equal, so that sums of them are exact. */
 static struct tensor values_of(const struct subject *s, int64_t n_groups)
 {
     struct shape shape = shape_vector(n_groups * s->code.group);
@@ -85,7 +85,7 @@ static void by_cpu(const char *op, const struct subject *s, const struct tensor 
         fail_msg("%s, %s: %s", op, names[s->code.kind], err.text);
 }
 
-/* The mean of the rows of that many members. */
+/* Checks the decoded mean of the rows of that many members. */
 static void check_decoded(const struct subject *s, const struct tensor *rows, int64_t members)
 {
     struct shape shape = shape_vector(members);
@@ -105,7 +105,7 @@ static void check_decoded(const struct subject *s, const struct tensor *rows, in
     eager_release(&expected);
 }
 
-/* residual + gradient - what one member's rows stand for. */
+/* Checks the error: residual + gradient - the value of one member's rows. */
 static void check_lost(const struct subject *s, const struct tensor in[3],
                        const struct tensor *rows)
 {
@@ -134,7 +134,7 @@ static void check_lost(const struct subject *s, const struct tensor in[3],
     eager_release(&values);
 }
 
-/* Each value is in the part that its field names, or at an end of all parts. */
+/* Each value is in the part that its field names, or beyond the first or last part. */
 static void check_parts(const struct subject *s, const struct tensor in[3], const uint8_t *rows)
 {
     const float *g = in[0].data, *r = in[1].data;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows unrolled into matrices on CUDA, emulated, and rolled up, beside plain loops: random
- * sizes, strides, dilations and paddings, groups, channels that are moved 16 bytes at once and
- * others.
+ * Windows unrolled into matrices and rolled up again on emulated CUDA, compared with plain loops:
+ * random sizes, strides, dilations and paddings, groups, channels moved 16 bytes at once or singly.
  */
 #include "lib/cuda_beside.h"
 #include "ops/nn/launchers_cuda.h"
@@ -25,7 +24,7 @@ static struct cuda_window pick_axis(void)
     return a;
 }
 
-/* What loops make of it. Each element of the matrix: where in the image it is, or -1. */
+/* Finds, by loops, the place in the image of each element of the matrix, or -1. */
 static void find_cells(const struct cuda_unroll *call, int64_t *at)
 {
     const struct cuda_window *y = &call->y, *x = &call->x;
@@ -48,7 +47,7 @@ static struct tensor vector_of(enum dtype type, int64_t n)
 {
     struct shape shape = shape_vector(n);
     struct tensor t = beside_random(type, &shape, &random_state);
-    for (int64_t i = 0; i < n; i++) /* sums of them are not rounded */
+    for (int64_t i = 0; i < n; i++) /* their sums are not rounded */
         tensor_set_float64(&t, i, (double)below(17) - 8);
     return t;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element-wise CUDA kernels, emulated, beside the CPU's: every op and type that the CPU has, shapes
- * that broadcast, packs and what is left of them, addresses that no pack may lie at.
+ * Emulated element-wise CUDA kernels, compared with the CPU's: every op and type that the CPU has,
+ * shapes that broadcast, packs and their rest, addresses too unaligned for a pack.
  */
 #include <stdio.h>
 
@@ -14,8 +14,8 @@
 static const int64_t lengths[] = {0, 1, 31, 33, 259, 4099};
 #define N_LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* Shapes of x, y and of what comes of them: whole, of a scalar, of rows, of columns, of both, and
- * of many dimensions. */
+/* Shapes of x, y and the result: equal, with a scalar, with rows, with columns, with both, and with
+ * many dimensions. */
 static const struct pair {
     const char *x, *y;
 } pairs[] = {
@@ -96,7 +96,7 @@ static bool is_fault_of(const char *op, const struct tensor *x, const struct ten
     return tensor_get_int64(y, i) == 0;
 }
 
-/* What the CPU says of its inputs, and the first of their elements. */
+/* Compares the fault with the CPU's error, and checks that it names the first element. */
 static void check_fault(const char *what, const char *op, const struct tensor in[2],
                         const struct fault *fault, const struct error *wanted)
 {
@@ -150,7 +150,7 @@ static void check_binary(const char *op, enum dtype type, const struct pair *pai
     }
 }
 
-/* Calls a check for each op of the code and each of its types. */
+/* A check that is called for each op of the code and each of its types. */
 typedef void op_check(const char *op, enum dtype type);
 
 static void for_each_row(const char *code, op_check *check)
@@ -210,7 +210,7 @@ static void test_activations(void **state)
     for_each_row("activation", check_activation_op);
 }
 
-/* An error that was there before stays, whatever this kernel finds. */
+/* An earlier fault stays, whatever this kernel finds. */
 static void test_earlier_fault(void **state)
 {
     int32_t x[40] = {0}, out[40];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The emulator of CUDA: kernels that are right give what they should under every seed, and each
- * mistake is found, and said in one line.
+ * The emulator of CUDA: correct kernels give correct results under every seed, and each mistake is
+ * found and reported in one line.
  */
 #include "lib/cuda_emulator.h"
 
@@ -36,7 +36,7 @@ static int run(cuda_lesson_run *lesson, int n, int block, uint64_t seed)
     return lesson(&(struct cuda_lesson){n, block, x, y}, NULL);
 }
 
-/* Runs what is right, and has `expected` say what y is to be. */
+/* Runs a correct kernel; `expected` returns the value of y[i]. */
 static void check(cuda_lesson_run *lesson, int n, int block, int (*expected)(int n, int i))
 {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -111,7 +111,7 @@ static void test_what_is_right(void **state)
     check(cuda_lesson_count, 637, 64, counted);
 }
 
-/* Threads and blocks come in another order under another seed, in the same under the same. */
+/* Threads and blocks come in another order under another seed, and in the same under the same. */
 static void test_orders(void **state)
 {
     int first[N];
@@ -128,7 +128,7 @@ static void test_orders(void **state)
     assert_true(same_block < N / 4);
 }
 
-/* Under how many seeds a mistake is found. The line says what it is. */
+/* Returns under how many seeds the mistake is found. The report contains the line. */
 static int found(cuda_lesson_run *lesson, int n, int block, const char *line)
 {
     int times = 0;
@@ -172,7 +172,7 @@ static void test_divergence(void **state)
     assert_int_equal(found(cuda_lesson_foreign_lane, 20, 32, "for the value of lane 20"), SEEDS);
     assert_int_equal(run(cuda_lesson_early_leaver, 3, 4, 0), CUDA_EMULATOR_FAILED);
     assert_non_null(strstr(cuda_emulator_fault(), "early_leaver: block (0,0,0): thread ("));
-    assert_int_equal(run(cuda_lesson_early_leaver, 4, 4, 0), 0); /* and goes on with others */
+    assert_int_equal(run(cuda_lesson_early_leaver, 4, 4, 0), 0); /* other launches still work */
 }
 
 static void test_shared_memory(void **state)
@@ -189,7 +189,7 @@ static void test_shared_memory(void **state)
     assert_int_equal(found(cuda_lesson_crooked_pack, 640, 32, "16 bytes at once that lie"), SEEDS);
 }
 
-/* One element too many, of an array that ends where a page does. */
+/* One element too many is accessed, in an array that ends where a page does. */
 static void test_global_memory(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void test_launches(void **state)
     assert_int_equal(cuda_emulator_launches(), before + 1);
 }
 
-/* Bits as those of the project's own conversions; a NaN is any NaN. */
+/* Bits equal those of the project's own conversions; any NaN equals any other. */
 static void test_16_bits(void **state)
 {
     static uint16_t bits[65536], half[65536], brain[65536];
@@ -237,7 +237,7 @@ static void test_16_bits(void **state)
                 assert_memory_equal(&wide[k][i], &expected[k], sizeof *expected);
     }
     for (int round = 0; round < 8; round++) {
-        for (int i = 0; i < 65536; i++) { /* every upper half, with all kinds of lower ones */
+        for (int i = 0; i < 65536; i++) { /* every upper half, with various lower ones */
             uint32_t value = (uint32_t)i << 16 | (round ? (uint32_t)unit_random(&random) & 0xffff
                                                         : (uint32_t)(i & 1) << 15);
             memcpy(&wide[0][i], &value, sizeof value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Linear algebra on CUDA, emulated: its own kernels beside plain loops, and whole ops, with
- * libraries that are loops too, beside the CPU's.
+ * Linear algebra on emulated CUDA: its own kernels compared with plain loops, and whole ops, with
+ * libraries that are loops too, compared with the CPU's.
  */
 #include <float.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static void test_squares(void **state)
 
 /* ---- determinants ---- */
 
-/* Factors of one matrix, and what they make; behind a pivot that is zero there is garbage. */
+/* Random factors of one matrix; returns their determinant. After a zero pivot they are garbage. */
 static double random_factors(struct tensor *lu, int32_t *pivots, int32_t *info, int64_t n,
                              int64_t matrix)
 {
@@ -176,7 +176,7 @@ static void test_infos(void **state)
     }
 }
 
-/* Of matrix 2 the diagonal has zeros from `zero` on, that of matrix 3 has one; < 0: none has. */
+/* From `zero` on, matrix 2 has zeros on its diagonal, and matrix 3 has one; < 0: none has. */
 static void check_diagonal(enum dtype type, int64_t n, int64_t zero)
 {
     struct tensor x = numbers(type, 4 * n * n);
@@ -184,7 +184,7 @@ static void check_diagonal(enum dtype type, int64_t n, int64_t zero)
         tensor_set_float64(&x, (2 * n + i) * n + i, i % 2 ? -0.0 : 0);
     if (zero >= 0)
         tensor_set_float64(&x, 3 * n * n, 0);
-    if (n > 1) { /* neither of which is a zero of a diagonal */
+    if (n > 1) { /* off the diagonals, or no zero */
         tensor_set_float64(&x, 1, 0);
         tensor_set_float64(&x, 0, NAN);
     }
@@ -234,7 +234,7 @@ struct matrix_case {
     enum dtype type;
     int64_t n, columns;
     bool adjoint, lower;
-    int64_t spoilt; /* of the second matrix that row and column are zero; < 0: none */
+    int64_t spoilt; /* row and column of the second matrix that are zero; < 0: none */
 };
 
 static struct tensor batch(enum dtype type, int64_t matrices, int64_t rows, int64_t columns)
@@ -244,7 +244,7 @@ static struct tensor batch(enum dtype type, int64_t matrices, int64_t rows, int6
     return t;
 }
 
-/* Regular ones: large on the diagonal; symmetric for those that want it. */
+/* Regular matrices: large on the diagonal; symmetric if the op needs it. */
 static struct tensor operand(const struct matrix_case *c)
 {
     struct tensor a = batch(c->type, 3, c->n, c->n);
@@ -255,7 +255,7 @@ static struct tensor operand(const struct matrix_case *c)
                 bool is_spoilt = m == 1 && c->spoilt >= 0 && (i == c->spoilt || j == c->spoilt);
                 double value = tensor_get_float64(&a, at) / (double)c->n;
                 if (c->op == 0 && j > i)
-                    value = 1e4; /* which nobody reads */
+                    value = 1e4; /* never read */
                 tensor_set_float64(&a, at, is_spoilt ? 0 : i == j ? value + 1.25 : value);
             }
     return a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small CUDA kernels, emulated, with the bits of the CPU's: progressions and bands of matrices;
- * rows that the host knows; what is not finite.
+ * Small emulated CUDA kernels, with the bits of the CPU's: progressions and bands of matrices; rows
+ * that the host knows; values that are not finite.
  */
 #include <stdio.h>
 
@@ -131,7 +131,7 @@ static void test_band(void **state)
             struct shape shape = {.rank = 2 + (int)below(2)};
             for (int d = 0; d < shape.rank; d++)
                 shape.dims[d] = below(10) ? 1 + below(12) : 0;
-            if (round % 3 == 0) /* packs */
+            if (round % 3 == 0) /* whole packs */
                 shape.dims[shape.rank - 1] = 16 * below(4);
             if (beside_types("MatrixBandPart", "T") & DTYPE_BIT(type))
                 check_band((enum dtype)type, &shape, round % 2);
@@ -140,7 +140,7 @@ static void test_band(void **state)
 
 /* ---- rows ---- */
 
-/* Some rows, in any order, to as many others; the rest stays. */
+/* Moves some rows, in any order, to as many others; the remaining rows stay. */
 static void check_moves(int bytes, int64_t columns, int n)
 {
     enum { ROWS = 2 * CUDA_ROW_MOVES };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling, local response normalization and batch normalization on CUDA, emulated, beside the
- * CPU's: random windows, shapes and formats. All have the CPU's bits but batch normalization, whose
- * sums are in another order.
+ * Pooling, local response normalization and batch normalization on emulated CUDA, compared with the
+ * CPU's: random windows, shapes and formats. All have the CPU's bits except batch normalization,
+ * which adds in another order.
  */
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static double unit_value(void)
     return (double)(unit_random(&random_state) >> 11) * 0x1p-53;
 }
 
-/* Of values that sums do not round, where `plain`, else odd ones, too. */
+/* Values whose sums are exact, if `plain`; else special ones, too. */
 static struct tensor values(enum dtype type, const struct shape *shape, bool plain)
 {
     struct tensor t = beside_random(type, shape, &random_state);
@@ -32,7 +32,8 @@ static struct tensor values(enum dtype type, const struct shape *shape, bool pla
     return t;
 }
 
-/* The launch under some seeds, with `out` for its result; each has the first one's bits. */
+/* A launch that runs under several seeds, with `out` for its result; all runs must have the same
+ * bits. */
 struct launching {
     const char *what;
     int (*launch)(const void *call, struct CUstream_st *stream);
@@ -123,13 +124,13 @@ static struct tensor sizes_of(const struct shape *shape)
     return t;
 }
 
-/* MaxPool has not all types of its gradients, which take any output. */
+/* MaxPool lacks some types of its gradients; for these any output will do. */
 static bool is_of_gradients_alone(enum dtype type)
 {
     return type == UINT32 || type == UINT64;
 }
 
-/* The inputs of the op; returns how many. */
+/* Makes the inputs of the op; returns how many. */
 static int inputs_of(const struct pooling *p, enum cuda_pool_form form, struct tensor *in)
 {
     bool of_image = form == CUDA_MAX_POOL_GRAD_GRAD;
@@ -237,7 +238,7 @@ static void run_relu_grad(const struct tensor *gradient, const struct tensor *im
         fail_msg("%s", err.text);
 }
 
-/* The value is MaxPool's, and the gradient MaxPoolGrad's; with a mask, ReluGrad's of that. */
+/* The value is MaxPool's, the gradient MaxPoolGrad's, and with a mask ReluGrad's of that. */
 static void check_places(enum dtype type, bool masked)
 {
     struct pooling p;
@@ -382,7 +383,7 @@ static void pick_normalizing(struct normalizing *t, int i)
     memcpy(t->in, t->backward ? backward : forward, sizeof t->in);
 }
 
-/* In units of the type's last place beside the size of what is added. */
+/* Compares in units of the type's last place, relative to the addends' size. */
 static void compare_near(const char *what, const struct tensor *expected, void *data)
 {
     static const double unit[32] = {

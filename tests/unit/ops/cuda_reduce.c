@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reductions, ArgMax and Cumsum on CUDA, emulated, beside the CPU's: every op and type, axes, odd
- * shapes. Integers and extremes are the same; sums of floats are added in another order. Under each
- * seed they have the same bits.
+ * Reductions, ArgMax and Cumsum on emulated CUDA, compared with the CPU's: every op and type, axes,
+ * odd shapes. Integers and extremes are equal; sums of floats are added in another order, but have
+ * the same bits under each seed.
  */
 #include <stdio.h>
 
@@ -14,7 +14,7 @@
 static uint64_t random_state = 11;
 
 static const struct {
-    const char *shape, *axes; /* the last ones, which are long, of some types only */
+    const char *shape, *axes; /* the last ones are long, and for some types only */
 } cases[] = {
     {"[0]", "[0]"},
     {"[0,3]", "[1]"},
@@ -45,7 +45,7 @@ static struct shape parse(const char *text)
     return shape;
 }
 
-/* Small values: a product of many of them is no infinity. */
+/* Small values, so that a product of many of them is finite. */
 static struct tensor input(enum dtype type, const struct shape *shape, const char *op)
 {
     struct tensor x = beside_random(type, shape, &random_state);
@@ -59,7 +59,7 @@ static struct tensor input(enum dtype type, const struct shape *shape, const cha
     return x;
 }
 
-/* Relative to what is added, about 1; half a unit of the type more. */
+/* Relative to the addends, about 1, plus half a unit of the type. */
 static bool is_near(const struct tensor *expected, const struct tensor *got, int64_t i)
 {
     static const double unit[32] = {
@@ -79,7 +79,7 @@ static void compare(const char *what, const struct tensor *expected, void *data)
                      tensor_get_float64(&got, i), tensor_get_float64(expected, i));
 }
 
-/* A scalar, or a vector. */
+/* Makes a scalar or a vector. */
 static struct tensor integers(const struct shape *shape, const int32_t *values)
 {
     struct error err = ERROR_INIT;
@@ -91,14 +91,14 @@ static struct tensor integers(const struct shape *shape, const int32_t *values)
 
 static struct tensor axes_of(const char *text, int32_t *axes)
 {
-    struct shape shape = parse(text); /* a list of numbers is written alike */
+    struct shape shape = parse(text); /* a list of numbers looks like a shape */
     struct shape of = shape_vector(shape.rank);
     for (int i = 0; i < shape.rank; i++)
         axes[i] = (int32_t)shape.dims[i];
     return integers(&of, axes);
 }
 
-/* Runs a launcher under several seeds; the bits are the same. */
+/* A launcher that runs under several seeds; the bits must be equal. */
 struct launching {
     const char *what;
     int (*launch)(const void *call, struct CUstream_st *stream);
@@ -142,7 +142,7 @@ static void check_reduce(const char *op, enum dtype type, size_t k)
     memcpy(call.dims, shape.dims, sizeof shape.dims);
     for (int64_t i = 0; i < tensor_count(&in[1]); i++)
         call.reduced[axes[i]] = true;
-    if (beside_run(op, in, 2, NULL, 0, &expected, &err)) { /* the mean of nothing */
+    if (beside_run(op, in, 2, NULL, 0, &expected, &err)) { /* the mean of nothing is an error */
         assert_int_equal(cuda_reduce(&call, NULL), CUDA_INVALID_VALUE);
         tensor_release(&in[0]);
         tensor_release(&in[1]);
@@ -289,7 +289,7 @@ static int launch_addn(const void *call, struct CUstream_st *stream)
     return cuda_addn(call, stream);
 }
 
-/* With the CPU's bits, in place too. */
+/* Expects the CPU's bits, in place too. */
 static void check_addn(enum dtype type, int n_in, int64_t n, bool at_end)
 {
     struct error err = ERROR_INIT;

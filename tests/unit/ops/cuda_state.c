@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA kernels that write whole variables, emulated: with the bits that Add and Sub have on the
- * CPU, and not at all in a step that has failed; and the one that counts.
+ * Emulated CUDA kernels that write whole variables: they have the bits of the CPU's Add and Sub,
+ * and do nothing in a step that has failed; and the kernel of CountUpTo.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 static uint64_t random_state = 41;
 
 static const struct {
-    const char *op; /* of two tensors that makes the same; NULL: the second is it */
+    const char *op; /* gives the same from two tensors; NULL: the second tensor */
     enum cuda_assign_op code;
 } ops[] = {{NULL, CUDA_ASSIGN}, {"Add", CUDA_ASSIGN_ADD}, {"Sub", CUDA_ASSIGN_SUB}};
 
@@ -66,7 +66,7 @@ static void test_unknown(void **state)
     assert_int_equal(cuda_assign(&call, NULL), CUDA_INVALID_VALUE);
 }
 
-/* Until the limit is reached, which stays the step's fault. */
+/* Counts until the limit is reached, which then is the step's fault. */
 static void check_count(enum cuda_type type, void *value, void *out, int64_t *got)
 {
     struct fault fault = {0}, reached = {7, FAULT_LIMIT, 0, 0, 3, 3};
@@ -76,7 +76,7 @@ static void check_count(enum cuda_type type, void *value, void *out, int64_t *go
         *got = type == CUDA_INT64 ? *(int64_t *)out : *(int32_t *)out;
     }
     assert_int_equal(fault.code, FAULT_NONE);
-    call.limit = 4; /* of a step that has failed */
+    call.limit = 4; /* as in a step that has failed */
     fault.code = FAULT_INDEX;
     assert_int_equal(cuda_count_up_to(&call, NULL), 0);
     call.limit = 3;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a training step has besides products, on CUDA, emulated: random numbers with the CPU's bits,
- * softmax and cross entropies beside the CPU's, updates beside what the rules say in float64.
+ * The rest of a training step besides products, on emulated CUDA: random numbers with the CPU's
+ * bits, softmax and cross entropies compared with the CPU's, updates compared with their rules in
+ * float64.
  */
 #include <stdio.h>
 
@@ -50,7 +51,7 @@ static struct tensor one(enum dtype type, const struct shape *shape, int64_t val
     return t;
 }
 
-/* What the CPU draws from element 0 on, from `offset` on. */
+/* Compares numbers drawn from `offset` on with those that the CPU draws from element 0 on. */
 static void check_draw(size_t k, int64_t n, int64_t offset)
 {
     struct error err = ERROR_INIT;
@@ -66,7 +67,7 @@ static void check_draw(size_t k, int64_t n, int64_t offset)
         fail_msg("%s", err.text);
     size_t bytes = dtype_bytes(type);
     struct guarded out = guarded_new((size_t)n * bytes, n % 2);
-    struct step_block step = {.number = 1, .seed = 1}; /* those of beside_run */
+    struct step_block step = {.number = 1, .seed = 1}; /* as in beside_run */
     struct cuda_random call = {.form = draws[k].form,
                                .type = beside_type(type),
                                .n = n,
@@ -190,12 +191,12 @@ static void test_softmax(void **state)
                 continue;
             for (int i = 0; i < 5; i++)
                 check_softmax(form, (enum dtype)type, 9, lengths[i]);
-            check_softmax(form, (enum dtype)type, 3, 2501); /* a block for each */
+            check_softmax(form, (enum dtype)type, 3, 2501); /* one block per row */
             check_softmax(form, (enum dtype)type, 0, 4);
         }
 }
 
-/* The first label that is no class. */
+/* The first label that is not a class is reported. */
 static void test_labels(void **state)
 {
     float x[40 * 3] = {0}, loss[40];
@@ -227,7 +228,7 @@ struct element {
     double w, a, b, g;
 };
 
-/* The rules as they are documented; in float64. */
+/* The documented update rules, in float64. */
 static void expect(const char *op, const double *s, bool nesterov, struct element *e)
 {
     double g = e->g;
@@ -275,7 +276,7 @@ static const struct {
     {"ApplyFtrl", 2, {0.1, 0.05, 0.1, -0.4}},
 };
 
-#define PARTS 35 /* more than one launch has room for */
+#define PARTS 35 /* more than fit in one launch */
 
 struct updated {
     struct guarded w, slots[2], g;
@@ -362,7 +363,7 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
         for (int k = 0; k < rules[rule].slots; k++)
             arguments[i].slots[k] = u->slots[k].data;
     }
-    beside_launched(what, launch(&call, NULL)); /* the step has failed: nothing happens */
+    beside_launched(what, launch(&call, NULL)); /* the step has failed: no effect */
     for (int i = 0; i < PARTS; i++)
         assert_memory_equal(parts[i].w.data, parts[i].before[0].data, parts[i].w.bytes);
     fault.code = FAULT_NONE;

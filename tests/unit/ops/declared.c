@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ops declare of themselves is what their kernels do.
+ * The declarations of ops match their kernels.
  */
 #include "graph/infer.h"
 #include "lib/session.h"
@@ -26,7 +26,7 @@ static void test_ops_of_waiting_kernels_say_so(void **state)
     }
 }
 
-/* The kernel of StackPush, which keeps its element, under an op that does not say so. */
+/* The kernel of StackPush, which keeps its element, under an op that does not declare it. */
 static void test_who_keeps_an_input_declares_it(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void test_arguments_of_inputs(void **state)
     fixture_close(&f);
 }
 
-/* ---- an op that nobody has heard of ---- */
+/* ---- an op unknown to the passes ---- */
 
 static bool twice_value(const struct infer *infer, struct shape *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CPU device: loading, what was chosen for the machine, memory.
+ * The CPU device: loading, choices for the machine, memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void test_choice(void **state)
     struct device *device = open_cpu(1);
     assert_ptr_equal(environ, before);
 #ifdef __x86_64__
-    /* Left to itself OpenBLAS takes older kernels than the machine can run. */
+    /* By default OpenBLAS chooses older kernels than the machine can run. */
     __builtin_cpu_init();
     if (getenv("OPENBLAS_CORETYPE") || getenv("TF_CPU_ISA"))
         ;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row for an op that the kernel has no code for, or whose arguments it has no room for, is an
- * error when the plan is made.
+ * A kernel row is an error at plan time if the kernel has no code for its op, or too few slots for
+ * its arguments.
  */
 #include "exec/device/kernel.h"
 

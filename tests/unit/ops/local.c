@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LocallyConnected2D and its gradients: float32 beside float64 for random geometry, in which both
- * are cut differently; the bits of one thread and of several; the declared cost. Of a filter that
- * is the same everywhere the values are those of Conv2D. LOCALS: as many of them.
+ * LocallyConnected2D and its gradients: float32 compared with float64, which is partitioned
+ * differently, for random geometry; the bits of one thread and of several; the declared cost. If
+ * the filter is the same everywhere, the values equal Conv2D's. LOCALS: number of cases.
  */
 #include <math.h>
 
@@ -57,8 +57,8 @@ static void write_op(struct str *text, const struct geometry *g, const char *wha
                g->same ? "SAME" : "VALID", g->nchw ? "NCHW" : "NHWC");
 }
 
-/* y, dx and df of float32, and of the same numbers in float64 yw, dxw and dfw; of filters that are
- * `shared` also c, by Conv2D. */
+/* Writes y, dx and df in float32, and yw, dxw and dfw of the same numbers in float64; if filters
+ * are `shared`, also c, by Conv2D. */
 static void write_graph(struct str *text, const struct geometry *g)
 {
     int n = positions(g);
@@ -111,7 +111,7 @@ static void compare(struct fixture *f, const char *name, const char *exact, cons
     tensor_release(&b);
 }
 
-/* Plans that do not ask for it have the same bits, too. */
+/* Plans without a team have the same bits. */
 static void compare_bits(struct fixture *f, struct session *team, const char *name)
 {
     struct session *alone = f->session;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products and convolutions of float32 are computed by the library that has kernels for the
- * machine: oneDNN's for x86-64, OpenBLAS' elsewhere. Calls are counted: what this program exports
- * is found before the libraries' own.
+ * Products and convolutions of float32 use the library that has kernels for the machine: oneDNN's
+ * for x86-64, OpenBLAS' elsewhere. Calls are counted: functions that this program exports hide the
+ * libraries' own.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "lib/session.h"
 
-/* As in cblas.h, whose enumerations are ints, and in dnnl.h, whose status is one. */
+/* Declared as in cblas.h, whose enumerations are ints, and in dnnl.h, whose status is one. */
 void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 int dnnl_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
@@ -78,7 +78,7 @@ static struct tensor compute(struct fixture *f, const char *what)
     return result;
 }
 
-/* The library that has kernels, and no other. */
+/* Only the library that has kernels was called. */
 static void check_library(const char *what)
 {
 #ifdef __x86_64__
@@ -104,7 +104,7 @@ static void products(void **state)
     fixture_close(&f);
 }
 
-/* oneDNN's convolution calls nothing of what is counted here; the value is that of the sum. */
+/* oneDNN's convolution calls none of the counted functions; the value is that of the sum. */
 static void convolution(void **state)
 {
     struct fixture f;

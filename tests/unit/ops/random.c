@@ -70,7 +70,7 @@ static void lanes_are_blocks(void **unused)
     }
 }
 
-/* Each part of the place counts. */
+/* Each component of the place counts. */
 static void places_differ(void **unused)
 {
     (void)unused;
@@ -114,7 +114,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Kolmogorov and Smirnov: sqrt(N) times the largest distance; above 1.95 once in a thousand. */
+/* The Kolmogorov-Smirnov statistic: sqrt(N) times the largest distance; it exceeds 1.95 once in a
+ * thousand. */
 static double distance(double *x, double (*cdf)(double))
 {
     double largest = 0;
@@ -137,7 +138,7 @@ static double normal_cdf(double x)
     return 0.5 * erfc(-x / sqrt(2.0));
 }
 
-/* First four moments, within five standard errors. */
+/* Checks the first four moments, within five standard errors. */
 static void check_moments(const double *x, const double mean[4], const double error[4])
 {
     double sum[4] = {0};

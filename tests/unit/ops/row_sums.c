@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 400,000 values of float32 that are added to a few rows, against float64: all that is left is the
- * rounding of the result, however the rows are spread, and the bits are those of any number of
- * threads. A naive sum is off by 1e-5 and more.
+ * 400,000 values of float32 added to a few rows, compared with float64: only the result's rounding
+ * remains, however the values are spread over the rows, and any number of threads gives the same
+ * bits. A naive sum is off by 1e-5 and more.
  */
 #include "lib/session.h"
 
@@ -41,7 +41,7 @@ static int32_t indices[N];
 
 struct lab {
     struct graph *graph;
-    struct session *sessions[2]; /* of one thread, and of several */
+    struct session *sessions[2]; /* with one thread, and with several */
 };
 
 static void open_lab(struct lab *lab)
@@ -93,7 +93,7 @@ static struct tensor run(struct lab *lab, int k, const char *fetch, int32_t rows
     return result;
 }
 
-/* start + sign * the sums, of float64. */
+/* Returns start + sign * the sums, in float64. */
 static double *expect(int32_t rows, double start, double sign)
 {
     double *sums = mem_array((size_t)rows * EACH, sizeof *sums);
@@ -129,7 +129,7 @@ static void check_all(struct lab *lab, int32_t rows)
     check(lab, "subtracted", 200000, 10, -1);
 }
 
-/* Of a small table each row is many values' sum. */
+/* In a small table each row is the sum of many values. */
 static void all_for_few_rows(void **state)
 {
     struct lab lab;
@@ -143,8 +143,8 @@ static void all_for_few_rows(void **state)
     close_lab(&lab);
 }
 
-/* Of a large one a few are: every other value's, or that of one place of eight, whichever it is;
- * the other rows get one or two. */
+/* In a large table few rows are sums of many: every other value goes to one of three, or one of
+ * eight places to a single row; the other rows get one or two values. */
 static void many_for_few_rows_of_a_large_table(void **state)
 {
     struct lab lab;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The language: names, constants, attributes, scopes, entries, and what wrong scripts are told.
+ * The language: names, constants, attributes, scopes, entries, and the errors of wrong scripts.
  */
 #include "lib/scripts.h"
 
@@ -172,7 +172,7 @@ static void variables_have_read_assign_and_entries(void **state)
     graph_free(scripts_build("a = variable{init = {1.0}}\nb = variable{init = a.initial * 2}"));
 }
 
-/* More edges than nodes: what goes through a graph has a place for each node, and no more. */
+/* More edges than nodes: a traversal of the graph has room for each node, and no more. */
 static void many_edges_between_few_nodes_are_gone_through(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void many_edges_between_few_nodes_are_gone_through(void **state)
     graph_free(g);
 }
 
-/* Each x is a variable that is read again by itself: x's times reads. */
+/* Each x is a variable that is read again by itself: the work is xs times reads. */
 static void gradients_take_a_variable_many_times(void **state)
 {
     (void)state;

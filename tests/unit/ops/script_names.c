@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names that nobody set: a misspelt one is an error that says what was meant, never nil, which an
+ * Names that were never set: a misspelt name is an error with a suggestion, never nil, which an
  * option would take for "not given".
  */
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void a_misspelt_field_of_the_prelude_is_an_error(void **state)
                     "m.lua:2: entry has no field 'evl'; did you mean 'eval'?");
 }
 
-/* Nil on purpose, and how to ask. */
+/* Globals that are nil on purpose, and ways to ask whether a name is set. */
 static void what_was_set_to_nil_may_be_read(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void an_argument_that_nobody_looks_at_is_an_error(void **state)
         snprintf(message, sizeof message, "m.lua:2: %s", cases[i].message);
         scripts_refused(script, message);
     }
-    /* what is passed on is looked at, and a script's own functions are Lua's */
+    /* arguments are passed on unchecked, and a script's own functions follow Lua's rules */
     graph_free(scripts_build(X "scope('s', function(a, b) assert(a == 1 and b == 2) end, 1, 2)\n"
                                "local net = share(function(a, b) return a, b end)\n"
                                "local a, b = net(x, 3)\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A script makes the same graph in every run: it never sees an address, nor the order in which
- * Lua's tables happen to hold their keys, and cannot change what all scripts' values share.
+ * Lua's tables happen to hold their keys, and cannot change values that all scripts share.
  */
 #include "lib/scripts.h"
 
@@ -64,7 +64,7 @@ static void keys_come_in_order(void **state)
     scripts_refused("next({a = 1}, 'b')", "m.lua:1: next: the table has no key 'b'");
 }
 
-/* Lua's own sort takes the clock's word for where to cut a long list. */
+/* Lua's own sort chooses pivots of long lists by the clock. */
 static void sorting_is_stable(void **state)
 {
     (void)state;

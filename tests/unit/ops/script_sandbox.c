@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a script must not be able to do, and the limits that end it.
+ * Actions that the sandbox prevents, and the limits that end a script.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void dangerous_libraries_are_absent(void **state)
     }
 }
 
-/* Every table that a script can reach, by globals, metatables and functions' results. */
+/* Visits every table that a script can reach, by globals, metatables and functions' results. */
 static void no_function_of_the_debug_or_io_library_can_be_reached(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void loops_that_failed_are_not_taken_for_whole(void **state)
                     "complete");
 }
 
-/* What a script calls its globals is nothing to the prelude. */
+/* A script's globals do not change the prelude. */
 static void globals_of_the_script_do_not_reach_the_prelude(void **state)
 {
     (void)state;

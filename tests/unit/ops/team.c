@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops of our own kernels are cut among a team, whichever compiler made them, and there is one
- * OpenMP runtime for them and the libraries. Regions are counted where they start: this program's
- * GOMP_parallel is found before the runtime's own.
+ * Loops of our own kernels are divided among a team, whichever compiler made them, and share one
+ * OpenMP runtime with the libraries. Regions are counted where they start: this program's
+ * GOMP_parallel hides the runtime's own.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ struct metered_function {
     atomic_int *members;
 };
 
-static atomic_int most; /* members of a region of our kernels since it was last set */
+static atomic_int most; /* largest team of our kernels since it was last reset */
 
 static void enter(void *data)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What passes rely on is true of the kernels: of each op that declares that it works element by
- * element, that its operands may be swapped, that it undoes itself, that its result is its input,
- * the results say so, bit for bit, for every type that it computes in and for special values.
+ * The declared traits on which passes rely hold for the kernels: for each op declared element-wise,
+ * commutative, its own inverse or an identity, results show the trait, bit for bit, in every type
+ * that it computes in and for special values.
  */
 #include <math.h>
 
@@ -50,7 +50,7 @@ static struct edge add_fed(struct fixture *f, const struct tensor *value)
     return (struct edge){graph_add(f->graph, &spec, &f->err)->id, 0};
 }
 
-/* Output 0 of the op; false: it does not take such inputs. */
+/* Computes output 0 of the op; false: it does not take such inputs. */
 static bool run(const struct trial *trial, const struct tensor *in, int n, struct tensor *out)
 {
     struct fixture f = {.graph = graph_new(ops_registry())};
@@ -84,11 +84,11 @@ static bool same_element(const struct tensor *a, int i, const struct tensor *b, 
 {
     size_t n = dtype_bytes(a->type);
     if (dtype_is_floating(a->type) && isnan(tensor_get_float64(a, i)))
-        return isnan(tensor_get_float64(b, k)); /* whichever */
+        return isnan(tensor_get_float64(b, k)); /* any NaN */
     return !memcmp((char *)a->data + (size_t)i * n, (char *)b->data + (size_t)k * n, n);
 }
 
-/* `part` is what `whole` has from element `first` on. */
+/* `part` must equal the elements of `whole` from `first` on. */
 static void check_same(const struct trial *trial, const struct tensor *whole, int first,
                        const struct tensor *part, const char *what)
 {
@@ -136,7 +136,7 @@ static int check_swapped(const struct trial *trial)
     return 1;
 }
 
-/* Where it is a number, and no integer wraps around. */
+/* Compares where the sum is a number and no integer wraps around. */
 static int check_sum(const struct trial *trial)
 {
     struct tensor in[] = {values(trial->type, false), values(trial->type, true)}, sum;
@@ -170,7 +170,7 @@ static int check_twice(const struct trial *trial)
 
 /* ---- the input itself ---- */
 
-/* What input 1 is to be: all `neutral`, of the shape that the op wants. */
+/* Runs with an input 1 that is all `neutral`, of the shape that the op wants. */
 static bool run_with(const struct trial *trial, const struct tensor *x, enum dtype type,
                      const struct shape *shape, struct tensor *out)
 {
@@ -186,7 +186,7 @@ static bool run_with(const struct trial *trial, const struct tensor *x, enum dty
 
 static bool run_identity(const struct trial *trial, const struct tensor *x, struct tensor *out)
 {
-    static const enum dtype types[] = {INT32, BOOL}; /* of sizes and axes, of choices */
+    static const enum dtype types[] = {INT32, BOOL}; /* sizes and axes, or choices */
     const struct shape shapes[] = {shape_vector(2), {.rank = 2, .dims = {2, 2}}};
     const struct shape empty = shape_vector(0);
     switch (trial->op->def->identity.when) {
@@ -237,9 +237,9 @@ static int check_reciprocal(const struct trial *trial)
     return 1;
 }
 
-/* ---- all of them ---- */
+/* ---- all ops ---- */
 
-/* Calls `check` for each type that the op is computed in; the sum of what it says. */
+/* Calls `check` for each type that the op is computed in; returns the sum of its results. */
 static int each_type(const struct op *op, int (*check)(const struct trial *trial))
 {
     const struct op_arg *first = &op->inputs[0];

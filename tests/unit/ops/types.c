@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The types that ops compute in, beside those that TensorFlow declares (tests/data): nearly all
- * real ones, and the op's reference speaks of each that is missing.
+ * The types that ops compute in, compared with TensorFlow's (tests/data): nearly all real ones, and
+ * an op's reference mentions each that is missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct counts {
     int lines;
 };
 
-/* The words of a reference that speak of a type: one of them has to be there. */
+/* The words for a type in a reference, one of which must occur. */
 static bool speaks_of(const char *detail, enum dtype type)
 {
     static const struct {
@@ -64,7 +64,7 @@ static dtype_set read_types(char *rest)
     return types;
 }
 
-/* "Add T float16 ..."; an op or an attribute that we lack is none of this test. */
+/* "Add T float16 ..."; ops and attributes that we lack are skipped. */
 static void read_line(char *line, struct counts *counts)
 {
     char *rest, *name = strtok_r(line, " \n", &rest), *attr = strtok_r(NULL, " \n", &rest);

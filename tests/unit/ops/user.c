@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops of users: objects that are refused leave nothing behind; ops of one that is taken are
- * inferred, differentiated and run as any other, and what they do wrong is told.
+ * Custom ops: shared objects that are refused leave nothing behind; the ops of an accepted one are
+ * inferred, differentiated and run as any other, and their mistakes are reported.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "ops/user/user.h"
 #include "pass/gradient/grad.h"
 
-/* Beside the programs of the tests. */
+/* They lie beside the tests' programs. */
 static const char *object(const char *name)
 {
     static char path[4096];
@@ -237,8 +237,8 @@ static void test_types_choose_among_kernels(void **state)
     fixture_close(&f);
 }
 
-/* What objects were compiled with: whoever changes it changes TF_OP_ABI. Fields and functions are
- * added at the end. */
+/* Compiled objects depend on this layout: whoever changes it must change TF_OP_ABI. Fields and
+ * functions are added at the end. */
 static void test_the_interface_stays_as_it_is(void **state)
 {
     const size_t word = sizeof(void *);

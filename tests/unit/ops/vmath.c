@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elementary functions against double precision: dense over the interesting range of each.
+ * Elementary functions compared with double precision, densely over the interesting range of each.
  */
 #include <float.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 #define SAMPLES 200000
 
-/* Distance in units of the last place of the exact result's float. */
+/* The distance in units of the last place of the exact result as a float. */
 static double ulps(float got, double exact)
 {
     float rounded = (float)exact;
@@ -109,7 +109,7 @@ static void test_all_magnitudes(void **state)
     assert_true(worst_bits(vmath_erf, erf) <= 2.5);
 }
 
-/* As <math.h>'s, the sign of a zero and of an infinity too. */
+/* As in <math.h>, including the sign of a zero and of an infinity. */
 static void test_singular_points(void **state)
 {
     (void)state;

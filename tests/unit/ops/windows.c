@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The windows that ops declare (op_def.window), of random geometry: rows and columns of the input
- * are changed one at a time, and what changes in the output is what lies in their windows, no more
- * and no less. WINDOWS: as many of each op.
+ * The windows that ops declare (op_def.window), with random geometry: rows and columns of the input
+ * are changed one at a time, and exactly the outputs whose windows contain them change. WINDOWS:
+ * number of cases per op.
  */
 #include "lib/session.h"
 #include "lib/unit.h"
@@ -12,7 +12,7 @@
 #include "graph/index_rule.h"
 
 #define BATCH 2
-#define LONGEST 64 /* more than a height, a width or an output of these ever is */
+#define LONGEST 64 /* exceeds all heights, widths and outputs here */
 
 struct extent {
     int in, size, stride, dilation, before, after;
@@ -21,7 +21,7 @@ struct extent {
 struct geometry {
     const char *op;
     struct extent y, x;
-    int channels, depth; /* of the image, of the filter */
+    int channels, depth; /* of the image; of the filter */
     bool nchw;
     const char *padding;
 };
@@ -29,7 +29,7 @@ struct geometry {
 static const struct kind {
     const char *op;
     bool has_filter, has_window, dilates, pads, formats;
-    bool has_mean; /* each window has a cell of the image */
+    bool has_mean; /* each window needs a cell of the image */
 } kinds[] = {
     {"Conv2D", .has_filter = true, .dilates = true, .pads = true, .formats = true},
     {"LocallyConnected2D", .has_filter = true, .pads = true, .formats = true},
@@ -137,7 +137,7 @@ static struct tensor run(struct fixture *f, const struct tensor *x)
     return y;
 }
 
-/* Index along an axis of element i. */
+/* The index of element i along an axis. */
 static int along(const struct tensor *t, int axis, int64_t i)
 {
     int64_t steps[SHAPE_RANK_MAX];
@@ -145,7 +145,7 @@ static int along(const struct tensor *t, int axis, int64_t i)
     return (int)(i / steps[axis] % t->shape.dims[axis]);
 }
 
-/* All that is at `index` of the axis is far larger; -1: nothing is. */
+/* Makes all elements at `index` of the axis far larger; -1: none. */
 static void fill(struct tensor *x, int axis, int index)
 {
     for (int64_t i = 0; i < tensor_count(x); i++)
@@ -153,7 +153,7 @@ static void fill(struct tensor *x, int axis, int index)
             (double)(i * 7919 % 101) / 101 + (along(x, axis, i) == index ? 1000 : 0);
 }
 
-/* Which outputs along an axis change with input `index` along it. */
+/* Finds the outputs along an axis that change with input `index` along it. */
 static void change(struct fixture *f, struct tensor *x, const struct tensor *before, int axis,
                    int index, bool changes[LONGEST])
 {
@@ -166,7 +166,7 @@ static void change(struct fixture *f, struct tensor *x, const struct tensor *bef
     tensor_release(&after);
 }
 
-/* Whether output `out` is to change with input `in`, where the window's cells are `apart`. */
+/* Whether output `out` must change with input `in`, where the window's cells are `apart`. */
 static bool is_declared(const struct op_window_axis *a, int apart, int out, int in)
 {
     int64_t cell = in - (out * a->stride - a->before);
@@ -243,7 +243,7 @@ static void test_all_that_declare_one_are_here(void **state)
     assert_int_equal(n, N_KINDS);
 }
 
-/* SAME's padding follows from the height; VALID's does not, but how many outputs there are does. */
+/* SAME's padding follows from the height; VALID's does not, but its number of outputs does. */
 static void test_unknown_shapes_have_none(void **state)
 {
     struct fixture f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What measured times say of what was not measured, worked out by hand.
+ * Conclusions from measured times about nodes that were not measured, worked out by hand.
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct world {
     struct cluster cluster;
 };
 
-/* Neg and Abs have 32 MB in and out: 8000.5 us of a CPU that has 8 GB/s. */
+/* Neg and Abs read and write 32 MB: 8000.5 us on a CPU of 8 GB/s. */
 static void open_world(struct world *w, const char *costs, const char *cluster)
 {
     static const char text[] = "a = Placeholder() {dtype=float32, shape=[8000000]}\n"
@@ -40,7 +40,7 @@ static void close_world(struct world *w)
 #define CPUS "task worker:0 a:1\ntask worker:1 b:2\nhost a cores=1\nhost b cores=1\n"
 #define GPUS "task worker:0 a:1 device=GPU:0\ntask worker:1 b:2\nhost a cores=1\n"
 
-/* By nodes alone: the mean of an op says nothing of what others of it would take. */
+/* Only nodes count: the mean of an op does not tell the time of a given node. */
 static void test_cores(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void test_cores(void **state)
         {"op Neg 10\nop Abs 10\n", CPUS, 1},
         {"node other 10\n", CPUS, 1},
         {"", CPUS, 1},
-        {"node m 80005\n", GPUS, 1}, /* it may be the GPU's */
+        {"node m 80005\n", GPUS, 1}, /* may be of the GPU */
         {"node m 80005\nnode m 4000250 CPU\n", GPUS, 0.5},
         {"node m 80005 GPU\nnode m 4000250 CPU\n", GPUS, 0.5},
     };
@@ -64,7 +64,7 @@ static void test_cores(void **state)
         const struct cost_way before = cost_exchange("worker", 2, &w.cluster);
         cost_scale_cores(&w.cluster, w.graph, &w.costs, 32);
         const struct cost_way after = cost_exchange("worker", 2, &w.cluster);
-        /* Two ends of a message, 60 us of a core each; 50 us on the way. */
+        /* A message has two ends, each 60 us of a core, and takes 50 us on the way. */
         if (fabs(w.cluster.core_time - cases[i].scale) > 1e-9 ||
             fabs(before.latency - 170e3) > 1e-6 ||
             fabs(after.latency - (50e3 + 120e3 * cases[i].scale)) > 1e-6)
@@ -73,7 +73,7 @@ static void test_cores(void **state)
     }
 }
 
-/* What is said of a device stays. */
+/* Stated rates of a device stay. */
 static void test_rates(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node costs: operations and bytes worked out by hand, and files of measured times; and what
- * an exchange does.
+ * The cost of a node: operations and bytes worked out by hand, and files of measured times; and the
+ * cost of an exchange.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,8 +58,8 @@ static void test_estimates(void **state)
     graph_free(graph);
 }
 
-/* Rows are taken out of a table, or changed in it, without a look at the others; what has the shape
- * of something is still written; what shares memory moves nothing. */
+/* Taking or changing rows of a table does not touch its other rows; an output shaped like an input
+ * is still written; a view moves nothing. */
 static void test_costs_are_of_what_is_touched(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_costs_are_of_what_is_touched(void **state)
     graph_free(graph);
 }
 
-/* The time of a node goes before that of its op. */
+/* A node's own time precedes that of its op. */
 static void test_measured_costs(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_measured_costs(void **state)
     graph_free(graph);
 }
 
-/* What was measured on a type goes before what is of any; nodes go before ops. */
+/* A time measured on a device type precedes one for any type; nodes precede ops. */
 static void test_costs_of_types(void **state)
 {
     (void)state;
@@ -130,8 +130,8 @@ static void test_costs_of_types(void **state)
     graph_free(graph);
 }
 
-/* Of each task to each other, 4 bytes are on their way when it sends 12: at once over links of
- * their own, or all that a host has to send by its adapter, 1.3 times as long where flows meet. */
+/* From each task to each other, 4 bytes are sent when each has 12: at once over separate links, or
+ * all that a host sends through its adapter, 1.3 times as long if flows meet. */
 static void test_exchanges(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_exchanges(void **state)
         {"link * * bandwidth=100000000 latency=1us\n", 4, 1e3, 10.0 / 3},
         {"link w:0 w:3 bandwidth=10000000 latency=2ms\n", 4, 2e6, 100.0 / 3},
         {"link w:0 w:3 bandwidth=10000000 latency=2ms\n", 3, 50e3, 1.0 / 2},
-        /* a with two of them: each sends two thirds away, both by one adapter */
+        /* host a has two of them: each sends two thirds away, both through one adapter */
         {"host a bandwidth=100000000\n", 4, 50e3, 1.3 * 10 * 4.0 / 3},
         {"host b bandwidth=100000000\n", 4, 50e3, 1.3 * 10},
         {"host c bandwidth=100000000\n", 4, 50e3, 1.3 * 10},
@@ -170,8 +170,8 @@ static void test_exchanges(void **state)
     assert_true(fabs(cost_exchange("w", 4, NULL).per_byte - 1.0 / 3) < 1e-9);
 }
 
-/* Each of three workers sends a byte, half of it to each shard; a host's adapter sends, or gets,
- * those of all its tasks. */
+/* Each of three workers sends a byte, half of it to each shard; a host's adapter carries the
+ * traffic of all its tasks. */
 static void test_pushes(void **state)
 {
     (void)state;
@@ -181,9 +181,9 @@ static void test_pushes(void **state)
     } cases[] = {
         {"", 50e3, 1.0 / 2, 1.0 / 2},
         {"link worker:0 ps:1 bandwidth=10000000 latency=2ms\n", 2e6, 100.0 / 2, 100.0 / 2},
-        /* two workers send all; what they get comes from two hosts */
+        /* two workers send all of theirs; their reads come from two hosts */
         {"host a bandwidth=100000000\n", 50e3, 10 * 2, 1.3 * 10 * 2},
-        /* a shard gets two halves, and sends them; a half leaves, and comes */
+        /* a shard receives two halves, and sends them; a half leaves the host, and comes in */
         {"host b bandwidth=100000000\n", 50e3, 1.3 * 10, 10},
         {"host c bandwidth=100000000\n", 50e3, 10 * 3.0 / 2, 10 * 3.0 / 2},
     };
@@ -223,7 +223,7 @@ static struct cluster cluster_of(const char *tasks, const char *hosts)
     return cluster;
 }
 
-/* With so many ends of messages for a core, where links take so many nanoseconds for a byte. */
+/* Expects the cost of `ends` message ends per core, where links take `links` ns a byte. */
 static void expect_cores(const char *what, struct cost_way way, double ends, double links,
                          double parts)
 {
@@ -234,7 +234,8 @@ static void expect_cores(const char *what, struct cost_way way, double ends, dou
                  latency, per_byte);
 }
 
-/* Tasks on one machine share its cores, each byte has two ends; one task has one core at most. */
+/* Tasks on one machine share its cores, and each byte has two ends; a task uses at most one core.
+ */
 static void test_cores_of_exchanges(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void test_cores_of_exchanges(void **state)
         const char *hosts;
         double exchange, pushes, served; /* ends for a core */
     } cases[] = {
-        /* four workers with 3 + 3 each; two that send a shard one, which gets two */
+        /* four workers with 3 + 3 ends each; two that send to a shard, which receives from two */
         {"host m cores=2\nhost a within=m\nhost b within=m\nhost s within=m\n", 12, 4, 8},
         {"host m cores=8\nhost a within=m\nhost b within=m\nhost s within=m\n", 6, 4, 8},
         {"host a cores=1\n", 12, 2, 4},
@@ -263,7 +264,7 @@ static void test_cores_of_exchanges(void **state)
     }
 }
 
-/* Shards and workers take turns at a machine's cores. */
+/* Shards and workers share a machine's cores. */
 static void test_shares_of_cores(void **state)
 {
     (void)state;
@@ -279,8 +280,8 @@ static void test_shares_of_cores(void **state)
     cluster_release(&cluster);
 }
 
-/* Of four workers of one shard, whose reads take 8: the first has read when 6 are left, or with the
- * others; in the middle it is 3. Of pushes all but the last worker's may be over by then. */
+/* Four workers of one shard, whose reads take 8: the first is done when 6 are left, or with the
+ * others; the mean is 3. All pushes but the last worker's may be over by then. */
 static void test_pushes_beside_reads(void **state)
 {
     (void)state;
@@ -288,7 +289,7 @@ static void test_pushes_beside_reads(void **state)
         const char *cluster;
         double few, many;
     } cases[] = {
-        {"task ps:0 s:1\n", 0, 0}, /* each has a link of its own */
+        {"task ps:0 s:1\n", 0, 0}, /* all links are separate */
         {"task ps:0 s:1\nhost s bandwidth=1000000\n", 2.0 * 3 / 4, 8.0 / 2 * 3 / 4},
         {"task ps:0 s:1\nhost s bandwidth=1000000\nhost w0 bandwidth=1000\n", 0, 0},
         {"task ps:0 w0:2\nhost w0 bandwidth=1000000\n", 0, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense layers cut over workers: which form each value of a model has.
+ * Tensor parallelism of dense layers: the form of each value of a model.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void refused(const char *script, const char *why)
     graph_free(from);
 }
 
-/* The axis along which a variable is cut; -1: it is whole. */
+/* Returns the axis along which a variable is partitioned; -1: it is whole. */
 static int axis_of(const struct graph *graph, const char *name)
 {
     const struct node *node = graph_find(graph, name);
@@ -53,7 +53,7 @@ static int axis_of(const struct graph *graph, const char *name)
     return axis;
 }
 
-/* How many nodes have the op, and are given the rows of all workers, or parts. */
+/* Counts the nodes of the op that get the rows of all workers, or parts. */
 static int count(const struct graph *graph, const char *op)
 {
     int n = 0;
@@ -84,15 +84,15 @@ static void test_columns_then_rows(void **state)
     assert_int_equal(axis_of(to, "b/W/adam/m"), 0);
     assert_int_equal(axis_of(to, "a/W/adam/v"), 1);
     assert_int_equal(axis_of(to, "adam/beta1_power"), -1);
-    /* forward x is gathered and b's terms scattered, back b's errors are gathered; x is fed, so
-     * that no errors go back to it */
+    /* forward, x is gathered and b's terms are scattered; backward, b's errors are gathered; x is
+     * fed, so no errors go back to it */
     expect_exchanges(to, 2, 1, 1);
     assert_int_equal(count(to, "AllReduce"), 1); /* the loss' errors */
     graph_free(to);
     graph_free(from);
 }
 
-/* Of one layer each worker has columns, whose parts of the outputs are brought together by rows. */
+/* In a single layer each worker has columns; the parts of outputs are exchanged into rows. */
 static void test_a_layer_alone(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void test_a_layer_alone(void **state)
     graph_free(from);
 }
 
-/* What nothing is known of gets all rows and columns, and its neighbours go on with parts. */
+/* An op without a rule gets all rows and columns, and its neighbours go on with parts. */
 static void test_what_is_not_declared_is_given_the_whole(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void test_what_is_not_declared_is_given_the_whole(void **state)
     graph_free(from);
 }
 
-/* A matrix with two products, as of a recurrent network, stays whole; so does its bias. */
+/* A matrix with two products, as in a recurrent network, stays whole; so does its bias. */
 static void test_a_matrix_that_is_used_twice_is_whole(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_a_matrix_that_is_used_twice_is_whole(void **state)
     graph_free(from);
 }
 
-/* A vector that is read outside of the layers, too, stays whole, and is cut where it is added. */
+/* A vector with other readers stays whole, and is sliced where it is added. */
 static void test_a_bias_that_others_read_is_whole(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void test_a_bias_that_others_read_is_whole(void **state)
     graph_free(from);
 }
 
-/* Layers, and what is behind them, are there in each pass; variables, and what is in front, once.
- * A matrix is cut once, and its gradient is the passes' sum. */
+/* Each pass has its own layers and what follows them; variables and the nodes before the layers
+ * exist once. A matrix is partitioned once, and its gradient is the passes' sum. */
 static void test_passes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of whole graphs against central differences: paths that meet, rows, conditionals,
+ * Gradients of whole graphs compared with central differences: paths that meet, rows, conditionals,
  * loops.
  */
 #include <math.h>
@@ -47,7 +47,7 @@ static double get(struct run *r, struct edge fetch, double x)
     return sum;
 }
 
-/* The graph with gradients is a valid graph, as text and back. */
+/* The graph with gradients is valid, and survives a trip through text. */
 static void check_text(struct run *r)
 {
     struct str text = STR_INIT, again = STR_INIT;
@@ -62,7 +62,7 @@ static void check_text(struct run *r)
     str_release(&again);
 }
 
-/* dy/dx at some points against (y(x+h) - y(x-h)) / 2h. */
+/* Compares dy/dx at some points with (y(x+h) - y(x-h)) / 2h. */
 static void expect_derivative(const char *text, const double *points, int n)
 {
     struct run r;
@@ -186,7 +186,7 @@ static void test_loops(void **state)
     EXPECT(LOOP("0", "10"), 0.3, -0.6);
 }
 
-/* In each iteration: v = v > 0.5 ? v * v : v + x, which pushes only what was alive. */
+/* In each iteration: v = v > 0.5 ? v * v : v + x; only the live branch is pushed. */
 static void test_a_condition_in_a_loop(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_nested_loops(void **state)
            0.4, 0.9, -0.5);
 }
 
-/* b's Exit leads to no y, but b acts on a; a's next value does not depend on a. */
+/* b's Exit leads to no y, but b affects a; a's next value does not depend on a. */
 static void test_an_exit_that_is_not_used(void **state)
 {
     (void)state;

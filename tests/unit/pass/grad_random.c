@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of random nests of conditionals and loops, as a script makes them, against central
- * differences; the same bits however many iterations run at once; second derivatives where there
- * is no loop. GRADIENTS is how many programs (default 300), GRADIENTS_SEED the first one's seed.
+ * Gradients of random nests of conditionals and loops, as a script makes them, compared with
+ * central differences; their bits do not depend on how many iterations run at once; second
+ * derivatives where there is no loop. GRADIENTS is how many programs (default 300), GRADIENTS_SEED
+ * the first one's seed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -69,8 +70,8 @@ static double get_at(struct fixture *f, const char *name, const struct point *at
     return value;
 }
 
-/* The derivative of a scalar along a direction; false where it jumps or has a corner nearby, which
- * the three points show. */
+/* The derivative of a scalar along a direction; false if three points show a jump or a corner
+ * nearby. */
 static bool difference(struct fixture *f, const char *name, const struct point *at,
                        const struct point *direction, double *slope)
 {
@@ -89,7 +90,7 @@ static void expect_near(uint64_t seed, const char *what, double got, double want
 
 static const struct point along_x = {.x = 1}, along_w = {.w = {0.3, -0.7, 0.5}};
 
-/* Counts the derivatives that could be compared. */
+/* Returns how many derivatives could be compared. */
 static int check_program(uint64_t seed, const struct point *at)
 {
     struct fixture f = open(seed, 0);

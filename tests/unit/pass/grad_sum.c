@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What comes back to one tensor along several paths: nodes that are made for it, rows of a table
- * beside whole tables, and nothing at all.
+ * Gradients that reach one tensor along several paths: nodes that add them, rows of a table with
+ * whole tables, and none at all.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 #define TABLE "x = Placeholder() {dtype=float32, shape=[3,2]}\n"
 
-/* d(sum of y)/dx as a dense tensor; EDGE_NONE where there is none. */
+/* d(sum of y)/dx as a dense tensor; EDGE_NONE if there is none. */
 static struct edge gradient_of(struct fixture *f, const char *text)
 {
     struct edge y, x;
@@ -66,7 +66,7 @@ static void what_is_used_twice_gets_one_addn_of_two(void **state)
     fixture_close(&f);
 }
 
-/* y = the sum of rows 2, 0, 2, once as they are and once squared, and of all elements squared */
+/* y = the sum of rows 2, 0, 2, once plain and once squared, and of all elements squared */
 static void rows_and_whole_tables_add_up(void **state)
 {
     struct fixture f;

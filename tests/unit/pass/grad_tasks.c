@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gradients of random nests of conditionals and loops whose statements are pinned to two to four
- * tasks: placed, cut and run over links, they are those of one device, bit for bit. GRADIENT_TASKS
- * is how many programs (default 200), GRADIENT_TASKS_SEED the first one's seed.
+ * tasks: placed, cut and run over links, they equal those on one device, bit for bit.
+ * GRADIENT_TASKS is how many programs (default 200), GRADIENT_TASKS_SEED the first one's seed.
  */
 #include "lib/cluster.h"
 
@@ -40,7 +40,7 @@ static void make(struct pin *p)
         fail_at(p, err.text);
 }
 
-/* What is not pinned is anywhere, as far as it may be. */
+/* Nodes that are not pinned are placed at random, within their constraints. */
 static void place(struct pin *p)
 {
     static const char *const devices[] = {
@@ -60,7 +60,7 @@ static void place(struct pin *p)
     placement_release(&placement);
 }
 
-/* The values that the program is fed, and the names of what it gives. */
+/* The program's feeds, and the names of its results. */
 struct wanted {
     double x, w[N_W];
     struct tensor feeds[2], values[N_VALUES];

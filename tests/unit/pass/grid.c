@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random nets whose images are cut into tiles train as those that are not: convolutions, filters
- * for each position, pooling, normalization and what goes element by element, of random windows,
- * strides, padding and grids. GRIDS: as many nets.
+ * Random nets train the same when their images are partitioned into tiles: convolutions, filters
+ * for each position, pooling, normalization and element-wise ops, with random windows, strides,
+ * padding and grids. GRIDS: number of nets.
  */
 #include "lib/scripts.h"
 #include "lib/session.h"
@@ -37,7 +37,7 @@ static int outputs(int in, int size, int stride, bool same)
     return same ? (in + stride - 1) / stride : (in - size) / stride + 1;
 }
 
-/* A window that leaves something: sets height and width to those of the output. */
+/* Adds a window that fits: sets height and width to those of the output. */
 static void add_window(struct net *net, const char *layer, int filters, int size, bool dilates)
 {
     int stride = 1 + up_to(net->random, 1);
@@ -188,7 +188,7 @@ static int count_on(const struct graph *graph, const char *op, const char *devic
     return n;
 }
 
-/* NULL: it has no images of that size. */
+/* NULL: there are no images of that size. */
 static struct graph *cut(const struct graph *graph, int rows, int columns, const char *text)
 {
     struct error err = ERROR_INIT;

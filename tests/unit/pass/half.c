@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is computed in 16 bits, where casts are, and what scaling a loss adds: rule by rule.
+ * Mixed precision: which ops use 16 bits, where casts are, and the nodes that scale a loss, rule by
+ * rule.
  */
 #include <stdio.h>
 
@@ -97,7 +98,7 @@ static void test_what_is_denied_refuses_what_is_inferred(void **state)
                                  WIDE("MatMul_1", "MatMul_1/half"));
 }
 
-/* A row is cast, not the table that it is taken of. */
+/* Rows are cast, not the table that they are taken from. */
 static void test_casts_are_where_the_fewest_bytes_are(void **state)
 {
     (void)state;
@@ -268,7 +269,7 @@ static double fetch(struct fixture *f, const char *name)
     return first;
 }
 
-/* The first product's gradient is 2^15 f: float16 ends at 65504. On whatever device. */
+/* The first product's gradient is 2^15 f, and float16 ends at 65504. Holds on every device. */
 static void test_steps_that_overflow(void **state)
 {
     (void)state;

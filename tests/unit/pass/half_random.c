@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random graphs in 16 bits: types fit at each edge, names and entries have the types that they had,
- * and values are those of float32 but for rounding.
+ * Random graphs in mixed precision: types fit at each edge, names and entries keep their types, and
+ * values equal those of float32 except for rounding.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "pass/half/half.h"
 
 #define SEEDS 300
-#define GRAPHS 3000 /* few of them have an op that may be computed in 16 bits */
+#define GRAPHS 3000 /* few of them have an op that may use 16 bits */
 #define LENGTH 24
 #define ROWS 3
 #define COLUMNS 4
@@ -51,7 +51,7 @@ static void check_ends(const struct graph *from, const struct graph *to)
     }
 }
 
-/* What is read back is inferred again, so types that do not fit are refused. */
+/* Reading the text infers types again, so types that do not fit are refused. */
 static void check_types(const struct graph *from, struct graph *to)
 {
     struct str text = STR_INIT;
@@ -73,7 +73,7 @@ static void check_types(const struct graph *from, struct graph *to)
     str_release(&text);
 }
 
-/* Returns how many nodes are computed in 16 bits. */
+/* Returns how many nodes use 16 bits. */
 static int rewrite(struct graph *from, enum dtype type, struct pass_result *result)
 {
     static const struct pass_options none;
@@ -142,7 +142,7 @@ static float run_nest(struct graph *graph, const char *name)
     return value;
 }
 
-/* Rounding may change which branch is taken, and so all that follows; mostly it does not. */
+/* Rounding may change which branch is taken, and then all later values; mostly it does not. */
 static void test_nests(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_nests(void **state)
     "begin = Const() {dtype=int32, value=[0,2]}\nsize = Const() {dtype=int32, value=[-1,4]}\n"     \
     "sum = Sum(n0, all)\nall = Const() {dtype=int32, value=[0,1]}\nyes = Less(sum, zero)\n"
 
-/* Of one or two nodes before, all [?,4] and not much larger than these. */
+/* Each takes one or two earlier nodes; all are [?,4] and not much larger than these. */
 static const char *const steps[] = {
     "n%d = MatMul(n%d, w)\n",
     "n%d = MatMul(n%d, w) {transpose_b=true}\n",

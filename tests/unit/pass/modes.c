@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the texts of modes are read as, and the lines of those that are refused: 5,000 random texts,
- * a sixth of them spoiled, have one digest, which changes where any of them is read otherwise. With
- * MODES=FILE they are written there, a line each, to see which.
+ * How texts of modes are parsed, and the errors of those that are refused: 5,000 random texts, a
+ * sixth of them spoiled, have one digest, which changes if any of them is parsed differently.
+ * MODES=FILE writes the results there, a line each, to show which.
  */
 #include <stdlib.h>
 #include <string.h>

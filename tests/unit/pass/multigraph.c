@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs of few nodes with many edges between them, data and control, which arrays that are sized
- * by nodes do not hold: through the text form, all passes, a cut over devices, and replicated, they
- * compute the same. What is written past an array's end is AddressSanitizer's to see. MULTIGRAPHS
- * is how many (default 110), MULTIGRAPHS_SEED the first one's seed.
+ * Graphs of few nodes with many edges between them, data and control, too many for arrays sized by
+ * nodes: through the text form, all passes, a cut over devices and replication they compute the
+ * same. AddressSanitizer detects writes past an array's end. MULTIGRAPHS is how many (default 110),
+ * MULTIGRAPHS_SEED the first one's seed.
  */
 #include "lib/replicas.h"
 #include "lib/scripts.h"
@@ -14,7 +14,7 @@
 #include "pass/half/half.h"
 #include "pass/simplify/simplify.h"
 
-/* Values are vectors of two small integers, which sums of any order have exactly. */
+/* Values are vectors of two small integers, whose sums are exact in any order. */
 static const char script[] =
     "local state = D.seed\n"
     "local function random(n)\n"
@@ -119,7 +119,7 @@ static void run_entry(struct session *session, const struct graph *graph, const 
     request_release(&request);
 }
 
-/* What go is, and after two steps of training. */
+/* The value of go, now and after two steps of training. */
 static void run(const struct graph *graph, int n_devices, struct tensor values[2])
 {
     struct session_options options = {
@@ -211,7 +211,7 @@ static void check_cut(const struct tensor wanted[2])
     graph_free(graph);
 }
 
-/* A gradient may come after a write, which no worker can do before the others. */
+/* A gradient may come after a write, which no worker can do before the others do. */
 static bool can_be_replicated(const char *mode)
 {
     struct replicate_options options = {.workers = 2};

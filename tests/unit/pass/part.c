@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The form of a graph's parts, and what cannot be cut. That parts compute what the graph does:
- * part_random.c.
+ * The form of a graph's parts, and graphs that cannot be cut. part_random.c tests what the parts
+ * compute.
  */
 #include "lib/session.h"
 
@@ -98,8 +98,8 @@ static void a_constant_does_not_cross(void **state)
     close_small(&s);
 }
 
-/* A sum along no axis is its input's very bits, also where the axes come from another device, of
- * which nothing is known before the step. */
+/* A sum along no axis has its input's bits, also if the axes come from another device and are
+ * unknown before the step. */
 static void axes_that_cross_change_no_bits(void **state)
 {
     static const char *const ops[] = {"Sum", "Mean", "Prod"};
@@ -119,7 +119,7 @@ static void axes_that_cross_change_no_bits(void **state)
     }
 }
 
-/* u and w are one crossing; that v is over is known when w is, which comes after it. */
+/* u and w are one crossing; w comes after v, so its arrival shows that v is over. */
 static void control_edges_cross_as_one(void **state)
 {
     struct small s;
@@ -143,7 +143,7 @@ static void control_edges_cross_as_one(void **state)
     close_small(&s);
 }
 
-/* To nearest even; what 16 bits can hold exactly stays, and a NaN is one. */
+/* To nearest even; values exact in 16 bits stay, and a NaN stays a NaN. */
 static void values_cross_in_16_bits(void **state)
 {
     static const double sent[] = {1, 1.00390625, 1.01171875, -3.1415927, 65280, NAN};
@@ -161,7 +161,7 @@ static void values_cross_in_16_bits(void **state)
             open_small(&s, text);
             double expected = narrow ? bf16[i] : fp16[i], got = get(&s, "y");
             assert_true(got == expected || (isnan(got) && isnan(expected)));
-            got = get(&s, "z"); /* where it was computed it has all its bits */
+            got = get(&s, "z"); /* on its own device it has all its bits */
             assert_true((float)got == (float)sent[i] || isnan(got));
             assert_int_equal(s.cut.parts.crossings.items[0].bytes, 2);
             close_small(&s);
@@ -191,7 +191,7 @@ static void control_edges_order_effects(void **state)
         assert_int_equal(run_small(&s, "^init", NULL), 0);
         assert_int_equal(run_small(&s, "^init_w", NULL), 0);
         assert_true(get(&s, "all") == -1 - 2 + 2);
-        assert_true(get(&s, "early") == -2); /* v is 2 now, and only what is needed runs */
+        assert_true(get(&s, "early") == -2); /* v is 2 now, and only needed nodes run */
     }
     close_small(&s);
 }
@@ -212,8 +212,8 @@ static void a_failure_ends_all_parts(void **state)
     close_small(&s);
 }
 
-/* Which node the Recv of a MiB waits for, over a link of that bandwidth: it is needed 50 ms after
- * the step began, and that long again as it travels is kept as a margin. */
+/* Returns the node that the Recv of a MiB waits for, over a link of that bandwidth: the value is
+ * needed 50 ms after the step's start, and its travel time is kept once more as a margin. */
 static const char *received_after(const struct graph *graph, const char *bandwidth)
 {
     struct cluster cluster = {0};
@@ -260,7 +260,7 @@ static void a_value_is_received_as_late_as_its_link_allows(void **state)
     fixture_close(&f);
 }
 
-/* Which Sends cross with others: "a b, d e", a group each. */
+/* Prints which Sends are grouped: "a b, d e", one group each. */
 static void print_groups(const struct parts *parts, struct str *out)
 {
     const char *last = "";
@@ -285,8 +285,8 @@ static void print_groups(const struct parts *parts, struct str *out)
     }
 }
 
-/* What is large, comes after a write or control flow, or after what a member brought, has no part
- * in a group; what comes back is of a later one. */
+/* A value that is large, or comes after a write, control flow or a member's contribution, is in no
+ * group; a value that comes back is in a later one. */
 static void small_values_cross_together(void **state)
 {
     struct fixture f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random graphs that were cut compute what they did before, bit for bit, in whatever order values
- * arrive, and none hangs; half of them over several tasks, between which small values cross in
- * groups. PARTS is how many (default 2000), PARTS_SEED the first one's seed.
+ * Random graphs that are cut compute the same as before, bit for bit, in whatever order values
+ * arrive, and none hangs; half of them are cut over several tasks, between which small values cross
+ * in groups. PARTS is how many (default 2000), PARTS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
@@ -52,7 +52,7 @@ static int run_whole(const struct graph *graph, struct edge fetch, struct tensor
     return code;
 }
 
-/* Values arrive in an order of the seed's. */
+/* Values arrive in an order that the seed determines. */
 static int run_cut(const struct graph *joined, struct edge fetch, uint64_t seed,
                    struct tensor *value, struct error *err)
 {
@@ -99,8 +99,8 @@ static void spread_over_tasks(struct graph *graph)
     }
 }
 
-/* State that is no variable has no order but the graph's: of what names the same, a node waits for
- * the one before it. */
+/* State other than variables has no order but the graph's: a node waits for the previous one of the
+ * same name. */
 static void order_state(struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -116,7 +116,7 @@ static void order_state(struct graph *graph)
     }
 }
 
-/* Nodes that cross with others. */
+/* Counts the nodes whose value crosses in a group. */
 static int count_grouped(const struct graph *joined)
 {
     int n = 0;
@@ -161,7 +161,7 @@ static void random_graphs_compute_the_same(void **state)
     (void)state;
     for (int i = 0; i < seeds.n; i++)
         n += check_random(seeds.first + (uint64_t)i, &n_grouped);
-    /* between CPUs, of which there are fewer where every other device is another */
+    /* groups are between CPUs, of which there are fewer when every other device is another */
     int least = getenv("TF_TEST_DEVICE") ? 1 : 500;
     print_message("%d values, %d in groups\n", n, n_grouped);
     assert_true(seeds.given || (n > 500 && n_grouped > least));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of each pass, one by one: a graph as text, and which nodes are left.
+ * The rules of each pass, one by one: a graph as text, and the nodes that are left.
  */
 #include <stdio.h>
 
@@ -58,7 +58,7 @@ static void check(const char *pass, const char *keep, const char *before, const 
     finish(&c);
 }
 
-/* Runs a pass and says what it left of the nodes that are named. */
+/* Runs a pass and checks which of the named nodes are left. */
 static void check_nodes(const char *pass, const char *before, const char *gone,
                         const char *const *stay)
 {
@@ -116,7 +116,7 @@ static void test_prune_keeps_the_leader_of_a_group(void **state)
 
 /* ---- arith ---- */
 
-/* y = EXPRESSION: gone or not. */
+/* y = EXPRESSION: whether its op goes. */
 static void check_arith(const char *types, const char *expression, bool gone)
 {
     char text[1024];
@@ -192,7 +192,7 @@ static void test_control_edges_are_respected(void **state)
     check_arith(X "a = Exp(x)\n", "Identity(x, ^a)", false);
     check("arith", NULL, X "y = Identity(x)\nz = Abs(x, ^y)\n",
           "graph 1\nalias y = x\n" XN "z = Abs(x, ^x) {T=float32} : float32[?,4]\n");
-    /* After a Switch is not after one of its outputs. */
+    /* Waiting for a Switch differs from waiting for one of its outputs. */
     static const char *const stay[] = {"y", NULL};
     check_nodes("arith",
                 X "p = Placeholder() {dtype=bool, shape=[]}\ns = Switch(x, p)\n"
@@ -264,7 +264,7 @@ static void test_fold_what_is_needed(void **state)
                 "entry e = y\na = Const() {dtype=float32, value=[1,2,3,4]}\nb = Sqrt(a)\n" X
                 "y = Mul(x, b)\n",
                 "a", stay);
-    /* Of a node with several outputs each becomes a constant. */
+    /* Each output of a node becomes a constant of its own. */
     static const char *const parts[] = {"y", "s/fold", "s/fold_1", NULL};
     check_nodes(NULL,
                 "entry e = y\na = Const() {dtype=float32, value=[1,2,3,4]}\n"
@@ -369,7 +369,7 @@ static void test_cse_rules(void **state)
     check_cse("Placeholder() {dtype=float32, shape=[]}", "Placeholder() {dtype=float32, shape=[]}",
               false);
     check_cse("Const() {dtype=float32, value=1}", "Const() {dtype=float32, value=1}",
-              false); /* settings */
+              false); /* attributes differ */
 }
 
 static void test_cse_commutes_where_it_is_exact(void **state)
@@ -384,7 +384,7 @@ static void test_cse_commutes_where_it_is_exact(void **state)
 #undef PAIR
 }
 
-/* ---- all of them ---- */
+/* ---- all passes ---- */
 
 static void test_kept_nodes_are_opaque(void **state)
 {

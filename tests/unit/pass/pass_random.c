@@ -40,7 +40,7 @@ static bool same_values(const struct tensor *a, const struct tensor *b)
     return true;
 }
 
-/* Fetches by name, one at a time: what fails alone does not hide the others. */
+/* Fetches names one at a time, so that a failing fetch does not hide the others. */
 static void fetch(const struct graph *graph, char (*names)[32], int n, const struct tensor *x,
                   struct values *values)
 {
@@ -83,7 +83,7 @@ static void print_difference(const struct graph *before, const struct graph *aft
     fail_msg("%s", str_text(&text));
 }
 
-/* Optimizes for the names as an entry and compares. Returns how many nodes went. */
+/* Optimizes with the names as an entry, and compares. Returns how many nodes went. */
 static size_t compare(struct graph *graph, char (*names)[32], int n, const struct tensor *x)
 {
     struct evaluator evaluator = {.kernels = ops_kernels(), .device = fixture_device()};
@@ -101,7 +101,7 @@ static size_t compare(struct graph *graph, char (*names)[32], int n, const struc
     fetch(graph, names, n, x, &before);
     fetch(result.graph, names, n, x, &after);
     for (int i = 0; i < n; i++) {
-        if (before.codes[i]) { /* perhaps by a node that is not needed any more */
+        if (before.codes[i]) { /* perhaps by a node that was removed */
             tensor_release(&after.tensors[i]);
             continue;
         }
@@ -153,7 +153,7 @@ static void test_all_ops(void **state)
     assert_true(gone > SEEDS);
 }
 
-/* ---- what the rules look for, on what is fed ---- */
+/* ---- patterns that the rules look for, on fed values ---- */
 
 static const char *const numbers[] = {"0", "-0", "1", "2", "0.5", "-4", "3", "nan"};
 static const char *const binary[] = {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum"};
@@ -175,7 +175,7 @@ static const char *pick(struct random_graph *r, const char *const *from, size_t 
 }
 #define PICK(r, from) pick((r), (from), sizeof(from))
 
-/* A line that defines node `name` of some of the `n` before. */
+/* A line that defines node `name` from some of the `n` before. */
 static void random_line(struct random_graph *r, struct str *text, const char *name,
                         char (*names)[32], int n)
 {

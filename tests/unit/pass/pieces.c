@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random perceptrons that workers train, whose gradients are made, summed and used in pieces: the
- * same bits in all variables and losses as with whole gradients. PIECES says how many seeds,
- * PIECES_SEED where they begin.
+ * Random perceptrons that workers train, whose gradients are made, summed and used in chunks: all
+ * variables and losses have the same bits as with whole gradients. PIECES is the number of seeds,
+ * PIECES_SEED the first.
  */
 #include "lib/local_collective.h"
 #include "lib/random.h"
@@ -117,7 +117,7 @@ static void train(const struct trial *t, const char *mode, struct job *job)
     }
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static const struct tensor *value_of(struct job *job, int worker, const struct node *variable)
 {
@@ -153,7 +153,7 @@ static int count_pieces(const struct graph *graph)
     return n;
 }
 
-/* How many pieces there were. */
+/* Returns how many chunks there were. */
 static int try_seed(uint64_t seed)
 {
     struct trial t;

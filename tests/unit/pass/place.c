@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Placement: constraints, colocation and kernels, and what is said when they contradict each other.
+ * Placement: constraints, colocation and kernels, and the errors when they contradict each other.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static void check(const char *devices, const char *text, const char *want)
     finish(&p);
 }
 
-/* The same, where requests may give way; `moved`: what is said of those that did. */
+/* The same with soft placement; `moved`: the lines about nodes that gave way. */
 static void check_soft(const char *devices, const char *text, const char *want, const char *moved)
 {
     struct fetch_place p;
@@ -126,7 +126,7 @@ static void check_fails(const char *devices, const char *text, const char *messa
     open_graph(&p, devices, text);
     int code = place(&p);
     unit_assert_error(code, p.err, ERR_DATA, message);
-    for (size_t i = 0; i < p.graph->nodes.n; i++) /* the graph is as before */
+    for (size_t i = 0; i < p.graph->nodes.n; i++) /* the graph is unchanged */
         assert_string_equal(graph_node(p.graph, (int)i)->assigned, "");
     finish(&p);
 }
@@ -144,7 +144,7 @@ static void test_constraints(void **state)
 static void test_kernels(void **state)
 {
     (void)state;
-    /* An accelerator goes first, whatever the order, where there is a kernel for the types. */
+    /* An accelerator is preferred, in any order, if it has a kernel for the types. */
     check("CPU:0,CUDA:0", X "y = Neg(x)\nz = Exp(y)\na = Abs(x)\n",
           "x=CUDA:0 y=CUDA:0 z=CPU:0 a=CUDA:0");
     check("CUDA:0,CPU:0", "x = Placeholder() {dtype=int32, shape=[2]}\ny = Neg(x)\n",
@@ -159,12 +159,12 @@ static void test_colocation(void **state)
           X "a = Neg(x) @?/device:CPU:1\nb = Neg(a) {_class=[\"loc:@a\"]}\n"
             "c = Neg(x) {_class=[\"loc:@b\"]}\nd = Neg(c)\n",
           "x=CPU:0 a=CPU:1 b=CPU:1 c=CPU:1 d=CPU:0");
-    /* Partial wishes of a group add up; one node may join two groups. */
+    /* Partial requests of a group are combined; one node may join two groups. */
     check(PS0 "," PS1 ",CPU:0",
           X "a = Neg(x) @?/job:ps\nb = Neg(x) @?/task:1\n"
             "c = Neg(x) {_class=[\"loc:@a\",\"loc:@b\"]}\n",
           "x=" PS0 " a=" PS1 " b=" PS1 " c=" PS1);
-    /* A group goes where all of it has kernels. */
+    /* A group goes where all its nodes have kernels. */
     check("CPU:0,CUDA:0", X "a = Neg(x)\nb = Exp(x) {_class=[\"loc:@a\"]}\n",
           "x=CUDA:0 a=CPU:0 b=CPU:0");
 }
@@ -181,7 +181,7 @@ static void test_places_are_kept(void **state)
     (void)state;
     check("CPU:0,CPU:1", X "y = Neg(x) @" HERE "CPU:1\nz = Neg(y) {_class=[\"loc:@y\"]}\n",
           "x=CPU:0 y=CPU:1 z=CPU:1");
-    /* Not there any more, or against what is asked for now. */
+    /* An assigned device that is gone, or that contradicts the current request. */
     check("CPU:0", X "y = Neg(x) @" HERE "CPU:1\n", "x=CPU:0 y=CPU:0");
     check("CPU:0,CPU:1", X "y = Neg(x) @?/device:CPU:0 @" HERE "CPU:1\n", "x=CPU:0 y=CPU:0");
 }
@@ -251,12 +251,12 @@ static void test_soft(void **state)
                "y: there is no /device:CUDA:0\n");
     check_soft("CPU:0,CUDA:0", X "y = Neg(x) @?/device:GPU:1\n", "x=CUDA:0 y=CUDA:0",
                "y: there is no /device:CUDA:1\n");
-    /* The task still counts. */
+    /* The task is still respected. */
     check_soft(PS0 "," PS1 ",/job:ps/task:0/device:CUDA:0",
                X "y = Exp(x) @?/task:1/device:GPU:0\nz = Neg(x) @?/task:1/device:GPU:0\n",
                "x=/job:ps/task:0/device:CUDA:0 y=" PS1 " z=" PS1,
                "y: there is no /task:1/device:CUDA:0\nz: there is no /task:1/device:CUDA:0\n");
-    /* One that has a kernel goes where another of its group must be. */
+    /* A node with a kernel goes where another of its group must be. */
     check_soft("CPU:0,CUDA:0",
                X "y = Neg(x) @?/device:GPU:0\nz = Exp(x) {_class=[\"loc:@y\"]} @?/device:GPU:0\n",
                "x=CUDA:0 y=CPU:0 z=CPU:0",
@@ -264,7 +264,7 @@ static void test_soft(void **state)
                "z: no kernel for Exp on /device:CUDA:0\n");
 }
 
-/* What gives way is the device, not its task, and not what no device has a kernel for. */
+/* The device may give way, but not its task; an op without a kernel on any device is an error. */
 static void test_soft_has_limits(void **state)
 {
     struct fetch_place p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Placement by simulation: times that can be worked out by hand, memory, variables over shards, and
- * over random graphs that no trivial placement is better.
+ * random graphs for which no trivial placement is better.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void test_a_fork_uses_both(void **state)
                "node l 1e6\nnode r 1e6\nnode j 1e6\n", FORK);
     place(&p);
     assert_string_not_equal(where(&p, "l"), where(&p, "r"));
-    /* x crosses first; the branch that did not wait has sent its result when the other ends. */
+    /* x crosses first; the branch that need not wait has sent its result when the other ends. */
     assert_true(fabs(p.result.makespan - 2.02e6) < 1);
     assert_true(fabs(p.result.one_device - 3e6) < 1);
     assert_int_equal(p.result.n_transfers, 2);
@@ -36,7 +36,7 @@ static void test_a_fork_uses_both(void **state)
     finish(&p);
 }
 
-/* The same when a crossing costs more than computing. */
+/* The same graph if a crossing costs more than computing. */
 static void test_slow_links_keep_it_together(void **state)
 {
     (void)state;
@@ -64,8 +64,8 @@ static double time_of(const char *cluster, const char *text)
     return ns;
 }
 
-/* Two tensors of 1000 bytes from two tasks to a third, 10 us each on a link of their own: at once,
- * or one after the other through an adapter of that speed, be it theirs or the receiver's. */
+/* Two tensors of 1000 bytes go from two tasks to a third, 10 us each on a link of their own: at
+ * once, or one after the other through the adapter of the senders or of the receiver. */
 static void test_adapters_are_shared(void **state)
 {
     (void)state;
@@ -95,8 +95,8 @@ static void test_adapters_are_shared(void **state)
     }
 }
 
-/* What one of many sends is sent by all: a shard's adapter gets the gradients of all workers that
- * are elsewhere, and sends them all its variables. */
+/* A graph of one of many workers stands for all: a shard's adapter receives the gradients of all
+ * workers on other hosts, and sends them all its variables. */
 static void test_all_workers_meet_at_the_shard(void **state)
 {
     (void)state;
@@ -110,8 +110,8 @@ static void test_all_workers_meet_at_the_shard(void **state)
     assert_true(fabs(time_of(cluster, text) - (3 * 10e3 + 1e3)) < 1);
 }
 
-/* Four that compute on two cores have half of one each; a shard beside them takes none. One of them
- * is on a host of its own within the machine. */
+/* Four tasks that compute on two cores have half of one each; a shard there takes none. One of the
+ * tasks is on a host of its own within the machine. */
 static void test_cores_are_shared(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_cores_are_shared(void **state)
     finish(&p);
 }
 
-/* A chain stays where its source must be, unless the fast device makes up for the way. */
+/* A chain stays with its source, unless a faster device makes up for the transfer. */
 static void test_a_chain_and_a_faster_device(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_a_chain_and_a_faster_device(void **state)
     finish(&p);
 }
 
-/* Three variables of 400 bytes, two devices of 1000. */
+/* Three variables of 400 bytes, on two devices of 1000. */
 static void test_memory_forces_a_split(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void test_variables_over_shards(void **state)
                "u = AssignAdd(b, x)\ny = Neg(x)\n"
                "e = Neg(x) @?/job:worker/task:*\n");
     place(&p);
-    /* a with its slot and b have 400 bytes each, c goes to the first of equals. */
+    /* a with its slot and b have 400 bytes each; of equals, c goes to the first. */
     assert_string_equal(where(&p, "a"), PS0);
     assert_string_equal(where(&p, "slot"), PS0);
     assert_string_equal(where(&p, "b"), PS1);
@@ -219,7 +219,7 @@ static void test_a_table_too_large(void **state)
     finish(&p);
 }
 
-/* The lines of the graph in any order: the same place for each name. */
+/* In whatever order the graph's lines come, each name is placed the same. */
 static void test_order_of_nodes_is_of_no_account(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void test_order_of_nodes_is_of_no_account(void **state)
 
 /* ---- random graphs ---- */
 
-/* Every op on the CPU, of all types. */
+/* Rows for every op on the CPU, of all types. */
 static struct kernel_table all_kernels(void)
 {
     size_t n = registry_count(ops_registry());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Placement by what files say of accelerators: their memory, their rates, their bus. Steps that can
- * be worked out by hand, and random graphs, of which no device gets more than it has.
+ * Placement by facts about accelerators from files: their memory, rates and bus. Steps that can be
+ * worked out by hand, and random graphs, in which no device gets more than it has.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "lib/placed.h"
 #include "lib/random.h"
 
-#define N_GRAPHS 400 /* PLACINGS in the environment: another number */
+#define N_GRAPHS 400 /* PLACINGS in the environment overrides it */
 
 #define CARD "task w:0 h:1 device=CPU:0,GPU:0\n"
 #define CARDS "task w:0 h:1 device=CPU:0,GPU:0,GPU:1\n"
@@ -33,8 +33,8 @@ static void expect_ns(const struct placed_graph *p, double ns)
         fail_msg("%g ns, not %g", p->result.makespan, ns);
 }
 
-/* x and y are on the CPU, 1000 bytes each; n, between them, is free. Of all places for it the one
- * with the shortest step is taken: its own time, and twice 10 us and 1000 bytes over the bus. */
+/* x and y are on the CPU, 1000 bytes each; n, between them, is free. It goes where the step is
+ * shortest: a GPU costs its own time, and twice 10 us and 1000 bytes over the bus. */
 static void a_card_is_worth_its_bus(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void a_card_is_worth_its_bus(void **state)
                 snprintf(cluster, sizeof cluster, CARD "device * GPU bus=%s\n", cases[i].bus);
             snprintf(costs, sizeof costs,
                      "op Abs 0\nnode n %g CPU\nnode n %g GPU\ndevice GPU bus=%s\n", cases[i].cpu,
-                     cases[i].gpu, in_costs ? cases[i].bus : "3e9"); /* the cluster goes before */
+                     cases[i].gpu, in_costs ? cases[i].bus : "3e9"); /* the cluster overrides it */
             open_graph(&p, cluster, costs,
                        "x = Placeholder() {dtype=float32, shape=[250]} @?/device:CPU:0\n"
                        "n = Neg(x)\ny = Abs(n) @?/device:CPU:0\n");
@@ -66,7 +66,7 @@ static void a_card_is_worth_its_bus(void **state)
         }
 }
 
-/* Both come back by one bus, one after the other; from two cards each has its own. */
+/* Both come back over one bus, one after the other; from two cards, each over its own. */
 static void a_bus_carries_one_tensor_at_a_time(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void rates_are_as_they_are_said(void **state)
         {"", "device GPU operations=1e12\n", 5e3 + 2e3},
         {"device * GPU operations=1e12\n", "device GPU operations=1e9 bandwidth=1e11\n", 5e3 + 2e3},
         {"device w:0 GPU:0 operations=1e12 speed=2\n", "", (5e3 + 2e3) / 2},
-        {"device w:0 GPU:1 operations=1e9\n", "", 5e3 + 240}, /* another one */
+        {"device w:0 GPU:1 operations=1e9\n", "", 5e3 + 240}, /* another GPU */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct placed_graph p;
@@ -117,7 +117,7 @@ static void rates_are_as_they_are_said(void **state)
     }
 }
 
-/* One product was measured on the type, the other, which is as large, was not. */
+/* One product was measured on the type; the other one, of the same size, was not. */
 static void what_was_measured_tells_of_the_rest(void **state)
 {
     (void)state;
@@ -127,8 +127,8 @@ static void what_was_measured_tells_of_the_rest(void **state)
     } cases[] = {
         {"node m 14000 GPU\n", 28000},
         {"node m 1000 GPU\n", 2000},
-        {"node m 14000 CPU\n", 2 * 5240}, /* of another type */
-        {"node m 14000\n", 14000 + 5240}, /* of no type */
+        {"node m 14000 CPU\n", 2 * 5240}, /* measured on another type */
+        {"node m 14000\n", 14000 + 5240}, /* measured on any type */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct placed_graph p;
@@ -153,17 +153,17 @@ static void what_is_too_much_goes_elsewhere(void **state)
 {
     (void)state;
     struct placed_graph p;
-    open_graph(&p, CARDS, FAST "device GPU memory=9M\n", TABLES); /* one has room for both */
+    open_graph(&p, CARDS, FAST "device GPU memory=9M\n", TABLES); /* one GPU has room for both */
     place(&p);
     assert_true(!is_on(&p, "v", "CPU:0") && !is_on(&p, "w", "CPU:0"));
     finish(&p);
-    open_graph(&p, CARDS, FAST "device GPU memory=5M\n", TABLES); /* for one each */
+    open_graph(&p, CARDS, FAST "device GPU memory=5M\n", TABLES); /* each has room for one */
     place(&p);
     assert_true(!is_on(&p, "v", "CPU:0") && !is_on(&p, "w", "CPU:0"));
     assert_string_not_equal(where(&p, "v"), where(&p, "w"));
     finish(&p);
     open_graph(&p, CARDS "device * GPU:1 memory=3M\n", FAST "device GPU memory=5M\n", TABLES);
-    place(&p); /* for one there, for none here */
+    place(&p); /* one there, none here */
     assert_true(is_on(&p, "v", "CPU:0") != is_on(&p, "w", "CPU:0"));
     assert_true(is_on(&p, "v", "GPU:0") != is_on(&p, "w", "GPU:0"));
     finish(&p);
@@ -205,8 +205,7 @@ static void draw_graph(uint64_t *r, char *text, size_t bytes, int *n)
                                i, 250 * (1 + below(r, 8)), i, i, i, i);
 }
 
-/* What the device has for good, and with it the node that needs most: less than that no order
- * needs. */
+/* The bytes that a device holds permanently, plus the node that needs most: no order needs less. */
 static double least_need(const struct placed_graph *p, const char *device)
 {
     double held = 0, most = 0;

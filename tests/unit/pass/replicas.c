@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replicated training in one process: workers are threads with sessions of their own, the updates
- * are another.
+ * Replicated training in one process: workers are threads with sessions of their own, and so is the
+ * task that applies updates.
  */
 #include "lib/replicas.h"
 
@@ -27,7 +27,7 @@ static const char model[] =
     "rate = schedule.inverse_time{step = n, rate = 0.05, steps = 10, decay = 0.5}\n"
     "entry.train = {minimize(loss, optim.adam{rate = rate}, {global_step = n, clip = 5}), loss}\n";
 
-/* Row r of the data: smooth, and different in each. */
+/* Row r of the data: smooth, and different for each r. */
 static void fill(float *x, int32_t *y, int64_t row)
 {
     for (int k = 0; k < PIXELS; k++)
@@ -41,7 +41,7 @@ struct batch {
     struct feed feeds[2];
 };
 
-/* The rows of a step that the worker has of `n` workers: the total batch is the same. */
+/* The worker's rows of a step among `n` workers: the total batch does not depend on n. */
 static void batch_of(struct batch *b, int64_t step, int rank, int n)
 {
     int rows = BATCH / n;
@@ -200,7 +200,7 @@ static void sync_equals_one_worker(void **state)
     check_sync("sync,factors=all");
 }
 
-/* Four steps of a quarter of the batch are one of the whole. */
+/* Four steps with a quarter of the batch equal one with the whole. */
 static void check_accumulated(const char *mode)
 {
     struct replicas job;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables cut into slices: what is computed element by element, by whichever op says so, is
- * computed in each slice alone.
+ * Partitioned variables: an op declared element-wise is computed in each slice alone.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static bool takes_float32(const struct op *op)
            op->outputs[0].type_attr == attr && op->attrs[attr].types & DTYPE_BIT(FLOAT32);
 }
 
-/* A table of three slices gets op(random numbers): where the op works by rows, no slice needs more
+/* A table of three slices gets op(random numbers): if the op works by rows, no slice needs more
  * than its own. */
 static void check(const struct op *op, int whole)
 {

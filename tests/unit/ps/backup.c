@@ -2,9 +2,9 @@
  *
  * Backup workers (Chen et al. 2016): of 50 + b workers the first 50 make a round, so that its time
  * is an order statistic of the workers' times. Workers sleep by a heavy-tailed law, Pareto's with
- * exponent 3; the clock is the real one. The median round is compared with a simulation, event by
- * event, of the same sleeps. In `make check` the median sleep is 50 ms and a machine that is busy
- * may be late; BACKUP_MEDIAN=1 BACKUP_ROUNDS=100 is the paper's scale, for every b from 0 to 5.
+ * exponent 3; the clock is the real one. The median round is compared with an event-by-event
+ * simulation of the same sleeps. In `make check` the median sleep is 50 ms, and a busy machine may
+ * be late; BACKUP_MEDIAN=1 BACKUP_ROUNDS=100 is the paper's scale, for every b from 0 to 5.
  */
 #include "lib/unit.h"
 
@@ -25,7 +25,7 @@
 #define ROUNDS_MAX 1000
 
 struct waiting {
-    struct clock_waiter waiter; /* first */
+    struct clock_waiter waiter; /* must be first */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool over, failed;
@@ -39,7 +39,7 @@ struct race {
     struct variable_store *store;
     pthread_barrier_t start;
     double ends[ROUNDS_MAX + 1]; /* of rounds; 0: the start */
-    bool wrong;                  /* a round of other than NEEDED members */
+    bool wrong;                  /* a round had other than NEEDED members */
     pthread_t thread;
 };
 
@@ -49,14 +49,14 @@ struct sleeper {
     pthread_t thread;
 };
 
-/* Multiples of what the generator adds for each number would all be places of one sequence. */
+/* Multiples of the generator's own increment would all lie on one sequence. */
 static uint64_t seed_of(const struct race *race, int64_t worker)
 {
     uint64_t number = (uint64_t)(1000 * (race->backup + 1) + worker);
     return unit_random(&number);
 }
 
-/* Pareto's law: the next of a worker's sleeps, in seconds. */
+/* Pareto's law: a worker's next sleep, in seconds. */
 static double draw(const struct race *race, uint64_t *seed)
 {
     double u = ((double)(unit_random(seed) >> 11) + 1) * 0x1p-53;
@@ -85,7 +85,7 @@ static void begin(struct waiting *w)
     pthread_cond_init(&w->changed, NULL);
 }
 
-/* Whether it came to a good end. */
+/* Returns whether it ended well. */
 static bool end(struct waiting *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -151,7 +151,7 @@ static void *run_race(void *argument)
     return NULL;
 }
 
-/* ---- what it should be ---- */
+/* ---- the expected times ---- */
 
 struct state {
     double at; /* when the sleep ends */
@@ -168,7 +168,7 @@ static int first_of(const struct state *states, int n)
     return first;
 }
 
-/* A worker that pushes for an older round starts again at once; the others wait for the round. */
+/* A worker that pushed for an older round restarts at once; the others wait for the round. */
 static void simulate(const struct race *race, double *ends)
 {
     struct state states[WORKERS];

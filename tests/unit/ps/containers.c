@@ -107,14 +107,14 @@ static void reset_forgets_a_container_and_no_other(void **unused)
                       "variable 's' is not initialized");
     assert_int_equal(containers_get(store, "default", "n", 1, &value, &err), 0);
     tensor_release(&value);
-    /* what it gets next may have another shape, within what the graph allows */
+    /* the next value may have another shape, within what the graph allows */
     assert_int_equal(put(store, "scratch", "s", "[1.0]", FLOAT32, &err), 0);
     unit_assert_error(containers_reset(store, "none", 1, &n, &err), err, ERR_NOINPUT,
                       "no container 'none'");
     variable_store_free(store);
 }
 
-/* What was reset is there to be declared anew; who has the old one goes on with that. */
+/* A variable that was reset can be declared anew; holders of the old one go on with that. */
 static void what_was_reset_may_be_declared_otherwise(void **unused)
 {
     (void)unused;
@@ -130,7 +130,7 @@ static void what_was_reset_may_be_declared_otherwise(void **unused)
     assert_int_equal(containers_reset(store, "default", 1, &n, &err), 0);
     assert_int_equal(put(store, "default", "w", "[1.5,2]", FLOAT32, &err), 0);
     unit_assert_error(variable_store_get(store, &like, &made, &err), err, ERR_DATA,
-                      "variable 'w' exists as float32[2], not float64[]"); /* it is in use again */
+                      "variable 'w' exists as float32[2], not float64[]"); /* it is used again */
     assert_int_equal(containers_reset(store, "default", 1, &n, &err), 0);
     assert_int_equal(variable_store_get(store, &like, &made, &err), 0);
     assert_ptr_not_equal(made, before);
@@ -155,11 +155,11 @@ static void a_step_that_does_not_end_is_named(void **unused)
     variable_lock_wait(last, false);
     unit_assert_error(containers_reset(store, "default", 0.02, &n, &err), err, ERR_RETRY,
                       "variable 'n' is in use by steps that do not end");
-    /* readers share it, and who gave up does not stand in their way */
+    /* readers share it, and a writer that gave up does not block them */
     assert_int_equal(containers_get(store, "default", "n", 0.02, &value, &err), 0);
     tensor_release(&value);
     variable_unlock(last, false);
-    /* all or none: w has kept its value, and nobody has it locked */
+    /* all or none: w has kept its value, and is not locked */
     assert_int_equal(put(store, "default", "w", "[3.0,4]", FLOAT32, &err), 0);
     assert_int_equal(containers_reset(store, "default", 0.02, &n, &err), 0);
     assert_int_equal(n, 2);
@@ -171,7 +171,7 @@ static void a_step_that_does_not_end_is_named(void **unused)
 
 static struct variable_store *shared;
 
-/* Writers that give up at random moments and readers: [a, a] is never seen half written. */
+/* Readers, and writers that give up at random moments: [a, a] is never seen half written. */
 static void *use(void *argument)
 {
     uint64_t random = (uintptr_t)argument;
@@ -213,7 +213,7 @@ static void locks_with_a_deadline(void **unused)
     variable_store_free(shared);
 }
 
-/* ---- variables that are made meanwhile ---- */
+/* ---- variables created meanwhile ---- */
 
 struct lister {
     pthread_t thread;
@@ -238,11 +238,11 @@ static bool somebody_waits(struct variable *variable)
 }
 
 struct giver {
-    struct variable_watcher watcher; /* first */
+    struct variable_watcher watcher; /* must be first */
     struct variable *last;           /* locked for writing by this thread, until `made` */
 };
 
-/* Lets whoever has come as far as the last variable go on to the new one. */
+/* Lets a caller that has reached the last variable go on to the new one. */
 static int give_value(struct variable_watcher *watcher, struct variable *variable,
                       struct error *err)
 {
@@ -302,11 +302,11 @@ static void a_variable_that_got_no_value_is_not_there(void **unused)
 }
 
 #define MADE 100
-#define WIDTH 1000 /* int64 */
+#define WIDTH 1000 /* int64 elements */
 
 static atomic_bool all_made;
 
-/* Each is written twice; every element is the number of the write. */
+/* Writes each variable twice; every element is the number of the write. */
 static void write_twice(struct variable *variable)
 {
     struct error err = ERROR_INIT;
@@ -332,7 +332,7 @@ static void *make_and_write(void *unused)
         assert_int_equal(variable_store_get(shared, &like, &variable, &err), 0);
         write_twice(variable);
     }
-    for (int i = 0; i < MADE; i++) { /* a restore has made them, and the graph comes now */
+    for (int i = 0; i < MADE; i++) { /* a restore created them, and the graph comes now */
         snprintf(name, sizeof name, "new%d", i);
         like.slice =
             (struct variable_slice){.of = "whole", .rows = MADE * WIDTH, .first = i * WIDTH};
@@ -361,7 +361,7 @@ static void check_cut(const struct cut *cut)
     }
 }
 
-/* As a save does while a worker begins. */
+/* As when a worker begins during a save. */
 static void a_cut_has_whole_values_while_variables_are_made(void **unused)
 {
     (void)unused;

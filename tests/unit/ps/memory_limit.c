@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A limit on memory: what it counts, whom it asks to give back, and what is said.
+ * A limit on memory: what it counts, which pools it asks to give memory back, and its messages.
  */
 #include "base/memory.h"
 
@@ -64,7 +64,7 @@ int main(void)
         cmocka_unit_test(what_is_only_kept_is_given_back),
         cmocka_unit_test(errors_say_whose_limit),
     };
-    fixture_device(); /* what its libraries take is not counted */
+    fixture_device(); /* memory of its libraries is not counted */
     mem_set_limit(10 * MIB, "ps:0");
     return cmocka_run_group_tests_name("memory_limit", tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void what_was_written_is_there_when_it_is_opened_again(void **unused)
     pushes_close(&pushes);
 }
 
-/* A bit of a count, a page of zeros, a count in another's place. */
+/* A flipped bit of a count, a page of zeros, a count in another's place. */
 static void what_is_damaged_is_no_count(void **unused)
 {
     struct pushes pushes;

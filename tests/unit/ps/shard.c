@@ -25,7 +25,7 @@ static void gather(void *context, const char *task, const struct record *reply)
         tensor_share(&g->value, &reply->tensors[0].tensor);
 }
 
-/* One request of a client of its own. */
+/* Sends one request, from a client of its own. */
 static int ask(const char *task, struct task_request *request, struct gathered *g,
                struct error *err)
 {
@@ -148,7 +148,7 @@ static void a_container_is_reset(void **unused)
     shards_end();
 }
 
-/* A server that has lost somebody itself, and says so in the client's words or in its own. */
+/* A server that lost another task itself, and reports it in the client's words or in its own. */
 static void reply_loss(void *context, const struct query *query)
 {
     struct error err = ERROR_INIT;
@@ -221,7 +221,7 @@ static void who_does_not_reply_is_named(void **unused)
     shards_end();
 }
 
-/* Fields of other types than those that belong there, and tensors that nobody asked for. */
+/* Fields of wrong types, and tensors that do not belong there. */
 static void pack_nonsense(void *context, msgpack_packer *packer)
 {
     uint64_t *random = context;
@@ -277,7 +277,7 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
                                        .n_tensors = 2,
                                        .context = &random};
         client_ask(&client, &request, &err);
-        /* shards that lead a save each wait for the other */
+        /* shards that each lead a save wait for each other */
         bool led = err.code == ERR_UNAVAILABLE && !strcmp(request.verb, "save");
         if (err.code && !led && err.code != ERR_PROTOCOL && err.code != ERR_NOINPUT &&
             err.code != ERR_DENIED && err.code != ERR_IO && err.code != ERR_RETRY &&
@@ -291,7 +291,7 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
     shards_end();
 }
 
-/* As transport/session/serve.c ends: the loop still runs for a while. */
+/* As transport/session/serve.c ends: the loop runs on for a while. */
 static void close_shard(void *context)
 {
     struct test_server *server = context;
@@ -334,7 +334,7 @@ static void *find_others(void *argument)
     return found ? "found" : NULL;
 }
 
-/* Its loop comes to the dial only after the queue has given up. */
+/* The loop gets to the dial only after the queue has given up. */
 static void a_shard_that_ends_dials_nobody(void **unused)
 {
     (void)unused;
@@ -347,12 +347,12 @@ static void a_shard_that_ends_dials_nobody(void **unused)
     struct loop *loop = conns_loop(servers[0].conns);
     loop_post(loop, wait_for_post, &go_on);
     assert_int_equal(pthread_create(&queue, NULL, find_others, &servers[0]), 0);
-    usleep(100000); /* until it has asked the loop, most likely */
+    usleep(100000); /* most likely until it has asked the loop */
     atomic_store(&shard->ends, true);
     pthread_join(queue, &found);
     assert_null(found);
     sem_post(&go_on);
-    usleep(100000); /* a dial takes less */
+    usleep(100000); /* longer than a dial takes */
     assert_null(conns_peer(servers[0].conns, "ps:1"));
     shards_end();
     sem_destroy(&go_on);

@@ -56,8 +56,8 @@ static void tick(struct ticker *t, struct ticker *rounds, int64_t step)
     await(t);
 }
 
-/* Until nothing was written for half a second. The store itself must not be asked: the shards have
- * it open, and a process may not open an LMDB environment twice. */
+/* Waits until nothing was written for half a second. The store itself cannot be asked: the shards
+ * have it open, and a process may not open an LMDB environment twice. */
 static void await_saves(void)
 {
     struct stat last = {0}, now;
@@ -69,8 +69,7 @@ static void await_saves(void)
     }
 }
 
-/* The shard has seen that there is a clock, and says where it stops for a checkpoint. 0: not yet.
- */
+/* Returns where the clock stops for a checkpoint once the shard has seen the clock; 0: not yet. */
 static int64_t stop_at(struct clock *clock)
 {
     pthread_mutex_lock(&clock->lock);
@@ -138,7 +137,7 @@ static void checkpoints_are_made_at_their_very_update(void **unused)
     shards_end();
 }
 
-/* However late the shard looks at it: updates do not go on beyond the first checkpoint. */
+/* However late the shard sees the clock, updates do not go beyond the first checkpoint. */
 static void a_new_clock_knows_at_once_where_it_stops(void **unused)
 {
     (void)unused;
@@ -180,7 +179,7 @@ static void ask_stats(struct client *client, struct stats *stats)
         fail_msg("%s", err.text);
 }
 
-/* Training goes on without them: whoever looks after the job must be able to see it. */
+/* Training continues without them, so a monitor must be able to see the failures. */
 static void checkpoints_that_fail_are_counted(void **unused)
 {
     (void)unused;
@@ -202,7 +201,7 @@ static void checkpoints_that_fail_are_counted(void **unused)
     assert_int_equal(stats.saves, 0);
     assert_int_equal(stats.failed, 0);
     assert_string_equal(stats.why, "");
-    FILE *file = fopen("ckpt/shards", "w"); /* where a folder should be */
+    FILE *file = fopen("ckpt/shards", "w"); /* a file instead of a folder */
     fclose(file);
     shard_start_saves(servers[0].shard);
     await_stop_at(t.clock, 10);
@@ -219,7 +218,7 @@ static void checkpoints_that_fail_are_counted(void **unused)
     for (int i = 0; i < 500 && stats.saves < 1; i++, usleep(10000))
         ask_stats(&client, &stats);
     assert_int_equal(stats.saves, 1);
-    assert_int_equal(stats.failed, 1); /* and stays to be seen */
+    assert_int_equal(stats.failed, 1); /* and remains visible */
     assert_int_equal(stats.step, 10);
     client_close(&client);
     shards_end();

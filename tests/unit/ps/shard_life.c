@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a shard, cell by cell.
+ * The table of a shard's states, cell by cell.
  */
 #include "ps/shard_life.h"
 
@@ -13,11 +13,11 @@ static const char *const expected[SHARD_EVENTS] = {
     [SHARD_RESTORE] = "OT OS OA OL OW RE",
     [SHARD_WHOLE] = "OT OS OS OL OL IE",
     [SHARD_PART] = "OA OA OA OW OW IE",
-    [SHARD_CLOCK] = "IT TS TA IL IW IE", /* of a clock that is half restored nothing is due */
+    [SHARD_CLOCK] = "IT TS TA IL IW IE", /* a clock is not due while it is half restored */
     [SHARD_TURN] = "BT OS OA LL LW LE",
-    [SHARD_SAVE] = "OT OS CA OL CW RE", /* what was asked for is made after the last one, too */
+    [SHARD_SAVE] = "OT OS CA OL CW RE", /* a requested save is made after the last one, too */
     [SHARD_JOINED] = "IT IS OS IL OL IE",
-    [SHARD_LAST] = "OL OL BA OL BW IE", /* who awaits has refused to make it */
+    [SHARD_LAST] = "OL OL BA OL BW IE", /* a shard in A has refused to make it */
     [SHARD_LOST] = "OL OL BA OL BW IE",
     [SHARD_END] = "OE OE OE OE OE IE",
 };

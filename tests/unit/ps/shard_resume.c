@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shards that resume: the first decides from which checkpoint, the others find exactly that or end.
- * What was restored apart is neither trained nor saved together, and a store that another job has
- * taken over is saved to no more.
+ * Shards that resume: the first one chooses the checkpoint, and the others find exactly that one or
+ * end. Shards that were restored separately neither train nor save together, and no shard saves to
+ * a store that another job has taken over.
  */
 #include "checkpoint/store/maintain.h"
 #include "checkpoint/store/save.h"
@@ -11,7 +11,7 @@
 
 #define STORE "ckpt"
 
-/* Two checkpoints, of which the second has 100 and 300 more; then nobody runs. */
+/* Saves two checkpoints, of which the second has 100 and 300 more; then ends the shards. */
 static void save_twice(void)
 {
     struct error err = ERROR_INIT;
@@ -32,7 +32,7 @@ static void save_twice(void)
     }
 }
 
-/* Another one, by a job that does not run here: what is newest changes. */
+/* Saves another checkpoint as a job that does not run here, so that the newest one changes. */
 static void save_another(int64_t step)
 {
     static int64_t value = 7;
@@ -155,7 +155,7 @@ static void one_that_is_started_again_alone_is_let_in_while_nothing_has_gone_on(
     put(&servers[0], "default", "v", 102);
     assert_int_equal(ask_origin("ps:1", &second, &err), ERR_RETRY);
     assert_says(&err, "training has gone on since");
-    assert_int_equal(ask_origin("ps:2", &second, &err), 0); /* it was never there */
+    assert_int_equal(ask_origin("ps:2", &second, &err), 0); /* as before the other's restart */
     shards_end();
 }
 

@@ -75,11 +75,11 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     shards_end();
 }
 
-/* ---- what other shards have saved ---- */
+/* ---- checkpoints that lack variables of other shards ---- */
 
 #define NEW_VARIABLES 200 /* that graphs make later */
 
-/* Variables, and perhaps a part of a clock. */
+/* Saves variables, and optionally a part of a clock. */
 static void save_as_one_process(const char *path, int64_t value, bool with_clock)
 {
     struct error err = ERROR_INIT;
@@ -103,7 +103,7 @@ static void save_as_one_process(const char *path, int64_t value, bool with_clock
     assert_int_equal(store_save_at(path, &options, &request, &err), 0);
 }
 
-/* Variables that a graph makes, one after the other; all of them are in the checkpoint. */
+/* Creates variables one after the other, as a graph does; all of them are in the checkpoint. */
 struct maker {
     struct test_server *server;
     atomic_bool over;
@@ -122,7 +122,7 @@ static void *make_variables(void *argument)
         if (variable_store_get(maker->server->store, &like, &variable, &err))
             fail_msg("%s", err.text);
         atomic_store(&maker->made, i + 1);
-        usleep(2000); /* a lock is not fair */
+        usleep(2000); /* locks are not fair */
     }
     return NULL;
 }
@@ -133,7 +133,7 @@ static void ignore_result(struct clock_waiter *waiter, const struct clock_result
     (void)waiter, (void)result, (void)failure;
 }
 
-/* What shards_start has made and the checkpoint lacks. */
+/* Sets the variables that shards_start made and the checkpoint lacks. */
 static void put_others(void)
 {
     put(&servers[0], "default", "v", 1);
@@ -155,12 +155,12 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     save_as_one_process(here, 7, false);
     open_client(&client, NULL);
     must_restore(&client, here);
-    put_others(); /* what the checkpoint lacks */
+    put_others(); /* variables that the checkpoint lacks */
     assert_int_equal(pthread_create(&thread, NULL, make_variables, &maker), 0);
     for (int i = 0, made = 0; i < 4; i++) { /* fewer than are kept */
         int more = made + 6 < NEW_VARIABLES ? made + 6 : NEW_VARIABLES;
         while (atomic_load(&maker.made) < more)
-            usleep(100); /* each save finds some that claim their values meanwhile */
+            usleep(100); /* each save meets some variables that are being restored */
         made = atomic_load(&maker.made);
         if (client_ask_one(&client, 0, &save, &err))
             fail_msg("save %d: %s", i, err.text);
@@ -209,8 +209,8 @@ static void a_save_that_would_lack_a_variable_is_refused(void **unused)
     shards_end();
 }
 
-/* Variables come one after the other, and the clock with them: in between a checkpoint would be of
- * half of them, or of a step that never was. */
+/* Variables come one after the other, and the clock with them: a checkpoint in between would mix
+ * old and new values, or belong to a step that never was. */
 static void nothing_is_saved_before_all_is_there_again(void **unused)
 {
     (void)unused;

@@ -9,7 +9,7 @@
 #include "ps/tail.h"
 #include "wire/record.h"
 
-/* A stream of `n` fetch records: step i, loss i / 2, three numbers that are no scalar. */
+/* A stream of `n` fetch records: step i, loss i / 2, and a vector of three numbers. */
 static struct stream_writer *make_stream(int n)
 {
     struct stream_writer *writer = stream_writer_new_memory("test", n);
@@ -47,7 +47,7 @@ static int clean_up(void **unused)
     return unlink(path);
 }
 
-/* Whatever pieces it comes in, the last whole record is what counts. */
+/* In whatever pieces it arrives, the last whole record counts. */
 static void a_file_that_grows(void **unused)
 {
     (void)unused;
@@ -79,8 +79,8 @@ static double scalar_of(const struct tail *tail, const char *name)
     return -1;
 }
 
-/* Step i computes its loss of the variables of version i - 1, and what comes after the update of
- * those of i; `lags`: what is of no version in particular. */
+/* Step i computes its loss from version i - 1 of the variables, and values after the update from
+ * version i; `lags`: values of no particular version. */
 static void write_step(struct stream_writer *writer, int64_t i)
 {
     float loss = (float)i, late = (float)(10 * i), own = 7;
@@ -93,7 +93,7 @@ static void write_step(struct stream_writer *writer, int64_t i)
     assert_int_equal(stream_write_fetches(writer, i, versions, tensors, 3, &err), 0);
 }
 
-/* What was computed of one version stands in two records. */
+/* Scalars of one version are in two records. */
 static void scalars_of_a_version(void **unused)
 {
     (void)unused;
@@ -113,7 +113,7 @@ static void scalars_of_a_version(void **unused)
     }
     assert_true(scalar_of(&tail, "late") == 30);
     assert_true(scalar_of(&tail, "loss") == 4);
-    tail_want(&tail, 6, false); /* 7 will do where 6 is nobody's */
+    tail_want(&tail, 6, false); /* 7 will do if no scalar is of 6 */
     assert_int_equal(tail.wanted.n, 0);
     write_step(writer, 8);
     const char *bytes = stream_writer_bytes(writer, &n);
@@ -143,7 +143,7 @@ static void a_file_that_is_begun_again(void **unused)
     assert_string_equal(str_text(&tail.values), "loss=1");
     write_bytes("what is this", 12, O_APPEND);
     tail_read(&tail);
-    assert_int_equal(tail.step, 2); /* no guess beyond damage */
+    assert_int_equal(tail.step, 2); /* it does not guess after damage */
     tail_release(&tail);
     stream_writer_free(longer);
     stream_writer_free(shorter);

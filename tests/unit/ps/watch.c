@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the watcher says of checkpoints that a shard could not make: of a reply to `stats`, which
- * a shard of the test gives.
+ * The watcher's messages about checkpoints that a shard could not make, from the reply to `stats`,
+ * which here the test gives.
  */
 #include "ps/watch_private.h"
 
@@ -18,7 +18,7 @@ struct lab {
     struct conns *shard;
     struct watch watch;
     struct watched_task task;
-    int64_t failed, step; /* what the shard answers; failed < 0: nothing of it */
+    int64_t failed, step; /* in the shard's reply; failed < 0: not in it */
     const char *why;
 };
 
@@ -56,7 +56,7 @@ static struct conns *make_conns(const struct lab *lab, const char *task)
     return conns;
 }
 
-/* Both loops are of this thread. */
+/* Runs both loops in this thread. */
 static void pump(struct lab *lab, bool (*until)(void *context))
 {
     for (int i = 0; i < PATIENCE * 1000 && !until(lab); i++) {
@@ -104,7 +104,7 @@ static void close_lab(struct lab *lab)
     assert_int_equal(rmdir(lab->folder), 0);
 }
 
-/* The lines that a reply makes it say. */
+/* Expects the lines that the watcher prints after a reply. */
 static void expect(struct lab *lab, int64_t failed, int64_t step, const char *why,
                    const char *lines)
 {
@@ -128,7 +128,7 @@ static void each_failure_is_told_once(void **state)
     expect(&lab, 1, 10, "ckpt: No space left on device",
            "unsaved ps:0 failed=1 step=10 why=ckpt: No space left on device\n");
     expect(&lab, 1, 10, "ckpt: No space left on device", "");
-    expect(&lab, 4, 40, "ckpt: is locked", /* some answers were missed */
+    expect(&lab, 4, 40, "ckpt: is locked", /* some replies were missed */
            "unsaved ps:0 failed=4 step=40 why=ckpt: is locked\n");
     close_lab(&lab);
 }
@@ -144,14 +144,14 @@ static void a_shard_that_was_started_again_counts_anew(void **state)
     close_lab(&lab);
 }
 
-/* A line is a line, whoever answers. */
+/* A message stays one line, whatever the reply contains. */
 static void what_cannot_be_printed_is_not(void **state)
 {
     struct lab lab;
     (void)state;
     open_lab(&lab);
     expect(&lab, 1, 10, "a\nup ps:1 pid=1", "unsaved ps:0 failed=1 step=10 why=?\n");
-    expect(&lab, -1, 0, NULL, ""); /* one that does not count them */
+    expect(&lab, -1, 0, NULL, ""); /* a shard that does not count them */
     close_lab(&lab);
 }
 

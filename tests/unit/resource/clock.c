@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A clock as a resource: what it decides, counts and says.
+ * A clock as a resource: its decisions, counts and messages.
  */
 #include <math.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void synchronous_rounds_have_everyone(void **state)
     assert_int_equal(clock_advance(b.clock, 1, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_true(w[i].replies == 1 && w[i].result.counted && w[i].result.version == 1);
-    clock_leave(b.clock, &(struct push_id){1, 11, 0}); /* nobody waits for it any more */
+    clock_leave(b.clock, &(struct push_id){1, 11, 0}); /* now no round waits for it */
     push(&b, (struct push_id){0, 10, 2}, 1, &w[0]);
     push(&b, (struct push_id){2, 12, 2}, 1, &w[2]);
     assert_int_equal(apply_round(&b), 222);
@@ -57,7 +57,7 @@ static void late_pushes_are_counted_as_such(void **state)
     assert_int_equal(apply_round(&b), 1121);
     assert_true(w[0].replies == 1 && !w[0].result.counted && w[0].result.version == 1);
     assert_true(w[1].result.counted && w[2].result.counted);
-    push(&b, (struct push_id){1, 1, 2}, 0, &w[1]); /* of a version that is gone */
+    push(&b, (struct push_id){1, 1, 2}, 0, &w[1]); /* of an old version */
     assert_true(w[1].replies == 1 && !w[1].result.counted);
     push(&b, (struct push_id){2, 1, 1}, 1, &w[2]); /* counted already */
     assert_true(w[2].replies == 1 && w[2].result.counted);
@@ -75,7 +75,7 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* All push, and wait for each other; a clock behind the first. */
+/* Times rounds in which all workers push and wait for each other; a clock after another. */
 static double time_pushes(int workers)
 {
     struct bench b;
@@ -93,8 +93,8 @@ static double time_pushes(int workers)
     return seconds;
 }
 
-/* A push looks at all who wait, and not for each of them at all workers: of 8 times the workers,
- * and pushes, that is 64 times the work, not 512 times. */
+/* A push looks at each waiting worker once, not at all workers for each of them: with 8 times the
+ * workers and pushes the work grows 64 times, not 512 times. */
 static void a_push_looks_at_each_worker_once(void **state)
 {
     double few = INFINITY, many = INFINITY;
@@ -117,7 +117,7 @@ static void an_older_life_is_refused(void **state)
     clock_join(b.clock, &(struct push_id){0, 6, 0}, &second.waiter);
     assert_int_equal(w.replies, 1);
     assert_string_equal(w.failure.text, "worker:0, incarnation 5: replaced by incarnation 6");
-    assert_int_equal(second.replies, 0); /* what was pushed is to be decided first */
+    assert_int_equal(second.replies, 0); /* earlier pushes are decided first */
     assert_int_equal(apply_round(&b), 1);
     assert_true(second.replies == 1 && second.result.seq == 1 && second.result.version == 1);
     push(&b, (struct push_id){0, 5, 2}, 0, &w); /* it was only frozen */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clocks and aggregators over a restart: what was pushed and waits, or has left, when all is saved.
+ * Clocks and aggregators across a restart: pushes that wait, and workers that left, when everything
+ * is saved.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ struct part {
 };
 
 struct store {
-    struct resource_writer writer; /* first */
+    struct resource_writer writer; /* must be first */
     VEC(struct part) parts;
 };
 
@@ -65,7 +66,7 @@ static void take_and_check(struct bench *b, struct push_id id, float value)
     assert_true(bytes == 0 && pushes == 0);
 }
 
-/* What was saved, into a store that has nothing yet or a clock. */
+/* Loads what was saved into a store that is empty or has a clock. */
 static void load_all(struct store *store, struct variable_store *into)
 {
     struct error err = ERROR_INIT;
@@ -117,7 +118,7 @@ static void what_was_pushed_survives_a_restart(void **state)
     bench_close(&after);
 }
 
-/* Of a worker that comes back when its second push waited: it pushes it again, and it counts. */
+/* A worker comes back whose second push was waiting: it pushes again, and the push counts. */
 static void push_second_again(struct bench *b, uint64_t incarnation)
 {
     struct waiter w = join(b, 0, incarnation);
@@ -132,7 +133,7 @@ static void push_second_again(struct bench *b, uint64_t incarnation)
 }
 
 /* A worker whose steps drive the rounds dies while the clock is stopped for a checkpoint, or all
- * die once it is made: nobody else would begin the round that its push waits for. */
+ * die once it is made: no other worker would begin the round that its push waits for. */
 static void a_worker_that_drives_pushes_again(void **state)
 {
     struct bench before, after;
@@ -154,11 +155,11 @@ static void a_worker_that_drives_pushes_again(void **state)
     bench_open(&after, "sync", 1);
     load_all(&store, after.store);
     clock_drive_by_worker(after.clock);
-    push_second_again(&after, 1); /* the first of a job that goes on */
+    push_second_again(&after, 1); /* the first incarnation of a resumed job */
     bench_close(&after);
 }
 
-/* A job of two workers ends, and goes on with `workers`: how many of them a round has. */
+/* A job of two workers ends, and resumes with `workers`: returns how many of them make a round. */
 static int members_after_the_end(int workers)
 {
     struct bench before, after = {.store = variable_store_new()};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The consistency policies, proved by what workers read and by what variables become. Worker p
- * pushes gradients that do not depend on what it read, so that a log of rounds says everything.
+ * The consistency policies, verified by the values that workers read and by the final variables.
+ * Worker p pushes gradients that do not depend on what it reads, so that the log of rounds
+ * determines everything.
  */
 #include "lib/replicas.h"
 
@@ -12,7 +13,7 @@
 
 #define W 4
 
-/* The gradient of w is x; what a worker read is fetched. */
+/* The gradient of w is x; the value that a worker reads is fetched. */
 static const char table[] = "x = Placeholder{dtype = float32, shape = {4}}\n"
                             "w = variable{name = 'w', shape = {4}, init = 0}\n"
                             "read = Identity(w)\n"
@@ -95,7 +96,7 @@ static void odd_fractions(float *x, int worker, int64_t seq)
         x[i] = (float)sin((double)(seq * 31 + worker * 7 + i)) * 1.234567F;
 }
 
-/* What the variable is after the rounds of a log, by a rule that is written out. */
+/* Computes the variable after the rounds of a log, by the update rule written out. */
 static void replay(const struct replicas *job, gradient_fn *gradient, float rate, float *w)
 {
     memset(w, 0, W * sizeof *w);
@@ -167,7 +168,7 @@ static void nobody_reads_staler_than_the_bound(void **state)
     }
 }
 
-/* Bound 0: in each clock all read the same, and pushes are applied by rank. */
+/* Bound 0: in each clock all workers read the same, and pushes are applied by rank. */
 static void bound_0_is_bulk_synchronous(void **state)
 {
     struct replicas job;
@@ -234,7 +235,7 @@ static void the_first_ones_count(void **state)
 #define KILLS_MAX 60
 
 struct killer {
-    pthread_mutex_t lock; /* guards step, that may be killed now, and ends */
+    pthread_mutex_t lock; /* guards step (which may be killed now) and ends */
     struct step *step;
     bool ends;
     uint64_t seed;
@@ -249,7 +250,7 @@ static void *kill_at_random(void *argument)
         long us = 50 + (long)(unit_random(&killer->seed) % 3000);
         nanosleep(&(struct timespec){0, us * 1000}, NULL);
         pthread_mutex_lock(&killer->lock);
-        if (killer->step && kills++ < KILLS_MAX) /* a slow machine must get through, too */
+        if (killer->step && kills++ < KILLS_MAX) /* limited, so that a slow machine finishes, too */
             step_cancel(killer->step, &reason);
         ends = killer->ends;
         pthread_mutex_unlock(&killer->lock);
@@ -264,7 +265,7 @@ static void show_victim(struct killer *killer, struct step *step)
     pthread_mutex_unlock(&killer->lock);
 }
 
-/* A worker's life after life: of a killed one nothing is left but what it has pushed. */
+/* Runs a worker again each time it was killed: only its pushes survive. */
 static int live(struct replica *w, gradient_fn *gradient, int64_t steps)
 {
     struct killer killer = {.seed = w->rank + 7};
@@ -331,7 +332,7 @@ static void ramp(float *x, int worker, int64_t seq)
         x[i] = (float)(worker * 3 + i - seq % 5);
 }
 
-/* Whatever dies, each step of each worker is in the variables once. */
+/* Whichever workers die, each step of each worker is applied once. */
 static void async_counts_each_push_once(void **state)
 {
     struct replicas job;
@@ -353,7 +354,7 @@ static void async_counts_each_push_once(void **state)
     replicas_close(&job);
 }
 
-/* Whatever dies, a synchronous run ends with the bits of one in which nobody did. */
+/* Whichever workers die, a synchronous run ends with the bits of an undisturbed run. */
 static void sync_ends_with_the_same_bits(void **state)
 {
     struct replicas job;

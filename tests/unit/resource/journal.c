@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Journals: what another process finds of what one has written, which was killed at any moment; and
- * files that are no journals. KILLS is how many processes are killed (default 30), KILLS_SEED the
- * first one's seed.
+ * Journals: what a process finds in the journal of another that was killed at any moment; and files
+ * that are no journals. KILLS is how many processes are killed (default 30), KILLS_SEED the first
+ * one's seed.
  */
 #include "resource/journal.h"
 
@@ -30,7 +30,7 @@ struct book {
     int n;
 };
 
-static uint64_t owner = 17; /* whose the journal is */
+static uint64_t owner = 17; /* the journal's owner */
 static char folder[] = "/tmp/journal.XXXXXX", path[64];
 
 static int make_folder(void **state)
@@ -47,7 +47,7 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* As a process that begins does. */
+/* As a new process does. */
 static struct book open_book(void)
 {
     struct error err = ERROR_INIT;
@@ -84,7 +84,7 @@ static void fill(float *values, float with)
         values[i] = with + (float)i;
 }
 
-/* Two values, of which the second is added to if the step is odd. */
+/* Writes two values; in odd steps it also adds to the second one. */
 static int write_step(struct journal *journal, int64_t step, struct error *err)
 {
     float values[N];
@@ -125,7 +125,7 @@ static void the_last_two_are_there(void **state)
     (void)state;
     for (int64_t chosen = 6; chosen <= 7; chosen++) {
         struct book book = open_book();
-        begin(&book, 50, 0); /* nothing of before */
+        begin(&book, 50, 0); /* finds nothing from before */
         for (int64_t step = 1; step <= 7; step++)
             assert_int_equal(write_step(book.journal, step, &err), 0);
         close_book(&book);
@@ -135,7 +135,7 @@ static void the_last_two_are_there(void **state)
         assert_true(book.heads[0].step + book.heads[1].step == 6 + 7);
         has_step(&book, 50, chosen);
         close_book(&book);
-        book = open_book(); /* the other one is gone */
+        book = open_book(); /* the other process is gone */
         assert_true(book.n == 1 && book.heads[0].step == chosen);
         has_step(&book, 50, chosen);
         assert_int_equal(write_step(book.journal, 9, &err), 0);
@@ -198,7 +198,7 @@ static void one_without_a_place_has_nothing(void **state)
     variable_store_free(store);
 }
 
-/* ---- who is killed ---- */
+/* ---- writers that are killed ---- */
 
 static void write_until_killed(int64_t from)
 {
@@ -231,7 +231,7 @@ static void what_is_found_is_whole(void **state)
             assert_int_equal(book.heads[i].incarnation, 8);
             assert_true(book.heads[i].step >= last);
         }
-        assert_true(book.n || !last); /* the one that was begun with stays until there is another */
+        assert_true(book.n || !last); /* the first one stays until there is another */
         int which = book.n ? (int)(unit_random(&seed) % (uint64_t)book.n) : -1;
         last = which < 0 ? 0 : book.heads[which].step;
         if (last)
@@ -241,7 +241,7 @@ static void what_is_found_is_whole(void **state)
     assert_true(last > kills.n);
 }
 
-/* ---- what is no journal ---- */
+/* ---- files that are no journals ---- */
 
 static void write_bytes(const void *bytes, size_t n)
 {
@@ -250,7 +250,7 @@ static void write_bytes(const void *bytes, size_t n)
     close(fd);
 }
 
-/* A journal of steps 6 and 7, as bytes; the caller frees them. */
+/* Returns a journal of steps 6 and 7 as bytes, which the caller frees. */
 static char *write_whole(size_t *size)
 {
     struct error err = ERROR_INIT;
@@ -264,7 +264,7 @@ static char *write_whole(size_t *size)
     return whole.data;
 }
 
-/* A sound journal of which bytes are changed, or the end is missing, is used or begun anew. */
+/* A journal with changed bytes, or without its end, is used or started anew. */
 static void damage_is_no_crash(void **state)
 {
     struct error err = ERROR_INIT;
@@ -275,7 +275,7 @@ static void damage_is_no_crash(void **state)
     for (int i = 0; i < 300; i++) {
         size_t n = i % 3 ? size : unit_random(&seed) % size;
         memcpy(bytes, whole, size);
-        for (int k = 0; k < 4 && i % 3; k++) { /* where it says what there is */
+        for (int k = 0; k < 4 && i % 3; k++) { /* in the headers */
             size_t page = unit_random(&seed) % (size / JOURNAL_PAGE);
             bytes[page * JOURNAL_PAGE + unit_random(&seed) % 160] ^= (char)unit_random(&seed);
         }
@@ -290,7 +290,7 @@ static void damage_is_no_crash(void **state)
     free(bytes);
 }
 
-/* Of what is changed each copy that is found is right, and what is not there is told. */
+/* After a change each copy that is found is right, and a missing one is reported. */
 static void is_right_or_told(const char *bytes, size_t size)
 {
     struct error damage;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * States that workers have of their own, here what codes of their gradients have lost: what a
- * checkpoint would have at any moment, and what is left of a push that was dropped. Gradients do
- * not depend on what is read, so a log of rounds says what all have to be, bit for bit; codes are
- * made once more, by their definitions. In some runs workers die, and come back with their
- * journals. STATES is how many runs of each kind there are (1), STATES_SEED the first one's seed.
+ * Workers' own states, here the errors of their quantized gradients: the state in a checkpoint at
+ * any moment, and the state after a dropped push. Gradients do not depend on values read, so that a
+ * log of rounds determines all values, bit for bit; codes are recomputed from their definitions. In
+ * some runs workers die, and come back with their journals. STATES is how many runs of each kind
+ * there are (1), STATES_SEED the first one's seed.
  */
 #include "lib/gradient_codes.h"
 #include "lib/lives.h"
@@ -39,16 +39,16 @@ struct trial {
     struct replicas job;
     const char *mode;
     code_fn *code;
-    bool is_exact; /* a version at which the clock is to stop is that of the cut */
-    bool kills;    /* workers die */
+    bool is_exact; /* the snapshot has exactly the version at which the clock must stop */
+    bool kills;    /* kills workers */
     uint64_t seed;
     struct lifetime lives[W];
     int deaths;
     struct cut *cuts;
     int n_cuts;
     atomic_int running;
-    /* What all have to be: */
-    int64_t round_of[W][STEPS + 1]; /* of a worker's step: from 1 on; 0: it was dropped */
+    /* The expected values: */
+    int64_t round_of[W][STEPS + 1]; /* by worker and step: its round, from 1 on; 0: dropped */
     float *decoded;                 /* by worker and step */
 };
 
@@ -86,7 +86,7 @@ static void *train(void *argument)
             code = one_step(life, ++seq);
         if (life_has_ended(life)) {
             code = life_begin_again(life, &seq);
-        } else if (code) { /* the others would wait for it for ever */
+        } else if (code) { /* else the others would wait for ever */
             fprintf(stderr, "%s, worker %d: %s\n", own->trial->mode, (int)life->worker->rank,
                     life->err.text);
             abort();
@@ -98,7 +98,7 @@ static void *train(void *argument)
 }
 
 struct pause {
-    struct clock_waiter waiter; /* first */
+    struct clock_waiter waiter; /* must be first */
     atomic_int replies;
     bool failed;
     int64_t version;
@@ -119,7 +119,7 @@ static struct worker_values *values_of(struct trial *t)
 }
 
 struct decided {
-    struct resource_sink sink; /* first */
+    struct resource_sink sink; /* must be first */
     int64_t *of;               /* by worker */
 };
 
@@ -131,12 +131,12 @@ static int take_members(struct resource_sink *sink, const char *part, const stru
     for (int64_t p = 0; !strcmp(part, "members") && p < value->shape.dims[0]; p++) {
         const int64_t *row = (const int64_t *)value->data + p * value->shape.dims[1];
         decided->of[row[0]] = row[5];
-        assert_int_equal(row[7], 0); /* nothing waits */
+        assert_int_equal(row[7], 0); /* no push waits */
     }
     return 0;
 }
 
-/* As a checkpoint would have it. */
+/* As a checkpoint takes it. */
 static void take_cut(struct trial *t, int64_t version)
 {
     struct cut *cut = &t->cuts[t->n_cuts++];
@@ -157,7 +157,7 @@ static void take_cut(struct trial *t, int64_t version)
     }
 }
 
-/* As a shard makes one: at once, or when a version has come. */
+/* As a shard makes one: at once, or at a version. */
 static void make_cut(struct trial *t, bool at_once)
 {
     struct clock *clock = the_clock(t);
@@ -214,7 +214,7 @@ static void run_trial(struct trial *t)
     replicas_stop(&t->job);
 }
 
-/* ---- what all have to be ---- */
+/* ---- the expected values ---- */
 
 static void read_log(struct trial *t)
 {
@@ -240,7 +240,7 @@ static void check_state(const struct trial *t, int worker, int64_t step, const f
     }
 }
 
-/* A worker's codes, and what they lose: with what counted it is all that there was. */
+/* A worker's codes and errors: with the applied codes, they add up to all gradients. */
 static void follow_worker(struct trial *t, int worker)
 {
     float residual[N] = {0}, x[N], v[N];
@@ -263,7 +263,7 @@ static void follow_worker(struct trial *t, int worker)
         assert_true(fabs(sum[i] - (double)residual[i]) < 1e-3);
 }
 
-/* The members of the round that begins at `at` of the log, as the shard adds them. */
+/* Applies the members of the round that begins at `at` of the log, as the shard adds them. */
 static size_t apply_round(struct trial *t, size_t at, float *w)
 {
     int64_t n = t->job.log.items[at++];
@@ -296,7 +296,7 @@ static void check_variable(struct trial *t)
     assert_int_equal(at, t->job.log.n);
 }
 
-/* Returns how often workers died; -1: the job was over before there were enough cuts. */
+/* Returns how often workers died; -1: the job ended before there were enough snapshots. */
 static int check_trial(const char *mode, code_fn *code, uint64_t seed, bool kills)
 {
     struct trial t = {.mode = mode,
@@ -316,7 +316,7 @@ static int check_trial(const char *mode, code_fn *code, uint64_t seed, bool kill
     return t.n_cuts > 1 && t.n_cuts + t.deaths > 3 ? t.deaths : -1;
 }
 
-/* On a busy machine once more. */
+/* Runs a trial, on a busy machine once more. */
 static int deaths_in(const char *mode, code_fn *code, uint64_t seed, bool kills)
 {
     int deaths = -1;
@@ -378,7 +378,7 @@ static void a_check_that_fails_changes_nothing(void **state)
     assert_int_equal(worker_value_take(values_of(&t), 0, 1, &before, &err), 0);
     assert_int_equal(worker_run(life.worker, &step, "train", &feed, 1, NULL, &err), ERR_DATA);
     err = ERROR_INIT;
-    worker_leave(life.worker); /* gives what it has */
+    worker_leave(life.worker); /* gives its state */
     assert_int_equal(worker_value_take(values_of(&t), 0, 1, &after, &err), 0);
     assert_memory_equal(before.data, after.data, sizeof x);
     tensor_release(&before);

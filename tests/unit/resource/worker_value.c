@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers with states that come back: with what they have given, with a journal, or with nothing.
+ * Workers with states that come back: with the state that they gave, with a journal, or with
+ * nothing.
  */
 #include "resource/worker_value.h"
 
@@ -8,7 +9,7 @@
 #include "resource/clock.h"
 
 struct reply {
-    struct clock_waiter waiter; /* first */
+    struct clock_waiter waiter; /* must be first */
     int replies;
     struct clock_result result;
     struct error failure;
@@ -32,7 +33,7 @@ static struct reply join(struct clock *clock, uint64_t incarnation)
     return reply;
 }
 
-/* Pushes a step, which is applied. */
+/* Pushes a step that is applied. */
 static void push(struct clock *clock, uint64_t incarnation, int64_t seq)
 {
     struct reply round = {.waiter.done = answered}, pushed = round;
@@ -54,10 +55,10 @@ static void who_lost_its_state_takes_all_back(void **state)
     assert_int_equal(clock_configure(clock, "sync", 1, &err), 0);
     clock_keep_states(clock);
     assert_int_equal(join(clock, 1).result.seq, 0);
-    assert_int_equal(join(clock, 2).result.seq, 0); /* it had done nothing */
+    assert_int_equal(join(clock, 2).result.seq, 0); /* it had done no step */
     push(clock, 2, 1);
     clock_rest(clock, &(struct push_id){0, 2, 1}, &rest.waiter);
-    assert_int_equal(rest.replies, 1); /* nobody asks */
+    assert_int_equal(rest.replies, 1); /* no state is asked for */
     assert_int_equal(join(clock, 3).result.seq, 1);
     assert_false(clock_has_failed(clock, &err));
     push(clock, 3, 2);
@@ -66,7 +67,7 @@ static void who_lost_its_state_takes_all_back(void **state)
                       "worker:0 was started again without what it had kept since its step 1: all "
                       "have to go back to a checkpoint");
     assert_true(clock_has_failed(clock, &err));
-    clock_round(clock, &round.waiter); /* also for whoever updates */
+    clock_round(clock, &round.waiter); /* works for the updater, too */
     assert_int_equal(round.failure.code, ERR_UNAVAILABLE);
     rest = (struct reply){.waiter.done = answered};
     clock_rest(clock, &(struct push_id){0, 3, 2}, &rest.waiter);
@@ -83,7 +84,7 @@ static struct reply rejoin(struct clock *clock, uint64_t incarnation, struct jou
     return reply;
 }
 
-/* Its last push has reached the clock, or has not; it is late, or counts. */
+/* Its last push has or has not reached the clock, and is late or counts. */
 static void who_has_a_journal_goes_on(void **state)
 {
     struct variable_store *store = variable_store_new();
@@ -109,7 +110,7 @@ static void who_has_a_journal_goes_on(void **state)
     struct reply after = {.waiter.done = answered};
     const struct journal_head fourth = {own, 4};
     clock_rejoin(clock, &(struct push_id){0, 4, 0}, &fourth, 1, &after.waiter);
-    assert_true(!after.replies); /* until it is known what comes of it */
+    assert_true(!after.replies); /* until the last push is decided */
     clock_round(clock, &round.waiter);
     assert_int_equal(clock_advance(clock, round.result.version, &err), 0);
     assert_true(after.replies == 1 && after.result.seq == 4 && after.result.own &&
@@ -122,8 +123,8 @@ static void who_has_a_journal_goes_on(void **state)
     variable_store_free(store);
 }
 
-/* Two workers; the second comes back while a checkpoint is to be made, after the first has gone on,
- * or before. */
+/* Two workers; the second comes back while a checkpoint is due, after the first has gone on, or
+ * before. */
 static void who_comes_back_rests_when_others_do(bool first_goes_on)
 {
     struct variable_store *store = variable_store_new();

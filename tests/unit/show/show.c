@@ -28,8 +28,8 @@ static void add_trace(struct trace_summary *summary, struct trace *trace)
     stream_writer_free(writer);
 }
 
-/* Two steps of 1 ms. The first call of MatMul is told with the first step only, as there is a
- * second; what runs at once fills the step once; what ran before the first step is not counted. */
+/* Two steps of 1 ms. The first call of MatMul counts as the first step's only, as there is a
+ * second; concurrent work fills the step once; work before the first step is not counted. */
 static void a_trace_adds_up(void **unused)
 {
     (void)unused;
@@ -59,8 +59,8 @@ static void a_trace_adds_up(void **unused)
     trace_free(trace);
 }
 
-/* In the first step kernels have things to do that they do once: it does not count, unless there is
- * no other. A node is counted by steps, an op by calls. */
+/* In the first step kernels also do one-time work: it does not count, unless there is no other. A
+ * node is counted by steps, an op by calls. */
 static void costs_are_of_later_steps(void **unused)
 {
     (void)unused;
@@ -82,7 +82,7 @@ static void costs_are_of_later_steps(void **unused)
     trace_free(trace);
 }
 
-/* Each node of an op of its own: the slowest node of an op is not searched for among all. */
+/* Each node has an op of its own: finding an op's slowest node must not search them all. */
 static void a_large_trace_takes_no_longer_than_its_size(void **unused)
 {
     (void)unused;

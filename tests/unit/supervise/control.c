@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The control socket: who asks gets a reply, whatever others do; nobody holds up who is asked.
+ * The control socket: each request gets a reply, whatever other clients do, and no client holds up
+ * the supervisor.
  */
 #include "supervise/control.h"
 
@@ -25,7 +26,7 @@ struct lab {
     char folder[512];
     struct control control;
     struct str large;
-    char asked[256]; /* what was, in turn */
+    char asked[256]; /* requests, in order */
 };
 
 static const char *reply(void *context, const char *request)
@@ -45,7 +46,7 @@ static void open_lab(struct lab *lab, int n_long)
     memset(lab, 0, sizeof *lab);
     snprintf(lab->folder, sizeof lab->folder, "/tmp/tf-control-XXXXXX");
     assert_non_null(mkdtemp(lab->folder));
-    for (int i = 0; i < n_long; i++) { /* folders in folders, 60 characters each */
+    for (int i = 0; i < n_long; i++) { /* nested folders with names of 60 characters */
         size_t n = strlen(lab->folder);
         snprintf(lab->folder + n, sizeof lab->folder - n, "/%060d", i);
         assert_int_equal(mkdir(lab->folder, 0700), 0);
@@ -71,7 +72,7 @@ static void serve_for(struct lab *lab, double seconds)
     }
 }
 
-/* ---- those who ask, as they should ---- */
+/* ---- clients that behave ---- */
 
 struct inquiry {
     const char *folder, *request;
@@ -169,7 +170,7 @@ static void test_who_waits_for_the_end_hears_of_it(void **state)
     while (strcmp(lab.asked, "stop stop ") != 0)
         serve_for(&lab, 0.01);
     expect(&lab, "status", 0, "fine\n");
-    int gone = connect_to(&lab); /* who went away meanwhile has no place any more */
+    int gone = connect_to(&lab); /* a client that left meanwhile loses its place */
     say(gone, "stop\n");
     serve_for(&lab, 0.05);
     close(gone);
@@ -193,7 +194,7 @@ static void test_nobody_holds_it_up(void **state)
     half = connect_to(&lab);
     say(half, "sta");
     serve_for(&lab, 0.05);
-    say(half, "tus\nstop\n"); /* one request a connection */
+    say(half, "tus\nstop\n"); /* one request per connection */
     serve_for(&lab, 0.05);
     assert_string_equal(lab.asked, "status ");
     assert_true(has_ended(half));
@@ -202,7 +203,7 @@ static void test_nobody_holds_it_up(void **state)
     serve_for(&lab, 0.05);
     assert_true(has_ended(babbler));
     mute = connect_to(&lab);
-    close(mute); /* before anybody looked */
+    close(mute); /* before it was read */
     for (int i = 0; i < 100; i++)
         silent[i] = connect_to(&lab);
     double began = time_now();
@@ -237,7 +238,7 @@ static void test_when_all_wait_for_the_end_others_wait_for_a_place(void **state)
     serve_for(&lab, 0.1);
     begin_asking(&one, &lab, "status");
     double began = time_now();
-    control_wait(&lab.control, -1, 0.3); /* and is not woken in vain */
+    control_wait(&lab.control, -1, 0.3); /* and does not wake without cause */
     assert_true(time_now() > began + 0.2);
     assert_false(atomic_load(&one.done));
     close(waiting[3]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who belongs to a supervisor is found by its environment, also while it becomes another program.
+ * Processes that belong to a supervisor are found by their environment, also during an exec.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define LOOKS 1000
 
-/* It does nothing else than to become itself again. */
+/* A process that does nothing but exec itself again. */
 static pid_t start_becoming(const char *mark)
 {
     pid_t pid = fork();

@@ -27,7 +27,7 @@ static bool is_inside(const struct box *part, int n)
     return inside;
 }
 
-/* That part comes out as `expected`, and goes back to where it was. */
+/* The part is copied out as `expected`, and back to its place. */
 static void check_part(const struct box *part, const int *expected)
 {
     int values[24], copy[24] = {0}, again[24];
@@ -54,7 +54,7 @@ static void test_parts(void **state)
     check_part(&cell, (const int[]){123});
 }
 
-/* What two parts have in common, of which neither has all. */
+/* The intersection of two parts, neither of which contains the other. */
 static void test_overlap(void **state)
 {
     (void)state;

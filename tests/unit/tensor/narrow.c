@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conversions of arrays against those of single values, for all 16-bit values and around every
- * place where rounding changes.
+ * Conversions of arrays compared with those of single values, for all 16-bit values and around
+ * every place where rounding changes.
  */
 #include "tensor/narrow.h"
 
@@ -40,7 +40,7 @@ static void check_narrow(enum dtype type, const float *from, int64_t n)
                                                 : float32_to_bfloat16(from[i]));
 }
 
-/* Each value, the middle to the next, and a bit to both sides of that. */
+/* Each value, the middle between it and the next, and a bit to either side of that. */
 static void test_rounding(void **state)
 {
     static uint16_t all[ALL];
@@ -74,7 +74,7 @@ static void test_any_bits(void **state)
             memcpy(&from[i], &bits, sizeof bits);
         }
         for (int t = 0; t < 2; t++)
-            check_narrow(types[t], from, ALL - round); /* what is left over, too */
+            check_narrow(types[t], from, ALL - round); /* with a rest after whole vectors */
     }
 }
 

@@ -85,7 +85,7 @@ static void test_bad_literals(void **state)
     check_refused("1x", FLOAT32, "expected a value at '1x'");
 }
 
-/* Random bit patterns are printed and read back; the C library says what decimals mean. */
+/* Random bit patterns are printed and read back; the C library defines the values of decimals. */
 static void test_floats_round_trip(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void test_print_limit(void **state)
     str_release(&out);
 }
 
-/* Every 16-bit pattern: what it means comes from its definition, and nearest even from a search
- * among the neighbours. */
+/* Every 16-bit pattern: its value comes from the definition, and the nearest even pattern from a
+ * search among neighbours. */
 static void check_16_bits(float (*widen)(uint16_t), uint16_t (*narrow)(float), int fraction_bits,
                           int bias)
 {
@@ -190,7 +190,7 @@ static void test_16_bit_floats(void **state)
     check_16_bits(bfloat16_to_float32, float32_to_bfloat16, 7, 127);
 }
 
-/* Every numeric type holds small whole numbers, given as either kind of number. */
+/* Every numeric type holds small whole numbers, set as integers or as floats. */
 static void test_elements(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_conversion_ends(void **state)
     assert_int_equal(byte, 0);
     uint16_t half;
     t = tensor_borrow(FLOAT16, &SHAPE_SCALAR, &half);
-    tensor_set_float64(&t, 0, 1 + 0x1p-11 + 0x1p-40); /* by way of float it would round to 1 */
+    tensor_set_float64(&t, 0, 1 + 0x1p-11 + 0x1p-40); /* rounded to float first, it would be 1 */
     assert_int_equal(half, 0x3c01);
     double infinite = (double)INFINITY;
     t = tensor_borrow(FLOAT64, &SHAPE_SCALAR, &infinite);
@@ -270,7 +270,7 @@ static struct shape parsed(const char *text)
     return shape;
 }
 
-/* Each row: two shapes, and what merge, join and broadcasting give; NULL: a contradiction. */
+/* Each row: two shapes, and the results of merge, join and broadcast; NULL: a contradiction. */
 static void test_shapes(void **state)
 {
     (void)state;

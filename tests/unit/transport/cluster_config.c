@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters as TF_CONFIG has them: what it says, and what is said of wrong ones.
+ * Clusters from TF_CONFIG: their contents, and the errors of wrong ones.
  */
 #include "transport/job/cluster_config.h"
 
@@ -50,7 +50,7 @@ static void test_json(void **state)
     }
 }
 
-/* The first workers, wherever the JSON has them. */
+/* The chief is the first worker, wherever it is in the JSON. */
 static void test_chief(void **state)
 {
     static const char *const configs[] = {

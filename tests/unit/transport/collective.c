@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collectives between processes, with members in threads that have nothing in common but links.
+ * Collectives between processes, played by threads that share nothing but links.
  */
 #include "lib/combine.h"
 #include "lib/random.h"
@@ -67,9 +67,8 @@ static void test_all_types(void **state)
     members_stop(&all);
 }
 
-/* Also of what is large enough to be added in blocks: nobody divides integers as if they were
- * floats.
- */
+/* This holds also for values large enough to be added in chunks: integers are never divided as if
+ * they were floats. */
 static void test_no_mean_of_integers(void **state)
 {
     static const enum collective_kind mean = COLLECTIVE_MEAN;
@@ -96,7 +95,7 @@ static void test_no_mean_of_integers(void **state)
     members_stop(&all);
 }
 
-/* Floats of any bits, so also tiny ones, which lose some when they are halved. */
+/* Floats of random bits, so some are tiny and lose bits when they are halved. */
 static void any_floats(struct tensor *t, enum dtype type, uint64_t *seed)
 {
     struct error err = ERROR_INIT;
@@ -104,7 +103,7 @@ static void any_floats(struct tensor *t, enum dtype type, uint64_t *seed)
     must(tensor_alloc(t, type, &shape, &err), &err);
     for (int64_t i = 0; i < 1000; i++) {
         uint64_t bits = unit_random(seed);
-        if (i % 2) /* a sum of those is tiny, too */
+        if (i % 2) /* sums of these are tiny, too */
             bits &= type == FLOAT64 ? ~(UINT64_C(0x7ff) << 52) : ~(UINT64_C(0x7f8) << 20);
         memcpy((char *)t->data + (size_t)i * dtype_bytes(type), &bits, dtype_bytes(type));
     }
@@ -151,9 +150,9 @@ static void test_means_are_quotients(void **state)
     }
 }
 
-/* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
- * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). A quarter
- * of each is their mean. Of what fills blocks, and ends within a vector, too. */
+/* Checks against arithmetic, not our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
+ * (added in float32, 259 is rounded once, to 260; added in bfloat16 it would stay 256). The mean is
+ * a quarter of each. Also for values that fill chunks and end within a vector. */
 static void test_values(void **state)
 {
     struct members all;
@@ -188,7 +187,7 @@ static void test_values(void **state)
     members_stop(&all);
 }
 
-/* All members yield a value of that type, which the last one also holds itself. */
+/* All members yield a value of that type; the last one also keeps it. */
 static void check_yielded(struct members *all, enum dtype type)
 {
     static const enum collective_kind sum = COLLECTIVE_SUM;
@@ -223,8 +222,8 @@ static void check_yielded(struct members *all, enum dtype type)
     release_all(all, values, 1);
 }
 
-/* The sum takes a value's memory, wherever the member stands among those that are added, unless
- * somebody else has the value. */
+/* The sum takes the memory of a yielded value, whatever the member's place among the addends,
+ * unless the value has another holder. */
 static void test_values_that_are_yielded(void **state)
 {
     static const enum dtype types[] = {FLOAT32, FLOAT64, BFLOAT16, UINT8, INT16, INT64};
@@ -266,7 +265,7 @@ static void test_other_kinds(void **state)
     members_stop(&all);
 }
 
-/* Many at once, begun in another order by each member. */
+/* Many calls at once, which each member begins in another order. */
 static void test_several_in_flight(void **state)
 {
     enum { CALLS = 24, N = 3 };

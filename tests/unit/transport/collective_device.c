@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums that devices of members add among themselves, by a library that is none
- * (lib/fake_cuda_nccl.c): which of them are enqueued when some of them never are. The library has
- * no names of sums: whose turn is not the same everywhere adds what does not belong together.
+ * Sums that the members' devices add among themselves, with a fake library (lib/fake_cuda_nccl.c):
+ * which sums are enqueued if some never are. The library gives sums no names: if members do not
+ * take them in the same order, it adds values of different sums.
  */
 #include "lib/on_device.h"
 
@@ -14,9 +14,9 @@
 #include "lib/reductions.h"
 
 #define MEMBERS 3
-#define SECONDS 20 /* that a test fails after, which would wait for ever */
+#define SECONDS 20 /* a test that would hang fails after this time */
 
-/* What a member has beside its end of the links. */
+/* A member's state beside its end of the links. */
 struct on_card {
     struct member_end *end;
     struct device *device;
@@ -48,7 +48,7 @@ static void begin(struct members *all, struct on_card *cards, int n)
         cards[k].host_pool = pool_new(cards[k].device, false);
     }
     must(cards[0].device->communicators->make_id(cards[0].device, place.id, &err), &err);
-    for (int k = 0; k < n; k++) { /* in the thread of the member's loop */
+    for (int k = 0; k < n; k++) { /* so that it runs in the thread of the member's loop */
         cards[k].place = place;
         cards[k].place.rank = k;
         loop_stop(conns_loop(cards[k].end->conns));
@@ -71,8 +71,8 @@ static void end(struct members *all, struct on_card *cards, int n)
     members_stop(all);
 }
 
-/* What a member is to bring: a number in the memory of its card. It is put there behind all that is
- * enqueued: before any sum that waits. */
+/* A member's contribution: a number in its card's memory. It is put there after all enqueued work,
+ * but before any sum that waits. */
 struct brought {
     struct tensor value;
     struct device_point at;
@@ -122,8 +122,8 @@ static void wait_for(struct reply *reply)
     assert_true(done);
 }
 
-/* The sum of all members is that number; 1e8 and -1e8 are nothing only if they are added first, as
- * the library does, which begins with the last. */
+/* The sum of all members is that number; 1e8 and -1e8 cancel only if they are added first, as by
+ * the library, which begins with the last member. */
 static void check_sum(struct on_card *cards, int n, const char *name)
 {
     static const float brings[MEMBERS] = {1, 1e8f, -1e8f};
@@ -142,7 +142,7 @@ static void check_sum(struct on_card *cards, int n, const char *name)
     }
 }
 
-/* Each member in turn has nothing to bring of one sum: that one fails, and the next one does not
+/* Each member in turn has no contribution to one sum: that sum fails, and the next one does not
  * wait for it. */
 static void what_fails_is_passed_over(void **state)
 {
@@ -173,8 +173,8 @@ static void what_fails_is_passed_over(void **state)
     end(&all, cards, MEMBERS);
 }
 
-/* The others add what a member has told them of, and gives up: its devices have no part in that,
- * and what it would add next is not what theirs wait for. */
+/* The others add a sum that one member announced and then cancels: its devices take no part, and
+ * its next sum is not the one that theirs wait for. */
 static void a_cancel_gives_the_communicator_up(void **state)
 {
     struct members all;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of values that members read where they are: the same bits as of any others, over links that
- * carry next to nothing, whoever has its value elsewhere, and nobody's memory is written while
+ * Sums of values that members read in place: the same bits as otherwise, over links that carry next
+ * to nothing, whichever members have their values elsewhere; and memory is never written while
  * others read it.
  */
 #include "lib/combine.h"
@@ -10,7 +10,7 @@
 
 static const enum collective_kind sum = COLLECTIVE_SUM;
 
-/* What member `rank` brings, in memory that others read; false: there is none. */
+/* Fills member `rank`'s value, in memory that others read; false: there is none. */
 static bool fill_direct(struct members *all, int rank, struct tensor *t, const struct shape *shape)
 {
     size_t bytes = (size_t)shape_bytes(shape, FLOAT32);
@@ -24,7 +24,7 @@ static bool fill_direct(struct members *all, int rank, struct tensor *t, const s
     return true;
 }
 
-/* From the first member to the others: all members do alike. */
+/* Bytes from the first member to the others; all members send alike. */
 static uint64_t bytes_of_first(struct members *all)
 {
     uint64_t bytes = 0;
@@ -57,8 +57,8 @@ static void test_nothing_is_sent(void **state)
     }
 }
 
-/* Who has its value where: by a bit of `where` for each member. Rows, a broadcast, and what is
- * small go along. */
+/* Each bit of `where` is a member whose value is in shared memory. Rows, a broadcast and a small
+ * value take part in the call. */
 static void check_mixed(struct members *all, unsigned where, int64_t step)
 {
     static const enum collective_kind kinds[5] = {COLLECTIVE_SUM, COLLECTIVE_FIRST, COLLECTIVE_ROWS,
@@ -92,7 +92,7 @@ static void test_some_values_are_elsewhere(void **state)
     }
 }
 
-/* Room for some values, also for a value and not its sum. */
+/* There is room for some values, also for a value but not for its sum. */
 static void test_without_room(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_without_room(void **state)
     }
 }
 
-/* ---- values that are given up ---- */
+/* ---- yielded values ---- */
 
 static void call_all(struct members *all, int64_t step, struct tensor (*values)[8],
                      struct reply *replies)
@@ -147,7 +147,7 @@ static void test_in_place(void **state)
         struct tensor expected = expected_of(&all, values);
         call_all(&all, step, values, replies);
         for (int k = 0; k < 3; k++) {
-            if (!step) /* later ones may find that an earlier call still has it */
+            if (!step) /* later an earlier call may still hold the memory */
                 assert_ptr_equal(replies[k].results[0].data, values[k][0].data);
             assert_true(tensor_equal(&replies[k].results[0], &expected));
             tensor_release(&values[k][0]);
@@ -160,7 +160,7 @@ static void test_in_place(void **state)
     members_stop(&all);
 }
 
-/* A value that another process was sent, and one that came from there, whose memory is not to be
+/* A value that was sent to another process, and one that came from there, whose memory must not be
  * written at all. */
 static void test_what_others_have(void **state)
 {
@@ -193,7 +193,7 @@ static void test_what_others_have(void **state)
 
 /* ---- the end of a member ---- */
 
-/* What is not offered to who has left can be used again. */
+/* Memory that a departed member was not offered can be reused. */
 static void test_a_member_leaves(void **state)
 {
     struct members all;
@@ -216,7 +216,7 @@ static void test_a_member_leaves(void **state)
         }
         tensor_release(&expected);
         release_all(&all, values, 1);
-        for (int k = 0; k < 2 && step == 0; k++) /* it may have been offered what came before */
+        for (int k = 0; k < 2 && step == 0; k++) /* it may hold offers of that step */
             segments_trim(conns_segments(all.ends[k].conns), -1);
     }
     all.n = 3;

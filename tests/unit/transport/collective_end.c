@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Members of a collective that stop waiting, and that agree on when to end.
+ * Members of a collective that cancel calls, and that agree on a last step.
  */
 #include <time.h>
 
@@ -32,7 +32,7 @@ static void test_cancelled(void **state)
 }
 
 struct local_reply {
-    struct collective_waiter waiter; /* first */
+    struct collective_waiter waiter; /* must be first */
     double value;
 };
 
@@ -44,7 +44,7 @@ static void note_value(struct collective_waiter *waiter, const struct collective
     ((struct local_reply *)waiter)->value = tensor_get_float64(&results->values[0], 0);
 }
 
-/* Among threads: nothing is left of a meeting that all have left, not even what it was for. */
+/* Between threads: a call that all have cancelled leaves nothing behind, not even its kind. */
 static void test_cancelled_by_all(void **state)
 {
     static const enum collective_kind sum = COLLECTIVE_SUM, mean = COLLECTIVE_MEAN;
@@ -71,9 +71,9 @@ static void test_cancelled_by_all(void **state)
     }
 }
 
-/* A call in a thread of its own, which is slow once it has been answered. */
+/* A call in a thread of its own, which is slow after it was answered. */
 struct slow_call {
-    struct collective_waiter waiter; /* first */
+    struct collective_waiter waiter; /* must be first */
     struct collective *collective;
     struct tensor *value;
     pthread_t thread;
@@ -101,7 +101,7 @@ static void *call_slowly(void *argument)
     return NULL;
 }
 
-/* It has been answered, and has not returned. */
+/* Returns when the call was answered, but has not returned. */
 static void slow_begin(struct slow_call *slow, struct collective *collective, struct tensor *value)
 {
     *slow = (struct slow_call){.waiter.done = be_slow, .collective = collective, .value = value};
@@ -116,7 +116,7 @@ static void slow_end(struct slow_call *slow)
     pthread_barrier_destroy(&slow->answered);
 }
 
-/* As when the last thing that a step waits for is answered, and another thread ends the program. */
+/* As when a step's last call is answered, and another thread ends the program. */
 static void test_freed_while_a_call_returns(void **state)
 {
     struct members all;
@@ -148,7 +148,7 @@ static void test_freed_while_a_call_returns_to_a_thread(void **state)
     tensor_release(&value);
 }
 
-/* What all know in the end. */
+/* Waits until all know that last step. */
 static void check_last(const struct members *all, int64_t expected)
 {
     for (int k = 0; k < all->n; k++) {
@@ -167,14 +167,14 @@ static void begin_all(struct members *all, int64_t step)
         assert_true(collective_links_begin(all->ends[k].collective, step));
 }
 
-/* Nobody has begun the next step: none does, whoever asks, and if two do. */
+/* No member has begun the next step, so none does, whoever asks to end, even if two do. */
 static void test_end_between_steps(void **state)
 {
     struct members all;
     (void)state;
     members_start(&all, 3);
     begin_all(&all, 7);
-    check_last(&all, INT64_MAX); /* nobody asks */
+    check_last(&all, INT64_MAX); /* no member has asked */
     collective_links_ask_to_end(all.ends[2].collective);
     collective_links_ask_to_end(all.ends[0].collective);
     check_last(&all, 7);
@@ -183,7 +183,7 @@ static void test_end_between_steps(void **state)
     members_stop(&all);
 }
 
-/* One is in the next step already: all do it, and no more. */
+/* One member is in the next step already: all run that step, and no further one. */
 static void test_end_after_what_was_begun(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;

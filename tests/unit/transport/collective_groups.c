@@ -6,9 +6,9 @@
 #include "lib/reductions.h"
 
 #define N 6
-#define ELEMENTS 150000 /* in blocks */
+#define ELEMENTS 150000 /* goes in chunks */
 
-/* Ranks of the group of one of six members, said by hand. */
+/* Ranks of each group of six members, written out by hand. */
 struct grouping {
     struct collective_group group;
     int n_groups, n_each;
@@ -34,7 +34,7 @@ static void fill_all(struct tensor (*values)[8], int64_t small)
     }
 }
 
-/* What each group gets is what its members' values combine to, by rank. */
+/* Each group gets the combination of its members' values, by rank. */
 static void expect_group(const struct grouping *g, int at, struct tensor (*values)[8],
                          struct reply *replies)
 {
@@ -86,7 +86,7 @@ static void test_each_group_by_itself(void **state)
     members_stop(&all);
 }
 
-/* A group does not wait for another, nor for a member of it that has left. */
+/* A group does not wait for another one, nor for a member that has left. */
 static void test_a_group_waits_for_its_own(void **state)
 {
     struct members all;
@@ -123,7 +123,7 @@ static void test_who_brings_nothing_is_named(void **state)
     (void)state;
     members_start(&all, N);
     fill_all(values, 7);
-    for (int64_t step = 0; step < 3; step++) { /* nobody in the group of 1: nobody is told */
+    for (int64_t step = 0; step < 3; step++) { /* all of group 1 decline, so no call fails */
         for (int k = 1; k < N; k += 2)
             decline(&all, k, step, &threes);
         for (int k = 0; k < N; k += 2) {
@@ -159,7 +159,7 @@ static void test_members_of_different_groups(void **state)
     (void)state;
     members_start(&all, N);
     fill_all(values, 7);
-    /* 1 takes 0 for one of its three, and 0 takes 1 for the other of its two */
+    /* 1 counts 0 among its three, but 0 counts 1 in the other group of two */
     const struct collective_group group[2] = {{2, 1}, {3, 1}};
     for (int k = 0; k < 3; k++) {
         struct collective_call call = call_of(values[k], 1, &group[k > 0]);
@@ -169,10 +169,10 @@ static void test_members_of_different_groups(void **state)
     assert_int_equal(replies[0].err.code, ERR_DATA);
     assert_true(strstr(replies[0].err.text, "'g': worker:2 is of another group than worker:0") ||
                 strstr(replies[0].err.text, "'g': worker:1 brings other values than worker:0"));
-    reply_wait(&replies[1]); /* 2 hears nothing of 0 but that it fails */
+    reply_wait(&replies[1]); /* 2 learns only that 0 fails */
     assert_int_equal(replies[1].err.code, ERR_DATA);
     assert_non_null(strstr(replies[1].err.text, "'g': worker:0 brings other values than"));
-    member_kill(&all.ends[0]); /* whom 2 then waits for no more */
+    member_kill(&all.ends[0]); /* so that 2 does not wait for it */
     reply_wait(&replies[2]);
     assert_int_not_equal(replies[2].err.code, 0);
     for (int k = 0; k < 3; k++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A member of which nothing is right: what it says of its rows, and blocks that are not its own.
+ * A hostile member: false numbers of rows, and chunks that are not its own.
  */
 #include "lib/reductions.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
 
 #define ROW_BYTES 1000
-#define MANY 500 /* rows: more than is brought at once */
+#define MANY 500 /* rows: too many for one contribution */
 
 static int take_nothing(void *context, struct peer *peer, const struct record *record,
                         struct error *err)
@@ -19,7 +19,7 @@ static int take_nothing(void *context, struct peer *peer, const struct record *r
     return 0;
 }
 
-/* Member 1 of 2 answers nothing by itself. */
+/* Member 1 of 2 sends nothing by itself. */
 struct hostile_pair {
     struct members all;
     struct conns_reducer deaf;
@@ -66,11 +66,11 @@ static void pair_expect(struct hostile_pair *p, int code, const char *why)
     members_stop(&p->all);
 }
 
-/* What a record says. */
+/* The fields of a forged record. */
 struct forged {
     enum reduce_what what;
     uint64_t index;
-    const char *rows_text; /* instead of numbers */
+    const char *rows_text; /* instead of the numbers */
     int n_rows;
     int64_t rows[4];
     int n_tensors;
@@ -109,7 +109,7 @@ static void forge(struct hostile_pair *p, const struct forged *f)
     msgpack_packer *packer =
         peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + says_rows, &ignored);
     if (!packer)
-        return; /* it was thrown out already */
+        return; /* it was disconnected already */
     pack_key(packer, "what");
     msgpack_pack_int(packer, f->what);
     pack_key(packer, "name");
@@ -163,7 +163,7 @@ static void what_is_said_of_rows_is_checked(void **state)
 
 static const struct forged many = {.what = REDUCE_BRING, .n_rows = 2, .rows = {MANY, 0}};
 
-/* 500 rows of each, of a kind, are blocks 0 of member 0, 1 of member 1, ... of 262144 bytes. */
+/* 500 rows of each, of one kind: chunk 0 of member 0, 1 of member 1, ... of 262144 bytes. */
 static void check_blocks(enum collective_kind kind, const struct forged *records, int n,
                          const char *why)
 {
@@ -177,8 +177,8 @@ static void check_blocks(enum collective_kind kind, const struct forged *records
     pair_expect(&p, ERR_UNAVAILABLE, why);
 }
 
-/* Of 500 rows by a ring blocks 0 and 2 go to member 1, which adds them, and 1 and 3 come from it.
- */
+/* In a ring, 500 rows are four chunks: 0 and 2 go to member 1, which adds them, 1 and 3 come from
+ * it. */
 static void check_scheduled(const struct forged *records, int n, const char *why)
 {
     struct hostile_pair p = {.schedule = SCHEDULE_RING};
@@ -246,12 +246,12 @@ static void blocks_of_rows_are_checked(void **state)
     check_blocks(COLLECTIVE_ROWS, &none, 1, not_there);
     check_blocks(COLLECTIVE_ROWS, &both, 1, not_there);
     check_blocks(COLLECTIVE_ROWS, &part, 1, "sends a block of 'rows' twice");
-    /* From 0 to 1, and from 1 to 0: 250 rows each. */
+    /* 250 rows from 0 to 1, and 250 from 1 to 0. */
     const struct forged to_itself = {REDUCE_SUM, .index = 0, .n_tensors = 1, .elements = PART};
     check_blocks(COLLECTIVE_PART, &to_itself, 1, not_own);
 }
 
-/* Sums that stay: of block 0 member 0 has the sum, of block 1 member 1. */
+/* Sums that stay with their owners: member 0 has the sum of chunk 0, member 1 that of chunk 1. */
 static void blocks_of_sums_that_stay_are_checked(void **state)
 {
     enum { PART = 250000 };
@@ -272,7 +272,7 @@ static void blocks_of_sums_that_stay_are_checked(void **state)
     check_blocks(COLLECTIVE_SUM_PART, sums, 2, not_own);
 }
 
-/* Before it has come itself nobody knows of blocks. */
+/* Before a member's contribution has come, its chunks are unknown. */
 static void blocks_come_when_all_are_known(void **state)
 {
     const struct forged early = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = 262144};
@@ -283,7 +283,7 @@ static void blocks_come_when_all_are_known(void **state)
     pair_expect(&p, ERR_UNAVAILABLE, "sends a block of 'rows' that it does not have");
 }
 
-/* Nobody can have heard all before this member has called, which fails then. */
+/* No member can have heard from all before this one has called; its call then fails. */
 static void what_comes_before_the_call_is_refused(void **state)
 {
     static const struct {
@@ -315,7 +315,8 @@ static void what_comes_before_the_call_is_refused(void **state)
     }
 }
 
-/* Who hears nothing of the others' rows stops after the window, and a block of its own. */
+/* If a member hears nothing of the others' rows, it stops after the window and one chunk of its
+ * own. */
 static void nobody_runs_ahead(void **state)
 {
     enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * CHUNK_BYTES };
@@ -340,7 +341,7 @@ static void nobody_runs_ahead(void **state)
     pair_expect(&p, ERR_UNAVAILABLE, "worker:1");
 }
 
-/* Of a sum there is one, whatever a member says; rows that are for others are theirs to refuse. */
+/* A sum's rows must agree; absurd rows for another member are for that member to refuse. */
 static void absurd_numbers_of_rows_do_no_harm(void **state)
 {
     static const enum collective_kind kinds[] = {COLLECTIVE_SUM, COLLECTIVE_SUM_PART,
@@ -354,7 +355,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         struct tensor own, result = TENSOR_INIT;
         int members[3] = {0, 1, 2};
         uint64_t rows[2] = {(uint64_t)absurd, 0}, honest[2] = {3, 0};
-        struct tensor none; /* of its rows, which are for the root */
+        struct tensor none; /* member 2's rows, which are for the root */
         struct round_contribution contributions[3] = {
             {.here = false},
             {.rows = rows, .n_rows = 2},

@@ -6,7 +6,7 @@
 #include "lib/combine.h"
 #include "lib/reductions.h"
 
-/* All of those ranks call; it is over. */
+/* These ranks call, and all get answers. */
 static void call_all(struct members *all, const struct collective_call *calls, const int *ranks,
                      int n, struct reply *replies)
 {
@@ -26,8 +26,8 @@ static void release_replies(struct reply *replies, const int *ranks, int n)
         reply_release(&replies[ranks[i]]);
 }
 
-/* A member's answer has, bit for bit, what one process makes of what members first to end - 1 have
- * brought. */
+/* A member's answer equals, bit for bit, what one process combines from the values of members first
+ * to end - 1. */
 static void check_reply(const struct reply *reply, const struct collective_call *calls, int first,
                         int end)
 {
@@ -43,7 +43,7 @@ static void check_reply(const struct reply *reply, const struct collective_call 
     }
 }
 
-/* One has less to do; the others go on, with sums of those who are left, also when it is gone. */
+/* One member has less to do; the others go on with their own sums, also when it is gone. */
 static void test_a_member_leaves(void **state)
 {
     static const enum collective_kind kinds[3] = {COLLECTIVE_SUM, COLLECTIVE_FIRST,
@@ -57,7 +57,7 @@ static void test_a_member_leaves(void **state)
     (void)state;
     members_start(&all, 4);
     struct shape shape = shape_vector(300000), rows = shape_matrix(3, 40000);
-    for (int r = 0; r < ROUNDS; r++) /* no two have the same numbers */
+    for (int r = 0; r < ROUNDS; r++) /* no two have equal numbers */
         for (int k = 0; k < 4; k++) {
             for (int i = 0; i < 3; i++)
                 fill(&values[r][k][i], FLOAT32, i < 2 ? &shape : &rows, 4 * r + k);
@@ -76,10 +76,10 @@ static void test_a_member_leaves(void **state)
         assert_int_equal(replies[1][k].members, 3);
     }
     release_replies(replies[0], all_ranks, 1);
-    member_kill(&all.ends[0]); /* it has left: no loss */
+    member_kill(&all.ends[0]); /* it has left, so this is no loss */
     for (int r = 2; r < ROUNDS; r++)
         call_all(&all, calls[r], stay, 3, replies[r]);
-    for (int r = 0; r < ROUNDS; r++) { /* also of what it was in, and whose memory is gone */
+    for (int r = 0; r < ROUNDS; r++) { /* also the call it was in, whose memory is gone */
         for (int k = 1; k < 4; k++)
             check_reply(&replies[r][k], calls[r], r ? 1 : 0, 4);
         release_replies(replies[r], stay, 3);
@@ -92,7 +92,7 @@ static void test_a_member_leaves(void **state)
 
 enum { LEAVING_ROWS = 5, LEAVING_ROW = 50000 };
 
-/* What it has: whole to the first of the others; or of the sum each of them a part. */
+/* The leaving member gives its rows: all to the first other one, or of a sum a part to each. */
 static void give(struct members *all, struct tensor (*values)[8], enum collective_kind kind,
                  struct reply *replies)
 {
@@ -110,7 +110,7 @@ static void give(struct members *all, struct tensor (*values)[8], enum collectiv
     call_all(all, calls, (const int[]){0, 1, 2}, 3, replies);
 }
 
-/* One is about to leave: the others go on without it, and meet it where they say so. */
+/* One member is about to leave: calls go on without it, except those with_leaving. */
 static void test_a_member_is_about_to_leave(void **state)
 {
     static const enum collective_kind sum = COLLECTIVE_SUM;
@@ -146,7 +146,7 @@ static void test_a_member_is_about_to_leave(void **state)
                             tensor_bytes(&replies[k].results[0]));
     assert_int_equal(replies[2].results[0].shape.dims[0], 2);
     release_replies(replies, all_ranks, 3);
-    for (int k = 1; k < 3; k++) /* as if it had not been there */
+    for (int k = 1; k < 3; k++) /* as if it had never been there */
         assert_int_equal(collective_links_first(all.ends[k].collective), 1);
     all.ends[0].collective->leave(all.ends[0].collective);
     for (int k = 1; k < 3; k++)
@@ -171,7 +171,7 @@ static void expect_loss(struct reply *reply, const char *task, const char *name)
     reply_release(reply);
 }
 
-/* The calls that wait, and all later ones, end; what was answered before stays as it was. */
+/* Waiting and later calls fail; earlier answers stay as they were. */
 static void test_a_member_is_lost(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
@@ -209,7 +209,7 @@ static void test_a_member_is_lost(void **state)
     members_stop(&all);
 }
 
-/* It is to be waited for until it has left. */
+/* Until a member has left, the others depend on it. */
 static void test_one_that_leaves_is_lost(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
@@ -233,7 +233,8 @@ static bool is_answered(void *context)
     return ((struct reply *)context)->done;
 }
 
-/* A member that comes back while the others end is told why they do, rather than waited with. */
+/* A member that comes back while the others end is told their reason, instead of being waited for.
+ */
 static void test_nobody_joins_a_group_that_failed(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
@@ -260,7 +261,7 @@ static void test_nobody_joins_a_group_that_failed(void **state)
     end->collective = collective_links_new(end->conns, &group, 0);
     fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
     collective_links_join(end->collective, &meet,
-                          &err); /* or not: the link was open for a moment */
+                          &err); /* may fail: the link was open for a moment */
     member_call(&all, 0, &call, &reply);
     assert_true(loop_run_until(conns_loop(end->conns), is_answered, &reply, 3));
     expect_loss(&reply, "worker:1 at unix:w1, incarnation 7: worker:0 at ", "'g'");
@@ -271,7 +272,7 @@ static void test_nobody_joins_a_group_that_failed(void **state)
     members_stop(&all);
 }
 
-/* Who gives up says why, and the others pass it on. */
+/* The member that fails gives its reason, and the others pass it on. */
 static void test_a_member_fails(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that go by rows, between processes: who gets which, in how many bytes, of how many rows
- * ever, against rows that are dealt one by one (lib/routes.h). ROUTES is how many calls there are
+ * Values that go by rows, between processes: their receivers, and the bytes sent, for any numbers
+ * of rows, compared with rows dealt one by one (lib/routes.h). ROUTES is how many calls there are
  * (default 40), ROUTES_SEED the first one's seed.
  */
 #include "lib/reductions.h"
@@ -119,7 +119,7 @@ static void rows_go_where_they_belong(void **state)
     }
 }
 
-/* Parts were made for one who then does not take part. */
+/* Parts were made for a member that then does not take part. */
 static void rows_of_a_member_that_leaves_go_to_others(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void rows_of_a_member_that_leaves_go_to_others(void **state)
     }
 }
 
-/* ---- members that are lost, or give up ---- */
+/* ---- members that are lost, or cancel ---- */
 
 enum { LOST_BYTES = 12 << 20 };
 
@@ -165,7 +165,7 @@ static void begin_large(struct members *all, enum collective_kind kind, struct t
     }
 }
 
-/* It has the result, which is then right, or knows who is lost. */
+/* It has the right result, or knows which member is lost. */
 static void expect_either(struct reply *reply, const struct routes_case *c, int member)
 {
     struct tensor expected = TENSOR_INIT;
@@ -193,7 +193,7 @@ static void check_loss(enum collective_kind kind, unsigned delay, bool cancels)
     usleep(delay);
     struct collective *lost = all.ends[2].collective;
     if (cancels)
-        cancels = lost->cancel(lost, &replies[2].waiter); /* false: it was answered */
+        cancels = lost->cancel(lost, &replies[2].waiter); /* false: the call was answered */
     member_kill(&all.ends[2]);
     for (int k = 0; k < 3; k++)
         c.each[k] = &values[k];
@@ -230,12 +230,12 @@ struct traffic {
     const char *what;
     enum collective_kind kind;
     bool has_root, wants;
-    int64_t rows[3]; /* that members bring, of 1000 bytes */
+    int64_t rows[3]; /* of 1000 bytes, brought by each member */
     int64_t wanted[3];
     int64_t sends[3]; /* rows */
 };
 
-/* Nobody sends anybody what is not for it. Root is 1. */
+/* Rows are sent only to their receivers. Root is 1. */
 static const struct traffic traffics[] = {
     {"broadcast", COLLECTIVE_FIRST, true, false, {3000, 3000, 3000}, {0}, {0, 6000, 0}},
     {"gather", COLLECTIVE_ROWS, true, false, {1000, 500, 2000}, {0}, {1000, 0, 2000}},
@@ -301,7 +301,7 @@ static void nothing_is_sent_in_vain(void **state)
     members_stop(&all);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void expect_refusal(struct members *all, const struct traffic *t, const char *why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums by schedules between processes: the bits of the formulas (lib/schedules.h), and of members
- * within one process. SCHEDULES is how many calls are made (default 60), SCHEDULES_SEED the first's
- * seed.
+ * Sums by schedules between processes: they have the bits of the formulas (lib/schedules.h), and of
+ * members within one process. SCHEDULES is how many calls are made (default 60), SCHEDULES_SEED the
+ * first's seed.
  */
 #include "collective/schedule.h"
 
@@ -15,7 +15,7 @@
 
 static const int64_t hosts[MEMBERS_MAX] = {0, 1, 0, 2, 1, 1, 0, 2};
 
-/* A large sum and a large mean go by the schedule; the others do not. */
+/* A large sum and a large mean follow the schedule; the other values do not. */
 static const enum collective_kind kinds[N_VALUES] = {COLLECTIVE_SUM, COLLECTIVE_MEAN,
                                                      COLLECTIVE_SUM, COLLECTIVE_FIRST,
                                                      COLLECTIVE_SUM, COLLECTIVE_ROWS};
@@ -40,7 +40,7 @@ static struct collective_call call_of(struct tensor *values, int64_t step, enum 
                                     .schedule = {kind, hosts}};
 }
 
-/* Of the large sum of float32, of the members of some ranks, of n. */
+/* Checks the large sum of float32, for the members of some ranks, of n. */
 static void expect_formula(const struct reply *reply, struct tensor (*values)[8],
                            enum schedule_kind kind, const int *ranks, int n_there, int n)
 {
@@ -63,7 +63,7 @@ static void expect_formula(const struct reply *reply, struct tensor (*values)[8]
     }
 }
 
-/* What members within a process get. */
+/* Computes the replies of members within one process. */
 static void call_in_process(struct reply *reply, struct tensor (*values)[8], int n,
                             enum schedule_kind kind)
 {
@@ -126,7 +126,7 @@ static void sums_are_those_of_the_formulas(void **state)
 
 /* ---- bytes ---- */
 
-/* What each member has sent each other so far. */
+/* Reads the bytes that each member has sent to each other so far. */
 static void count_sent(struct members *all, uint64_t (*sent)[MEMBERS_MAX])
 {
     for (int from = 0; from < all->n; from++)
@@ -134,7 +134,8 @@ static void count_sent(struct members *all, uint64_t (*sent)[MEMBERS_MAX])
             sent[from][to] = member_received(all, to, from);
 }
 
-/* Halving, of six: 1 and 3 give theirs to 0 and 2, which part halves with 4 and 5, and quarters. */
+/* Halving, for six: 1 and 3 give theirs to 0 and 2, which exchange halves with 4 and 5, and
+ * quarters. */
 static const double by_halving[6][6] = {{0, 1, .5, 0, 1, 0}, {1, 0, 0, 0, 0, 0},
                                         {.5, 0, 0, 1, 0, 1}, {0, 0, 1, 0, 0, 0},
                                         {1, 0, 0, 0, 0, .5}, {0, 0, 1, 0, .5, 0}};
@@ -143,7 +144,7 @@ static const double by_levels[6][6] = {{0, 4. / 3, 1, 0, 0, 0}, {0, 0, 0, 4. / 3
                                        {1, 0, 0, 0, 0, 0},      {4. / 3, 0, 0, 0, 0, 0},
                                        {0, 1, 0, 0, 0, 0},      {0, 1, 0, 0, 0, 0}};
 
-/* Of what `from` sends `to` of a value, in parts of a whole: by the formula, for six members. */
+/* The share of a value that `from` sends to `to`: by the formula, for six members. */
 static double expected_share(enum schedule_kind kind, int n, int from, int to)
 {
     double ring = to == (from + 1) % n ? 2.0 * (n - 1) / n : 0;
@@ -167,7 +168,7 @@ static double expected_share(enum schedule_kind kind, int n, int from, int to)
 
 static void links_carry_what_the_formulas_say(void **state)
 {
-    enum { N = 6, COUNT = 6 * 4 * 65536 }; /* 24 blocks, 4 of each owner */
+    enum { N = 6, COUNT = 6 * 4 * 65536 }; /* 24 chunks, 4 per owner */
     static const enum collective_kind sum = COLLECTIVE_SUM;
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
@@ -208,7 +209,7 @@ static void links_carry_what_the_formulas_say(void **state)
     members_stop(&all);
 }
 
-/* The memory of the values becomes that of the results, as a step has it. */
+/* The results take the values' memory, as in a step. */
 static void values_may_be_taken(void **state)
 {
     struct members all;
@@ -268,7 +269,7 @@ static void groups_have_schedules(void **state)
     members_stop(&all);
 }
 
-/* Parts are those of all, and go the ways of those who are left. */
+/* Parts are sized for all members, and take the routes of those that are left. */
 static void a_member_leaves(void **state)
 {
     struct members all;
@@ -296,7 +297,7 @@ static void a_member_leaves(void **state)
     }
 }
 
-/* In the midst of it, at some moment. */
+/* A member is lost in the middle of the sum, at several moments. */
 static void a_member_is_lost(void **state)
 {
     (void)state;
@@ -329,7 +330,7 @@ static void a_member_is_lost(void **state)
         }
 }
 
-/* A call that is given up leaves the links to the others as they are. */
+/* A cancelled call leaves the links to the others intact. */
 static void a_call_is_cancelled(void **state)
 {
     struct members all;

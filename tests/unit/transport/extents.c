@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extents beside a model of single bytes. EXTENTS is how many random steps (default 20,000),
+ * Extents compared with a model of single bytes. EXTENTS is how many random steps (default 20,000),
  * EXTENTS_SEED where they begin.
  */
 #include "transport/value/extents.h"
@@ -38,7 +38,7 @@ static void check(const struct model *m)
     assert_int_equal(extents_bytes(&m->extents), bytes);
 }
 
-/* Bytes without memory; SPACE + 1: some are in use. */
+/* Returns the number of bytes without memory; SPACE + 1 if some are in use. */
 static size_t fresh_at(const struct model *m, size_t offset, size_t bytes)
 {
     size_t fresh = 0;
@@ -111,7 +111,7 @@ static void random_steps(void **state)
     extents_release(&m.extents);
 }
 
-/* What several have left side by side, and no more than is missing. */
+/* It takes neighbouring free extents, and no more new memory than is missing. */
 static void a_large_one_takes_what_others_left(void **state)
 {
     struct model m = {0};
@@ -127,7 +127,7 @@ static void a_large_one_takes_what_others_left(void **state)
     assert_true(extents_find(&m.extents, 0, SPACE, 20, &offset, &fresh));
     assert_int_equal(offset, 0);
     assert_int_equal(fresh, 0);
-    assert_true(extents_find(&m.extents, 0, SPACE, 16, &offset, &fresh)); /* the one that fits */
+    assert_true(extents_find(&m.extents, 0, SPACE, 16, &offset, &fresh)); /* the extent that fits */
     assert_int_equal(offset, 4);
     change(&m, false, 2);
     assert_true(extents_find(&m.extents, 0, SPACE, 30, &offset, &fresh));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Input that is well-formed and means harm: small things that ask for much time, memory or stack.
- * Each test ends by itself within seconds, or by SIGALRM.
+ * Well-formed input that does harm: small inputs that ask for much time, memory or stack. Each test
+ * ends by itself within seconds, or by SIGALRM.
  */
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "show/show.h"
 #include "wire/csv.h"
 
-#define SECONDS 60 /* a sanitizer on a busy machine is slow; what is mended took hours */
+#define SECONDS 60 /* a sanitizer on a busy machine is slow; the bugs took hours */
 
 static int parse(const struct str *text, struct graph **graph, struct error *err)
 {
@@ -196,7 +196,7 @@ static void pack_const(msgpack_packer *packer, const char *name, int tensor)
     msgpack_pack_int(packer, tensor);
 }
 
-/* A tensor of a gigabyte that a million constants name would be a million gigabytes. */
+/* A tensor of a gigabyte that a million constants name would become a million gigabytes. */
 static void a_tensor_of_a_record_belongs_to_one_attribute(void **state)
 {
     (void)state;

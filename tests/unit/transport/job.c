@@ -68,7 +68,7 @@ static void addresses_are_published(void **unused)
     create(&job);
     assert_lacks(&job, "ps", 1, "not started");
     assert_int_equal(job_publish(&job, "ps:1", "127.0.0.1:7001", &err), 0);
-    assert_int_equal(job_publish(&job, "ps:1", "[::1]:7002", &err), 0); /* started again */
+    assert_int_equal(job_publish(&job, "ps:1", "[::1]:7002", &err), 0); /* restarted */
     char wanted[128];
     snprintf(wanted, sizeof wanted, "%s/cluster: no task ps:7", folder);
     unit_assert_error(job_publish(&job, "ps:7", "127.0.0.1:7001", &err), err, ERR_CONFIG, wanted);
@@ -83,7 +83,7 @@ static void addresses_are_published(void **unused)
     job_close(&job);
 }
 
-/* The file is the user's: comments and spacing stay. */
+/* The file is the user's: comments and spacing must stay. */
 static void only_the_address_is_changed(void **unused)
 {
     (void)unused;
@@ -104,7 +104,7 @@ static void only_the_address_is_changed(void **unused)
     job_close(&job);
 }
 
-/* A child that takes the place of ps:0, tells so, and lives until it is killed. */
+/* A child that takes the slot of ps:0, reports it, and lives until it is killed. */
 static pid_t start_shard(void)
 {
     int ready[2];
@@ -171,8 +171,8 @@ static void what_was_killed_is_recognised(void **unused)
     job_close(&job);
 }
 
-/* Between taking the lock and writing its pid a process is not there yet: a watcher that saw it
- * without a pid, and nobody else, took the job for over. */
+/* Between taking the lock and writing its pid a process does not count: a watcher that saw only
+ * such a process took over the job. */
 static void who_takes_its_place_is_not_there_yet(void **unused)
 {
     (void)unused;
@@ -217,7 +217,7 @@ static void an_ended_job_leaves_what_it_wrote(void **unused)
     assert_int_equal(status.st_mode & 07777, 0600);
     assert_int_equal(status.st_size, 65);
     mem_free(path);
-    path = job_path(&job, "ps:0", ".link"); /* of a listener that was killed */
+    path = job_path(&job, "ps:0", ".link"); /* left by a killed listener */
     assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
     mem_free(path);
     assert_true(exists("ps-0.pid") && exists("cluster") && exists("ps-0.link"));
@@ -245,7 +245,7 @@ static void folders_that_are_no_job(void **unused)
     unit_assert_error(job_create(&job, folder, cluster_text, &err), err, ERR_DENIED, wanted);
 }
 
-/* Tasks that publish at once lose nothing. */
+/* Tasks that publish at the same time lose nothing. */
 static void all_publish_at_once(void **unused)
 {
     (void)unused;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a step sends to another process, or reduces with others, is the variable's value before a
- * write that follows: small and large, in shared memory and out of it, at once and when it has
- * waited at the sender.
+ * A value that a step sends to another process, or reduces with others, is the variable's from
+ * before a later write: small and large, in shared memory and outside it, sent at once and after a
+ * wait at the sender.
  */
 #include "lib/cluster.h"
 
@@ -27,7 +27,7 @@ static void all_are(const struct tensor *t, double value)
 #define ENDS(name) "tensor_name=\"" name "\", send_device=\"" PS "\", recv_device=\"" WORKER "\"} @"
 
 /* clang-format off */
-/* The worker takes the value up when it has heard that the write is over. */
+/* The worker uses the value once it has heard that the write is over. */
 static const char sending[] =
     "n = Const() {dtype=int32, value=[%d]}" ON("ps/task:0")
     "one = Const() {dtype=float32, value=1}" ON("ps/task:0")
@@ -84,7 +84,7 @@ static void what_was_sent_stays(void **state)
         for (size_t limit = 0; limit < 2; limit++) {
             send_and_write(sizes[i], limit, 0);
             send_and_write(sizes[i], limit,
-                           256); /* less than any value counts: it waits for a grant */
+                           256); /* less than any value, so the value waits for a grant */
         }
 }
 
@@ -117,7 +117,7 @@ static struct device *device(void)
     return device;
 }
 
-/* Each adds one in each step, to what was one on all. */
+/* Each adds one in each step to the sum, which begins at one in all. */
 static void *reduce_and_write(void *argument)
 {
     struct reducer *r = argument;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Links between two ends: what is sent arrives, once, in order, whole, over every kind of link.
+ * Links between two ends: records arrive once, in order and whole, over every kind of link.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -44,7 +44,7 @@ static void exchange_huge(struct end *client)
     tensor_release(&x.tensor);
 }
 
-/* 40 MB each way, all of it under way at the same time. */
+/* 40 MB each way, all under way at the same time. */
 static void exchange_both_ways(struct end *client)
 {
     struct named_tensor x;
@@ -59,7 +59,7 @@ static void exchange_both_ways(struct end *client)
     tensor_release(&x.tensor);
 }
 
-/* All kinds of tensors in one record, and one that borrows its memory, which is overwritten. */
+/* All kinds of tensors in one record; one borrows memory that is then overwritten. */
 static void exchange_kinds(struct end *client)
 {
     struct named_tensor tensors[3] = {{.name = "a"}, {.name = "texts"}, {.name = "borrowed"}};
@@ -131,7 +131,7 @@ static void test_shared_memory(void **state)
     exchange(NULL, (struct peers_options){.shared_bytes = (size_t)1 << 30}); /* the largest */
 }
 
-/* One side wants it, the other does not. */
+/* One side wants shared memory, the other one does not. */
 static void test_no_agreement(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static bool has_openssl(void)
     return dl_iterate_phdr(is_tls, NULL);
 }
 
-/* Links of one host do without OpenSSL, whether there is a key or not. */
+/* Links within a host need no OpenSSL, whether there is a key or not. */
 static void test_tls(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include "transport/link/peers_private.h"
 
 #define ROUNDS 300
-#define SECONDS 5.0 /* that it may take on a busy machine */
+#define SECONDS 5.0 /* allowed on a busy machine */
 
 static const char *const tasks[] = {"ps:0", "ps:1"};
 
@@ -46,7 +46,7 @@ static bool are_linked(struct end ends[2])
     return has_one_link(&ends[0], tasks[1]) && has_one_link(&ends[1], tasks[0]);
 }
 
-/* Whoever is next to do something is left to chance. True: it has stayed so for a while. */
+/* Runs either end at random. Returns whether the links were stable for a while. */
 static bool settle(struct end ends[2], uint64_t *random)
 {
     double end = time_now() + SECONDS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What links go through: load in both directions, threads that send at once, peers that leave, die,
+ * The life of links: load in both directions, threads that send at once, peers that leave, die,
  * freeze or come back.
  */
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include "lib/links.h"
 #include "transport/link/link_private.h"
 
-#define LEASE 2.0       /* longer than a busy machine keeps a thread from running */
-#define SHORT_LEASE 0.6 /* where the peer is dead indeed */
+#define LEASE 2.0       /* longer than a busy machine suspends a thread */
+#define SHORT_LEASE 0.6 /* where the peer is really dead */
 
 static struct peers_options options_of(const char *task)
 {
@@ -95,7 +95,7 @@ static void test_threads_send(void **state)
     end_stop(&server);
 }
 
-/* An orderly end lets through what was sent before. */
+/* An orderly end delivers everything sent before it. */
 static void test_orderly_end(void **state)
 {
     (void)state;
@@ -148,8 +148,7 @@ static void test_reason_travels(void **state)
     assert_non_null(strstr(server.why.text, ", incarnation 7: node 'loss': NaN"));
 }
 
-/* Both ends close a link, and the peer's end is read before the loop comes to ours: nobody runs it.
- */
+/* Both ends close a link, and the peer's end is read before the loop reaches ours: no loop runs. */
 static void test_first_reason_counts(void **state)
 {
     (void)state;
@@ -179,7 +178,7 @@ static void test_first_reason_counts(void **state)
     end_stop(&server);
 }
 
-/* In a process of its own: what fails ends it, as the tests that follow are not its own. */
+/* Runs in a process of its own: a failure ends the process, as later tests are not its own. */
 static _Noreturn void serve_for_ever(const char *address, int ready)
 {
     struct error err = ERROR_INIT;
@@ -192,8 +191,8 @@ static _Noreturn void serve_for_ever(const char *address, int ready)
     _exit(1);
 }
 
-/* A peer in a process of its own, which says when it listens. */
-/* descriptors: that it may have open; 0: as many as the test itself. */
+/* Starts a peer in a process of its own, which reports when it listens. */
+/* descriptors: how many it may have open; 0: as many as the test itself. */
 static pid_t fork_server(const char *address, struct address *at, rlim_t descriptors)
 {
     struct rlimit limit = {descriptors, descriptors};
@@ -212,7 +211,7 @@ static pid_t fork_server(const char *address, struct address *at, rlim_t descrip
     return child;
 }
 
-/* Connects to it, sends the signal, and waits for what the link makes of it. */
+/* Connects to the peer, sends it the signal, and returns how long the link took to end. */
 static double notice(const char *address, int number, struct error *why)
 {
     struct end client, server = {0};
@@ -237,7 +236,7 @@ static double notice(const char *address, int number, struct error *why)
     return seconds;
 }
 
-/* In time, in one of three attempts: the machine may have had other things to do. */
+/* The link ends in time, in one of three attempts: the machine may have been busy. */
 static void notice_in_time(const char *address, int number, double most, const char *text)
 {
     struct error why;
@@ -304,7 +303,7 @@ static bool end_hears_stillness(void *context)
     return end->n_closed || link_stillness(end->link) >= LEASE;
 }
 
-/* A loop that stands still says so, and that it goes on again. */
+/* A loop that stalls reports it, and also that it goes on again. */
 static void test_stuck_is_not_dead(void **state)
 {
     (void)state;
@@ -314,7 +313,7 @@ static void test_stuck_is_not_dead(void **state)
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     end_request(&client, 1, NULL, 0);
-    assert_true(end_pump(&client, end_has_records, 1, 5)); /* it is open on the other side, too */
+    assert_true(end_pump(&client, end_has_records, 1, 5)); /* the other side has it open, too */
     loop_post(server.loop, stand_still, NULL);
     assert_true(end_pump(&client, end_hears_stillness, 1, 5));
     assert_string_equal(client.why.text, "");
@@ -334,7 +333,8 @@ static bool end_is_settled(void *context)
     return end->n_opened || end->n_waiting || end->n_failed;
 }
 
-/* Who comes when a server has no descriptor left learns it; once there is one it gets its link. */
+/* A client that comes when the server has no descriptor left is told so; once there is one it gets
+ * its link. */
 static void test_no_descriptor_left(void **state)
 {
     enum { MOST = 24 };
@@ -404,7 +404,7 @@ static void test_newer_incarnation(void **state)
     end_stop(&server);
 }
 
-/* Nobody listens at first: the dialer says what it waits for, and connects when somebody does. */
+/* At first no server listens: the dialer says what it waits for, and connects when one does. */
 static void test_waiting(void **state)
 {
     (void)state;
@@ -468,7 +468,7 @@ static void test_loop(void **state)
     loop_free(loop);
 }
 
-/* Polling that finds nothing is tried ever more rarely, and again at once when it has paid. */
+/* Polling that finds nothing becomes ever rarer, and resumes at once when it has paid off. */
 static void test_busy_poll(void **state)
 {
     (void)state;
@@ -495,7 +495,7 @@ static void test_busy_poll(void **state)
     assert_false(busy_poll_is_worth(&busy_poll, 1003));
 }
 
-/* What a stop ends is the run at hand. */
+/* A stop ends the current run only. */
 static void test_stop(void **state)
 {
     (void)state;

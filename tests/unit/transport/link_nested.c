@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records between the bins of others: a peer that breaks their rules is refused, and told why.
+ * Records between the bins of others: a peer that breaks their rules is refused with a reason.
  */
 #include <poll.h>
 
 #include "lib/links.h"
 #include "wire/encoder.h"
 
-/* The record's bytes; of a tensor of two bins only the first. */
+/* Adds the record's bytes; if cut, only the first of a tensor's two bins. */
 static void add_record(struct str *bytes, enum record_kind kind, bool is_cut)
 {
     struct error err = ERROR_INIT;
@@ -30,7 +30,7 @@ static void add_record(struct str *bytes, enum record_kind kind, bool is_cut)
     tensor_release(&value.tensor);
 }
 
-/* The hello and the ping of a peer. */
+/* Adds a peer's hello and ping. */
 static void add_welcome(struct str *bytes)
 {
     struct error err = ERROR_INIT;
@@ -55,7 +55,7 @@ static void add_welcome(struct str *bytes)
     encoder_release(&encoder);
 }
 
-/* What the peer sends behind its welcome. */
+/* The peer sends these bytes after its welcome. */
 static void refuses(const struct str *sent, const char *why)
 {
     struct end server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order on a link: what is more urgent overtakes what is under way, everything arrives whole,
- * and what is as urgent arrives in order, over every kind of link.
+ * The order on a link: more urgent records overtake others under way, all arrive whole, and equally
+ * urgent ones arrive in order, over every kind of link.
  */
 #include "base/memory.h"
 #include "base/time.h"
@@ -10,7 +10,7 @@
 
 #define HUGE_COUNT (16 << 20) /* elements: 64 MiB */
 #define SMALL_COUNT (16 << 10)
-#define BIN_BYTES ((size_t)4 << 20) /* of a Unix socket */
+#define BIN_BYTES ((size_t)4 << 20) /* on a Unix socket */
 
 static struct peers_options options_of(const char *task)
 {
@@ -50,7 +50,7 @@ static void send_value(struct link *link, int64_t id, int32_t priority,
 struct taken {
     struct link *link;
     int64_t ids[8];
-    uint64_t bytes[8]; /* that had come by then */
+    uint64_t bytes[8]; /* received by then */
     int n;
 };
 
@@ -81,7 +81,7 @@ static bool never(void *context)
     return false;
 }
 
-/* Two ends, of which each runs when the test says so. */
+/* Two ends, each of which runs when the test says so. */
 struct pair {
     struct end client;
     struct loop *loop; /* the taker's */
@@ -143,7 +143,7 @@ static void what_is_urgent_overtakes(void **state)
     make_value(&small, SMALL_COUNT, 2);
     make_value(&second, SMALL_COUNT, 3);
     send_value(p.client.link, 1, 9, &huge);
-    end_pump(&p.client, end_has_records, 1, 0.1); /* as far as the system takes it */
+    end_pump(&p.client, end_has_records, 1, 0.1); /* as far as the kernel takes it */
     uint64_t sent = link_stats(p.client.link).bytes_out;
     assert_true(sent < (size_t)HUGE_COUNT * 2);
     send_value(p.client.link, 3, 9, &second);
@@ -162,7 +162,7 @@ static void what_is_urgent_overtakes(void **state)
 
 #define CROWDED 8
 
-/* In one call of the loop, where nothing may be written one by one. */
+/* All in one call of the loop, where records must not be written one by one. */
 static void send_crowded(void *context)
 {
     struct pair *p = context;
@@ -179,7 +179,7 @@ static void send_crowded(void *context)
     tensor_release(&small.tensor);
 }
 
-/* And when the loop was left, which then nobody may run for long, all of it is on its way. */
+/* When the loop returns, after which it may not run for long, everything is on its way. */
 static void small_values_of_a_round_go_in_one_write(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void small_values_of_a_round_go_in_one_write(void **state)
     pair_close(&p);
 }
 
-/* The end comes behind everything, however late that may come. */
+/* The end comes after everything else, however late that is. */
 static void the_end_comes_last(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void the_end_comes_last(void **state)
     pair_close(&p);
 }
 
-/* What was half sent, and half read, is given up with the link. */
+/* Records that are half sent and half read are given up with the link. */
 static void a_link_may_end_between_bins(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void a_link_may_end_between_bins(void **state)
 
 struct crowd {
     struct link *link;
-    int last[THREADS][PRIORITIES]; /* that came */
+    int last[THREADS][PRIORITIES]; /* received */
     atomic_int n, n_wrong;
 };
 
@@ -254,7 +254,7 @@ struct sender {
     pthread_t thread;
 };
 
-/* An id says who sent it, how urgent it is, and the how manieth it is. */
+/* An id contains the sender, the priority and a count. */
 static void crowd_record(void *context, struct link *link, struct record *record)
 {
     struct crowd *crowd = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Links through a relay that delays, damages, cuts, starves: what arrives is whole or the link ends
- * with a reason, in time.
+ * Links through a relay that delays, damages, cuts or starves: records arrive whole, or the link
+ * ends with a reason, in time.
  */
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,11 +11,11 @@
 #include "base/time.h"
 #include "lib/links.h"
 
-#define LEASE 1.0 /* longer than a busy machine keeps a thread from running */
+#define LEASE 1.0 /* longer than a busy machine suspends a thread */
 
 struct relay {
     pid_t pid;
-    int hold; /* it ends when this is closed */
+    int hold; /* the relay ends when this is closed */
     char address[300];
 };
 
@@ -85,7 +85,7 @@ static struct peers_options options_of(const struct scene *scene, const char *ta
                                   .lease = LEASE};
 }
 
-/* The client dials the server through the relay; 0, or how that failed. */
+/* The client dials the server through the relay. Returns 0, or the error's code. */
 static int scene_start(struct scene *scene, const char *faults, bool tls, double seconds)
 {
     struct error err = ERROR_INIT;
@@ -120,7 +120,7 @@ static void make_large(struct named_tensor *x)
     make_tensor(&x->tensor, FLOAT32, &(struct shape){.rank = 1, .dims = {200000}});
 }
 
-/* A number of requests with tensors that come back the same. */
+/* Sends some requests with tensors, which come back equal. */
 static void exchange(struct end *client)
 {
     struct named_tensor x;
@@ -146,7 +146,7 @@ static void test_harmless(void **state)
     }
 }
 
-/* A flipped bit: in the server's direction it is the server that notices, and tells the client. */
+/* A flipped bit: on the way to the server, the server notices it, and tells the client. */
 static void flip(unsigned at, bool down, bool tls)
 {
     struct scene scene;
@@ -198,7 +198,7 @@ static void test_cut(void **state)
     tensor_release(&x.tensor);
 }
 
-/* Before the link is open: too slow, or silent. */
+/* Before the link is open, the relay is too slow, or silent. */
 static void test_no_hello(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_no_hello(void **state)
     }
 }
 
-/* On an open link one direction dies: both sides notice within the lease, whichever it is. */
+/* One direction of an open link dies: both sides notice within the lease, whichever it is. */
 static void starve(const char *options)
 {
     struct scene scene;
@@ -222,10 +222,10 @@ static void starve(const char *options)
     assert_int_equal(scene_start(&scene, options, false, 5), 0);
     make_large(&x);
     double start = time_now();
-    for (int i = 0; i < 20; i++) /* more than buffers hold is not needed: pings stop too */
+    for (int i = 0; i < 20; i++) /* few enough for the buffers: pings stop, too */
         end_request(&scene.client, i, &x, 1);
     assert_true(end_pump(&scene.client, end_has_closed, 1, 10));
-    assert_true(time_now() - start < 3 * LEASE + 2); /* the other side's may come first */
+    assert_true(time_now() - start < 3 * LEASE + 2); /* the other side may notice first */
     assert_int_equal(scene.client.why.code, ERR_UNAVAILABLE);
     scene_stop(&scene);
     assert_int_equal(scene.server.n_closed, 1);
@@ -243,7 +243,7 @@ static void test_one_direction(void **state)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_DFL); /* nothing here may depend on it */
+    signal(SIGPIPE, SIG_DFL); /* no test may depend on it */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_harmless),      cmocka_unit_test(test_damage),
         cmocka_unit_test(test_cut),           cmocka_unit_test(test_no_hello),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What connects and is no peer: each kind is refused with its reason, counted, and harms nobody.
+ * Connections that are no peers: each kind is refused with its reason, counted, and harms no link.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void check_alive(struct end *server, const char *key)
     end_stop(&client);
 }
 
-/* A client that is refused: the code of its error, and a part of the text. */
+/* Checks a client that is refused: the code of its error, and a part of the text. */
 static void refused(struct end *server, struct peers_options options, int code, const char *text)
 {
     struct error err = ERROR_INIT;
@@ -190,7 +190,7 @@ static int dial_raw(const struct end *server)
     return fd;
 }
 
-/* Sends the bytes, and reads until the server closes: within how many seconds. */
+/* Sends the bytes, and reads until the server closes; returns the seconds that this took. */
 static double close_after(const struct end *server, const void *bytes, size_t n)
 {
     char sink[4096];
@@ -221,7 +221,7 @@ static void strangers(const char *key)
     assert_true(close_after(&server, "\x93\x01\x02\x03\x04\x05\x06\x07", 8) < 0.2);
     assert_true(close_after(&server, huge, sizeof huge) < 0.2);
     assert_true(close_after(&server, limit, sizeof limit) < 0.2);
-    double silent = close_after(&server, "", 0); /* says nothing */
+    double silent = close_after(&server, "", 0); /* sends nothing */
     assert_true(silent > 0.25 && silent < 1);
     struct peer_refusals counts = peers_refused(server.peers);
     assert_int_equal(counts.http, 1);
@@ -231,7 +231,7 @@ static void strangers(const char *key)
     assert_int_equal(all_refused(&counts), 5);
     check_alive(&server, key);
     end_stop(&server);
-    assert_int_equal(server.n_opened, 1); /* check_alive */
+    assert_int_equal(server.n_opened, 1); /* by check_alive */
     assert_int_equal(server.n_closed, 1);
 }
 
@@ -251,7 +251,7 @@ static bool has_ended(int fd)
     return !n || errno != EAGAIN;
 }
 
-/* A byte every 50 ms does not put the deadline off. */
+/* A byte every 50 ms does not postpone the deadline. */
 static void test_slow_loris(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_random_bytes(void **state)
     for (int i = 0; i < 100; i++) {
         for (size_t j = 0; j < sizeof bytes; j++)
             bytes[j] = (uint8_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 56);
-        if (i % 2) /* as far as the header */
+        if (i % 2) /* a right length first */
             memcpy(bytes, "\xce\x00\x00\x02\x00", 5);
         close_after(&server, bytes, sizeof bytes);
     }
@@ -310,7 +310,7 @@ static void test_wrong_version(void **state)
     int fd = dial_raw(&server);
     assert_int_equal(send(fd, header.data, header.n, 0), (ssize_t)header.n);
     ssize_t got = recv(fd, reply, sizeof reply, MSG_WAITALL);
-    assert_true(got > 0); /* the server's hello, and why it leaves */
+    assert_true(got > 0); /* the server's hello, and the reason why it leaves */
     const char *text = "format 7.2, but this program speaks 1.0";
     assert_non_null(memmem(reply, (size_t)got, text, strlen(text)));
     close(fd);
@@ -319,15 +319,15 @@ static void test_wrong_version(void **state)
     end_stop(&server);
 }
 
-/* Of connections that say nothing only 256 are kept: the oldest make room, and others are not
- * affected once they are gone. */
+/* At most 256 silent connections are kept: the oldest ones are closed to make room, and links are
+ * not affected. */
 static void test_too_many(void **state)
 {
     (void)state;
     struct peers_options options = options_of("ps:0", NULL);
     struct end server;
     int fds[300];
-    options.hello = 60; /* none makes room for another by its deadline, however slow this is */
+    options.hello = 60; /* no deadline may make room, however slow the test is */
     end_serve(&server, options, "127.0.0.1:0");
     for (int i = 0; i < 300; i++)
         fds[i] = dial_raw(&server);

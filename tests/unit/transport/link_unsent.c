@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Over TCP the system holds few bytes that it has not sent, whatever waits and however the peer
- * reads: nothing more urgent gets past these. The kernel itself is asked how many they are.
+ * Over TCP the kernel holds few unsent bytes, however much waits and however the peer reads, as
+ * more urgent records cannot overtake them. The kernel itself is asked for their number.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include "lib/links.h"
 #include "lib/unit.h"
 
-#ifndef SIOCOUTQNSD /* of Linux' own headers, which not every C library comes with */
+#ifndef SIOCOUTQNSD /* from Linux' own headers, which not every C library has */
 #define SIOCOUTQNSD 0x894B
 #endif
 
@@ -19,7 +19,7 @@
 #define N_VALUES 3            /* more than both ends' buffers hold */
 #define PACE (50 << 20)       /* bytes per second */
 
-/* The limit is 128 KiB (docs/design.md); the kernel stops behind the segment that reaches it. */
+/* The limit is 128 KiB (docs/design.md); the kernel stops after the segment that reaches it. */
 #define UNSENT_LEAST (96 << 10) /* there is more to send */
 #define UNSENT_MOST (256 << 10)
 
@@ -57,7 +57,7 @@ static bool never(void *context)
     return false;
 }
 
-/* Two ends in this process, of which each runs when the test says so. */
+/* Two ends in this process, each of which runs when the test says so. */
 struct pair {
     struct end client;
     struct loop *loop; /* the taker's */
@@ -95,7 +95,7 @@ static void pair_close(struct pair *p)
     loop_free(p->loop);
 }
 
-/* A link's socket at the end that has dialed, or at the one that listens: the port tells. */
+/* Returns a link's socket at the dialing or at the listening end, found by its port. */
 static int socket_of(const struct pair *p, bool dialed)
 {
     const struct sockaddr_in *at = (const struct sockaddr_in *)&p->at.socket;
@@ -103,7 +103,7 @@ static int socket_of(const struct pair *p, bool dialed)
     int found = -1;
     assert_non_null(folder);
     for (struct dirent *entry; (entry = readdir(folder)) && found < 0;) {
-        struct sockaddr_in ends[2]; /* the peer's, one's own */
+        struct sockaddr_in ends[2]; /* the peer's; our own */
         socklen_t lengths[2] = {sizeof ends[0], sizeof ends[1]};
         int fd = atoi(entry->d_name);
         if (!getpeername(fd, (struct sockaddr *)&ends[0], &lengths[0]) &&
@@ -136,7 +136,7 @@ static void send_values(struct link *link)
     tensor_release(&value.tensor);
 }
 
-/* One end runs, which sends as far as the system takes it; the other one does not read. */
+/* Runs the sending end, as far as the kernel takes its bytes; the other end does not read. */
 static void fill(struct loop *loop, const struct link *link, int fd)
 {
     int most = 0;
@@ -157,7 +157,7 @@ static void few_bytes_are_unsent(bool dialed)
     pair_open(&p);
     struct link *link = dialed ? p.client.link : p.taken.link;
     int fd = socket_of(&p, dialed);
-    /* as over a slow wire, and the peer reads whatever comes */
+    /* as over a slow wire; the peer now reads */
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof pace), 0);
     send_values(link);
     fill(dialed ? p.client.loop : p.loop, link, fd);

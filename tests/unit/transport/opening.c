@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to who asked for a session or an update while its graph is read: each request gets
- * one reply, and a driver that is gone leaves nothing behind.
+ * Requests for a session or an update while its graph is read: each gets one reply, and a driver
+ * that is gone leaves nothing behind.
  */
 #include "lib/cluster.h"
 
@@ -142,7 +142,7 @@ static void a_driver_that_is_gone_leaves_no_session_behind(void **state)
     lab_close(&lab);
 }
 
-/* What comes for it meanwhile is refused, or, if it comes late, done. */
+/* Meanwhile other requests for the number are refused, or, if they come late enough, done. */
 static void a_number_is_that_of_one_session(void **state)
 {
     (void)state;

@@ -13,12 +13,12 @@
     name " = Send(" value ") {tensor_name=\"" name "\", recv_device=\"" to                         \
          "\", send_device=\"/job:worker/task:0/device:CPU:0\"}" HERE
 #define SHARD "/job:ps/task:0/device:CPU:0"
-#define LEAST 64 /* bytes that the memory takes */
+#define LEAST 64 /* least that this memory takes */
 
 /* ---- the memory, and where values are sent ---- */
 
 struct memory {
-    struct outgoing_memory outgoing; /* first */
+    struct outgoing_memory outgoing; /* must be first */
     bool is_full;
     int n_out;
 };
@@ -59,7 +59,7 @@ static bool copies(struct outgoing_memory *outgoing, const struct tensor *value)
 }
 
 struct sent {
-    struct rendezvous rendezvous; /* first */
+    struct rendezvous rendezvous; /* must be first */
     struct memory *memory;
     struct tensor value;
     bool is_outgoing;
@@ -130,7 +130,7 @@ static void step_of(struct lab *lab, const char *target, struct sent *sent)
                           .memory = &lab->memory};
     if (session_run(lab->session, &call, &step, NULL, &err))
         fail_msg("%s: %s", target, err.text);
-    memset(ones, 0, sizeof ones); /* a feed is the caller's again */
+    memset(ones, 0, sizeof ones); /* the step may not use the feed any more */
 }
 
 static void open_lab(struct lab *lab)
@@ -153,7 +153,7 @@ static void open_lab(struct lab *lab)
     step_of(lab, "set", &none);
 }
 
-/* Everything that was allocated has been let go of. */
+/* Everything that was allocated has been released. */
 static void close_lab(struct lab *lab)
 {
     session_free(lab->session);
@@ -181,7 +181,7 @@ static void test_what_leaves(void **state)
     open_lab(&lab);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         check(&lab, targets[i], true);
-    check(&lab, "taken", true); /* Switch is a view as well */
+    check(&lab, "taken", true); /* Switch is a view, too */
     close_lab(&lab);
 }
 
@@ -208,7 +208,7 @@ static void test_without_room(void **state)
     close_lab(&lab);
 }
 
-/* ---- variables of a process that others read them of ---- */
+/* ---- variables that other processes read in place ---- */
 
 static struct variable *only_variable(const struct lab *lab)
 {
@@ -220,7 +220,7 @@ static void send_from_memory(struct lab *lab)
     variable_store_send_from(session_variables(lab->session), &lab->memory.outgoing);
 }
 
-/* A variable that has memory already is moved by the next write. */
+/* A variable that has memory already is moved by its next write. */
 static void test_a_variable_is_sent_where_it_is(void **state)
 {
     static const char *const targets[] = {"variable", "copied"};
@@ -256,7 +256,7 @@ static void write_and_check(struct lab *lab, const struct sent *sent, bool moves
         assert_float_equal(tensor_get_float64(&sent->value, i), 2, 0);
 }
 
-/* By this process, or by another that maps it. */
+/* Read by this process, or by another one that maps it. */
 static void test_a_variable_leaves_what_is_read(void **state)
 {
     struct lab lab;
@@ -272,7 +272,7 @@ static void test_a_variable_leaves_what_is_read(void **state)
     write_and_check(&lab, NULL, false);
     is_mapped = true;
     write_and_check(&lab, NULL, true);
-    lab.memory.is_full = true; /* then to any memory */
+    lab.memory.is_full = true; /* then any memory will do */
     write_and_check(&lab, NULL, true);
     is_mapped = false;
     assert_int_equal(lab.memory.n_out, 0);

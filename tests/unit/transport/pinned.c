@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory in which links leave what they receive is pinned for a device (lib/device_test.h), which
- * fails for good if that is not taken back in time.
+ * Memory into which links receive is pinned for a device (lib/device_test.h), which fails for good
+ * if it is not unpinned in time.
  */
 #include "exec/device/pinned.h"
 
@@ -29,7 +29,7 @@ static void expect_counts(struct device *device, long pins, long unpins)
     assert_int_equal(device_counts(device).unpins, unpins);
 }
 
-/* At the end nothing has failed. */
+/* The device has not failed. */
 static void finish(struct device *device)
 {
     struct error err = ERROR_INIT;
@@ -45,7 +45,7 @@ static void received_memory_is_pinned_as_long_as_it_is_kept(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct tensor a = received(buffer_pool, &large), b = received(buffer_pool, &small);
-        expect_counts(device, 1, 0); /* what is little comes from the allocator */
+        expect_counts(device, 1, 0); /* small values come from the allocator */
         tensor_release(&a);
         tensor_release(&b);
     }
@@ -77,7 +77,7 @@ static void devices_come_and_go_meanwhile(void **state)
     buffer_pool_free(buffer_pool);
 }
 
-/* ---- what the device notices ---- */
+/* ---- errors that the device detects ---- */
 
 static void memory_that_went_is_found(void **state)
 {
@@ -86,10 +86,10 @@ static void memory_that_went_is_found(void **state)
     struct error err = ERROR_INIT;
     (void)state;
     pinned_add(memory, sizeof memory);
-    pinned_add(memory + 64, 64); /* as if other memory were there now */
+    pinned_add(memory + 64, 64); /* as if this were newly allocated */
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
     assert_string_equal(err.text, "the TEST device: 64 bytes are pinned that are");
-    pinned_remove(memory + 64); /* the device does not know it */
+    pinned_remove(memory + 64); /* the device does not know this memory */
     expect_counts(device, 1, 0);
     pinned_remove(memory);
     expect_counts(device, 1, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs over several tasks compute what they do in one, bit for bit: random ones, and values
- * beyond the credit of a link. REMOTE is how many random graphs (default 150), REMOTE_SEED the
- * first one's seed.
+ * Graphs over several tasks compute the same as in one, bit for bit: random graphs, and values
+ * beyond a link's credit. REMOTE is how many random graphs (default 150), REMOTE_SEED the first
+ * one's seed.
  */
 #include "base/memory.h"
 #include "lib/cluster.h"
@@ -31,7 +31,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* As cut_place, on tasks. */
+/* Like cut_place, on tasks. */
 static void place(struct graph *graph, uint64_t seed)
 {
     static const char *const tasks[] = {"worker/task:0", "ps/task:0", "ps/task:1", "ps/task:2"};
@@ -64,8 +64,8 @@ static int run_whole(const struct graph *graph, struct edge fetch, struct tensor
     return code;
 }
 
-/* What a handle stands for is in one process; and of a variable without a value the shape may be
- * enough, where it is known when the plan is made. */
+/* A handle is valid in one process only; and a variable without a value may serve for its shape, if
+ * that is known at plan time. */
 static bool may_differ(const struct error *err)
 {
     return strstr(err->text, "'resource' is not carried") || strstr(err->text, "not initialized");
@@ -174,7 +174,7 @@ static void a_task_gets_its_nodes_alone(void **state)
     request.targets = &send;
     request.n_targets = 1;
     request_divide(graph, &request, table.of_node, shares);
-    assert_int_equal(shares[0].targets.n, 1); /* once */
+    assert_int_equal(shares[0].targets.n, 1); /* not twice */
     for (int i = 0; i < 3; i++)
         share_release(&shares[i]);
     task_table_release(&table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps over several tasks that are cancelled: between two of them, while they end, and while who
- * drives them waits.
+ * Steps over several tasks that are cancelled: between two of them, while they end, and while their
+ * driver waits.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* Otherwise who cancels between two steps would wait for the next one for ever. */
+/* Otherwise a cancellation between two steps would wait for the next step for ever. */
 static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
 {
     static const char text[] =
@@ -78,8 +78,8 @@ static void *cancel_often(void *argument)
     return NULL;
 }
 
-/* A step that starts after a cancellation is cancelled, one that ends well has its value; only for
- * the one during which the first cancellation comes it is open which. */
+/* A step that starts after a cancellation is cancelled, and one that succeeds has its value; only
+ * the step during which the first cancellation comes may do either. */
 static bool run_cancelled(struct canceller *c, const struct session_call *call, int number)
 {
     struct step step = {.number = number};
@@ -118,7 +118,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     int n_cancelled = 0;
     for (int i = 1; i <= CANCELLED || !n_cancelled; i++) {
         bool is_cancelled = run_cancelled(&canceller, &call, i);
-        assert_true(is_cancelled || !n_cancelled); /* it stays so */
+        assert_true(is_cancelled || !n_cancelled); /* later steps are cancelled, too */
         n_cancelled += is_cancelled;
     }
     assert_true(run_cancelled(&canceller, &call, CANCELLED + 1));
@@ -131,7 +131,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     graph_free(whole);
 }
 
-/* Whether a step is over is asked without the session's lock, which failing it takes. */
+/* Failing a step takes the session's lock, so its state is read without it. */
 static void who_pumps_ends_a_step_that_is_cancelled(void **state)
 {
     static const char text[] =

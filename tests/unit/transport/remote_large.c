@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that stay in memory that the tasks share: nothing that is computed there changes, whoever
- * goes on with them. Of those that are sent the more urgent ones overtake.
+ * Values that stay in memory that the tasks share: such values never change while they are in use,
+ * whatever uses them. More urgent values overtake others that are being sent.
  */
 #include "lib/cluster.h"
 
@@ -9,7 +9,7 @@
 
 #define LARGE 500000 /* elements */
 
-/* There and back, and then added; `read` is what the variable had before. */
+/* There and back, and then added; `read` is the variable's earlier value. */
 /* clang-format off */
 static const char give_back[] =
     "n = Const() {dtype=int32, value=[500000]}" ON("ps/task:0")
@@ -48,8 +48,7 @@ static void count_shared(void *context, struct link *link)
     *(uint64_t *)context += stats.shared_in + stats.shared_out;
 }
 
-/* What was received stays what it was while the variable changes, and while the kernels beside it
- * compute. */
+/* A received value stays the same while the variable changes and other kernels compute. */
 static void give_large_values_back(const size_t limits[2], bool shares)
 {
     enum { STEPS = 8 };
@@ -90,7 +89,7 @@ static void large_values_stay_where_they_are(void **state)
     give_large_values_back((const size_t[2]){0, 0}, true);
 }
 
-/* The worker has no room for any, or the shard cannot make any: they are sent. */
+/* The worker has no room for any, or the shard can make none: they are sent. */
 static void without_room_large_values_are_sent(void **state)
 {
     (void)state;
@@ -98,8 +97,8 @@ static void without_room_large_values_are_sent(void **state)
     give_large_values_back((const size_t[2]){0, 1}, false);
 }
 
-/* Each is more urgent than those before it, and made in a quarter of the time, so that however fast
- * the two ends are, one is there while one before it is under way. */
+/* Each is more urgent than those before it, and made in a quarter of the time, so that at any speed
+ * of the two ends one is ready while an earlier one is under way. */
 /* clang-format off */
 static const char in_a_hurry[] =
     "n = Const() {dtype=int32, value=[4096000]}" ON("ps/task:0")
@@ -137,7 +136,7 @@ static void what_is_urgent_overtakes(void **state)
     struct driver_session *session = test_session(&own, graph);
     struct edge fetch = {graph_find(graph, "all")->id, 0};
     struct session_call call = {.fetches = &fetch, .n_fetches = 1};
-    for (int i = 0; i < 50 && !nested; i++) { /* unless the machine had other things to do */
+    for (int i = 0; i < 50 && !nested; i++) { /* a busy machine may need several attempts */
         struct tensor all;
         run(session, &call, i + 1, &all);
         assert_int_equal(tensor_count(&all), IN_A_HURRY);

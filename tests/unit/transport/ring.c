@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A ring between a thread that writes and one that reads: every byte once, in order, whatever the
- * sizes; and a peer that writes nonsense into the shared positions is noticed.
+ * A ring between a writing thread and a reading one: every byte arrives once, in order, in any
+ * sizes; and invalid positions that a peer writes into the shared memory are noticed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -94,12 +94,12 @@ static void test_wakes(void **state)
     assert_true(wake);
     wake = false;
     assert_int_equal(ring_write(&out, &all, 1, &wake), SIZE - 1);
-    assert_false(wake); /* once is enough */
+    assert_false(wake); /* it was woken already */
     assert_int_equal(ring_write(&out, &one, 1, &wake), -1);
     assert_int_equal(errno, EAGAIN);
     assert_false(ring_writer_waits(&out));
     assert_int_equal(ring_read(&in, &one, 1, &wake), 1);
-    assert_false(wake); /* not for a byte of room */
+    assert_false(wake); /* a byte of room is not worth it */
     assert_int_equal(ring_read(&in, &all, 1, &wake), SIZE - 1);
     assert_true(wake);
     assert_true(ring_has_room(&out));
@@ -126,7 +126,7 @@ static void take(struct ring *ring, int byte, size_t n)
         assert_int_equal(bytes[i], byte);
 }
 
-/* Only what is on its way takes memory, however much has come through. */
+/* Only bytes on their way take memory, however many have come through. */
 static void test_begins_again(void **state)
 {
     (void)state;
@@ -141,11 +141,11 @@ static void test_begins_again(void **state)
     assert_int_equal(shared->data[100], 0);
     put(&out, 1, 100);
     take(&in, 1, 50);
-    put(&out, 2, SIZE - 50); /* behind what is left, and round the end */
+    put(&out, 2, SIZE - 50); /* after the rest, and round the end */
     take(&in, 1, 50);
     take(&in, 2, SIZE - 50);
     put(&out, 3, SIZE);
-    shared->origin = UINT64_MAX / 3; /* nonsense is a place in the ring as well */
+    shared->origin = UINT64_MAX / 3; /* an invalid position also becomes a place in the ring */
     take(&in, 3, SIZE);
     free(shared);
 }
@@ -160,14 +160,14 @@ static size_t resident(const struct ring *ring)
     return n * page;
 }
 
-/* An emulator of another machine may know no MADV_REMOVE, and say that it has done it. */
+/* An emulator of another machine may lack MADV_REMOVE, and still report success. */
 static bool system_takes_back(const struct ring *ring)
 {
     memset(ring->shared, 1, ring_bytes(ring->size));
     return !madvise(ring->shared, ring_bytes(ring->size), MADV_REMOVE) && !resident(ring);
 }
 
-/* What was much once leaves no pages. */
+/* After much data has passed, no pages are kept. */
 static void test_gives_back(void **state)
 {
     (void)state;

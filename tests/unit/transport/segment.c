@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors in memory that two processes have: who may write when, and what is left when one of them
- * dies.
+ * Tensors in memory that two processes share: which may write, and when, and what is left when one
+ * of them dies.
  */
 #include "transport/value/segment.h"
 
@@ -50,7 +50,7 @@ static void test_what_suits(void **state)
     assert_false(segment_suits(FLOAT32, (size_t)-1));
 }
 
-/* It is used again when both have let go of it, in whatever order, and not before. */
+/* Memory is reused when both processes have released it, in either order, and not before. */
 static void test_memory_is_used_again(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
@@ -67,7 +67,7 @@ static void test_memory_is_used_again(void **state)
         assert_float_equal(last(first ? &t : &there), 1, 0);
         tensor_release(first ? &t : &there);
         tensor_release(&next);
-        struct tensor a = filled(own, 3), b = filled(own, 4); /* both there are */
+        struct tensor a = filled(own, 3), b = filled(own, 4); /* all that fit */
         assert_true(a.data == at || b.data == at);
         tensor_release(&a);
         tensor_release(&b);
@@ -76,8 +76,8 @@ static void test_memory_is_used_again(void **state)
     segments_free(others);
 }
 
-/* As far as it reaches: the limit leaves no room for more. Who had the others there sees the new
- * values where the old ones were. */
+/* The limit has no room for more, so the memory of the others is reused. A process that had them
+ * mapped sees the new values there. */
 static void test_a_large_one_takes_what_others_left(void **state)
 {
     struct shape shapes[3] = {shape_vector(2 * N), shape_vector(4 * N), shape_vector(6 * N)};
@@ -109,7 +109,7 @@ static void test_a_large_one_takes_what_others_left(void **state)
     segments_free(others);
 }
 
-/* What was received is passed on where it lies: to whom it came from, and to a third. */
+/* A received value is passed on in place: back to its sender, and to a third process. */
 static void test_lent_on(void **state)
 {
     struct segments *own = segments_new(LIMIT), *second = segments_new(LIMIT),
@@ -126,7 +126,7 @@ static void test_lent_on(void **state)
     offer = segment_share(&there);
     assert_int_equal(map(third, &offer, &on), SEGMENT_TAKEN);
     tensor_release(&there);
-    segments_free(second); /* the third has it from there */
+    segments_free(second); /* the third maps it by itself */
     tensor_release(&back);
     t = filled(own, 6);
     assert_ptr_not_equal(t.data, at);
@@ -137,7 +137,7 @@ static void test_lent_on(void **state)
     segments_free(third);
 }
 
-/* A tensor within one that is in a segment is not the whole of it. */
+/* A part of a tensor in a segment is not the whole tensor. */
 static void test_a_part_is_not_lent(void **state)
 {
     struct segments *own = segments_new(LIMIT);
@@ -153,7 +153,7 @@ static void test_a_part_is_not_lent(void **state)
     segments_free(own);
 }
 
-/* What an executor makes is there for those who can map it, once there are any. */
+/* An executor's values are put into a segment as soon as another process can map it. */
 static void test_what_is_made_to_be_lent(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(LIMIT);
@@ -171,19 +171,19 @@ static void test_what_is_made_to_be_lent(void **state)
     ((float *)t.data)[N - 1] = 3;
     assert_true(buffer_is_sole(t.buffer));
     struct segment_offer offer = segment_share(&t);
-    assert_false(segment_is_own(&t)); /* the other may read it from now on */
+    assert_false(segment_is_own(&t)); /* from now on the other may read it */
     assert_false(buffer_is_sole(t.buffer));
     assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     assert_float_equal(last(&there), 3, 0);
     assert_false(segment_is_own(&there));
     assert_false(buffer_is_sole(there.buffer));
     tensor_release(&t);
-    assert_false(segment_is_own(&there)); /* nor what is another's, however alone */
+    assert_false(segment_is_own(&there)); /* another's memory is never its own */
     tensor_release(&there);
     assert_true(segments_alloc(own, &t, FLOAT32, &shape));
     assert_true(segments_alloc(own, &there, FLOAT32, &shape));
     assert_true(segments_alloc(own, &more, FLOAT32, &shape));
-    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes)); /* the limit */
+    assert_null(outgoing_alloc(outgoing, FLOAT32, bytes)); /* beyond the limit */
     tensor_release(&t);
     tensor_release(&there);
     tensor_release(&more);
@@ -213,14 +213,15 @@ static void test_the_limit(void **state)
     tensor_release(&there[2]);
     for (int i = 0; i < 3; i++)
         tensor_release(&t[i]);
-    struct shape half = shape_vector(N / 2); /* what is free and too large makes room as well */
+    struct shape half = shape_vector(N / 2); /* a free area that is too large can be split */
     assert_true(segments_alloc(own, &t[0], FLOAT32, &half));
     tensor_release(&t[0]);
     segments_free(own);
     segments_free(others);
 }
 
-/* A small part of a tensor is mapped where it is, counts for no limit, and keeps its memory. */
+/* A small part of a tensor is mapped in place, counts for no limit, and keeps the tensor's memory.
+ */
 static void test_a_part_is_mapped(void **state)
 {
     struct segments *own = segments_new(LIMIT), *others = segments_new(4096);
@@ -277,7 +278,7 @@ static void test_what_is_not_there(void **state)
 
 /* ---- two processes ---- */
 
-/* What a child does with a tensor that was shared to it. */
+/* Shares a tensor with a child, which acts on it; returns the child's status. */
 static int in_child(const struct segment_offer *offer, void (*act)(struct tensor *t))
 {
     int status;
@@ -306,7 +307,7 @@ static void scribble(struct tensor *t)
     _exit(0);
 }
 
-/* What it had is not used again, as nobody knows that it is dead; nor does it count for long. */
+/* Its memory is not reused at once, as its death is unknown; but in time it is given back. */
 static void test_a_reader_dies(void **state)
 {
     struct segments *own = segments_new(LIMIT);
@@ -325,13 +326,13 @@ static void test_a_reader_dies(void **state)
     assert_false(segments_alloc(own, &t[0], FLOAT32, &shape));
     segments_trim(own, AT_ONCE);
     t[0] = filled(own, 1);
-    segments_trim(own, AT_ONCE); /* not what is in use */
+    segments_trim(own, AT_ONCE); /* must not free memory in use */
     assert_true(segment_has(&t[0]));
     tensor_release(&t[0]);
     segments_free(own);
 }
 
-/* Address space is not memory, but counts as a file's size, which may be limited. */
+/* Address space takes no memory, but counts as a file's size, which may be limited. */
 static void test_small_files(void **state)
 {
     int status;
@@ -353,7 +354,7 @@ static void test_small_files(void **state)
     assert_int_equal(status, 0);
 }
 
-/* No kernel that takes what it received for its own can change what others read. */
+/* A kernel that wrongly overwrites a received value cannot change memory that others read. */
 static void test_a_reader_cannot_write(void **state)
 {
     struct segments *own = segments_new(LIMIT);
@@ -386,7 +387,7 @@ static void test_the_lender_dies(void **state)
     assert_int_equal(map(others, &offer, &there), SEGMENT_TAKEN);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    for (int64_t i = 0; i < N; i += 512) /* each page */
+    for (int64_t i = 0; i < N; i += 512) /* one of each page */
         assert_float_equal(((const float *)there.data)[i], 7, 0);
     assert_int_equal(map(third, &offer, &on), SEGMENT_NOT_THERE);
     offer = segment_share(&there);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a link has to write: whatever sizes are put in and taken out, the bytes are those of the
- * records one after the other, if they are equally urgent; what is more urgent comes before, and
- * between the bins of what is under way. A link that ends in the middle gives up what is left,
- * once.
+ * The bytes that a link has to write: in whatever sizes they are put in and taken out, they are
+ * those of the records one after the other, if these are equally urgent; more urgent records come
+ * before, and between the bins of others under way. A link that ends in the middle gives up the
+ * rest, once.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void close_scene(struct scene *s)
     str_release(&s->written);
 }
 
-/* What the record is by the encoder alone. */
+/* Encodes the record by the encoder alone. */
 static void expect(struct scene *s, const struct named_tensor *tensors, int n)
 {
     struct encoder_bodies bodies = {.bin_bytes = s->out.encoder.bin_bytes};
@@ -71,7 +71,7 @@ static void put(struct scene *s)
     pthread_mutex_unlock(&s->out.lock);
 }
 
-/* One call of the system, which takes some of what it is offered. False: nothing is left. */
+/* One system call, which takes some of the bytes offered. Returns false if none are left. */
 static bool write_some(struct scene *s, size_t limit)
 {
     struct iovec vectors[SEND_QUEUE_WINDOW];
@@ -162,13 +162,13 @@ static void put_as(struct send_queue *out, enum record_kind kind, int64_t id, in
     pthread_mutex_unlock(&out->lock);
 }
 
-/* Reads what is written, as a link does, and notes ids as the records end. */
+/* Reads the written bytes as a link does, and notes ids as the records end. */
 struct reading {
     struct decoder decoders[LIMIT_NESTED + 1];
     struct record records[LIMIT_NESTED + 1];
     int depth, deepest;
     int64_t ids[4096];
-    size_t ends[4096]; /* byte of the stream behind each */
+    size_t ends[4096]; /* by record: its end in the stream */
     int n;
     size_t bytes;
 };
@@ -228,7 +228,7 @@ static void read_bytes(struct reading *r, const char *bytes, size_t n)
     }
 }
 
-/* One call of the system, which takes all that it is offered. False: nothing is left. */
+/* One system call, which takes all bytes offered. Returns false if none are left. */
 static bool write_some_of(struct send_queue *out, struct reading *r, size_t limit)
 {
     struct iovec vectors[SEND_QUEUE_WINDOW];
@@ -273,7 +273,7 @@ static void what_is_urgent_overtakes_within_a_bin(void **unused)
     for (int i = 0; i < 3; i++)
         assert_true(write_some_of(&out, r, WINDOW));
     size_t before = r->bytes;
-    put_as(&out, RECORD_VALUE, 2, 9, &small); /* as urgent: behind it */
+    put_as(&out, RECORD_VALUE, 2, 9, &small); /* as urgent, so it comes after */
     put_as(&out, RECORD_VALUE, 3, 1, &small);
     put_as(&out, RECORD_PING, 4, LINK_FIRST, NULL);
     write_rest(&out, r);
@@ -288,7 +288,7 @@ static void what_is_urgent_overtakes_within_a_bin(void **unused)
     tensor_release(&small.tensor);
 }
 
-/* Each is more urgent than those before, as the gradients of earlier layers are. */
+/* Each is more urgent than those before, as gradients of earlier layers are. */
 static void no_more_come_within_each_other_than_are_read(void **unused)
 {
     (void)unused;

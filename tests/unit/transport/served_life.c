@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a session that is served, cell by cell.
+ * The table of a served session's states, cell by cell.
  */
 #include "transport/session/served_life.h"
 
@@ -14,7 +14,7 @@ static const char *const expected[SERVED_EVENTS] = {
     [SERVED_MISSED] = "IR FL IO IC", /* a link that breaks later fails steps */
     [SERVED_LATE] = "BR FL BO IC",
     [SERVED_WHOLE] = "BR OO BO IC",
-    [SERVED_ASKED] = "RR RL OO RC", /* not before the driver knows that it is open */
+    [SERVED_ASKED] = "RR RL OO RC", /* not before its driver knows that it is open */
     [SERVED_LEFT] = "OR OL OO RC",
     [SERVED_CLOSE] = "TC TC EC IC",
 };

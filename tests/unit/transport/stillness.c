@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A shard's loop does nothing that takes longer the more data there is: it goes on while a large
- * variable is read, given back, kept, and fetched, and while a large graph is read, as that of a
- * session or of an update. Measured as the longest that the loop took for a round, in the quietest
- * of several steps, as the machine may be busy.
+ * A shard's loop does nothing whose time grows with the data: it goes on while a large variable is
+ * read, given back, kept, and fetched, and while a large graph is read, for a session or an update.
+ * The measure is the loop's longest round, in the quietest of several steps, as the machine may be
+ * busy.
  */
 #include "lib/cluster.h"
 
@@ -13,11 +13,11 @@
 
 #define TRIES 16
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MOST_SECONDS 1.0 /* everything takes many times as long */
+#define MOST_SECONDS 1.0 /* sanitizers are many times slower */
 #define NODES 20000
 #else
-#define MOST_SECONDS 0.015 /* of a round; to copy 256 MB takes longer */
-#define NODES 200000       /* they take a quarter of a second to read */
+#define MOST_SECONDS 0.015 /* per round; copying 256 MB takes longer */
+#define NODES 200000       /* reading them takes a quarter of a second */
 #endif
 
 /* clang-format off */
@@ -44,7 +44,7 @@ struct lab {
     int number;
 };
 
-/* The longest round of the shard's loop during the step. */
+/* Returns the longest round of the shard's loop during the step. */
 static double step_of(struct lab *lab, const char *target, const char *fetch)
 {
     struct error err = ERROR_INIT;
@@ -76,7 +76,7 @@ static double step_of(struct lab *lab, const char *target, const char *fetch)
 static void check(struct lab *lab, const char *target, const char *fetch)
 {
     double least = 1e9;
-    step_of(lab, target, fetch); /* the plan is made */
+    step_of(lab, target, fetch); /* makes the plan */
     for (int i = 0; i < TRIES && least > MOST_SECONDS; i++) {
         double longest = step_of(lab, target, fetch);
         least = longest < least ? longest : least;
@@ -119,7 +119,7 @@ static void where_values_are_sent(void **state)
 
 /* ---- graphs ---- */
 
-/* The longest round of the shard's loop while a session is opened and closed. */
+/* Returns the longest round of the shard's loop while a session is opened and closed. */
 static double open_session(struct test_cluster *cluster, const struct graph *graph)
 {
     struct loop *loop = conns_loop(cluster->shards[0].conns);
@@ -135,7 +135,8 @@ static void pack_cluster(void *context, msgpack_packer *packer)
     pack_text(packer, "task worker:0 unix:none\ntask ps:0 unix:p0\n");
 }
 
-/* The same while an update is asked for. Its entry has another name each time: it is a new one. */
+/* The same while an update is requested. Its entry has another name each time, so that it is new.
+ */
 static double ask_for_update(struct test_cluster *cluster, struct driver_session *session,
                              struct graph *graph, int number)
 {

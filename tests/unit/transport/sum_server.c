@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collectives by servers: the results are those of collective_combine, in as many bytes as the
- * formulas say, whatever ends when. ROUNDS is how many groups there are (default 12), ROUNDS_SEED
- * the first one's seed.
+ * Collectives by servers: the results equal those of collective_combine, with as many bytes as the
+ * formulas give, whichever end leaves when. ROUNDS is how many groups there are (default 12),
+ * ROUNDS_SEED the first one's seed.
  */
 #include "lib/combine.h"
 #include "lib/random.h"
@@ -55,7 +55,7 @@ static void begin(struct members *all, struct served_round *c, int rank, int64_t
     member_call(all, rank, &call, reply);
 }
 
-/* What comes of the values of these members, for each of them. */
+/* Expects, for each of these members, the results of their values. */
 static void expect(struct served_round *c, const int *ranks, int n, struct reply *replies)
 {
     for (int i = 0; i < c->n_values; i++) {
@@ -110,7 +110,7 @@ static void sums_and_rows_are_those_of_members(void **state)
     }
 }
 
-/* Two groups of two have the same key at the same time. */
+/* Two groups of two use the same key at the same time. */
 static void groups_do_not_mix(void **state)
 {
     static const int counts[2] = {4, 2};
@@ -181,7 +181,7 @@ static void make_large(struct served_round *c, enum collective_kind kind, int n)
         fill(&c->each[k][0], FLOAT32, &shape, k);
 }
 
-/* It has the result, which is then right, or knows who is lost. */
+/* It has the right result, or knows which end is lost. */
 static void expect_either(struct reply *reply, const struct tensor *expected, const char *lost)
 {
     reply_wait(reply);
@@ -196,7 +196,7 @@ static void expect_either(struct reply *reply, const struct tensor *expected, co
     reply_release(reply);
 }
 
-/* Members that died come back, all of them, to the servers that are there. */
+/* Members that died come back, all of them, to the same servers. */
 static void members_come_back(struct members *all)
 {
     struct error err = ERROR_INIT;
@@ -247,7 +247,7 @@ static void check_loss(enum collective_kind kind, int lost, unsigned delay)
         else
             reply_release(&replies[k]);
     }
-    if (lost < 3) { /* with the same key: nothing of before counts */
+    if (lost < 3) { /* with the same key: nothing from before may count */
         uint64_t random = delay;
         members_come_back(&all);
         for (int k = 0; k < 3; k++)
@@ -270,8 +270,8 @@ static void an_end_is_lost_at_any_time(void **state)
 
 /* ---- the beginning ---- */
 
-/* When members have met the servers' ends of their links are open, too: what one has passed on
- * finds all others. */
+/* Once members have joined, the servers' ends of their links are open, too: a part that a server
+ * passes on reaches all other members. */
 static void servers_know_who_has_met(void **state)
 {
     const int counts[2] = {3, 2};
@@ -307,8 +307,8 @@ static void expect_bytes(const char *what, uint64_t bytes, uint64_t formula)
                  (unsigned long long)formula);
 }
 
-/* Each sends a value once, whatever the number of members, and gets its sum once; and sends rows
- * once where more than one other gets them. Servers have even parts. */
+/* Each member sends a value once, whatever the number of members, and gets its sum once; it sends
+ * rows once even if several others get them. Servers have equal shares. */
 static void check_bytes(enum collective_kind kind, int n)
 {
     const int counts[2] = {n, 2};

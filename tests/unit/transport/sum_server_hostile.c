@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Members of which a server, and a server of which members, get what cannot be.
+ * Impossible records: from members to a server, and from a server to members.
  */
 #include "lib/reductions.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
 
-/* ---- what a member sends ---- */
+/* ---- records of members ---- */
 
 struct forged {
     int64_t what;
-    const char *members[4];  /* NULL: no more; the first NULL: none are said */
-    const char *name, *text; /* a text in place of the members */
+    const char *members[4];  /* NULL ends the list; if the first is NULL, the field is left out */
+    const char *name, *text; /* a text instead of the members */
     bool mean;
     int64_t elements;
     enum dtype type;
@@ -79,7 +79,7 @@ static void forge(struct members *all, int from, const struct forged *f)
 
 static const struct forged good = {REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 1};
 
-/* Worker 0 has sent a good part before; the second records are worker 1's. */
+/* Worker 0 sent a valid part before; the second records are worker 1's. */
 static void records_are_checked(void **state)
 {
     static const int counts[2] = {2, 1};
@@ -123,9 +123,9 @@ static void records_are_checked(void **state)
         struct peer *peer;
         members_start_served(&all, counts, 0, NULL);
         forge(&all, 0, &good);
-        usleep(20000); /* it is there first */
+        usleep(20000); /* so that it comes first */
         forge(&all, 1, &cases[i].record);
-        while ((peer = conns_peer(all.ends[1].conns, "ps:0"))) { /* the link ends */
+        while ((peer = conns_peer(all.ends[1].conns, "ps:0"))) { /* until the link has ended */
             peer_release(peer);
             usleep(1000);
         }
@@ -155,17 +155,17 @@ static void a_part_comes_once(void **state)
     members_stop(&all);
 }
 
-/* ---- a server of which nothing is right ---- */
+/* ---- a hostile server ---- */
 
 struct false_sum {
     int64_t what;
     uint64_t index;
     int64_t elements;
-    bool has_memory; /* of its own */
+    bool has_memory; /* memory of its own */
     const char *why;
 };
 
-/* In place of the server's: answers a part with what cannot be. */
+/* In place of the server, answers a part with an impossible record. */
 static const struct false_sum *to_reply;
 
 static int reply_falsely(void *context, struct peer *peer, const struct record *record,

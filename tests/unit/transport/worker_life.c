@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a worker, cell by cell.
+ * The table of a worker's states, cell by cell.
  */
 #include "transport/session/worker.h"
 
@@ -11,14 +11,14 @@
 static const char *const expected[WORKER_EVENTS] = {
     [WORKER_OPENED] = "OS BS BW BH BT BP BL",
     [WORKER_STARTED] = "BM OW BW BH BT BP BL",
-    [WORKER_BEGINS] = "BM OS OT KT BT OP BL", /* what was heard before is kept as the step begins */
+    [WORKER_BEGINS] = "BM OS OT KT BT OP BL", /* a message from before is kept as the step begins */
     [WORKER_ENDS] = "BM OS BW BH OW OP BL",
     [WORKER_HEARS] = "IM KS OH IH KT IP IL",
-    [WORKER_RESTS] = "IM IS GW GH IT IP IL", /* between two steps alone */
+    [WORKER_RESTS] = "IM IS GW GH IT IP IL", /* only between two steps */
     [WORKER_PARTED] = "BM BS OP OP BT BP BL",
-    [WORKER_LEAVES] = "IM IS TW TH IT PP IL", /* nobody counts on who has not joined */
+    [WORKER_LEAVES] = "IM IS TW TH IT PP IL", /* no other counts on one that has not joined */
     [WORKER_GOES] = "BM BS OL OL BT OL BL",
-    [WORKER_CLOSES] = "AM AS AW AH AT AP IL", /* who has left has told why it ends */
+    [WORKER_CLOSES] = "AM AS AW AH AT AP IL", /* one that has left has given its reason */
 };
 
 static int react(int *state, int event)
@@ -47,7 +47,7 @@ static void what_others_and_signals_do_comes_in_any_state(void **state)
     life_check_comes(&table, WORKER_CLOSES);
 }
 
-/* The step that runs goes on, and is what ends. */
+/* The outer step goes on, and its end is what counts. */
 static void a_step_within_a_step_changes_nothing(void **state)
 {
     struct worker worker = {.state = WORKER_STEPS, .member = {.task = "worker:0"}};

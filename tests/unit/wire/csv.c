@@ -13,7 +13,7 @@
 #include "lib/random.h"
 #include "wire/csv.h"
 
-/* Every row as "LINE:field|field;" and the error, if any, at the end. */
+/* Reads every row as "LINE:field|field;" and appends the error, if any. */
 static const char *read_all(const char *data, size_t n, char separator)
 {
     static struct str out;
@@ -85,7 +85,7 @@ static void separators(void **unused)
     assert_string_equal(read_all("1 2|3", 5, '|'), "1:1 2|3;");
 }
 
-/* Fields and line ends at random, and what must be read in them. */
+/* Random fields and line ends, with the rows that must be read. */
 static void random_tables(void **unused)
 {
     (void)unused;
@@ -130,7 +130,7 @@ static void a_pipe_in_small_pieces(void **unused)
     struct csv_reader *reader = csv_reader_new(file, CSV_DETECT, '#');
     struct csv_row row;
     bool more;
-    assert_int_equal(write(ends[1], text, 14), 14); /* up to the first row's end, and no further */
+    assert_int_equal(write(ends[1], text, 14), 14); /* only up to the first row's end */
     assert_int_equal(csv_read(reader, &row, &more, &err), 0);
     assert_true(more && row.n_fields == 2 && row.fields[0].n == 4);
     assert_memory_equal(row.fields[0].text, "a\"\nb", 4);

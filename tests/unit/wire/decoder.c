@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records in pieces: however the bytes are cut the decoder gives the same records, the encoder the
- * same bytes, and damage is always noticed.
+ * Records in pieces: in whatever pieces the bytes come, the decoder gives the same records and the
+ * encoder the same bytes, and damage is always noticed.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void free_tensors(struct named_tensor tensors[N_TENSORS])
         tensor_release(&tensors[i].tensor);
 }
 
-/* The bytes of a record whose bodies are taken in pieces of at most `limit`. */
+/* Encodes a record, taking bodies in pieces of at most `limit` bytes. */
 static void encode(struct str *bytes, const struct named_tensor *tensors, int n, bool sums,
                    size_t limit)
 {
@@ -57,7 +57,7 @@ static void encode(struct str *bytes, const struct named_tensor *tensors, int n,
 }
 
 /* Gives the decoder at most `most` bytes at a time. Returns how many it took until the record was
- * there or it failed. */
+ * complete or decoding failed. */
 static size_t feed(struct decoder *decoder, const char *bytes, size_t n, size_t most,
                    struct error *err)
 {
@@ -122,7 +122,7 @@ static void test_pieces(void **state)
     str_release(&whole);
 }
 
-/* A stream's reader understands what the encoder writes. */
+/* A stream's reader understands the encoder's output. */
 static void test_streams_agree(void **state)
 {
     (void)state;
@@ -138,14 +138,14 @@ static void test_streams_agree(void **state)
     must(stream_write(writer, tensors, N_TENSORS, &err), &err);
     encode(&bytes, tensors, N_TENSORS, true, SIZE_MAX);
     const char *stream = stream_writer_bytes(writer, &n);
-    assert_true(n > bytes.n); /* behind the hello */
+    assert_true(n > bytes.n); /* after the hello */
     assert_memory_equal(stream + n - bytes.n, bytes.data, bytes.n);
     stream_writer_free(writer);
     free_tensors(tensors);
     str_release(&bytes);
 }
 
-/* Every bit that is flipped is noticed, at the latest where the record would end. */
+/* Every flipped bit is noticed, at the latest where the record would end. */
 static void test_every_bit(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_every_bit(void **state)
     str_release(&bytes);
 }
 
-/* Without sums of bodies, a damaged one is at worst other data of the same shape. */
+/* Without sums of bodies, damage at worst changes data of the same shape. */
 static void test_bodies_without_sums(void **state)
 {
     (void)state;

@@ -55,7 +55,7 @@ static void what_is_refused(void **unused)
                         "65 t.idx: data after the uint8[1] that the header announces");
     assert_non_null(
         strstr(READ("\0\0\x0e\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "is too large"));
-    /* 4 GiB are promised: the memory is not taken before they arrive */
+    /* the header promises 4 GiB: memory is not taken before data arrives */
     assert_non_null(strstr(READ("\0\0\x08\1\xff\xff\xff\xff\1\2"), "truncated after 10 bytes"));
 }
 

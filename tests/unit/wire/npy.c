@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files are NumPy's (tests/data/npy/make.py); run from the root of the source tree.
+ * Reading NumPy's files (tests/data/npy/make.py); run from the root of the source tree.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define FOLDER "tests/data/npy/"
 
-/* The file holds 0, 1, 2, ... in this type and shape (but for booleans: 1, 0, 1). */
+/* The file holds 0, 1, 2, ... in this type and shape (booleans: 1, 0, 1). */
 static void check_file(const char *name, const char *typed)
 {
     struct error err = ERROR_INIT;
@@ -112,7 +112,7 @@ static void test_bad_headers(void **state)
     struct npy_header header;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct error err = ERROR_INIT;
-        char *copy = mem_alloc(strlen(bad[i])); /* no terminator */
+        char *copy = mem_alloc(strlen(bad[i])); /* without a terminator */
         memcpy(copy, bad[i], strlen(bad[i]));
         if (npy_parse_header(copy, strlen(bad[i]), &header, &err) != ERR_DATA)
             fail_msg("%s", bad[i]);
@@ -130,7 +130,7 @@ static char *load(const char *path, size_t *n)
     return bytes;
 }
 
-/* What we write is, byte for byte, what NumPy writes. */
+/* Our files equal NumPy's byte for byte. */
 static void test_same_bytes_as_numpy(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_archives(void **state)
     struct tensor t;
     check_archive(FOLDER "stored.npz");
     check_archive(FOLDER "deflated.npz");
-    assert_int_equal(npz_open(FOLDER "mixed.npz", &npz, &err), 0); /* a text */
+    assert_int_equal(npz_open(FOLDER "mixed.npz", &npz, &err), 0); /* its first array is text */
     assert_int_equal(npz.n, 0);
     npz_close(&npz);
     assert_int_equal(npz_open(FOLDER "folder.npz", &npz, &err), 0);
@@ -231,7 +231,7 @@ static void test_archives(void **state)
     assert_int_equal(npz_open(FOLDER "vector.npy", &npz, &err), ERR_DATA);
 }
 
-/* Array 0 counts 0, 1, 2, ... if it is read; what was found otherwise. */
+/* Checks that array 0 counts 0, 1, 2, ... if it is read; returns the error's code, else 0. */
 static int read_first(const void *bytes, size_t n, struct error *err)
 {
     struct npz npz;
@@ -247,7 +247,7 @@ static int read_first(const void *bytes, size_t n, struct error *err)
     return err->code;
 }
 
-/* Damage is found or harmless (in names, times, attributes), never believed: what is still read has
+/* Damage is found, or harmless (in names, times, attributes): arrays that can still be read have
  * the right values. */
 static void test_damaged_archives(void **state)
 {
@@ -273,7 +273,7 @@ static void test_damaged_archives(void **state)
     }
 }
 
-/* Where the bytes are for the nth time. */
+/* Finds the bytes for the nth time. */
 static char *find(char *bytes, size_t n, const char *what, int nth)
 {
     for (size_t i = 0; i + strlen(what) <= n; i++)
@@ -283,7 +283,7 @@ static char *find(char *bytes, size_t n, const char *what, int nth)
     return NULL;
 }
 
-/* Names of members are in an archive twice, and their number is told beside them. */
+/* An archive has names of members twice, and their number in another place. */
 static void test_archives_that_contradict_themselves(void **state)
 {
     (void)state;
@@ -291,11 +291,11 @@ static void test_archives_that_contradict_themselves(void **state)
     struct error err = ERROR_INIT;
     size_t n;
     char *bytes = load(what, &n), *end = find(bytes, n, "PK\5\6", 0);
-    find(bytes, n, "x.npy", 0)[0] = 'y'; /* of the member */
+    find(bytes, n, "x.npy", 0)[0] = 'y'; /* in the member's header */
     unit_assert_error(read_first(bytes, n, &err), err, ERR_DATA,
                       "a: array 'x': malformed zip archive: the member is another one than the "
                       "directory says");
-    find(bytes, n, "x.npy", 0)[0] = 'y'; /* of the directory */
+    find(bytes, n, "x.npy", 0)[0] = 'y'; /* in the directory */
     assert_int_equal(read_first(bytes, n, &err), 0);
     for (int m = 0; m < 4; m++) {
         end[8] = end[10] = (char)m;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a record says of the whole comes back as it was, and what no whole can have is refused.
+ * A record's description of a slice's whole comes back unchanged, and an impossible one is refused.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define BOXES 2000
 
-/* Packed, and read as a record's reader sees it. */
+/* Packs the slice, and reads it as a record's reader does. */
 static bool comes_back(const struct variable_slice *slice, const struct shape *shape)
 {
     struct str bytes = STR_INIT;
@@ -24,7 +24,7 @@ static bool comes_back(const struct variable_slice *slice, const struct shape *s
     msgpack_unpacked_init(&unpacked);
     assert_int_equal(msgpack_unpack_next(&unpacked, bytes.data, bytes.n, &end),
                      MSGPACK_UNPACK_SUCCESS);
-    assert_int_equal(end, bytes.n); /* as many fields as were promised */
+    assert_int_equal(end, bytes.n); /* as many fields as announced */
     bool ok = record_get_slice(&unpacked.data, &arena, shape, &got);
     if (ok)
         assert_true(variable_slice_equal(slice, &got));
@@ -34,7 +34,7 @@ static bool comes_back(const struct variable_slice *slice, const struct shape *s
     return ok;
 }
 
-/* Along each axis a part of [0, size), or all of it. */
+/* Draws, along each axis, a part of [0, size) or all of it. */
 static void draw(uint64_t *seed, struct variable_slice *slice, struct shape *shape)
 {
     *slice = (struct variable_slice){.of = "layer/W"};
@@ -63,7 +63,7 @@ static void boxes_come_back(void **state)
     assert_true(comes_back(&(struct variable_slice){.of = NULL}, &SHAPE_SCALAR));
 }
 
-/* A part ends where the whole does, along whichever axis. */
+/* A part must end within the whole along each axis. */
 static void a_part_that_the_whole_has_not(void **state)
 {
     uint64_t seed = 2;
@@ -77,13 +77,13 @@ static void a_part_that_the_whole_has_not(void **state)
         int64_t *first = axis ? &wrong.axes[axis].first : &wrong.first;
         wrong = slice;
         if (!axis || *size) {
-            *first = *size - shape.dims[axis]; /* the last that there is */
+            *first = *size - shape.dims[axis]; /* the last possible one */
             assert_true(comes_back(&wrong, &shape));
             (*first)++;
             assert_false(comes_back(&wrong, &shape));
             *first = -1;
             assert_false(comes_back(&wrong, &shape));
-        } else if (axis < shape.rank - 1) { /* all along it: it cannot begin anywhere */
+        } else if (axis < shape.rank - 1) { /* all along it: no other beginning is possible */
             *first = 1;
             wrong.axes[shape.rank - 1] = (struct slice_axis){shape.dims[shape.rank - 1], 0};
             assert_false(comes_back(&wrong, &shape));
@@ -96,7 +96,7 @@ static void wholes_that_cannot_be(void **state)
     struct variable_slice slice = {.of = "W", .rows = 4, .first = 0, .axes = {[2] = {8, 0}}};
     (void)state;
     assert_true(comes_back(&slice, &(struct shape){.rank = 3, .dims = {4, 2, 8}}));
-    /* more axes than the part has, no axis at all, more than a tensor may hold, a name of none */
+    /* more axes than the part has, no axis at all, more than a tensor may hold, an empty name */
     assert_false(comes_back(&slice, &(struct shape){.rank = 2, .dims = {4, 2}}));
     assert_false(comes_back(&slice, &SHAPE_SCALAR));
     slice.rows = INT64_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * header_unpack against msgpack-c's own unpacker: random maps of every kind of object in every
- * encoding.
+ * header_unpack compared with msgpack-c's own unpacker: random maps of every kind of object in
+ * every encoding.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void put_int(struct str *out, uint64_t value, int n)
         str_append_char(out, (char)(value >> (8 * i)));
 }
 
-/* A tag with a length in 1 << size bytes, and as many random bytes. */
+/* Puts a tag, a length in 1 << size bytes, and as many random bytes. */
 static void put_bytes(struct str *out, int tag, int size, uint64_t *seed)
 {
     size_t n = unit_random(seed) % 70;

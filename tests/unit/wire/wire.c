@@ -96,7 +96,7 @@ static void *send_through_pipe(void *argument)
     return err.code ? sender : NULL;
 }
 
-/* More than one bin, more than one read, and the same memory for the next record. */
+/* More than one bin and more than one read; the next record reuses the memory. */
 static void test_large_tensors_through_a_pipe(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void test_documented_bytes(void **state)
     stream_writer_free(writer);
 }
 
-/* Links within a host may leave the sums of bodies away; a reader then does not look at them. */
+/* Links within a host may leave out the sums of bodies; readers then ignore them. */
 static void test_without_sums(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static int count_waits(void *context, struct error *err)
     return 0;
 }
 
-/* Small records pass by the buffer: thousands of them in a few system calls. */
+/* Small records are buffered: thousands of them take a few system calls. */
 static void test_few_system_calls(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 #define TEXT(s) s, sizeof(s) - 1
 
-/* Reads everything; returns the code and fills the error. */
+/* Reads all records; returns the code and fills the error. */
 static int read_all(const void *bytes, size_t n, struct error *err)
 {
     struct stream_reader *reader = stream_reader_new_memory(bytes, n, "memory");
@@ -43,7 +43,7 @@ static void test_truncation_everywhere(void **state)
         snprintf(message, sizeof message,
                  "memory: truncated after %zu bytes: no trailer, the stage before did not finish",
                  cut);
-        char *copy = mem_alloc(cut); /* of that size, so that ASan sees a byte too many */
+        char *copy = mem_alloc(cut); /* of exact size, so that ASan sees a read beyond it */
         memcpy(copy, bytes, cut);
         refuses(copy, cut, ERR_DATA, message);
         mem_free(copy);
@@ -116,7 +116,7 @@ static void test_not_a_stream(void **state)
             "memory: truncated after 6 bytes: no trailer, the stage before did not finish");
 }
 
-/* A whole stream whose one record has these fields, packed by `pack`. */
+/* Refuses a whole stream whose one record has these fields, packed by `pack`. */
 static void refuses_record(enum record_kind kind, int n_fields, void (*pack)(msgpack_packer *),
                            int code, const char *message)
 {
@@ -253,7 +253,7 @@ static void test_bad_records(void **state)
     stream_writer_free(writer);
 }
 
-/* Replaces the bytes of the first record by those of `header`, with a right checksum. */
+/* Replaces the bytes of the first record by those of `header`, with a valid checksum. */
 static void refuses_first(const char *header, size_t n, int code, const char *message)
 {
     uint8_t bytes[256] = {0xce, 0, 0, 0, (uint8_t)(n + 9), [5] = 0};
@@ -316,7 +316,7 @@ static void test_closed_pipe(void **state)
     close(ends[1]);
 }
 
-/* Nonsense that would cost memory if it were believed. */
+/* Invalid input that would cost memory if it were believed. */
 static void test_validator(void **state)
 {
     (void)state;

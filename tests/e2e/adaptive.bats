@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2154 # root is of use_tools, stderr of run
-# Optimizers of Adam's kind, weight decay by name and schedules, against PyTorch's (make.py there).
+# Optimizers of Adam's kind, weight decay by name and schedules, compared with PyTorch (make.py).
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -21,7 +21,7 @@ names() {
     cut -d' ' -f1 "$data/expected.txt" | sort -u | paste -sd,
 }
 
-# Schedules are float32, all else is float64.
+# Schedules are float32, everything else is float64.
 agrees() { # GRAPH
     tf-exec -q -g "$1" --run step --fetch "$(names)" --steps 8 | tf-show --json |
         jq -r '.step as $step | del(.step) | to_entries[] |

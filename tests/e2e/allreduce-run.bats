@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-run --mode allreduce: whole jobs without shards, whose first worker saves.
+# tf-run --mode allreduce: whole jobs without shards, in which the first worker saves.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -13,7 +13,7 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR" || return 1
     tf-graph digits.lua | tf-opt >digits.tfg
     feed=(./feed)
-    # what an undisturbed run leaves, to be compared with
+    # the result of an undisturbed run, for comparison
     train 2 60 --save whole/
 }
 
@@ -30,7 +30,7 @@ teardown() {
     kill_job "$BATS_TEST_TMPDIR/job"
 }
 
-# job WORKERS EPOCHS OPTION...: a command line; every worker's batch is its part of 64
+# job WORKERS EPOCHS OPTION...: a command line; the workers' batches together have 64 rows
 job() {
     local workers=$1 epochs=$2
     shift 2
@@ -43,8 +43,8 @@ train() {
     "${line[@]}" 3>&-
 }
 
-# The same in the background, waiting halfway for the file $go. $! is its timeout, which hands
-# signals on.
+# The same in the background; the feed waits halfway for the file $go. $! is its timeout, which
+# passes signals on.
 start() {
     feed=("$root/tests/lib/halfway" "$go" ./feed)
     job "$@"
@@ -78,7 +78,7 @@ mean_losses() { # JOB WORKERS: a line each step
         awk '{ s = 0; for (i = 1; i <= NF; i++) s += $i; printf "%.9g\n", s / NF }'
 }
 
-# close FILE FILE: losses of 100 steps, to 1e-6 in the first one and to 1e-4 in all
+# close FILE FILE: compares losses of 100 steps, to 1e-6 in the first one and to 1e-4 in all
 close() {
     paste "$1" "$2" | sed -n 1,100p | awk '
         { d = ($1 - $2) / $2; if (d < 0) d = -d
@@ -204,7 +204,7 @@ has_done() { # STEP
     steps_of ck >steps
     grep -qx 5 steps
     [ "$(tail -n 1 steps)" = 10 ]
-    # nobody's data is too short to resume with
+    # each worker's data is long enough to resume with
     alone 0 --feed <(./feed --rows 1-320 --batch 64) --save ck/ --resume
     alone 1 --feed <(./feed --rows 1-704 --batch 64) --save ck/ --resume
     wait "${worker[0]}"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that sum their gradients among themselves, without shards. Unix sockets in the test's own
-# folder.
+# Workers that all-reduce their gradients, without shards. Unix sockets in the test's own folder.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -61,7 +60,8 @@ all_good() { # N
     done
 }
 
-# close FILE FILE STEPS: numbers of two files, to 1e-6 in the first step and to 1e-4 in all
+# close FILE FILE STEPS: compares the numbers of two files, to 1e-6 in the first step and to 1e-4 in
+# all
 close() {
     paste "$1" "$2" | sed -n "1,$3p" | awk -v n="$3" '
         { d = ($1 - $2) / $2; if (d < 0) d = -d
@@ -71,7 +71,7 @@ close() {
 
 @test "two workers with half of each batch: the losses are PyTorch's, and one process', to 1e-4" {
     cluster 2
-    # whole batches only, so that both halves weigh the same
+    # whole batches only, so that both halves have the same weight
     feed --rows 1-1408 --batch 64 --epochs 5 --steps 100 >f.rec
     for optimizer in sgd momentum adam; do
         tf-graph -D "optimizer=$optimizer" "$root/tests/e2e/perceptron.lua" | tf-opt |
@@ -101,7 +101,7 @@ close() {
     cmp w0.txt w1.txt
     cmp w0.txt w2.txt
     [ ! -e 1.ckpt ] # the first one writes
-    # a mean of three equal numbers is not always the number
+    # the mean of three equal numbers may differ from the number
     paste <(jq .loss one.txt) <(jq .loss w0.txt) |
         awk '{ d = ($1 - $2) / $1; if (d > 1e-4 || d < -1e-4) bad = 1 }
              END { exit bad || NR != 60 }'
@@ -158,7 +158,8 @@ close() {
     grep -qE '^tf-exec: worker:1: worker:[02] (did not come in|at unix:w2: no such)' w1.err
 }
 
-# endless N OPTION...: starts N workers that train until one is stopped; all have done a step
+# endless N OPTION...: starts N workers that train until one is stopped; returns once all have done
+# a step
 endless() {
     local i k
     cluster "$1"
@@ -218,7 +219,7 @@ endless() {
     [ "$status" -eq 69 ]
 }
 
-# The gradients of the layers on top are on their way while those below are computed.
+# Gradients of the upper layers leave while those of the lower layers are computed.
 @test "gradients leave while lower layers are computed" {
     cluster 2
     parts "$root/tests/bench/train.lua" -D model=lenet -D batch=8
@@ -240,7 +241,7 @@ endless() {
             # shellcheck disable=SC2086  # options
             parts "$root/tests/e2e/perceptron.lua" -D optimizer=$how
             for i in 0 1 2; do
-                # 7, 5 and 3 rows: a mean of means, whatever each has
+                # 7, 5 and 3 rows: the mean of the workers' means, whatever their numbers of rows
                 feed --rows 1-1408 --batch $((7 - 2 * i)) --shard $i/3 --steps 40 >f$i.rec
                 start $i --feed f$i.rec --fetch hidden/W,output/W --save "$mode.ckpt"
             done

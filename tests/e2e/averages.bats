@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that step by themselves and take the mean of what all have every so many steps, beside
-# NumPy.
+# Workers that step on their own and average their variables every few steps, compared with NumPy.
 # shellcheck disable=SC2154  # root, stderr are of lib/tools and run
 load ../lib/tools
 
@@ -53,7 +52,7 @@ train() {
     done
 }
 
-# learnt STORE OPTIMIZER EVERY STEPS,... ENDS [OFF]: as NumPy says
+# learnt STORE OPTIMIZER EVERY STEPS,... ENDS [OFF]: the store has the values that NumPy computes
 learnt() {
     local v
     for v in one/W two/W two/b; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What shards have saved, as one store: tf-ckpt's verbs, restoring into one process and onto another
-# number of shards, and checkpoints of a running job over its links.
+# Saves of shards as one store: tf-ckpt's verbs, restoring into one process and onto another number
+# of shards, and checkpoints of a running job over its links.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -71,7 +71,7 @@ train() {
     train 2 8 --save on2/ digits.tfg
     [ "$(tf-ckpt list --json on3 | tail -1 | jq -c '[.step, .shards]')" = '[184,3]' ]
     tf-ckpt diff on2@184 on3@184
-    # what the clock knows of workers, how often they joined and which have left, is no value
+    # the clock's records of workers, how often they joined and which have left, are no values
     run tf-ckpt diff --all on2@184 on3@184
     [ "$status" -le 1 ]
     run -1 grep -vE '^(clock|aggregator):|^$' <<<"$output"
@@ -118,7 +118,7 @@ LUA
     tf-ckpt copy three copy
     whole copy | cmp straight.json
 
-    # one table for who looks from outside, however it is cut
+    # from outside it is one table, however it is partitioned
     tf-ckpt diff straight@40 three@40
     run tf-ckpt diff two@20 three@40
     [ "$status" -eq 1 ]
@@ -144,7 +144,7 @@ LUA
 
 @test "a whole job killed at any moment and resumed ends with the bits of one that never was" {
     local i n=${JOB_KILLS:-1} tf_run code feed
-    # Behind some fifty steps' records it waits, so that nobody has ended when it is killed.
+    # It waits after some fifty steps' records, so that no worker has ended when it is killed.
     cat >held <<'SH'
 #!/bin/sh
 ./feed "$@" | {
@@ -161,7 +161,7 @@ SH
         "${line[@]}" 2>err 3>&- &
         tf_run=$!
         soon 30 has_reached killed "$((RANDOM % 4 + 1))0"
-        # at once: a worker whose shard is gone ends by itself
+        # both at once: a worker whose shard is gone ends by itself
         # shellcheck disable=SC2046  # words
         kill -9 $(cat job/ps-0.pid job/ps-1.pid job/worker-0.pid)
         kill -TERM "$tf_run" || :

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What bad input gets: one line that names file, node or script line, the right exit code, and no
-# partial output that could be taken for whole.
+# Errors of bad input: one line that names file, node or script line, the right exit code, and no
+# partial output that could be taken for a whole one.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 
@@ -38,7 +38,7 @@ fails() {
             "$wanted" "$stderr" "$message"
         return 1
     fi
-    # what a failed tool has written, no other takes for whole
+    # no other tool takes a failed tool's output for whole
     if [[ -s out && $1 != tf-show ]]; then
         run "-$wanted" tf-show out # the next stage hears of it
     fi
@@ -152,7 +152,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
         bytes=$(stat -c %s $file)
         for n in 0 7 100 $((bytes / 2)) $((bytes - 3)); do
             cp $file hurt
-            # another byte than what is there
+            # another byte than the one there
             printf %b "\\x$(printf %02x $(($(od -An -tu1 -j "$n" -N 1 $file) ^ 85)))" |
                 dd of=hurt bs=1 seek="$n" conv=notrunc status=none
             run --separate-stderr tf-show hurt
@@ -196,7 +196,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 
 @test "out of memory" {
     fails 71 'tf-op: Fill: no memory *' bash -c "ulimit -v 2000000; tf-op Fill '[100000,10000]' 1"
-    # too little for the kernels' own libraries
+    # too little memory for the kernels' own libraries
     fails 71 'tf-op: no memory to load kernels *' bash -c 'ulimit -v 200000; tf-op Neg 1.0'
     fails 71 'tf-graph: stdin: out of memory after * MiB' bash -c \
         "ulimit -v 100000; echo 'local t = {} for i = 1, 1e9 do t[i] = i end' | tf-graph -"
@@ -255,7 +255,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
         tf-exec -g steep.tfg --run train --feed train.rec
     fails 65 "tf-exec: steep.tfg: step [0-9]*: node 'Log' (steep.lua:8): Log: result is -Inf at *" \
         tf-exec -g steep.tfg --run train --feed train.rec --check
-    # the name of a file is no reason
+    # a file's name is no error message
     tf-exec -g neg.tfg --feed x=two.npy --fetch x -o 'CheckNumerics: .rec'
     cat train.rec >>'CheckNumerics: .rec'
     fails 65 "tf-exec: CheckNumerics: .rec: step 2: node 'x' (stdin:1): is float32\[2], but is fed float32\[64,64]" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Large dense variables are cut over shards that would be unequal; what is trained is the same.
+# Large dense variables are partitioned over shards that would be unequal; training stays equal.
 # shellcheck disable=SC2154  # root is of tools
 load ../lib/tools
 load ../lib/shards
@@ -37,7 +37,7 @@ cluster() { # SHARDS WORKERS
     for ((i = 0; i < $2; i++)); do echo "task worker:$i unix:w$i"; done >>c
 }
 
-# bytes SHARDS OPTION...: of variables, by shard, for AlexNet
+# bytes SHARDS OPTION...: bytes of AlexNet's variables, by shard
 bytes() {
     cluster "$1" 1
     tf-graph -D model=alexnet -D batch=16 "$root/tests/bench/train.lua" | tf-opt |
@@ -73,7 +73,7 @@ even() { # from bytes: whether nobody has a tenth more or less than the mean
         tf-show --text | grep '^w/part_1 = Variable'
 }
 
-# train MODE CUT OPTION...: workers; what they fetch is in wK.txt
+# train MODE CUT OPTION...: runs the workers; their fetches are in wK.txt
 train() {
     cluster 3 "${workers:-2}"
     # shellcheck disable=SC2086  # options
@@ -92,8 +92,8 @@ train() {
     stop
 }
 
-# same_bits CUT OPTIMIZER [OPTION]...: of two workers' losses and all variables, whole and cut; the
-# parts are in net.0 and net.CUT
+# same_bits CUT OPTIMIZER [OPTION]...: compares losses and all variables of two workers, whole and
+# partitioned; the parts are in net.0 and net.CUT
 same_bits() {
     local cut
     for cut in 0 "$1"; do
@@ -114,7 +114,7 @@ same_bits() {
     done
 }
 
-# Of two rows three shards cannot have one each: the bias, as long as a row, stays where it is.
+# Three shards cannot have one of two rows each; the bias, as long as a row, stays whole.
 @test "what has few rows is cut along its longest axis, with the same bits" {
     sed -i 's/nn.dense(x, 40,/nn.dense(Slice(x, {0, 3}, {-1, 2}), 400,/' m.lua
     for how in momentum adam "sgd -D clip=0.05"; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What was measured belongs to what is kept, in jobs: the loss in a checkpoint is that of the
-# variables in it, whoever saves. A model whose loss tells its variable makes it visible:
-# loss = |w - 100|, and each update adds 1 to w, which is 0 at first.
+# Jobs keep the best checkpoint with its own loss: the loss in a checkpoint is that of its
+# variables, whichever process saves. The model's loss reveals its variable: loss = |w - 100|, and
+# each update adds 1 to w, which is 0 at first.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What links count of a step is what formulas say, of each way to send a gradient. TCP over the
-# loopback, where nothing is shared; the trace of each worker has bytes of values by peer.
+# For each way to send a gradient, the links count the bytes per step that formulas predict. TCP
+# over the loopback, where no memory is shared; the trace of each worker has bytes of values by
+# peer.
 load ../lib/tools
 load ../lib/shards
 load ../lib/bytes
@@ -25,7 +26,7 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# counted FIELD BYTES SLACK TRACE...: so many of all in each step from the second on
+# counted FIELD BYTES SLACK TRACE...: the total of all in each step from the second on
 counted() {
     jq -s --arg field "$1" 'map(select(.step < 6)) |
         [group_by(.step)[] | map(.[$field]) | add] |
@@ -39,13 +40,13 @@ counted() {
     local n mode bytes whole=$((256 * 1024 * 4))
     for n in 2 3; do
         cluster 0 $n
-        # of 1,024 elements a group: a bit each and two means; 1 and 2 bits as MXNet's;
-        # 655 of each 65,536 elements with their places
+        # for groups of 1,024 elements a bit each and two means; 1 and 2 bits as in MXNet; 655 of
+        # each 65,536 elements with their places
         while read -r bytes mode; do
             tf-graph m.lua | tf-opt | tf-replicate --mode "allreduce$mode" --workers $n |
                 tf-place -c c | tf-part >p.tfg
             train $n 6
-            # besides, 16 bytes a member and step tell which step is the last
+            # in addition, 16 bytes per member and step agree on the last step
             counted sent "$bytes" $((n * n * 64)) t?.txt
         done <<END
 $((2 * (n - 1) * whole))
@@ -77,7 +78,7 @@ END
         cluster 2 $n
         serve ps:0
         serve ps:1
-        # what is for one other alone goes to it
+        # a value for a single other worker goes only to it
         while read -r sent got what mode; do
             sed "s/{8, /{$what, /g" m.lua >rows.lua
             tf-graph rows.lua | tf-opt | tf-replicate --mode "sync,update=worker$mode" -c c |
@@ -117,7 +118,7 @@ LUA
                 tf-place -c c | tf-part >p.tfg
             train $n 6 --feed f.rec
             echo "$n workers, $mode"
-            # there and back: of 24 rows what goes in, is between two layers, and comes out; the
+            # there and back: 24 rows of the input, between two layers, and of the output; the
             # gradient of v. The smallest matrix has 64 KiB.
             counted sent $((2 * n * (n - 1) * 24 * (384 + 256 + 64) * 4 + 2 * (n - 1) * 384 * 4)) \
                 $((n * n * 1024)) t?.txt
@@ -149,7 +150,7 @@ LUA
 
 @test "downpour that fetches and pushes every fifth step: a fifth of the bytes cross" {
     local four=$((4 * 256 * 1024 * 4)) how bytes
-    # twenty steps, of which four are with what crosses
+    # twenty steps; in four of them values cross
     while read -r how bytes; do
         cluster 2 4
         tf-graph m.lua | tf-opt | tf-replicate --mode "downpour,$how" -c c | tf-place -c c |
@@ -219,7 +220,8 @@ LUA
     for i in 0 1 2 3; do serve "ps:$i"; done
     train 1 6
     tf-ps stats --by peer -c c --no-key | finds '^TASK  PEER  GOT  SENT$'
-    # forth numbers, and the gradient's rows with theirs; back rows: 200 (8 + 4 * 32)
+    # from worker to shard the ids, and the gradient's rows with theirs; back the rows: 200 (8 + 4 *
+    # 32)
     counted got $((200 * 4 * 32)) 1024 t0.txt
     counted sent $((200 * (8 + 4 * 32))) $((200 * 8 + 1024)) t0.txt
     stop
@@ -240,7 +242,7 @@ LUA
     counted sent $((40 * (8 + 4 * 32))) 1024 t0.txt
     tf-ps save end.ckpt -c c --no-key
     stop
-    # row 5 is there 1001 times, the others once; all numbers are dyadic
+    # row 5 occurs 1001 times, the others once; all numbers are dyadic
     tf-ckpt cat end.ckpt table/W | tf-show --json | jq -e '.[] | to_entries |
         length == 40 and all(.[];
             (1 - 6 * 0.25 * 0.5 * (if .key == 5 then 1001 else 1 end)) as $row |
@@ -267,12 +269,12 @@ LUA
             tf-show --json "t$i" | jq -s '[.[] | select(.step == 3 and
                 (.op | test("^(Send|Recv)")?))] | length' >n
             echo "$mode worker:$i $(cat n)"
-            # a group for the variables and one for the gradients of each shard, and the clock
+            # one group for the variables and one for the gradients of each shard, and the clock
             (($(cat n) >= 6 && $(cat n) <= 20))
         done
         tf-ps save "$mode.ckpt" -c c --no-key
         stop
     done
-    # each halves each variable in each of 6 steps
+    # each worker halves each variable in each of 6 steps
     tf-ckpt cat sync.ckpt v77 | tf-show --json | jq -e '.v77 == [range(4) | 0.015625]'
 }

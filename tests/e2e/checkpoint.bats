@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints that survive what happens to jobs: kill -9 at each system call, calls that fail, a
-# training run that is killed and goes on. CHECKPOINT_SOAK=N does N times as much.
+# Checkpoints survive the accidents of jobs: kill -9 at each system call, calls that fail, a
+# training run that is killed and resumed. CHECKPOINT_SOAK=N does N times as much.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
 
 soak=${CHECKPOINT_SOAK:-1}
-# What a store is changed by; tests/unit/checkpoint/store_calls does it to every call, without
+# The system calls that change a store; tests/unit/checkpoint/store_calls tries every call, without
 # the tools.
 calls=(pwrite64 msync)
 errors=(pwrite64:ENOSPC fallocate:ENOSPC msync:EIO)
@@ -37,7 +37,7 @@ setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
 }
 
-# Sets `command` to what VERB does to the store `s`.
+# Sets `command` to the VERB's run on the store `s`.
 command_of() { # VERB
     case $1 in
     save) command=(tf-ckpt import 30.ckpt s) ;;
@@ -55,8 +55,8 @@ fresh() { # VERB
     [[ $1 != prune ]] || tf-ckpt forget s --keep-last 1
 }
 
-# Whatever happened: all that is listed is whole, the newest is what was saved last, and the store
-# can be written.
+# In any case every listed checkpoint is whole, the newest is the one saved last, and the store can
+# be written.
 is_sound() { # VERB
     local newest
     tf-ckpt verify s --data || return 1
@@ -76,13 +76,13 @@ count_calls() { # CALL
     wc -l <trace.txt
 }
 
-# Of n calls every one with soak, some of them without; the first ones belong to the loader.
+# All of n calls with soak, otherwise some; the first ones belong to the loader.
 some_of() { # N
     local n=$1 step=$(($1 / (3 * soak) + 1))
     seq "$n" "-$step" 1
 }
 
-# Of threads the last calls may be fewer than they were when they were counted.
+# With threads there may be fewer calls than when they were counted.
 kill_at() { # CALL N
     local status=0
     strace -f -qq -o trace.txt -e "inject=$1:signal=KILL:when=$2" "${command[@]}" \
@@ -152,7 +152,7 @@ strace_works() {
     was_killed_mostly
 }
 
-# The whole run, from wherever it is, as long as it is let. `hold` is put before the feed.
+# The whole run, from wherever it is, until it is killed. `hold` is put before the feed.
 hold=()
 train() { # STORE [COMMAND...]
     "${hold[@]}" ./feed --rows 1-640 --shuffle --batch 16 --epochs 10 |
@@ -164,7 +164,7 @@ train() { # STORE [COMMAND...]
     train whole
     for ((i = 0; i < 3 * soak; i++)); do
         rm -rf cut
-        # its feeds wait after step 200: it runs, or saves, whenever it is killed
+        # its feeds wait after step 200, so it runs, or saves, when it is killed
         for at in 10 0 10; do # once it has saved, or at any moment
             rm -f go pid
             hold=("$root/tests/lib/halfway" "$PWD/go")
@@ -187,7 +187,7 @@ train() { # STORE [COMMAND...]
 @test "SIGTERM saves, and the run goes on from there" {
     rm -rf termed
     mkfifo feeds
-    # both ends, so that the feeds do not end
+    # opened for reading and writing, so that the feeds do not end
     tf-exec -g digits.tfg --run train --feed feeds --fetch loss --save termed/ --resume \
         4<>feeds >seen 3>&- &
     ./feed --rows 1-640 --shuffle --batch 16 --epochs 5 >feeds

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that send their gradients in few bits, and what each of them keeps of what that loses.
+# Workers that send quantized gradients, and the error that each of them keeps.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -36,7 +36,7 @@ feeds() { # N STEPS[,STEPS]...: fK.rec, each worker's own; as many of each, or o
     done
 }
 
-# train N STEPS OPTION...: all good; what they fetch is in wK.txt, what they say in wK.err
+# train N STEPS OPTION...: all end well; their fetches are in wK.txt, their stderr in wK.err
 train() {
     local n=$1 steps=$2 i pids=()
     shift 2
@@ -150,8 +150,8 @@ for name in sorted(sums):
     tf-ckpt diff --all whole half
 }
 
-# moves SHIFT: hidden/W in each step moves by -0.05 times the mean of the workers' gradients of
-# the step SHIFT before
+# moves SHIFT: in each step hidden/W moves by -0.05 times the mean of the workers' gradients of the
+# step SHIFT before
 moves() {
     /usr/bin/python3 - "$1" w?.txt <<'END'
 import json, sys
@@ -180,7 +180,7 @@ END
     train 3 8 --trace trace
     tf-show --json trace | jq -se 'map(select(.step == 8)) |
         (map(select(.op == "AllReduce").start) | min) < (map(select(.op == "MatMul").start) | max)'
-    # what waits is in checkpoints
+    # waiting gradients are in checkpoints
     for mode in ,delay=1 ,bits=1,after=9,delay=1; do
         parts 3 "$mode"
         rm -rf whole half
@@ -201,7 +201,7 @@ END
         residuals to$n >got
         paste want got | awk '{ d = $1 - $2; if (d > 2e-5 || d < -2e-5) bad = 1 } END { exit bad }'
     done
-    # a checkpoint of whole gradients has no residual: it begins with none
+    # a checkpoint from whole gradients has no residual, so it begins at zero
     parts 2 ""
     train 2 10 --save dense/
     parts 2 ,bits=1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Collectives of groups: four workers in two groups, next to each other or two apart. Bit for bit
-# what one process makes of each group (collective.lua), and what differences of the losses say.
+# Collectives of groups: four workers in two groups, of neighbours or two apart. Results equal, bit
+# for bit, those that one process computes for each group (collective.lua), and gradients agree with
+# differences of the losses.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/workers
@@ -25,7 +26,7 @@ graph() { # OPTION...
     tf-graph "$@" "$root/tests/e2e/collective.lua" | tf-opt
 }
 
-# check_group OP ROWS COLS RANK RANK: the group's two workers have what one process makes of them
+# check_group OP ROWS COLS RANK RANK: the group's two workers have the results of one process
 check_group() {
     local name place ranks=("$4" "$5")
     graph -D "op=$1" -D "rows=$2" -D "cols=$3" -D one=true -D "ranks=$4,$5" |
@@ -40,7 +41,7 @@ check_group() {
     done
 }
 
-# alike STRIDE OP ROWS COLS: ROWS of the two places
+# alike STRIDE OP ROWS COLS: the same for both groups; ROWS of the two places
 alike() {
     local i rows stride=$1
     shift
@@ -131,7 +132,7 @@ end)' >m.lua
     [[ $stderr == *"bad.lua:1: collective.all_gather: a group is a number of workers"* ]]
 }
 
-# What is reduced is in a branch, which each takes as it is fed.
+# The reduction is in a branch, which each worker takes or not by its feed.
 branch() {
     cat >m.lua <<'END'
 device("/job:worker/task:*", function()

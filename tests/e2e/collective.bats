@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Collectives that graphs ask for, and their gradients, among three workers (collective.lua): bit
-# for bit what slices and sums make in one process, and what differences of the losses say.
+# Collectives in graphs, and their gradients, among three workers (collective.lua): results equal,
+# bit for bit, slices and sums in one process, and gradients agree with differences of the losses.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/workers
@@ -25,7 +25,8 @@ graph() { # OPTION...
     tf-graph "$@" "$root/tests/e2e/collective.lua" | tf-opt
 }
 
-# exchange OP ROWS COLS: what three workers with so many rows get is in wN.txt, if all do
+# exchange OP ROWS COLS: runs three workers with so many rows; wN.txt has their results if all
+# succeed
 exchange() {
     local i rows
     IFS=, read -ra rows <<<"$2"
@@ -34,7 +35,7 @@ exchange() {
     among 3 --fetch y,g,slope,rise
 }
 
-# alike OP ROWS COLS: to the last bit as in one process
+# alike OP ROWS COLS: the same bits as in one process
 alike() {
     local i name
     exchange "$@"
@@ -83,8 +84,8 @@ mean_part 1,1,1
 OPS
 }
 
-# Device and colocation in force are those of the gradients and of the optimizer, too; scope and
-# control within the body of the loop change no value.
+# The device and colocation in force also hold for gradients and the optimizer; scope and control
+# within the loop's body change no value.
 @test "every collective trains in a loop as in the same iterations written out" {
     cat >m.lua <<'END'
 local function apply(x)
@@ -160,7 +161,7 @@ gradients(Sum(collective.all_reduce(x, "first"), {0}), x)' >first.lua
     [[ $stderr == *"there is no gradient of reduction 'first'"* ]]
 }
 
-# Each worker has rows of the batch, and its layer sees all of them.
+# Each worker has some rows of the batch, and its layer sees all of them.
 @test "replicated training may send what a layer makes from worker to worker" {
     cat >m.lua <<'END'
 x = Placeholder{dtype = float32, shape = {6, 2}}

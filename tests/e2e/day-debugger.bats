@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The day of docs/debugger.md: its sessions typed as they stand there, and what they print.
+# The day of docs/debugger.md: its sessions are typed as they stand there, with their output.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -20,7 +20,7 @@ teardown() {
     has_terminal
     command -v gnuplot >/dev/null || skip "no gnuplot here"
     timeout 200 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/debugger.md"
-    # the steps that were run again alone are those of the job, dropout and all
+    # steps that are rerun alone equal those of the job, dropout included
     tf-data cut 41-43 pages.rec | tf-exec -q -g bright.tfg --run train --restore ck@40 \
         --first-step 41 --fetch loss | tf-show --json | jq -c '[.step, .loss]' >again
     [ "$(wc -l <again)" -eq 3 ]

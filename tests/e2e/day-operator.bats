@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The day of docs/operator.md: its sessions typed as they stand there, and what they print.
+# The day of docs/operator.md: its sessions are typed as they stand there, with their output.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The day of docs/patients.md, typed as it stands there, against scikit-learn's pipeline on the same
-# split (tests/data/patients/pipeline.py).
+# The day of docs/patients.md, typed as it stands there, compared with scikit-learn's pipeline on
+# the same split (tests/data/patients/pipeline.py).
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -15,7 +15,7 @@ setup() {
 }
 
 @test "from a raw file to answers in eighteen lines, as good as scikit-learn's" {
-    # what goes on in another line is one; the first goes to the data, another makes new patients
+    # a continued line counts once; one line goes to the data, and another makes new patients
     awk '/[|\\]$/ { next } { n++ } END { exit n - 2 > 18 }' typed
     bash -e typed >out 2>err
     cat out err

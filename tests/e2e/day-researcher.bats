@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The day of docs/researcher.md: its sessions typed as they stand there, and what they print.
+# The day of docs/researcher.md: its sessions are typed as they stand there, with their output.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -13,8 +13,8 @@ setup() {
     cd "$BATS_TEST_TMPDIR/typed" || return 1
 }
 
-# Of pairs of bytes, counted in the rows that are trained on, a byte of the others has 3.735 bits
-# (NumPy; examples-learn.bats).
+# A model of pairs of bytes, counted in the training rows, needs 3.735 bits for a byte of the other
+# rows (NumPy; examples-learn.bats).
 @test "docs/researcher.md" {
     has_terminal
     command -v gnuplot >/dev/null || skip "no gnuplot here"
@@ -24,14 +24,14 @@ setup() {
         tf-exec -q -g $net.tfg --run eval --feed valid.rec --restore $net@best |
             tf-show --json >score
         jq -e '.bits > 1 and .bits < 3.735 and .initials > 0.2 and .initials < 1' score
-        # the curve ends where the best is; a third of what it draws are words of the text
+        # the curve ends at the best; a third of the generated words are words of the text
         tf-show --json $net.rec | jq -es --slurpfile score score \
             '([.[]."eval/bits" | numbers] | min) - $score[0].bits | fabs < 1e-6'
         cut -c 33- $net.txt | tr -cs A-Za-z '\n' >words
         tr -cs A-Za-z '\n' <../LICENSE | sort -u >known
         grep -cxFf known words | awk -v of="$(wc -l <words)" '{ exit !($1 > of / 3) }'
     done
-    # two lines of the picture, one for each run
+    # two lines in the picture, one per run
     [ "$(grep -o '>eval/bits  [a-z]*.rec<' bits.svg | sort -u | wc -l)" -eq 2 ]
     finds '^</svg>' bits.svg
 }

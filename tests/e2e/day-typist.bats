@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A day of mistakes: the sessions of docs/typist.md, and of each line of tests/data/typist.txt what
-# was typed, and all that is said.
+# A day of mistakes: the sessions of docs/typist.md, and the lines of tests/data/typist.txt, each
+# with all of its output.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that have a part each of the dense layers, beside one process with all their batches.
+# Workers that each have a part of the dense layers, compared with one process that has all batches.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -30,7 +30,8 @@ parts() {
         tf-part >parts.tfg
 }
 
-# feeds N ROWS STEPS: fK.rec, each worker's ROWS, and f.rec, in each step those of all by rank
+# feeds N ROWS STEPS: fK.rec has each worker's ROWS, and f.rec, in each step, the rows of all by
+# rank
 feeds() {
     zcat "$root/examples/data/digits.csv.gz" | sed -n "1,$(($1 * $2 * $3))p" >f.csv
     awk -v n="$1" -v rows="$2" '{ k = int((NR - 1) / rows) % n; print >"f" k ".csv" }' f.csv
@@ -45,7 +46,8 @@ one() { # OPTION...: one process; its losses are in one.txt
         tf-show --json | jq .loss >one.txt
 }
 
-# workers N OPTION...: all good; the mean of their losses is in many.txt. The first saves many.ckpt.
+# workers N OPTION...: all end well; the mean of their losses is in many.txt. The first saves
+# many.ckpt.
 workers() {
     local n=$1 i pids=() save=(--save many.ckpt) code
     shift
@@ -64,7 +66,7 @@ workers() {
         >many.txt
 }
 
-# alike STEPS: losses and checkpoints, to the rounding of float64
+# alike STEPS: compares losses and checkpoints, up to rounding in float64
 alike() {
     paste one.txt many.txt | awk -v n="$1" '
         { d = $1 - $2; if (d > 1e-12 || d < -1e-12) { print NR ": " d; bad = 1 } }
@@ -133,7 +135,7 @@ b 3 4 adam
 c 2 5 sgd
 c 4 3 adam
 END
-    # which is not what comes of all passes
+    # which differs from the sum of all passes
     each=
     parts 4
     workers 4 --restore first.ckpt
@@ -161,7 +163,7 @@ END
     done
 }
 
-# rows NAME: that a node has of the first step, in each of three workers
+# rows NAME: the node's rows in the first step, in each of three workers
 rows() {
     local i pids=()
     for i in 0 1 2; do
@@ -206,7 +208,7 @@ rows() {
 @test "what layers exchange in a pass is more urgent than later rows, and errors the least" {
     graph
     scheme=b parts 3
-    # all but what has no priority, which is between layers or behind the last one
+    # all exchanges with a priority; those between layers or after the last one have none
     tf-show --text parts.tfg | grep -E '^dense/.*= (AllReduce|Collective)' |
         sed -nE 's#^dense/(pass_[0-9])/(rows|gradients)/.* _priority=([0-9]+), .*#\1 \2 \3#p' |
         sort >urgent
@@ -224,7 +226,7 @@ rows() {
     [ "$(grep -c nothing <<<"$stderr")" -eq 5 ] # W and b of one and two, W of three
     printf '%s\n' "$stderr" | finds -E '^three/W .* 0 .*nothing'
     printf '%s\n' "$stderr" | finds -E '^conv/W .*gradient'
-    # all that workers exchange has rows of the batch, or is of the convolution or the last bias
+    # every exchange has rows of the batch, or belongs to the convolution or the last bias
     tf-show --text o.tfg | grep -E '= (AllReduce|Collective)[A-Za-z]*\(' |
         grep -v CollectiveSlice | cut -d' ' -f1 >exchanges
     grep -v -E '^dense/(Reshape|two/MatMul|three/MatMul|gradients/)' exchanges | sort >others

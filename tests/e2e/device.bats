@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A device whose memory is not the host's: the TEST device (tests/lib/device_test.h), which runs the
-# CPU's kernels, so that all bits must be the CPU's.
+# A device with memory of its own: the TEST device (tests/lib/device_test.h), which runs the CPU's
+# kernels, so that all bits must equal the CPU's.
 # shellcheck disable=SC2154  # stderr is set by run
 load ../lib/tools
 
@@ -74,7 +74,7 @@ same() { # NAME NAME
     done
 }
 
-# step_of_workers NAME STEPS: digits on two workers' devices, which sum their gradients
+# step_of_workers NAME STEPS: digits on two workers' devices, which all-reduce their gradients
 step_of_workers() {
     tf-exec --task worker:1 -g "$work/parts.tfg" --run train --fetch loss --feed "$work/feed.rec" \
         --steps "$2" > "$work/other.rec" 3>&- &

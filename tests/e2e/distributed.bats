@@ -20,7 +20,8 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# serve TOOL TASK [OPTION]...: starts it and waits until it is ready; its pid is in ${pid[TASK]}
+# serve TOOL TASK [OPTION]...: starts the tool and waits until it is ready; its pid is in
+# ${pid[TASK]}
 serve() {
     local tool=$1 task=$2 i
     shift 2
@@ -167,7 +168,7 @@ digits() { # the parts of the example, for the cluster
     [ "$(tf-show w0.rec | wc -l)" = 20 ]
 }
 
-# A loop whose body is on another process than its condition, and branches on two.
+# A loop whose body and condition are in different processes, and branches in two.
 @test "loops and conditionals over processes" {
     cat >loop.lua <<'LUA'
 local shard, worker = "/job:ps/task:0", "/job:worker/task:0"
@@ -237,7 +238,8 @@ LUA
     [[ $stderr == *"; --check finds the origin" ]]
 }
 
-# A worker that trains until it is stopped; its last line is in w.err. Its first step has been done.
+# Starts a worker that trains until it is stopped; its last line is in w.err. Returns after its
+# first step.
 endless() {
     local i
     mkfifo pipe
@@ -265,7 +267,7 @@ endless() {
     wait "$worker" || status=$?
     after=$(date +%s%N)
     [ "$status" -eq 69 ]
-    # the other shard may be the first to notice, at its own socket, while it sends or waits
+    # the other shard may be the first to notice, at its own socket, while sending or waiting
     cat w.err
     send="node '[^']*' \([^)]*\): Send(Group)?: "
     peer="ps:0 at unix:p[01], incarnation [0-9]+: "

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What README and docs/ tell people to type is typed here, literally. The commands of a page are its
-# blocks that begin with ```sh: one session of a shell, from the top of a checkout that is built, in
-# which every command has to succeed.
+# The commands that README and docs/ tell people to type are typed here, literally. A page's
+# commands are its blocks that begin with ```sh: one shell session, from the top of a built
+# checkout, in which every command must succeed.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -28,7 +28,7 @@ commands() {
     awk '/^```/ { typed = $0 == "```sh"; next } typed' "$1"
 }
 
-# types PAGE: all of its commands. A writer whose reader has seen enough ends by SIGPIPE (141).
+# types PAGE: types all of its commands. A writer whose reader stops early ends by SIGPIPE (141).
 types() {
     commands "$root/$1" >typed
     [ -s typed ]
@@ -43,7 +43,7 @@ types() {
     (cd checkout && timeout 300 bash ../session) >out 2>err 3>&- || { cat out err && false; }
 }
 
-# pages: all that have something to be typed
+# pages: all pages with commands to type
 pages() {
     (cd "$root" && grep -l '^```sh$' README.md examples/README.md docs/*.md)
 }
@@ -157,9 +157,9 @@ pages() {
     diff <(pages | sort) <(sed -n 's/^@test "\(.*\.md\)" {$/\1/p' "$BATS_TEST_FILENAME" | sort)
 }
 
-# Blocks of four blanks are of what is printed, of scripts and of files. Of commands they are only
-# where a reader of another machine types them: with a card, a compiler for other processors, or for
-# as long as all tests take.
+# Blocks indented by four blanks are output, scripts and files. They may have commands only if these
+# are for other machines: with a card, with a compiler for other processors, or for as long as all
+# tests take.
 @test "commands that are not typed here are few, and not by accident" {
     cd "$root" || return 1
     awk '/^```/ { typed = /^```(sh|console)$/ } !typed { print FILENAME ":" FNR ":" $0 }' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A step that goes to where a large batch's loss is least without going far (Li et al., Efficient
-# Mini-batch Training for Stochastic Optimization, KDD 2014), as a graph: logistic regression on
-# 8,192 rows in batches of 4,096, twenty features of falling scale.
+# Steps that minimize a large batch's loss without going far (Li et al., Efficient Mini-batch
+# Training for Stochastic Optimization, KDD 2014), as a graph: logistic regression on 8,192 rows in
+# batches of 4,096, twenty features of falling scale.
 load ../lib/tools
 
 setup() {
@@ -10,7 +10,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     export OMP_NUM_THREADS=1
-    # a step is `inner` steps of descent on the loss and gamma / 2 |w - before|^2
+    # a step is `inner` steps of descent on the loss plus gamma / 2 |w - before|^2
     cat >m.lua <<'LUA'
 local scale = {}
 for i = 1, 20 do scale[i] = 1 / i end

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# An evaluation by all workers of a job, each of a part of the feed's records (--eval-split).
+# An evaluation by all workers of a job, each on a part of the feed's records (--eval-split).
 # shellcheck disable=SC2154  # root is of use_tools, stderr of run
 load ../lib/tools
 
@@ -37,7 +37,8 @@ part() { # PART OPTION...
     tf-data csv digits.csv x=1-64 y=65:int32 --split 70/15/15 --part "$@"
 }
 
-# job STORE OPTION... -- EPOCHS: the feed waits halfway for the file go; EPOCHS is of the shell
+# job STORE OPTION... -- EPOCHS: the feed waits halfway for the file go; EPOCHS is a shell
+# expression
 job() {
     local epochs=${*: -1}
     tf-run --mode allreduce --workers 3 --deterministic --job "$1.job" --save "$1/" --eval eval \
@@ -46,8 +47,8 @@ job() {
             --split 70/15/15 --part train --shuffle --batch 32 --epochs $epochs"
 }
 
-# same_figures CHECKPOINT RECORDS: what was told of its step is as of one process, but for the order
-# in which parts of sums are added
+# same_figures CHECKPOINT RECORDS: the step's figures equal those of one process, except for the
+# order in which partial sums are added
 same_figures() {
     tf-exec -g d.tfg --run eval --feed valid.rec --restore "$1" | tf-show --json >alone
     local step
@@ -77,7 +78,7 @@ digest() { # STORE@STEP
         same_figures whole@best whole.job/worker-0.rec
         last=$(stop_step whole)
         [ "$((last % 10))" -eq 1 ]
-        # who saves tells it, and nobody else
+        # only the worker that saves prints them
         [ "$(grep -c 'eval/loss' whole.job/worker-0.err)" -gt 3 ]
         [ "$(cat whole.job/worker-[12].err | grep -c 'eval/loss')" -eq 0 ]
         [ ! -s whole.job/worker-1.rec ] || ! tf-show whole.job/worker-1.rec | finds eval/loss
@@ -94,7 +95,7 @@ digest() { # STORE@STEP
     diff <(digest whole@best) <(digest again@best)
 }
 
-# Worker 0 has two epochs, the last one six.
+# Worker 0 has two epochs of data, the last worker six.
 @test "who has no more data leaves its records to the others; who is asked to end keeps nobody" {
     local epochs="\$((2 + 2 * \${TF_SHARD%/*}))"
     job whole -- "$epochs" 2>err

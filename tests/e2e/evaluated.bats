@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Training with an entry that is evaluated meanwhile: the best is kept, and it ends in time.
+# Training with an entry that is evaluated meanwhile: the best is kept, and training stops early.
 # shellcheck disable=SC2054,SC2154  # commas of options; root is of use_tools, stderr of run
 load ../lib/tools
 
@@ -114,7 +114,8 @@ job() { # STORE OPTION...: it waits halfway for the file go
         --epochs 12 --batch 32
 }
 
-# scored STORE: the best is of the step that stopped it, and has the scores of an evaluation alone
+# scored STORE: the best is of the step that stopped training, and has the scores of a separate
+# evaluation
 scored() {
     tf-exec -g d.tfg --run eval --feed valid.rec --restore "$1@best" | tf-show --json >alone
     tf-ckpt list "$1" --json | jq -es --slurpfile alone alone '
@@ -161,7 +162,7 @@ stop_step() { # STORE
     evaluated=$(awk '{ print $1 }' whole.job/worker-0.evaluations)
     [ "$(tail -n 1 <<<"$evaluated")" -eq "$last" ]
     [ "$last" -lt 240 ]
-    # the last one was made as shards ended
+    # the last one was saved as the shards ended
     [ "$evaluated" = "$(tf-ckpt list whole --json | jq 'select(.scalars["eval/loss"]).step')" ]
     rm go
     job again --ps 2 --save-every 5 --keep 100 2>err 3>&- &
@@ -206,7 +207,7 @@ END
     [ "$status" -eq 137 ]
     train -q "${reduce[@]}" --resume
     diff <(digest whole@240) <(digest ck@240)
-    # the constant feed was the evaluation's, too
+    # the constant feed applied to the evaluation, too
     tf-exec -g d.tfg --run eval --feed scale=1 --feed valid.rec --restore ck | tf-show --json |
         jq -e --slurpfile last <(tf-ckpt list ck --json | tail -n 1) \
             '.loss == $last[0].scalars["eval/loss"]'

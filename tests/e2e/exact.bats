@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What an output depends on: a pixel that is no number, infinite or very large, in a convolution
-# that Winograd's algorithm would compute, and in its gradient for the image.
+# Which outputs depend on a pixel that is NaN, infinite or very large, in a convolution that
+# Winograd's algorithm would compute, and in its gradient for the image.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -27,7 +27,7 @@ ready = Relu(forward)
 EOF
 }
 
-# How many outputs of the two runs differ that lie beside the pixel's window: of `forward` or
+# Counts the outputs outside the pixel's window that differ between the two runs: of `forward` or
 # `backward`, by tf-exec with the options.
 beside() { # PIXEL OUTPUT [OPTION...]
     local pixel=$1 output=$2 k

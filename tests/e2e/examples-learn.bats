@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What the examples learn, against what is had without them: a table of counts, principal
-# components, noise that is in the data, chance.
+# The examples learn more than simple baselines: a table of counts, principal components, noise in
+# the data, chance.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -33,8 +33,8 @@ above() { # BOUND: a number on stdin
     awk -v bound="$1" '{ print $1, "is to be above", bound; exit !($1 + 0 == $1 && $1 > bound) }'
 }
 
-# Counts of pairs of bytes in the rows that are trained on, each with 0.1 more, have a perplexity of
-# 13.3178 on the others (NumPy).
+# Counts of pairs of bytes in the training rows, each with 0.1 more, have a perplexity of 13.3178 on
+# the other rows (NumPy).
 @test "an LSTM and a transformer know more of a text than counts of pairs do" {
     text() { ./feed-text "$root/LICENSE" --batch 64 "$@"; }
     text --rows 1-3400 --shuffle --epochs 8 | learn text -D units=32
@@ -48,14 +48,14 @@ digits() {
     tf-data csv data/digits.csv.gz x=1-64 --batch 64 "$@"
 }
 
-# As many principal components of the same images leave 0.0246279 of the others (NumPy).
+# As many principal components of the same images leave 0.0246279 of the other images (NumPy).
 @test "an autoencoder leaves less of an image out than principal components do" {
     digits --rows 1-1437 --shuffle --epochs 30 | learn autoencoder
     digits --rows 1438- | score eval mse | below 0.0246279
 }
 
-# From a real image to the nearest one of another digit it is 3.45116, the mean of all, squared;
-# from pixels drawn each by itself to the nearest image 4.7 (NumPy).
+# The mean squared distance from a real image to the nearest one of another digit is 3.45116; from
+# pixels drawn independently to the nearest image it is 4.7 (NumPy).
 @test "digits that are drawn are as near to real ones as the same digits are to each other" {
     digits --shuffle --drop-remainder --epochs 150 | learn gan
     tf-exec -q -g "$work/g" --run predict --restore "$work/ck" |
@@ -84,7 +84,7 @@ digits() {
 
 @test "words that are used alike get vectors that point the same way" {
     ./feed-words --shuffle --batch 256 --epochs 3 | learn words
-    # of 200 words the five next to each: as many as a tenth are of its kind by chance
+    # the five nearest of 200 words: by chance a tenth are of the word's kind
     score nearest nearest </dev/null |
         jq '[range(200) as $i | .[$i][1:][] | select(. % 10 == $i % 10)] | length' | above 950
 }

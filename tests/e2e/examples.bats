@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every example: through the text form and back it is the same graph, optimized it computes the
-# same, and it trains.
+# Every example survives a trip through the text form, computes the same after optimization, and
+# trains.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

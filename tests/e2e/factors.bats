@@ -13,7 +13,7 @@ setup() {
     pids=()
     export OMP_NUM_THREADS=1
     ln -s "$root/examples/data" data
-    # what two layers are fed is a factor that they have in common
+    # two layers with the same input share a factor
     cat >m.lua <<'LUA'
 local x = Placeholder{dtype = float32, shape = {-1, 64}, name = "x"}
 local y = Placeholder{dtype = int32, shape = {-1}, name = "y"}
@@ -45,7 +45,7 @@ job() {
         2>"$name.err" 3>&- || { cat "$name.err"; return 1; }
 }
 
-# near STORE STORE BOUND: what their variables are differs by at most BOUND
+# near STORE STORE BOUND: their variables differ by at most BOUND
 near() {
     local v
     for v in h/W h/b o/W o/b p/W; do
@@ -110,7 +110,7 @@ LUA
     workers=1 job third downpour,push=3,fetch=2
     workers=1 job fourth downpour,push=3,fetch=2,factors=all
     near third fourth 1e-5
-    # what is late is dropped, and the others' rows are multiplied
+    # a late push is dropped, and the others' rows are multiplied
     workers=3 job late sync,backup=1,factors=all
     tf-show --json job-late/worker-0.rec | jq -se 'last.loss < 0.9 * first.loss'
 }
@@ -136,7 +136,7 @@ LUA
     near whole mixed 1e-5
 }
 
-# in_of MODE: bytes that the shard gets of a worker in 50 steps, into MODE.in
+# in_of MODE: writes to MODE.in the bytes that the shard receives from a worker in 50 steps
 in_of() {
     tf-replicate --mode "$1" m.tfg | tf-place -c c | tf-part >p.tfg
     tf-ps serve -c c --task ps:0 >out 2>ps.err 3>&- &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What the tools do when the system refuses: memory that is not there, disks that fail or are full,
-# calls that are interrupted or come back with less than asked for (tests/lib/faults.c). Of each
-# sort FAULTS places are tried (8), spread over the run; FAULTS=all tries each one.
+# The tools when the system refuses: missing memory, disks that fail or are full, calls that are
+# interrupted or return less than was asked for (tests/lib/faults.c). Of each sort FAULTS places are
+# tried (8), spread over the run; FAULTS=all tries every one.
 # shellcheck disable=SC2154,SC2030,SC2031  # variables of run
 load ../lib/tools
 
@@ -28,7 +28,7 @@ setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
 }
 
-# Sets `command` to a run of TOOL that writes out/OUT, and out/SAVE where it has a second file.
+# Sets `command` to a run of TOOL that writes out/OUT, and out/SAVE if it has a second file.
 command_of() { # TOOL
     case $1 in
     tf-graph) command=(tf-graph digits.lua) ;;
@@ -60,7 +60,7 @@ report() { # TOOL FAULT
     return 1
 }
 
-# Places to let a call fail: all of N, or FAULTS of them.
+# Places at which a call fails: all of N, or FAULTS of them.
 places() { # N
     local most=${FAULTS:-8} i
     if [[ $most == all ]] || (($1 <= most)); then
@@ -72,9 +72,9 @@ places() { # N
     fi
 }
 
-# What libgfortran, glibc and the dynamic loader say, each in its own way, while they start. glibc
-# ends the process on the spot, when kernels' libraries first use memory of a thread: the file is
-# there under its name, its temporary one or not at all, as after kill -9.
+# Messages of libgfortran, glibc and the dynamic loader, each in its own form, while they start.
+# glibc ends the process at once when kernels' libraries first use memory of a thread: the file is
+# then there under its name, its temporary one or not at all, as after kill -9.
 is_of_others() {
     case "$status $stderr" in
     "1 Operating system error: Cannot allocate memory"*) [[ $left != *.tmp* ]] ;;
@@ -84,8 +84,8 @@ is_of_others() {
     esac
 }
 
-# Either the fault was of no consequence and the result is whole, or there is one line, the status
-# fits and nothing half-written is left.
+# Either the fault had no effect and the result is whole, or there is one line with the right
+# status, and nothing half-written is left.
 fails_cleanly() { # STATUS TOOL FAULT
     faulty "$2" "$3"
     case $status in
@@ -169,7 +169,7 @@ each_place() { # STATUS CALL FAULT
     [[ $status -eq 74 && $stderr == "tf-opt: stdout: "* ]]
 }
 
-# A signal while the tool waits for input, with a file half written.
+# A signal while the tool waits for input, with a half-written file.
 dies_cleanly() { # SIGNAL
     local pid
     rm -rf out && mkdir out
@@ -197,7 +197,7 @@ dies_cleanly() { # SIGNAL
 @test "a temporary name that is taken by a link is not written through" {
     mkdir -p shared
     echo precious >precious
-    # the name that the process will choose: its own pid is that of the shell that execs it
+    # the name that the process will choose: exec keeps the shell's pid
     run bash -c 'ln -s ../precious "shared/.OUT.$$.tmp"
         exec tf-opt digits.tfg -o shared/OUT'
     [[ $status -eq 0 && $(<precious) == precious && ! -L shared/OUT ]]

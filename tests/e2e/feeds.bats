@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Feeds of a device with memory of its own, which are read and staged while the step before runs: on
-# the TEST device (tests/lib/device_test.h). Who feeds may wait for each answer, be slow, fail or
-# end in the middle.
+# Feeds of a device with memory of its own, which are read and prefetched while the step before
+# runs: on the TEST device (tests/lib/device_test.h). The feeding process may wait for each answer,
+# be slow, fail or end in the middle.
 # shellcheck disable=SC2154  # stderr is set by run
 load ../lib/tools
 

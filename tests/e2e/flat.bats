@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A shard's own memory stays what it is, however many steps there are: NULL_STEPS=10000000; and
-# however many ask it: CONNECTIONS=100000.
+# A shard's own memory does not grow with the number of steps (NULL_STEPS=10000000) or of
+# connections (CONNECTIONS=100000).
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

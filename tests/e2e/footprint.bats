@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a job takes of memory: a large variable is there once on a shard, for all who read it; and a
-# worker that adds its gradients with another's has hardly more than the same step alone.
+# The memory of a job: a shard has a large variable once, for all its readers; and a worker that
+# all-reduces its gradients takes hardly more than the same step alone.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -49,13 +49,13 @@ train() { # STEPS: two workers
     before=$(of_shard RssAnon)
     train 8
     echo "anonymous $before MiB, then $(of_shard RssAnon); shared $(of_shard RssShmem)"
-    # the sum of two gradients, and no variable, copy of one, or arena of its initialization
+    # the sum of two gradients, but no variable, copy of one, or arena of its initialization
     [ "$(of_shard RssAnon)" -lt $((before + 48)) ]
     [ "$(of_shard RssShmem)" -ge 32 ]
 }
 
-# KiB of a process but for files, which other processes of the machine map as well; of memory that
-# two of them share a half is each one's.
+# KiB of a process without files, which other processes map as well; memory that two of them share
+# counts half for each.
 kib_of() { # PID
     awk '/^Pss_(Anon|Shmem):/ { n += $2 } END { print n }' "/proc/$1/smaps_rollup"
 }
@@ -74,7 +74,7 @@ weigh() { # PID: KiB at the most, in ten looks during steps
     echo "$most"
 }
 
-# compare MORE: a worker of two, to the same step alone, of net.tfg: at most so many % more
+# compare MORE: a worker of two takes at most MORE % more than the same step of net.tfg alone
 compare() {
     local w alone together
     printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Jobs of which a process is frozen for good where no lease watches it: before the job begins, while
-# it is fed, after it has left, while a hook runs, when it was told to end. The job ends all the
-# same, with its checkpoint.
+# it is fed, after it has left, while a hook runs, when it was told to end. The job still ends, with
+# its checkpoint.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -25,14 +25,14 @@ teardown() {
     kill_job job
 }
 
-# train POINT:NTH:ACTION OPTION...: a job whose processes do so at that failpoint
+# train POINT:NTH:ACTION OPTION...: a job whose processes do ACTION at that failpoint
 train() {
     rm -rf job ck
     TF_FAILPOINTS=$1 timeout -k 5 120 tf-run --timeout 4s --workers 2 "${@:2}" --save "$PWD/ck/" \
         --job job digits.tfg -- ./feed --rows 1-320 --shuffle --batch 32 --epochs 1 2>err 3>&-
 }
 
-# What nobody disturbed leaves behind.
+# The result of an undisturbed job.
 is_whole() {
     [ "$(tf-ckpt list --json ck | jq -r .step | xargs)" = "$1" ] || { cat err && return 1; }
     [ -z "$(ls job/*.pid job/*.sock 2>/dev/null)" ]
@@ -55,7 +55,7 @@ frozen='stands still, stopped by a signal:'
     is_whole 5
 }
 
-# freeze PATTERN: the first process that comes, once
+# freeze PATTERN: freezes the first matching process, once
 freeze() {
     local end=$((SECONDS + 60)) process
     until process=$(pgrep -o -f "$1"); do
@@ -75,7 +75,7 @@ freeze() {
     finds "^[0-9T:.-]*Z tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err
 }
 
-# begins NAME: a job of which a program that tf-run calls, and finds on PATH, stops itself
+# begins NAME: a job in which a program that tf-run finds on PATH stops itself
 begins() {
     local code=0
     mkdir -p "$1.bin"
@@ -90,7 +90,8 @@ begins() {
     flock -n "$1.job/lock" true
 }
 
-# tf-run finds its own tools first; the graph that comes late leaves the time to find one of them
+# tf-run finds its own tools first; the graph comes late, so that there is time to freeze one of
+# them
 begins_late() {
     local job code=0
     mkfifo graph

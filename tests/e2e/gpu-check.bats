@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# scripts/gpu-check, before there is a card: its pieces on the emulated device, with small sizes.
+# scripts/gpu-check without a card: its parts on the emulated device, with small sizes.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
 load ../lib/tools
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What cuDNN computes on GPUs, and what stays our own, on the emulated device: which kernels a plan
-# has, how they are chosen, and that they compute the same.
+# The ops that cuDNN computes on GPUs, and those that stay our own, on the emulated device: the
+# kernels of a plan, how they are chosen, and that they compute the same.
 # shellcheck disable=SC2030,SC2031,SC2154  # stderr is set by run
 load ../lib/tools
 load ../lib/gpu
@@ -97,7 +97,7 @@ kernels() { # [OPTION...]: of the plan, each once
     [ "$(TF_FAST=1 kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=0"' ]
 }
 
-# Ops that cuDNN has, too: `run_rivals` fetches all.
+# Other ops that cuDNN has, too: `run_rivals` fetches all.
 rivals=(mean back lrn dlrn soft log norm dnorm given)
 rivals() {
     printf '%s\n' 's = Const() {dtype=int32, value=[2,7,7,8]}' \

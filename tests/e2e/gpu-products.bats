@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Products on GPUs by cuBLASLt, on the emulated device: which algorithms a plan has, how they are
+# Products on GPUs by cuBLASLt, on the emulated device: the algorithms of a plan, how they are
 # chosen, and that they compute the same.
 # shellcheck disable=SC2030,SC2031,SC2154  # stderr is set by run
 load ../lib/tools
@@ -78,7 +78,7 @@ peak() { # of the memory of a plan that has one product
     [ "$(multipliers --fast)" = ' 2 cublaslt=130000 algorithm=20 place=0"' ]
 }
 
-# 79 images at once, and 21 that are left, whose output begins where cuBLASLt takes none.
+# 79 images at once and a rest of 21, whose output begins at an address that cuBLASLt does not take.
 @test "a batch that is unrolled in parts has a choice for each, and the CPU's values" {
     emulated
     printf '%s\n' 's = Const() {dtype=int32, value=[100,65,65,4]}' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Graphs on GPUs: what a machine without one says, and the CUDA device's own code over a driver that
-# is none (tests/lib/fake_cuda.h): with the CPU's kernels, so that all bits must be the CPU's, and
-# with its own.
+# Graphs on GPUs: errors on a machine without one, and the CUDA device's own code over a fake driver
+# (tests/lib/fake_cuda.h): with the CPU's kernels, so that all bits must equal the CPU's, and with
+# its own.
 # shellcheck disable=SC2030,SC2031,SC2154  # stderr is set by run
 load ../lib/tools
 load ../lib/gpu
@@ -108,7 +108,7 @@ setup() {
     done
 }
 
-# examples/op, compiled as users do; the CPU has the only kernel.
+# examples/op, compiled as users do; only the CPU has a kernel.
 @test "an op without a kernel for GPUs is the CPU's with --soft alone, and the net trains" {
     emulated
     ./feed --rows 1-1437 --batch 16 --epochs 1 --steps 50 > "$work/feed.rec"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that are groups of tasks: each counts as one, dies and comes back as one.
+# Workers that are groups of tasks: each group counts, dies and comes back as one worker.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 load ../lib/refused
@@ -60,7 +60,7 @@ values() { # CHECKPOINT: text to compare; how often a worker was started is the 
     grep -E '^worker:1 +[0-9]+ +- ' err
     diff <(values plain/) <(values groups/)
     [ "$(values groups/ | wc -l)" -ge 8 ]
-    # the second task of a replica has nothing to do with the variables of the first
+    # the second task of a replica does not use the variables of the first
     for k in 0 1 2 3; do echo "task worker:$k unix:w$k"; done >cluster
     printf 'task ps:%s unix:p%s\n' 0 0 1 1 >>cluster
     tf-replicate --mode sync --replica-tasks 2 m.tfg | tf-place -c cluster |

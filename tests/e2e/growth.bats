@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What tools do grows as what they are given, and no path through a graph is too long for them. All
-# kinds of graphs and tools, by time and memory: make growth.
+# The time of tools grows with the size of their input, and long paths through a graph are no
+# problem. For all kinds of graphs and tools, by time and memory: make growth.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -21,7 +21,7 @@ kind() { # KIND N [-D...]
     python3 "$root/tests/growth/growth.py" count
 }
 
-# GROWTH_CHAIN nodes, each behind the last: by data, by control, by data and control; and writes.
+# GROWTH_CHAIN nodes, each after the one before: by data, by control, by both; and writes.
 @test "long chains go through all tools" {
     n=${GROWTH_CHAIN:-30000}
     for kind in chain ctlchain ctlpairs groups assigns reads; do
@@ -35,7 +35,7 @@ kind() { # KIND N [-D...]
     done
 }
 
-# A variable that is cut into slices, read a read of it, or after a read of it.
+# A variable in slices: a read, a read of a read, a read after a read.
 @test "reads of slices behind each other" {
     printf 'task ps:%d unix:p%d\n' 0 0 1 1 > cluster
     echo 'task worker:0 unix:w' >> cluster

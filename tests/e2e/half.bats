@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Training in 16 bits: tf-opt --half. Unix sockets in the test's own folder.
+# Mixed-precision training: tf-opt --half. Unix sockets in the test's own folder.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/gpu
@@ -34,7 +34,7 @@ casts() { # GRAPH OPTION...: how many its plan has
         grep -o '"kernel":"[a-z_]*cast"' | wc -l
 }
 
-# Its first gradients are too large for float16 by a few powers of two.
+# Its first gradients exceed float16 by a few powers of two.
 overflowing() {
     cat >over.lua <<'LUA'
 x = Placeholder{dtype = float32, shape = {-1, 64}}
@@ -212,7 +212,7 @@ replicated() { # MODE
             train $graph.tfg --feed f.rec --save b.ckpt --without updates >b.rec
             cmp <(tf-show --json a.rec) <(tf-show --json b.rec)
             cmp <(tf-show --json a.ckpt) <(tf-show --json b.ckpt)
-            # those of the gradients of two matrices and a bias
+            # the casts of gradients of two matrices and a bias
             [ $(($(casts $graph.tfg --without updates) - $(casts $graph.tfg))) -eq 3 ]
         done
     done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The examples of each tool's --help are typed here, literally, where the files and jobs that they
-# name are.
+# The examples of each tool's --help are typed here, literally, with the files and jobs that they
+# name.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -15,13 +15,13 @@ setup() {
     cp data/digits.csv.gz .
 }
 
-# The examples of a tool, a line each; a line that ends in a pipe goes on in the next.
+# The examples of a tool, a line each; a line that ends in a pipe continues in the next.
 examples() { # TOOL
     "$1" --help | awk 'NR > 2 && /^usage/ { ended = 1 } # read to its end: no SIGPIPE
         NR > 2 && NF && !ended { sub(/^ */, ""); printf "%s%s", $0, /[|]$/ ? " " : "\n" }'
 }
 
-# example TOOL TEXT: the one with that text
+# example TOOL TEXT: the example that contains TEXT
 example() {
     local line
     line=$(examples "$1" | grep -F -e "$2")
@@ -39,7 +39,7 @@ job_runs() {
     soon 60 jq -e '.step > 2' run/run.json
 }
 
-# job_stops LINE: by that; it has saved
+# job_stops LINE: the line stops it; it has saved
 job_stops() {
     local code=0
     bash -c "$1"
@@ -51,8 +51,8 @@ teardown() {
     kill_job run
 }
 
-# types TOOL N [EXCEPT]: runs the examples, of which there are N, but for those that match EXCEPT,
-# which the test types in its own way.
+# types TOOL N [EXCEPT]: runs the N examples except for those that match EXCEPT, which the test
+# types in its own way.
 types() {
     local line n=0
     examples "$1" >lines

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Who has the variables of a job saves them, whatever its mode and its cluster: the graphs say who
-# that is.
+# The process that holds a job's variables saves them, whatever the mode and the cluster: the graphs
+# tell which one that is.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 

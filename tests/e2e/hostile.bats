@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A job and a network that means it no good: strangers at the ports of its shards while it trains,
-# and a link that goes through a relay that harms what passes (tests/lib/proxy.c). The job ends as
-# if nothing had happened, or with one line that says what did. HARMS=all tries all harms.
+# A job in a hostile network: strangers at the ports of its shards while it trains, and a link
+# through a relay that does harm (tests/lib/proxy.c). The job ends as if nothing had happened, or
+# with one line that explains why. HARMS=all tries all harms.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
 load ../lib/tools
 
@@ -22,14 +22,14 @@ setup_file() {
         (cd "$root/examples" && ./feed --rows 1-1437 --batch 32 --shard "$shard/2" \
             --steps "$((steps / 2))") >"feed.$shard.rec"
     done
-    # half of the data, then, once somebody says go, the other half
+    # half of the data, and the other half once the go file is there
     cat >feed <<'SH'
 #!/bin/sh
 cat "feed.${TF_SHARD%/*}.rec"
 until [ -e "$1" ]; do sleep 0.02; done
 exec cat "feed.${TF_SHARD%/*}.rec"
 SH
-    # what strangers send; the first to end with nothing is a port scan
+    # bytes of strangers; the first one sends nothing, as a port scan does
     cat >stranger.py <<'PY'
 import os, socket, sys
 port, what = int(sys.argv[1]), sys.argv[2]
@@ -92,7 +92,7 @@ teardown() {
     end_pids "${children[@]}"
 }
 
-# run_job NAME GO: in the background, over TCP, with ports that the system chooses; sets tf_run
+# run_job NAME GO: runs in the background, over TCP, with ports chosen by the system; sets tf_run
 run_job() {
     printf 'task %s 127.0.0.1:0\n' ps:0 ps:1 worker:0 worker:1 >"$1.cluster"
     timeout -k 5 60 "$BATS_FILE_TMPDIR/bin/tf-run" -c "$1.cluster" --job "$1" --threads 1 \
@@ -159,7 +159,7 @@ more_refused() { # JOB THAN
     ! grep -E 'restart|silent|killed' strange.err || false
 }
 
-# relayed NAME HARM...: a job in which who talks to ps:1 does so through the relay
+# relayed NAME HARM...: a job in which connections to ps:1 go through the relay
 relayed() {
     local name=$1 port
     shift
@@ -183,8 +183,8 @@ relayed() {
     exec 6>&-
 }
 
-# Either the bits are those of a job that nobody harmed, or there is a line that says which link. A
-# handshake in which a bit is flipped is that of somebody with another key.
+# Either the bits equal those of an undisturbed job, or a line names the link. A handshake with a
+# flipped bit looks like one with another key.
 ends_well() { # NAME
     echo "$1: status $status"
     cat "$1.err"
@@ -238,7 +238,7 @@ ends_well() { # NAME
 
 @test "the key of a job is in no core file of its processes, whatever their links are" {
     cat >core.py <<'PY'
-# Says which processes would leave the key in a core file: in memory without the flag `dd`.
+# Lists the processes that would leave the key in a core file: in memory without the flag `dd`.
 import re, sys
 key = bytes.fromhex(open(sys.argv[1]).read().strip())
 for pid in sys.argv[2:]:

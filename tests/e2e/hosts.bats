@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-run where a cluster is not this machine alone: over ssh (to a sshd of our own, on another
-# address of the loopback), as TF_CONFIG and Slurm describe it, over TCP with a key.
+# tf-run on a cluster of several machines: over ssh (to a sshd of our own, on another address of the
+# loopback), described by TF_CONFIG and Slurm, over TCP with a key.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -15,7 +15,7 @@ setup_file() {
     start_sshd >sshd.out 2>&1 || true
 }
 
-# Without a privilege, with keys of its own, and nobody else's.
+# Without privileges, with keys of its own only.
 start_sshd() {
     local sshd port=$((20000 + RANDOM % 20000))
     sshd=$(command -v sshd || command -v /usr/sbin/sshd) || return 1
@@ -61,7 +61,7 @@ command_lines() { # of all processes
     cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'
 }
 
-# What runs on the other host has a folder of its own there.
+# Processes on the other host have a folder of their own there.
 no_agents() {
     ! compgen -G "there/tf-run.*" >/dev/null
 }
@@ -79,7 +79,7 @@ no_agents() {
     no_agents
     timeout 60 tf-run --ps 2 --workers 2 --save "$BATS_TEST_TMPDIR/here/" digits.tfg 3>&- \
         -- ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20
-    # but for what the clock knows of the workers: every start of one has a number of its own
+    # except for the clock's records of workers: every start of one has a number of its own
     tf-ckpt diff "$BATS_TEST_TMPDIR/ck@460" "$BATS_TEST_TMPDIR/here@460" >differs || [ $? = 1 ]
     ! grep -v '^clock:' differs || false
     [ "$(tf-ckpt show "$BATS_TEST_TMPDIR/ck@460" | grep -c hidden/)" -gt 0 ]

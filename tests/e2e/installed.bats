@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` gives to others: the library, its headers, and ops of their own. Everything is
-# compiled against the installed files alone, as the examples say.
+# The results of `make install` for others: the library, its headers, and custom ops. Everything is
+# compiled against the installed files only, as the examples say.
 # shellcheck disable=SC2154  # root and stderr are of use_tools and run
 load ../lib/tools
 
@@ -23,7 +23,7 @@ setup() {
     set -o pipefail
 }
 
-# compile_op FILE [OPTION]...: as the example says; the object is op.so
+# compile_op FILE [OPTION]...: compiles as the example says; the object is op.so
 compile_op() {
     # shellcheck disable=SC2046
     cc -shared -fPIC -O2 -Wall -Wextra -Werror $(pkg-config --cflags tf-tools) "$@" -o op.so -lm

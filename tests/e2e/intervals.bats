@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that hold gradients of some layers back, for so many steps each, beside NumPy.
+# Workers that hold gradients of some layers back for a number of steps, compared with NumPy.
 # shellcheck disable=SC2154,SC2030,SC2031  # root, feed are of lib/tools and lib/push_codes
 load ../lib/tools
 load ../lib/shards
@@ -37,7 +37,7 @@ feeds() {
     done
 }
 
-# learns WORKERS STEPS STORE VARIABLE=INTERVAL...: the newest checkpoint has what NumPy says
+# learns WORKERS STEPS STORE VARIABLE=INTERVAL...: the newest checkpoint has NumPy's values
 learns() {
     local workers=$1 steps=$2 store=$3 v
     shift 3
@@ -49,7 +49,7 @@ learns() {
     /usr/bin/python3 "$root/tests/e2e/intervals.py" "$opt" "$workers" "$steps" "$@" got.json
 }
 
-# shard MODE CLUSTER-LINE...: serves what workers train by
+# shard MODE CLUSTER-LINE...: serves the shards for the workers
 shard() {
     local mode=$1
     shift

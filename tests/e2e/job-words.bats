@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a user types for a job reaches its processes as it was typed; what cannot be is said before
-# anything starts.
+# The words that a user types for a job reach its processes as typed; words that cannot are reported
+# before anything starts.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -101,7 +101,7 @@ END
     [ "$(grep -c '^ssh hosta ' commands)" = 2 ]
     [ "$(grep -c '^tar ' commands)" = 1 ]
     sh -n commands
-    # each line but the shard's, with a program that says what it was called with
+    # every line but the shard's, with a program that prints its arguments
     printf '#!/bin/sh\nprintf "%%s," "$@"; echo "$TF_HERE"; wc -c\n' >bin/tf-exec
     chmod +x bin/tf-exec
     sed -i "s|PATH=\$PATH:|PATH=$PWD/bin:\$PATH:|" commands

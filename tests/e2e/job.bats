@@ -140,7 +140,7 @@ train() { # five steps
     tf-ps list --task ps:1
 }
 
-# Flips a bit in the last chunk that was written there and lies in pages of its own.
+# Flips a bit in the last chunk that was written there and has pages of its own.
 damage_newest() { # ENVIRONMENT
     python3 - "$1/data.mdb" <<'END'
 import sys
@@ -172,7 +172,7 @@ END
     tf-ps restore ckpt@1
     cmp before.rec <(tf-ps get output/b)
 
-    # by a tag, of which a shard's part has none
+    # by a tag, which a shard's part does not have
     tf-ckpt tag ckpt@1 first
     tf-ps put output/b <(tf-op Mul '[1.0,2,3,4,5,6,7,8,9,10]' 1.0)
     tf-ps restore ckpt@first 2>&1 | finds -x 'tf-ps: restored from step 1'
@@ -198,7 +198,7 @@ END
     [ "$status" -eq 66 ]
     [[ $stderr == *"ckpt@7: there is no checkpoint of this step" ]]
 
-    # killed, and started again: the newest, or the one before if it is damaged
+    # killed and restarted: the newest, or the one before if that is damaged
     train
     tf-ps save ckpt
     damage_newest ckpt/shards/ps-0
@@ -243,7 +243,7 @@ END
     tf-ckpt diff ckpt@1 ckpt
 }
 
-# The first two are killed before they have saved for sure, the others at any moment.
+# The first two kills certainly come before the save, the others at any moment.
 @test "a shard that is killed while it saves leaves the checkpoint before" {
     local kill kills=${SAVE_KILLS:-6} before restored saved victim
     begin unix:pN
@@ -282,7 +282,7 @@ END
     tf-ps save ckpt
 }
 
-# Two workers in sync, the shards saving every 10 updates; ends when both have seen all data.
+# Two workers in sync, with shards that save every 10 updates; ends when both have seen all data.
 both_work() {
     local i
     for i in 0 1; do

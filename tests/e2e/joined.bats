@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that one parameter process gathers gradients from (Caffe-MPI) train as one process does on
-# their batches joined: to the bits of as many towers of one graph, dense layers and convolutions,
-# and to rounding of the batch as a whole. With one thread each, as towers of one process share its
-# cores and the size of the team may change bits; or with --deterministic, where it does not.
+# Workers whose gradients one parameter process gathers (Caffe-MPI) train as one process does on
+# their joined batches: with the bits of as many towers of one graph, and up to rounding with those
+# of the whole batch. They use one thread each, as towers share one process' cores and the size of
+# the team may change bits; or --deterministic, where it does not.
 load ../lib/tools
 load ../lib/shards
 
@@ -33,7 +33,7 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# batches N: 30 of N times 8 rows, of which each of N workers has 8, and where these are
+# batches N: 30 batches of N times 8 rows, of which each of N workers has 8, and files of both
 batches() {
     local k
     printf 'task ps:0 unix:p\n' >c
@@ -49,7 +49,7 @@ batches() {
     done
 }
 
-# train N OPTION...: the graph by N workers and a shard, by N towers (t.tfg), and by one process
+# train N OPTION...: trains with N workers and a shard, with N towers (t.tfg), and in one process
 train() {
     local n=$1 k each=()
     batches "$n"
@@ -71,7 +71,7 @@ train() {
         tf-exec --run train --feed all.rec "${how[@]}" -q --save one.ckpt >/dev/null
 }
 
-# close FAR: workers and towers have the same bits, and one process is FAR apart at most
+# close FAR: workers and towers have the same bits, and one process differs by FAR at most
 close() {
     local name
     for name in workers towers one; do tf-ckpt export $name.ckpt $name.npz; done
@@ -101,7 +101,7 @@ END
     close 1e-6
 }
 
-# choices GRAPH RECORDS: what its plans chose, each once, and the kernels of convolutions
+# choices GRAPH RECORDS: the choices of its plans, each once, and the kernels of convolutions
 choices() {
     tf-exec -g "$1" --run train --feed "$2" "${how[@]}" --dump-plan | tf-show --json >plans
     jq -r .choice plans | sort -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Where the key of a job is, and is not: what a core file would have of each of its processes.
+# Where the key of a job is in memory: whether core files of its processes would contain it.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -15,8 +15,8 @@ teardown() {
     kill_job run
 }
 
-# Says of each place of the key in the memory of a process whether core files leave it out: "dd" in
-# VmFlags, madvise(2)'s MADV_DONTDUMP. BYTES: of each piece of so many, of 32.
+# Reports for each place of the key in a process' memory whether core files leave it out: "dd" in
+# VmFlags, madvise(2)'s MADV_DONTDUMP. BYTES: for each piece of so many of its 32 bytes.
 places() { # PID [BYTES]
     python3 - "$@" <<'END'
 import re, sys

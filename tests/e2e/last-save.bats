@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A job whose store cannot be written: known before the first step where it can be, and told by exit
-# code and line where the last checkpoint fails, also when the job was asked to end.
+# A job whose store cannot be written: it is reported before the first step if possible, and by exit
+# code and line if the last checkpoint fails, also when the job was asked to end.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Layers, activations, losses and their gradients against PyTorch's (tests/data/layers, made by
-# make.py there); initializers by their properties.
+# Layers, activations, losses and their gradients compared with PyTorch's (tests/data/layers, made
+# by make.py there); initializers by their properties.
 # shellcheck disable=SC2154  # root is of use_tools, stderr of run
 load ../lib/tools
 
@@ -42,7 +42,7 @@ agrees() { # GRAPH
     tf-opt g | tf-place >o
     agrees o
     finds ' = Enter(' <(tf-show --text g)
-    # two of them, one on the other
+    # two stacked layers
     cat >two.lua <<'END'
 x = Placeholder{dtype = float32, shape = {-1, D.times or -1, 2}}
 local o = {loop = not D.times}
@@ -140,7 +140,7 @@ END
     [ "$(tf-exec -q -g g --fetch w,all | tf-show)" = "step 1  w 1.25  all 5.25" ]
 }
 
-# By NumPy, of the same figures.
+# Computed by NumPy from the same numbers.
 @test "of a sequence each time is a row: a layer, losses, scores, their weights and gradients" {
     cat >rows.lua <<'EOF'
 x = Const{{{0, 0.25}, {0.5, 0.75}, {1, 1.25}}, {{1.5, 1.75}, {2, 2.25}, {2.5, 2.75}}}

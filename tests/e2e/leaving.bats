@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers without shards of which some have less data: what they keep for themselves goes on.
+# Workers without shards, some with less data: the state that they keep for themselves is handed on.
 # shellcheck disable=SC2034,SC2154  # feeds are of among; root is of use_tools
 load ../lib/tools
 load ../lib/push_codes
@@ -8,7 +8,7 @@ load ../lib/workers
 
 bats_require_minimum_version 1.5.0
 
-# shares N...: m.tfg and x.csv, of which worker k has so many rows; FEEDk
+# shares N...: makes m.tfg and x.csv, of which worker k has so many rows; FEEDk
 shares() {
     local i=0 from=1 n
     rows $(($(tr ' ' + <<<"$*")))
@@ -28,9 +28,9 @@ many() {
     tf-replicate --mode "$1" --workers "$2" m.tfg | tf-place -c c | tf-part >parts.tfg
 }
 
-# nothing_lost STORE[@STEP] STATE...: what was in the means of all steps, each of as many workers as
-# there were, and what all have of their own in the end, are the rows of x.csv. The workers' texts
-# have w before each step, the store at STEP that behind the last, if more were run then.
+# nothing_lost STORE[@STEP] STATE...: the means of all steps, each times its number of workers, and
+# the workers' own states at the end add up to the rows of x.csv. The workers' texts have w before
+# each step, the store at STEP has w after the last one, if more steps were run then.
 nothing_lost() {
     local store=${1%@*} v
     {
@@ -129,7 +129,7 @@ END
     done
 }
 
-# killed VICTIM: that worker dies when the others meet who leaves; all of them end, and say so
+# killed VICTIM: that worker dies while the others learn which ones leave; all end, and say so
 killed() {
     local i feed code workers=()
     for i in 0 1 2; do
@@ -180,7 +180,7 @@ killed() {
             tf-ckpt copy ck@5 half
             among 3 --run train --fetch loss --save half/ --resume
             tf-ckpt diff --all ck@9 half@9
-            # whenever the others hear of it
+            # whenever the others learn of it
             TF_FAILPOINTS=driver.step:1:delay=100 among 3 --run train --fetch loss --save late/
             tf-ckpt diff --all ck@5 late@5
         done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a task may have: memory, descriptors. Beyond it there is one clear line, and it goes on.
+# Limits of a task: memory, descriptors. Beyond them there is one clear line, and the task goes on.
 # shellcheck disable=SC2030,SC2031,SC2154  # pids is each test's own, stderr of run
 load ../lib/tools
 

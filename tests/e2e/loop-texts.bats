@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Loops that a text says: what a script's loops never are is refused when the text is read.
+# Loops in texts: forms that scripts never make are refused when the text is read.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -27,8 +27,8 @@ edited() { # PATTERN SED: edits the lines of the pattern, which must change one
     run -1 cmp -s nest.txt edited.txt
 }
 
-# Another node than its Merge would wait in the second round for what the first alone has, or the
-# other way round.
+# Any other consumer than its Merge would wait in the second round for a value that only the first
+# one has, or the other way round.
 @test "what a loop begins with and what comes round are for its Merge" {
     edited '^while/Enter_2 = ' 's/is_constant=false/is_constant=true/'
     refused 65 "*'while/Merge_2': Merge: takes 'while/Enter_2', * is_constant=false here*" \
@@ -53,8 +53,8 @@ edited() { # PATTERN SED: edits the lines of the pattern, which must change one
     refused 65 '*depends on the Exit of a loop that depends on it*' tf-graph --text edited.txt
 }
 
-# What is in no round, or in each, where one of them is promised, crashed the loop that relied on
-# it.
+# A value that is in no round, or in every round, where exactly one has been promised, used to crash
+# the loop.
 @test "each round gives what the next one needs, and the last what comes out" {
     edited '^a = ' 's/while.Switch_1/while\/while\/Identity_1/'
     refused 65 "*'a': Exit: must take output 0 of a Switch*" tf-graph --text edited.txt
@@ -65,13 +65,13 @@ edited() { # PATTERN SED: edits the lines of the pattern, which must change one
     edited '^while/NextIteration = ' 's/)/, ^while\/cond\/switch_t)/'
     refused 65 "*'while/NextIteration': NextIteration: has no value in rounds*" \
         tf-graph --text edited.txt
-    # Each way is now one that needs the other: by neither the Merge has a value.
+    # Each branch now needs the other one's value: the Merge never gets any.
     sed -e '/^while.cond.Add = /s/Switch_2:1/Switch_4/' \
         -e '/^while.cond.Sub = /s/Switch_4/Switch_2:1/' nest.txt >edited.txt
     refused 65 '*NextIteration: has no value in rounds that do not take*' tf-graph --text edited.txt
 }
 
-# What a gradient counts comes round after branches of which one is not taken.
+# A gradient's count comes back through branches of which one is not taken.
 @test "gradients of loops with branches are no malformed loops" {
     cat >slope.lua <<'END'
 x = Placeholder{dtype = float32, name = "x", shape = {}}

@@ -39,7 +39,7 @@ EOF
     [[ $(result nest.lua 4) == "step 1  a 15.5" ]]
 }
 
-# Newton's method with derivatives of what the iteration computes. The roots: sqrt(2), and the cube
+# Newton's method with derivatives of the iteration's own values. The roots: sqrt(2), and the cube
 # root of 2, where the slope of a^4/4 - 2a is 0; a derivative of the whole loop: d sqrt(x)/dx.
 @test "gradients in a loop's body, once and twice" {
     cat >newton.lua <<'EOF'
@@ -59,7 +59,7 @@ EOF
 }
 
 # c += d(c x^2)/dx = 2cx, three times; d^8 differentiated through an inner loop, twice; a branch of
-# each kind, twice; and a condition that asks for the slope of a^3 - 3a, which is 0 at 1.
+# each kind, twice; and a condition that takes the slope of a^3 - 3a, which is 0 at 1.
 @test "gradients in a loop by what comes from outside, through loops and branches, in conditions" {
     cat >inner.lua <<'EOF'
 x = Placeholder{dtype = float64, name = "x", shape = {}}
@@ -86,7 +86,7 @@ EOF
     [[ $(result inner.lua 2) == "step 1  Pack 125 3.35544e+07 1152 1" ]]
 }
 
-# With one iteration at a time what is printed is in order, though nothing else orders it.
+# With one iteration at a time output is in order, though nothing else orders it.
 @test "parallel_iterations = 1 keeps the order of effects" {
     cat >print.lua <<'EOF'
 x = Placeholder{dtype = float32, name = "x", shape = {}}
@@ -118,7 +118,7 @@ EOF
     done
 }
 
-# The same sums of the same products, without a loop; by 0 iterations nothing reaches W.
+# The same sums of the same products, without a loop; with 0 iterations no gradient reaches W.
 @test "gradients of a loop are those of the loop unrolled, whatever runs at once" {
     cat >unroll.lua <<'EOF'
 x = Placeholder{dtype = float64, name = "x", shape = {}}

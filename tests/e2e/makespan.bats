@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The placer's simulation against steps that were run.
+# The placer's simulation compared with measured steps.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -27,9 +27,9 @@ setup() {
     tf-graph --text m.txt >m.tfg
 }
 
-# Microseconds of a step: simulated, replayed and measured. The costs are those of that very step.
-# The replay has its nodes in the order in which they began, each as soon as its device is free and
-# its inputs are there: others who have the cores between two nodes lengthen the step alone.
+# Microseconds of a step: simulated, replayed and measured. The costs are those of that same step.
+# The replay takes its nodes in the order in which they began, each as soon as its device and its
+# inputs are free: other processes on the cores between two nodes lengthen only the measured step.
 three_times() { # STEP
     local fields='[{":,}]+'
     grep '"node"' m.json | sort -t: -k3n | awk -F "$fields" -v step="$1" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers whose gradients are added by a library of their GPUs', which is none (tests/lib/
-# fake_cuda_nccl.c): it adds from the last worker to the first, so that bits tell whose a sum is.
+# Workers whose gradients a fake NCCL adds (tests/lib/fake_cuda_nccl.c): it adds from the last
+# worker to the first, so that bits tell which library made a sum.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
 load ../lib/tools
 load ../lib/workers
@@ -21,7 +21,7 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# parts WORKERS SCHEDULE [DEVICE]: digits for them, on GPUs
+# parts WORKERS SCHEDULE [DEVICE]: makes digits for them, on GPUs
 parts() {
     local i
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i device=${3:-GPU:0}"; done >c
@@ -33,7 +33,7 @@ feed() { # OPTION...
     (cd "$root/examples" && exec ./feed --rows 1-1437 --shuffle --batch 8 "$@")
 }
 
-# trains WORKERS NAME: losses of all in NAME.losses, variables in NAME.variables
+# trains WORKERS NAME: writes the losses of all to NAME.losses, variables to NAME.variables
 trains() {
     local i
     for ((i = 0; i < $1; i++)); do
@@ -72,7 +72,7 @@ same() { # NAME NAME
     near first cpu
 }
 
-# sum TYPE REDUCTION VALUE...: of each worker's value, as all get it
+# sum TYPE REDUCTION VALUE...: the reduction of the workers' values, as all get it
 sum() {
     local i n=$(($# - 2)) type=$1 reduction=$2 on='@?/job:worker/task:*/device:GPU:0'
     shift 2
@@ -86,7 +86,7 @@ sum() {
     jq -c .y w0.txt
 }
 
-# By rank the first would be 0: 1 is lost in 1e8.
+# By rank the first sum would be 0, as 1 is lost in 1e8.
 @test "sums and means are the library's, and those that it has none for are not" {
     [ "$(sum float32 sum 1 1e8 -1e8)" = '[1,0]' ]
     [ "$(sum float64 sum 1 1e17 -1e17)" = '[1,0]' ]
@@ -187,7 +187,7 @@ ends_as_on_links() { # N: worker 1 is lost
     trains 3 again
 }
 
-# stuck: in step 75 of two workers, whose device waits for another's
+# stuck: two workers in step 75, one of whose devices waits for the other's
 stuck() {
     parts 2 nccl
     endless 2 TF_TEST_NCCL_STUCK=300 # four sums a step
@@ -208,7 +208,7 @@ has_ended() { # N: asks it to, once more
     finds 'worker:0: step 75:' w0.err
 }
 
-# As over links (allreduce.bats): the first time it ends with its step, which never ends.
+# As over links (allreduce.bats): at the first request it ends with its step, which never ends.
 @test "a step that is stopped while devices wait ends here, and is lost to the others" {
     local code=0
     stuck
@@ -230,7 +230,8 @@ has_ended() { # N: asks it to, once more
     cmp steps0 steps1
 }
 
-# loses SCHEDULE: worker 1 has a loss that is no number; codes and lines of both, without numbers
+# loses SCHEDULE: worker 1 has a loss that is not a number; prints codes and lines of both, without
+# numbers
 loses() {
     local i code
     parts 2 "$1"

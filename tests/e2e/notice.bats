@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# How soon others know that a process is gone. A killed one takes 0.2 s on an idle host; of a few
-# times the median counts, for a host may be busy. A frozen one is known by its lease.
+# How soon others notice that a process is gone. A killed one takes 0.2 s on an idle host; the
+# median of a few attempts counts, as a host may be busy. A frozen one is noticed by its lease.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
 load ../lib/tools
 
@@ -28,7 +28,7 @@ teardown() {
     end_job
 }
 
-# Lines with the time at which they came.
+# Puts the time of arrival before each line.
 stamped() {
     local line
     while IFS= read -r line; do
@@ -67,7 +67,7 @@ end_job() {
     wait
 }
 
-# seconds FILE PATTERN: from when it was done until the line came
+# seconds FILE PATTERN: from the event until the line came
 seconds() {
     soon 20 grep -qE "$2" "$1" || { tail "$1" && false; }
     grep -m 1 -E "$2" "$1" | awk -v from="$done_at" '{ printf "%.3f\n", $1 - from }'
@@ -92,7 +92,7 @@ below() { # LIMIT FILE: the median
     awk -v a="$most" -v b="$1" 'BEGIN { exit !(a < b) }'
 }
 
-# noticed SIGNAL EVENT WORDS LIMIT: what the watcher says then, and what a peer does
+# noticed SIGNAL EVENT WORDS LIMIT: the watcher's line then, and the peer's reaction
 noticed() {
     local round
     for ((round = 0; round < rounds; round++)); do

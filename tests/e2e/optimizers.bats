@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Optimizers are nodes of the model's, which shards run beside their variables; they know of none.
+# Optimizers are nodes of the model; shards run them beside their variables and know none.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -68,7 +68,7 @@ near() { # FILE FILE BOUND
         jq -se 'first.difference > 0.5 and last.difference < 1e-8'
 }
 
-# job OPTIMIZER STEPS: one worker and two shards, of which each has a variable; prints losses
+# job OPTIMIZER STEPS: one worker and two shards, each of which has a variable; prints losses
 job() {
     tf-graph m.lua -D rate=0.05 -D "optimizer=$1" | tf-opt >m.tfg
     rm -rf job s

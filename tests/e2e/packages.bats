@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What `make deb` makes: installed by dpkg into a root of its own, whose packages are this
-# machine's, used there, and removed.
+# The packages of `make deb`: installed by dpkg into a root of its own, which has this machine's
+# packages, used there, and removed.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -43,7 +43,7 @@ PACKAGES
     [ "$(id -u)" -eq 0 ] || skip "dpkg installs as root alone"
     [ -s /var/lib/dpkg/status ] || skip "no packages of Debian here"
     mkdir -p there/var/lib/dpkg/info there/var/lib/dpkg/updates there/var/lib/dpkg/triggers
-    # without those of ours that may be installed
+    # without our own packages, which may be installed
     awk -v RS= -v ORS='\n\n' '!/^Package: (lib)?tf-tools/' /var/lib/dpkg/status \
         >there/var/lib/dpkg/status
     PATH=$PATH:/usr/sbin:/sbin

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Who is cut off and comes back: a network of two hosts that is cut while a job trains (network
-# namespaces, which need a privilege), and a worker that stood still while another took its place.
+# Processes that are cut off and come back: a network of two hosts that is cut during training
+# (network namespaces, which need privileges), and a frozen worker that another one has replaced.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run and setup
 load ../lib/tools
 
@@ -25,7 +25,7 @@ teardown() {
     ip netns del "$there" 2>/dev/null || true
 }
 
-# Each push adds a power of two to both variables: the sum tells of each whether it counted, once.
+# Each push adds a power of two to both variables: the sum tells how often each push counted.
 make_model() {
     local step
     cat >sum.lua <<'LUA'
@@ -40,7 +40,7 @@ LUA
         echo $((1 << step)) >number.csv
         tf-data csv number.csv x=1 >"x.$((step % 2)).$((100 + step)).rec"
     done
-    # half of the data, then, once somebody says go, the rest
+    # half of the data, and the rest once the go file is there
     cat >feed <<'SH'
 #!/bin/sh
 set -- x."${TF_SHARD%/*}".*.rec
@@ -65,7 +65,7 @@ sums() { # of a stream: the different values
         awk '{ printf "%d\n", $1 }' | sort -u
 }
 
-# works NUMBER [NAME=VALUE]: worker NUMBER, from its data's start
+# works NUMBER [NAME=VALUE]: runs worker NUMBER, from its data's start
 works() {
     local number=$1
     shift
@@ -110,7 +110,7 @@ works() {
     tf-ps stop -c c
 }
 
-# Two hosts, a cable of 200 Mbit/s between them, and an ssh that goes beside it.
+# Two hosts, a cable of 200 Mbit/s between them, and an ssh that bypasses it.
 two_networks() {
     here=tf-here-$BASHPID there=tf-there-$BASHPID
     ip netns add "$here" 2>/dev/null || skip "needs the right to make network namespaces"

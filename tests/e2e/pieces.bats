@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers without shards that make, sum and use large gradients in pieces. Unix sockets in the
+# Workers without shards that make, sum and use large gradients in chunks. Unix sockets in the
 # test's own folder.
 # shellcheck disable=SC2154  # root, stderr are of tools and run
 load ../lib/tools
@@ -45,7 +45,7 @@ pieces() { # VARIABLE: how many updates of it there are, of some rows each; the 
 }
 
 @test "a gradient of twice the size is in pieces of that size, of 64 rows, or more" {
-    # a is 64 by 320, of 80 KiB; b 320 by 200, of 250; c 200 by 10, of 8
+    # sizes: a is 64 by 320, 80 KiB; b 320 by 200, 250 KiB; c 200 by 10, 8 KiB
     while read -r size a b c; do
         text "allreduce,pieces=$size" >t
         echo "$size: $(pieces a/W <t) $(pieces b/W <t) $(pieces c/W <t)"
@@ -125,7 +125,7 @@ train() { # MODE NAME: what two workers learn in 20 steps
     done
 }
 
-# As soon as one has been used, and not when all layers below have been computed.
+# As soon as one has been used, not only when all lower layers have been computed.
 @test "the next piece of a gradient comes between two layers" {
     local w workers=()
     tf-graph -D model=lenet -D batch=32 "$root/tests/bench/train.lua" | tf-opt |

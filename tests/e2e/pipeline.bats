@@ -59,7 +59,7 @@ values() { # CHECKPOINT: text to compare
             over_devices $model.tfg 4 --pipeline 1f1b --stages $stages --towers '/device:CPU:*'
             [ "$(tf-show parts.tfg | grep -c '^graph')" = $stages ]
             run_parts many.json --fetch loss,accuracy --trace trace.rec
-            # Adam divides by what is all but 0
+            # Adam divides by values close to 0
             /usr/bin/python3 "$check" close 1e-9 one.json many.json
             in_order 1f1b
         done
@@ -113,7 +113,7 @@ np.save('x.npy', r.normal(size=(n, 8))); np.save('y.npy', r.integers(0, 10, n).a
     [ "$(wc -l <two.json)" = 10 ]
     head -n 10 one.json >ten.json
     /usr/bin/python3 "$check" close 1e-10 ten.json two.json
-    # the checkpoint is one of a single process, and that goes on
+    # the checkpoint equals that of a single process, which resumes from it
     tf-place digits_cnn.tfg | tf-exec --run train --feed a.rec --save ten.ckpt
     values half.ckpt >half.txt
     values ten.ckpt >ten.txt

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Runs that are asked to end, or killed, at any moment from their start on, and go on: what was
-# saved stays what it was, and at the end there are the bits of a run that nobody disturbed.
-# PREEMPTIONS=N: that many ends of a resumed run at random; JOB_PREEMPTIONS=N: of jobs of each mode.
+# Runs that are asked to end, or killed, at any moment from their start on, and resume: saved
+# checkpoints stay as they were, and the final bits equal those of an undisturbed run.
+# PREEMPTIONS=N: number of random ends of a resumed run; JOB_PREEMPTIONS=N: of jobs of each mode.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -14,7 +14,7 @@ setup_file() {
     use_tools
     export OMP_NUM_THREADS=1
     cd "$BATS_FILE_TMPDIR" || return 1
-    # v moves a third of the way to x; what it is then depends on every step and on their order
+    # v moves a third of the way to x, so its value depends on every step and on their order
     cat >m.txt <<'TEXT'
 entry init = ^set
 entry step = ^move
@@ -55,7 +55,7 @@ steps_of() { # STORE
     tf-ckpt list --json "$1" | jq -r .step | xargs
 }
 
-# A store with step 20, and what it says of it.
+# A store with step 20, and its listing.
 resumable() {
     rm -rf ck
     tf-ckpt init ck
@@ -68,7 +68,8 @@ is_untouched() {
     { tf-ckpt show --json ck && tf-ckpt list --json ck; } | cmp - ck.json
 }
 
-# begin RECORDS OPTION...: a run that gets so many, and waits for more; $! is its pid.
+# begin RECORDS OPTION...: starts a run that gets so many records, and waits for more; $! is its
+# pid.
 begin() {
     rm -f feeds err
     mkfifo feeds
@@ -77,7 +78,7 @@ begin() {
     [ "$1" = 0 ] || cat "$1.rec" >feeds
 }
 
-# Asks it to end, which it does.
+# Asks it to end, and it ends.
 ask_to_end() { # SIGNAL
     local code=0
     kill "-$1" $!
@@ -125,7 +126,7 @@ waits() { # PID [FILE]: it does nothing, and has the file open
     ask_to_end INT
     cmp x.ckpt kept.ckpt
 
-    # before it knows its graph
+    # before it has read its graph
     mkfifo graph
     exec 5<>graph
     tf-exec --run step --feed 20.rec --save never/ 2>err 3>&- 5<&- <graph &
@@ -153,13 +154,13 @@ feed_slowly() {
     done
 }
 
-# What is saved as a step is what that step left.
+# A checkpoint has the values of its step.
 holds() { # STEP
     [ "$(tf-ckpt cat "ck@$1" v | tf-show --json | jq -c '.v[0]')" = \
         "$(sed -n "$1p" values)" ]
 }
 
-# resume SIGNAL SECONDS: a run that is told so after that time, or has ended before
+# resume SIGNAL SECONDS: a run that gets the signal after that time, or has ended before
 resume() {
     { feed_slowly 2>/dev/null | timeout --foreground -s "$1" "$2" \
         tf-exec -g m.tfg --run step --feed - --fetch move --save ck/ --save-every 13 --resume \
@@ -180,7 +181,7 @@ train() {
     "${line[@]}" 3>&-
 }
 
-# Its workers have got all that there is.
+# Its workers have got all their records.
 has_begun() {
     local pid
     for pid in $(cat job/worker-0.pid) $(cat job/worker-1.pid); do waits "$pid" || return; done
@@ -225,7 +226,7 @@ slow_job() {
         done')
 }
 
-# Nothing of the job is there any more, so that the next one gets its directory.
+# No process of the job is left, so that the next one gets its directory.
 is_over() {
     [ ! -e job/lock ] || flock -n job/lock true
 }
@@ -237,9 +238,9 @@ random_task() {
     [ ! -s "$file" ] || cat "$file"
 }
 
-# A start of the job, of which something is hit at any moment of the `took` that it takes, ms: it is
-# hit in one of the ways in `signals`: asked to end, or killed, or one of its tasks is killed, which
-# it gets over. Sets code.
+# Starts the job, which takes `took` ms, and hits it at a random moment, in one of the ways in
+# `signals`: it is asked to end, or killed, or one of its tasks is killed, which the job survives.
+# Sets code.
 hit_job() {
     local pid moment signal
     signal=${signals[RANDOM % ${#signals[@]}]}
@@ -262,8 +263,8 @@ hit_job() {
     esac
 }
 
-# hit_jobs OPTION...: a job that goes on after each hit; whenever it has come to its end, it has the
-# bits of one that nobody hit, and begins anew
+# hit_jobs OPTION...: a job that resumes after each hit; whenever it ends, it has the bits of an
+# undisturbed job, and begins anew
 hit_jobs() {
     local i code took
     rm -rf whole.job job ck
@@ -282,8 +283,8 @@ hit_jobs() {
     tf-ckpt diff whole.job@40 ck@40
 }
 
-# While workers leave one after the other, those that are left go on: such a round is not to go on
-# from, though a checkpoint would be due after it.
+# While workers leave one after the other, the remaining ones go on: no checkpoint of such a round
+# may be resumed from, even if one would be due.
 @test "a job with shards that is asked to end goes on from what all of its workers did" {
     local code reached
     cp -r "$root/examples/"{digits.lua,feed,data} .

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2154 # stderr is set by run
-# The prelude's optimizers, schedules, losses and layers against formulas and PyTorch.
+# The prelude's optimizers, schedules, losses and layers compared with formulas and PyTorch.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -60,7 +60,7 @@ compare() { # GRAPH
         look("uniform", init.he_uniform(), {500, 400})
         look("cut", init.truncated_normal{stddev = 1}, {500, 400})'
     tf-exec -g g --fetch he_v,glorot_v,scaled_v,uniform_v,cut_v,he_m,cut_m -q | tf-show --json > got
-    # 200,000 values: the variance is known to 0.3 %; TensorFlow cuts at 2 / 0.8796 deviations.
+    # With 200,000 values the variance is known to 0.3 %; TensorFlow cuts at 2 / 0.8796 deviations.
     jq -e 'def near(a; b): ((a - b) / b | fabs) < 0.015;
            near(.he_v; 2 / 500) and near(.glorot_v; 1 / 400) and near(.scaled_v; 3 / 300) and
            near(.uniform_v; 2 / 500) and near(.cut_v; 0.87962566103423978 * 0.87962566103423978) and
@@ -86,7 +86,7 @@ functions() {
     [ ! -s missing ]
 }
 
-# The options that tf.options knows, of every function.
+# The options of every function, as tf.options has them.
 @test "every option of a function of the prelude is in docs/language.md" {
     grep -hoE 'tf\.options\("[a-zA-Z_.]+", o, "[^"]*"' "$root"/ops/prelude/*.lua |
         sed 's/.*, "\(.*\)"/\1/' | tr ' ' '\n' | tr -d '?' | sort -u | grep . >options
@@ -141,7 +141,7 @@ functions() {
         ([.[].share_kept] | unique | length) == 3' out
 }
 
-# w is 1, and 5 after train; the averages begin at 1 and take half of the way.
+# w is 1, and 5 after train; the averages begin at 1 and go half of the way.
 @test "within control a variable is read again, after what the scope waits for" {
     cat >m.lua <<'LUA'
 local w = variable{shape = {}, init = 1, name = "w"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that push their gradients to shards in few bits: what they lose is nowhere else, and yet
-# nothing of it is lost, whoever dies.
+# Workers that push quantized gradients to shards: the quantization error is kept by the worker
+# alone, and yet none of it is lost, whichever process dies.
 # shellcheck disable=SC2030,SC2031,SC2154  # workers is each test's, stderr of run, feed of lib
 load ../lib/tools
 load ../lib/push_codes
@@ -24,7 +24,7 @@ END
 }
 
 # spoiled NAME WHY COMMAND...: worker 1 dies in its step 7, between two checkpoints and in no wait
-# for data, and what it had kept is not what it was; it says WHY, and all go back to the newest one
+# for data, and its journal is changed; it prints WHY, and all go back to the newest checkpoint
 spoiled() {
     local name=$1 why=$2 pid tool bin
     shift 2
@@ -102,7 +102,7 @@ END
         rm -rf more
         cp -r some more
         workers=$n job more async,top=0.02 --resume --steps 12 m.tfg -- "${all[@]}"
-        # those that were there pass over as many of what are their rows now
+        # workers that were there before skip as many of their present rows
         { head -n 24 all.csv && awk -v n=$n '{ k = (NR - 1) % n; j = int((NR - 1) / n) }
             j < 12 && (k > 2 || j > 7)' all.csv; } >x.csv
         all_there more 1
@@ -147,7 +147,7 @@ END
     tf-ps status -c c | grep ' failed=worker:0 was started again'
 }
 
-# in_of MODE: bytes of values that the shard gets of a worker in a step of 9
+# in_of MODE: bytes of values that the shard gets from a worker in a step of 9
 in_of() {
     tf-replicate --mode "$1" m.tfg | tf-place -c c | tf-part >p.tfg
     tf-ps serve -c c --task ps:0 --no-key 2>ps.err 3>&- &
@@ -170,7 +170,7 @@ loss = nn.mse(MatMul(x, W), RandomUniform({8, 1024}, {dtype = float32}))
 entry.train = minimize(loss, optim.sgd{rate = 0.01})
 LUA
     tf-graph m.lua | tf-opt >m.tfg
-    # of each group of 1024, or 65536, elements; and 8 bytes, the version
+    # for each group of 1024, or 65536, elements; and 8 bytes for the version
     while read -r mode bytes; do
         sent=$(in_of "sync,$mode")
         [ "$(jq -n "$sent - $bytes | fabs <= 64")" = true ] || { echo "$mode: $sent"; return 1; }

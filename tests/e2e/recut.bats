@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Files of variables that were cut: from any number of shards onto any other, into one process, and
-# back. What is no whole is refused, and changes nothing.
+# Files of partitioned variables: from any number of shards onto any other, into one process, and
+# back. An incomplete variable is refused, and changes nothing.
 load ../lib/tools
 load ../lib/shards
 
@@ -34,7 +34,7 @@ LUA
     tf-data csv x.csv x=1-7 y=8-12 --batch 4 -o f.rec
     tf-graph m.lua | tf-opt >one.tfg
     tf-exec -g one.tfg --run train --feed f.rec --save one.ckpt
-    # what goes on from there has these losses
+    # a run that resumes from there has these losses
     tf-exec -g one.tfg --restore one.ckpt --run train --fetch loss --feed f.rec |
         tf-show --json >on.txt
 }
@@ -74,7 +74,7 @@ parts() { # [STEPS]: of a job on 3 shards a file of each, 0.ckpt to 2.ckpt; w is
     grep -q '^w/part_2 ' 2.txt
 }
 
-# refuses LINE FILE: tf-exec does, whatever the graph; tf-ckpt does, and keeps what it has
+# refuses LINE FILE: tf-exec refuses it, whatever the graph; so does tf-ckpt, which keeps its store
 refuses() {
     local n
     for n in one 2 3; do

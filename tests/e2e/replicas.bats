@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers that are killed in the middle of training, over processes.
+# Workers that are killed in the middle of training, in processes of their own.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

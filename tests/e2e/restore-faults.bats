@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Shards that resume while the system refuses one of them a call: no older checkpoint is taken for
-# the newest, and none is mixed of two. RESTORE_FAULTS: of the calls each so many-th is tried (31).
+# Shards that resume while one system call of one of them fails: they never take an older checkpoint
+# for the newest, nor mix two. RESTORE_FAULTS=N: every Nth call is tried (31).
 load ../lib/tools
 load ../lib/shards
 

@@ -13,7 +13,7 @@ setup_file() {
     tf-graph digits.lua | tf-opt >digits.tfg
     tf-place digits.tfg >one.tfg
     feed=(./feed)
-    # what an undisturbed run of 460 rounds leaves, to be compared with
+    # the result of an undisturbed run of 460 rounds, for comparison
     train 2 2 20 --save whole/ digits.tfg
 }
 
@@ -29,7 +29,7 @@ teardown() {
     kill_job "$BATS_TEST_TMPDIR/job"
 }
 
-# job SHARDS WORKERS EPOCHS OPTION...: a command line; every worker's batch is its part of 64
+# job SHARDS WORKERS EPOCHS OPTION...: a command line; the workers' batches together have 64 rows
 job() {
     local shards=$1 workers=$2 epochs=$3
     shift 3
@@ -42,8 +42,8 @@ train() {
     "${line[@]}" 3>&-
 }
 
-# The same in the background, waiting halfway for the file $go. $! is its timeout, which hands
-# signals on.
+# The same in the background; the feed waits halfway for the file $go. $! is its timeout, which
+# passes signals on.
 start() {
     feed=("$root/tests/lib/halfway" "$go" ./feed)
     job "$@"
@@ -122,7 +122,7 @@ is_good() { # ACCURACY
     same_bits whole@460 "$BATS_TEST_TMPDIR/ck@460"
 }
 
-# The first to ask for a port gets it: a job must not count on those that the system once gave it.
+# A freed port goes to the first that asks: a job must not count on ports that it once had.
 squat() { # PORT: takes it as soon as it is free, and says so
     /usr/bin/python3 - "$1" 3>&- <<'PY' &
 import socket, sys, time
@@ -161,7 +161,7 @@ PY
     tf-ckpt show "$BATS_TEST_TMPDIR/ck@23"
 }
 
-# Five starts without a pause would be over before that.
+# Five starts without pauses would be over before that.
 @test "a shard whose place to listen is gone for six seconds starts in the end" {
     local there=$BATS_TEST_TMPDIR/there
     mkdir "$there"
@@ -246,7 +246,7 @@ nobody_has_the_job() {
     while read -r pid; do
         soon 10 sh -c "! kill -0 $pid 2>/dev/null"
     done <"$TMPDIR/waiting"
-    # and with all that belongs to tf-run, as timeout does it
+    # and with all processes of tf-run, as timeout does it
     rm "$TMPDIR/waiting"
     setsid tf-run --ps 1 --workers 1 --job "$job.2" digits.tfg 2>err 3>&- -- sh -c "$waits" &
     tf_run=$!

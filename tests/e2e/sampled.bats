@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Losses by sampled classes: an output layer that is cut over shards trains by a few of its rows.
+# Sampled losses: an output layer that is partitioned over shards trains with a few of its rows.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 load ../lib/shards
@@ -110,7 +110,7 @@ END
     done
 }
 
-# Two workers, each of which sums the rows that it has more than once before it pushes them.
+# Two workers, each of which sums its duplicate rows before it pushes them.
 @test "replicated training ends with the same bits in slices and whole, and learns" {
     cluster 2
     for n in 1 2; do
@@ -144,12 +144,12 @@ END
         >>cut.txt
     cmp all.txt cut.txt
     tf-ckpt diff ck all.ckpt
-    # Each class counts one, and one for each time that it was true.
+    # Each class counts one, plus one for each time that it was true.
     awk -F, '{ n[$2]++ } END { for (i = 0; i < 200; i++) print n[i] + 1 }' x.csv >counts
     tf-ckpt cat ck counts | tf-show --json | jq '.counts[]' | cmp counts
 }
 
-# Steps of two workers, each of which draws by what both have seen before.
+# Steps of two workers, each of which draws by the classes that both have seen before.
 @test "workers learn their counts together, and draw the same in each run" {
     cluster 2
     graph -D by=all | tf-replicate --mode sync | tf-place -c c | tf-part >p.tfg
@@ -191,7 +191,7 @@ output() { # NODE: its type and shape
     run -1 grep -q '^out/./read  ' report
     [ "$(tail -n 1 report)" = \
         'tf-part: 3 graphs, 20 tensors cross, 4.0 MiB a step; 4 times order only' ]
-    # Of all classes 40,000 rows are looked up and multiplied, 40,000 / 512 = 78 times as many.
+    # With all classes 40,000 rows are looked up and multiplied, 40,000 / 512 = 78 times as many.
     graph -D classes=40000 -D units=512 -D batch=1 | tf-place -c c | tf-part --report 2>report |
         tf-show --text >p.txt
     [ "$(output out/W/read)" = 'float32[40000,512]' ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Sums by schedules between processes (schedules.py has the formulas), and jobs that train by them.
+# Sums by schedules between processes (schedules.py has the formulas), and jobs that use them.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/workers

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Scores over all rows of a feed, against scikit-learn's of the same predictions
+# Scores over all rows of a feed, compared with scikit-learn's for the same predictions
 # (tests/data/metric, made by metric.py there).
 # shellcheck disable=SC2154  # root is of use_tools, stderr of run
 load ../lib/tools
@@ -85,7 +85,7 @@ END
     run --separate-stderr -64 tf-exec -g own --fetch share,pairs_of --feed rec
     [ "$stderr" = \
         "tf-exec: own: 'pairs_of' is float32[?,2], neither a score (metric...) nor a number" ]
-    # without a score a step is a record, as ever
+    # without a score each step gives a record
     [ "$(tf-exec -g own --fetch loss --feed rec | tf-show | wc -l)" -eq 3 ]
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Workers push numbers, and what they read is the sum of a series, exactly: through shards, among
-# themselves, by each on its own, and in 1 and 2 bits with thresholds.
+# Workers push numbers, and read exactly the sum of a series: through shards, among themselves, each
+# on its own, and in 1 and 2 bits with thresholds.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 load ../lib/shards
@@ -24,7 +24,7 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# rounds N KIND MODE: wK.txt has what worker K read in each of 20 rounds
+# rounds N KIND MODE: wK.txt has the values that worker K read in each of 20 rounds
 rounds() {
     local n=$1 i each=()
     printf 'task ps:%d unix:p%d\n' 0 0 1 1 >c

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Jobs whose workers update, and whose shards only add and pass on: the bits are those of
+# Jobs whose workers update, and whose shards only add and pass on: they have the bits of
 # all-reduce.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
@@ -48,7 +48,7 @@ feeds() { # WORKERS STEPS: each worker's are its own
     done
 }
 
-# trained STORE N MODE OPTION...: among all, into the store
+# trained STORE N MODE OPTION...: trains with all tasks, into the store
 trained() {
     local store=$1 n=$2
     parts "$3"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every program in every state of its life is sent every signal that asks to end: a table of roles
-# and states. Where a program makes a state by itself for a moment only, a failpoint has it stand
-# still there, so that the signal meets it in no other. SIGNALS=all: each one in each state.
+# Every program in every state of its life is sent every signal that asks it to end: a table of
+# roles and states. If a program is in a state for a moment only, a failpoint stops it there, so
+# that the signal arrives in that state. SIGNALS=all: each signal in each state.
 # shellcheck disable=SC2030,SC2031  # each test is a process of its own
 load ../lib/tools
 
@@ -35,7 +35,7 @@ LUA
     parts allreduce 'worker:0 worker:1'
 }
 
-# parts MODE TASKS [NAME [GRAPH]]: of the net, as NAME.tfg, and their cluster, NAME.cluster
+# parts MODE TASKS [NAME [GRAPH]]: makes NAME.tfg of the net, and its cluster, NAME.cluster
 parts() {
     local task name=${3-$1}
     for task in $2; do echo "task $task unix:${task/:/-}"; done >"$name.cluster"
@@ -55,7 +55,7 @@ teardown() {
     kill_job job
 }
 
-# begin COMMAND...: in the background, as a shell with jobs does it; its pid is in pid
+# begin COMMAND...: runs it in the background, as a shell with jobs does; its pid is in pid
 begin() {
     begin_to out "$@"
 }
@@ -78,7 +78,7 @@ is_in() { # STATE PID...: as ps has them
     for one in "$@"; do [ "$(awk '{print $3}' "/proc/$one/stat")" = "$state" ] || return; done
 }
 
-# begin_at POINT COMMAND...: until it stands still there. POINT is NAME or NAME:NTH
+# begin_at POINT COMMAND...: waits until it has stopped there. POINT is NAME or NAME:NTH
 begin_at() {
     local point=$1
     case $point in *:*) ;; *) point=$point:1 ;; esac
@@ -87,7 +87,7 @@ begin_at() {
     soon 20 is_in T "$pid" || { cat err && return 1; }
 }
 
-# Beside what is to be hit; its pid is in other
+# Runs beside the program to be hit; its pid is in other
 beside() { # FILE COMMAND...
     rm -f "$1" # of who was before
     env "${@:2}" >/dev/null 2>"$1" 3>&- &
@@ -95,12 +95,13 @@ beside() { # FILE COMMAND...
     pids+=("$other")
 }
 
-# What it is sent while it stands still in the state of a table is a cell of that: see the last test
+# A signal that arrives while it is stopped in a table's state is a cell of that table: see the last
+# test
 meets() { # SIGNAL STATE
     echo "$2 $1" >>"$BATS_FILE_TMPDIR/cells"
 }
 
-# It goes on, and ends: its code is in code
+# Lets it go on and end: its exit code is in code
 goes_on() {
     kill -CONT "$pid" 2>/dev/null || true # it may be gone
     code=0
@@ -119,7 +120,7 @@ ends_by() { # SIGNAL
     [ -z "$(find . -name '*.tmp*')" ]
 }
 
-# Sets signals: all of them with SIGNALS=all, else each in its turn.
+# Sets signals: to all of them with SIGNALS=all, else to the next one in turn.
 take_signals() {
     local all=(TERM INT HUP)
     signals=${all[*]}
@@ -184,7 +185,7 @@ is_left() { # TASK: its files went with it
     [ ! -e "job/${1/:/-}.pid" ] && [ ! -e "job/${1/:/-}.sock" ]
 }
 
-# Where steps go on beside it: what was run last is saved, whatever was being saved then.
+# While steps go on beside it: the last step is saved, whatever was being saved then.
 @test "a save in the background, in each of its states" {
     local point signal step
     take_signals
@@ -201,14 +202,14 @@ is_left() { # TASK: its files went with it
     done
 }
 
-# serves_at POINT COMMAND...: it serves, and is to stand still at the point
+# serves_at POINT COMMAND...: starts a server that stops at the point
 serves_at() {
     serves_in=$1
     beside served TF_FAILPOINTS="$1:1:stop" "${@:2}"
     server=$other
 }
 
-# told SIGNAL: who serves was told to end where it stood still, and has
+# told SIGNAL: sends the stopped server the signal, and it ends
 told() {
     local code=0
     soon 20 is_in T "$server" || { echo "$serves_in: $(cat served)" && return 1; }
@@ -286,8 +287,8 @@ told() {
     words=(tf-exec -g own.tfg --job job --lease 30s --run train --task)
     take_signals
     for signal in $signals; do
-        # The first worker has no second step. It begins to leave, which is the eighth thing that it
-        # says, when the last one has said its sixth, after step 1, and waits to hear the others'.
+        # The first worker has no second step. It begins to leave, with its eighth record, after the
+        # last one has sent its sixth, after step 1, and waits for the others'.
         beside first.err TF_FAILPOINTS=worker.waits:2:stop,collective.bring:8:stop "${words[@]}" \
             worker:0 --feed one.rec
         first=$other
@@ -318,7 +319,7 @@ told() {
     is_left worker:2
 }
 
-# Once it is about to end by itself, what its tasks did is the result; a signal only hurries it.
+# Once the supervisor is about to end by itself, its tasks' result stands; a signal only hurries it.
 @test "a supervisor, in each phase of a job" {
     local phase signal code want command
     mkdir -m 700 job
@@ -401,8 +402,8 @@ TABLE
     done
 }
 
-# What waits for a shard that is frozen ends with --grace, long before the lease does. The step is
-# cancelled there first, which has five seconds.
+# A wait for a frozen shard ends with --grace, long before the lease does. The step there is
+# cancelled first, which may take five seconds.
 @test "a worker whose shard stands still, in each of its states" {
     local point signal most words server
     tf-ps init --job job -c sync.cluster
@@ -607,7 +608,7 @@ interrupted while waiting for it; step 3 is not saved" ]
     exec 7>&-
 }
 
-# full NAME: a pipe that takes no more, and whose reader stands still
+# full NAME: a full pipe, whose reader is stopped
 full() {
     mkfifo "$1"
     exec 8<>"$1"
@@ -672,7 +673,7 @@ another() { # PID: is the worker
     [ "$(cat job/worker-0.pid)" != "$1" ] && grep -q '"restarts":1' job/run.json
 }
 
-# The cells of the tables of lives that are asserted above: of each state, by its name, and signal.
+# The cells of the life tables that are asserted above: by name of the state, and signal.
 @test "no state is left out" {
     local most=1
     [ "${SIGNALS-}" != all ] || most=3

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Functions of the prelude, ops and their gradients at singular points: 0, denormals, infinities,
-# NaN, equal values, nothing, one element, more elements than 16 bits count. singular.lua has them,
-# and singular-prelude.lua, which goes on with it, each function of the prelude.
+# NaN, equal values, no element, one element, more elements than 16 bits count. singular.lua has the
+# ops, and its continuation singular-prelude.lua each function of the prelude.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Two jobs of shards and one store: the second is refused, unless it goes on with the first.
+# Two jobs with shards and one store: the second is refused, unless it resumes the first.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -52,7 +52,7 @@ train() {
     [ "$(tf-ckpt list --json "$store" | jq -r .run_name | sort -u)" = mine ]
 }
 
-# What cannot be told from a job that has died: its feed stands still until there is a file GO.
+# Looks like a job that has died: its feed waits until there is a file GO.
 stall() { # GO
     cat >"$BATS_TEST_TMPDIR/stall" <<END
 #!/bin/sh
@@ -63,7 +63,7 @@ END
     chmod +x "$BATS_TEST_TMPDIR/stall"
 }
 
-# All that the store has, byte for byte.
+# Everything in the store, byte for byte.
 contents() {
     tf-ckpt list --json "$store" | jq -c '[.step, .run, .time, .sequence]'
     for step in $(tf-ckpt list --json "$store" | jq .step); do
@@ -73,7 +73,7 @@ contents() {
     done
 }
 
-# superseded STATUS COMMAND...: it waits at step 20, as another one resumes, saves and ends; then
+# superseded STATUS COMMAND...: it waits at step 20, while another one resumes, saves and ends; then
 # it ends with the status at its next checkpoint, or at its last, and loses nothing
 superseded() {
     local code go=$BATS_TEST_TMPDIR/go wanted=$1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A shard that has much to do is not taken for dead. SHARD_ELEMENTS=500000000: a table of 2 GB,
-# which takes some 10 GB of memory.
+# A busy shard is not taken for dead. SHARD_ELEMENTS=500000000: a table of 2 GB, which takes some 10
+# GB of memory.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-run as its user meets it: what is found before anything starts, who has a directory, stop and
-# status from another shell, feed commands and last checkpoints that are hit.
+# tf-run as its user meets it: errors found before anything starts, the owner of a directory, stop
+# and status from another shell, feed commands and last checkpoints that are killed.
 # shellcheck disable=SC2154,SC2030,SC2031  # variables of run; setup sets some for each test
 load ../lib/tools
 
@@ -85,7 +85,7 @@ sum_of() { # CHECKPOINT
     touch "$go"
     finish
     [ "$code" -eq 0 ]
-    # in the same instant
+    # at the same moment
     local other one two
     tf-run --job both "$model" -- "$feed" "$go" 2>err.1 3>&- &
     other=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Tables that are cut into slices: what trains over several shards ends with the bits of the whole.
+# Tables in slices: training over several shards ends with the bits of the whole table.
 load ../lib/tools
 load ../lib/shards
 
@@ -100,7 +100,7 @@ LUA
     grep -q ' shape=\[250,8\]' slice.txt
 }
 
-# solid OPTION...: a variable of three axes, and one that broadcasts along its last one, are trained
+# solid OPTION...: trains a variable of three axes, and one that broadcasts along its last axis
 solid() {
     cat >solid.lua <<'LUA'
 x = Placeholder{dtype = float32, shape = {-1, 5}}
@@ -141,7 +141,7 @@ LUA
                 for (i = 1; i <= 3; i++) if ((is[i] == whole[i]) == (i == axis + 1)) wrong = $0
                 parts += $1 ~ /^w\/part_/ } END { print wrong; exit wrong != "" || parts != n }'
             tf-exec -g parts.tfg --run whole --restore p.ckpt | tf-show --json | cmp one.whole
-            # and the other way: from slices one whole, from one whole slices
+            # and the other way: from slices into one, from one into slices
             solid -D opt="$opt" | tf-exec --run whole --restore p.ckpt | tf-show --json |
                 cmp one.whole
             tf-exec -g parts.tfg --run whole --restore one.ckpt | tf-show --json | cmp one.whole
@@ -191,7 +191,7 @@ LUA
             work 0 --run whole --fetch v | tf-show --json | cmp before
         done
     done
-    # The slots of the rows are as they were, too: the next step goes the way it would have gone.
+    # The slots of the rows are restored, too: the next step is the one that would have followed.
     work 0 --run train --fetch loss --feed f.rec | tf-show --json >after
     stop
     serve ps:0

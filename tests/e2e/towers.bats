@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# In-graph replication: towers share each batch, and training gives what it gives without them. The
-# last batch of an epoch of the digits has 29 rows, of which towers get 14 and 15.
+# In-graph replication: towers share each batch, and training gives the same result as without them.
+# The last batch of an epoch of the digits has 29 rows, of which towers get 14 and 15.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/refused
 bats_require_minimum_version 1.5.0
@@ -30,7 +30,7 @@ two_devices() { # GRAPH: parts
         tf-place --devices CPU:0,CPU:1 | tf-part
 }
 
-# close NAME FIRST REST RESULT RESULT: relative, in the first step and in the others
+# close NAME FIRST REST RESULT RESULT: relative difference, in the first step and in the others
 close() {
     paste <(jq ".$1" "$4") <(jq ".$1" "$5") | awk -v first="$2" -v rest="$3" '
         { d = ($1 - $2) / ($1 ? $1 : 1); d = d < 0 ? -d : d
@@ -42,7 +42,7 @@ close() {
 
 @test "two towers on two devices train as one, through nets, convolutions and loops" {
     local model
-    # Adam makes a step of a rounding error where a gradient is all but 0, as behind a Relu that is
+    # Adam turns a rounding error into a step where a gradient is almost 0, as below a Relu that is
     # just off: in float64 such steps stay small.
     sed 's|Reshape(x / 16|Reshape(Cast(x, {DstT = float64}) / 16|' \
         "$root/examples/digits_cnn.lua" >cnn.lua
@@ -76,7 +76,7 @@ close() {
         tf-show --json >two.json
     [ "$(wc -l <two.json)" = 100 ]
     close loss 1e-6 1e-4 one.json two.json
-    # the second tower has computed: gradients of both are on the shards
+    # the second tower works: gradients of both are on the shards
     tf-show --text parts.tfg >parts.txt
     grep -q '^tower_1/hidden/MatMul = .*@/job:worker/task:1/device:CPU:0 ' parts.txt
     grep -q '^towers/join/hidden/W/gradient/AddN = .*@/job:ps/task:[01]/device:CPU:0 ' parts.txt
@@ -123,7 +123,7 @@ LUA
     close loss 1e-6 1e-4 one.json two.json
     close rate 0 0 one.json two.json
     close 'mean_h[3]' 1e-5 1e-3 one.json two.json
-    # what has a value for each row is in the rows' order, and a batch may be a single one
+    # a tensor with a value per row keeps the rows' order, and a batch may have a single row
     for rows in 5 1; do
         (cd "$root/examples" && ./feed --batch $rows --steps 1) >few.rec
         tf-place m.tfg | tf-exec --run hidden --feed few.rec --restore one.ckpt |

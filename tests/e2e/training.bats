@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Training through pipes: against PyTorch's losses, and the same bits run after run.
+# Training through pipes: compared with PyTorch's losses, and with the same bits in every run.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

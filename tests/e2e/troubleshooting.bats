@@ -17,7 +17,7 @@ setup() {
     timeout 100 /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/troubleshooting.md"
 }
 
-# The names of a page's headings, as links to them have it, and marks within it.
+# The names of a page's headings, in the form that links to them have, and anchors within it.
 headings() {
     sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
     sed -n 's/.*<a id="\([^"]*\)">.*/\1/p' "$1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Each tool on a small job under valgrind: no invalid access, no value that was never set, no leak.
+# Each tool on a small job under valgrind: no invalid access, no uninitialized value, no leak.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A user's first hour: the sessions of the documents, typed as they stand there, and what they print.
-# Each section goes on in the folder that the first one has made.
+# A user's first hour: the sessions of the documents, typed as they stand there, with their output.
+# Each section continues in the folder that the first one has made.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 
@@ -168,7 +168,8 @@ teardown() {
     matches 'ORDER +NODE +KERNEL +BUFFER +BYTES +LIVE' "${lines[1]}"
     matches '[0-9]+ +[A-Za-z0-9/_]+ +[A-Za-z_()+]+ +arena\+[0-9]+ +[0-9]+ +[0-9]+-[0-9]+' \
         "${lines[2]}"
-    # the hidden layer's product has its bias and activation in it, and is called as the last of them
+    # the hidden layer's product includes its bias and activation, and has the name of the last of
+    # them
     sh_line 0 "tf-exec -g digits.tfg --run train --feed train.rec --dump-plan | tf-show | grep ' h '"
     matches '[0-9]+ +h +fused_[A-Za-z_()+]+ +arena\+[0-9]+ +32768 +[0-9]+-[0-9]+' "${lines[0]}"
     sh_line 0 "tf-exec -g digits.tfg --run train --feed train.rec --dump-plan --without products | tf-show | grep hidden/MatMul"
@@ -353,14 +354,14 @@ saves_are() { # LEAST
     is '  jq -es '\''.[0].accuracy > 0.95'\'' > drill.out || { echo "restore drill of backup failed" >&2; exit 1; }' \
         "${lines[1]}"
 
-    # a shard that stands still
+    # a stopped shard
     kill -STOP "$(cat run/ps-1.pid)"
     sh_line 69 'tf-ckpt save backup --job run'
     matches 'tf-ckpt: ps:1 at [^ ]+: no hello in [0-9]+ s, gave up after 30 s; newest stays backup@[0-9]+' "$stderr"
     kill_job run
     wait "$job" || true
 
-    # a bit of the older one
+    # a flipped bit in the older one
     read -r old new <<< "$(tf-ckpt list --json backup | jq .step | xargs)"
     shard=$(tf-ckpt show "backup@$old" | awk '$1 == "hidden/W" { print $6 }')
     tf-ckpt cat "backup@$old" hidden/W -o old.npy
@@ -373,7 +374,7 @@ print(data.find(value[-32768:]) + 1000)" "backup/shards/$shard/data.mdb" old.npy
         "$stderr"
     sh_line 0 './restore-drill'
 
-    # a job that is over, a disk that is not there
+    # a job that has ended, a missing disk
     rm -f run/cluster
     run --separate-stderr sh -c 'cd digits && test -e run/cluster && tf-ckpt save backup --job run'
     is "1 " "$status $output$stderr"
@@ -423,16 +424,16 @@ restore drill of backup failed" "$stderr"
     is './feed --rows 1-1437 --shuffle --batch 64 --epochs 20 | tf-exec -g digits.tfg --run train --save $1/ --save-every 100 --resume' \
         "$output"
     sh_line 0 'sh train a'
-    # a machine may be too busy to save anything within 0.1 s
+    # a busy machine may save nothing within 0.1 s
     for time in 0.1 0.15 0.2 0.3 0.4 0.6 0.8 1.2 1.6; do
         rm -rf b
-        # until the last of them is gone: who is killed ends the write that it is in
+        # until all of them are gone: a killed process finishes its current write
         timeout -s KILL "$time" sh train b | cat > /dev/null || true
         step=$(tf-ckpt list --json b 2> /dev/null | jq .step | tail -1) || true
         [ -z "$step" ] || break
     done
     sh_line 0 'sh train b'
-    # behind it stand the saves that a busy machine left out, if there were any
+    # saves that a busy machine left out may be printed after it
     is "tf-exec: b: resumed at step $step; $step feed records passed over" "${stderr%%$'\n'*}"
     sh_line 0 'tf-ckpt diff a@460 b@460'
     is "" "$output$stderr"

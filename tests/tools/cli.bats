@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What every program in bin/ does alike. A new program is covered as soon as it is built; one that
-# needs more than FILE to read a file gets a row in arguments_for.
+# Behaviour that all programs in bin/ share. A new program is covered as soon as it is built; one
+# that needs more than FILE to read a file gets a row in arguments_for.
 # shellcheck disable=SC2030,SC2031  # variables of run
 bats_require_minimum_version 1.5.0
 
@@ -29,7 +29,7 @@ arguments_for() { # TOOL FILE
     esac
 }
 
-# Calls FUNCTION for each tool, says which ones failed, and fails if any did.
+# Calls FUNCTION for each tool, reports which ones failed, and fails if any did.
 each() { # FUNCTION [TOOL]...
     local check=$1 wrong=0 tool
     shift
@@ -43,7 +43,7 @@ each() { # FUNCTION [TOOL]...
     return "$wrong"
 }
 
-# The tools that take a stream of records on stdin and write one.
+# The tools that read a stream of records on stdin and write one.
 filters() {
     local tool
     for tool in "${tools[@]}"; do
@@ -113,8 +113,8 @@ refuses_unknown_option() {
     each refuses_unknown_option
 }
 
-# Each option with each verb that does not read it, and without what it says something of: as the
-# tool's own table has them.
+# Each option with each verb that does not read it, and without the option that it needs: as in the
+# tool's own table.
 # shellcheck disable=SC2086  # without a verb there is no word
 refuses_what_it_would_not_read() {
     local verb option argument
@@ -139,7 +139,7 @@ refuses_what_it_would_not_read() {
         run --separate-stderr "$1" ${verb#-} --"$option" ${argument#-} --"$other" ${value#-}
         [[ $status -eq 64 && $stderr == "$1: --"*" and --"*" do not go together" &&
             $stderr == *"--$option "* && $stderr == *"--$other "* ]] || return 1
-        # what the environment says gives way, whichever of the two it is
+        # a setting in the environment gives way, whichever of the two it is
         variable=TF_$(tr a-z- A-Z_ <<<"$other")
         run --separate-stderr env "$variable=1" "$1" ${verb#-} --"$option" ${argument#-}
         [[ $status -lt 128 && $stderr != *"do not go together"* ]] || return 1
@@ -165,7 +165,7 @@ refuses_what_it_would_not_read() {
     TF_DUMP_PLAN=1 run -78 tf-exec -g y.tfg --fetch y -c one.cluster --task worker:0 --no-key
 }
 
-# Each option that counts something: less than none is no way to say that it is not given.
+# Each option that counts something: a negative number does not mean that it is not given.
 # shellcheck disable=SC2086  # without a verb there is no word
 refuses_less_than_none() {
     local verb option

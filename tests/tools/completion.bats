@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Completion of the command lines: what bash offers is what the tools' own tables have, and zsh is
-# offered the same.
+# Completion of command lines: bash offers what the tools' own tables contain, and zsh the same.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -15,7 +14,7 @@ setup() {
     . "$root/scripts/completion/tf-tools"
 }
 
-# The words as bash has them, which makes three of x=1, the last as far as it is typed.
+# The words as bash splits them: three for x=1; the last one is incomplete.
 offered() { # WORD...
     COMP_WORDS=("$@")
     COMP_CWORD=$(($# - 1))
@@ -36,7 +35,7 @@ offers() { # EXPECTED WORD...
         tool=${file##*/}
         complete -p "$tool"
         "$tool" --help --json >table.json
-        # before a verb is typed: of all, unless there is one without a name
+        # before a verb is typed: the options of all verbs, unless one verb has no name
         jq -r '(.verbs | any(.name == "")) as $bare | .options[] |
             select(($bare | not) or any(.verbs[]; . == "")) | "--" + .name' table.json >expected
         _tf_candidates -- "$tool" | diff expected -

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Ops of users: every program that reads graphs takes them, and says what is missing without them.
+# Custom ops: every program that reads graphs accepts them, and names the missing ones without them.
 # shellcheck disable=SC2154,SC2030,SC2031,SC2094  # root, stderr are set elsewhere
 load ../lib/tools
 
@@ -23,7 +23,7 @@ teardown() {
     kill_pids "${pids[@]}"
 }
 
-# says STATUS TEXT COMMAND...: the status, and the only line on stderr
+# says STATUS TEXT COMMAND...: checks the status, and the only line on stderr
 says() {
     local wanted=$1 text=$2
     shift 2
@@ -108,7 +108,7 @@ own() { # TOOL ARGUMENT...
         tf-exec --ops "$objects/own_ops.so" -g m.tfg --fetch y
 }
 
-# shard [OPTION]...: starts it
+# shard [OPTION]...: starts a shard
 shard() {
     tf-ps serve --task ps:0 "$@" 2>ps.err 3>&- &
     pids+=($!)

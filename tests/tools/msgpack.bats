@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A stream is pure msgpack: the reader printed in docs/stream.md reads one with Python's library.
+# A stream is plain msgpack: the reader printed in docs/stream.md reads one with Python's library.
 
 root=$BATS_TEST_DIRNAME/../..
 

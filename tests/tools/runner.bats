@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What runs the tests: what it counts, and what it runs again.
+# The test runner: its counts, and the tests that it runs again.
 # shellcheck disable=SC2154  # variables of run
 bats_require_minimum_version 1.5.0
 

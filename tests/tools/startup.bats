@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The filters of graphs start quickly. The limit is for a busy machine; `make bench` says how long
-# they take (target: 10 ms).
+# The filters of graphs start quickly. The limit suits a busy machine; `make bench` prints the times
+# (target: 10 ms).
 
 bats_require_minimum_version 1.5.0
 load ../lib/tools

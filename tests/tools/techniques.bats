@@ -21,7 +21,7 @@ LUA
     tf-graph m.lua | tf-opt >m.tfg
 }
 
-# Of each technique, a line for each: its options, with numbers for names of numbers.
+# A line for each technique's command: its options, with numbers in place of their names.
 commands() {
     awk '/^\| technique \| a worker sends/ { on = 1 } !NF { on = 0 }
          on { n = split($0, cell, "|"); print cell[n - 1] }' "$root/docs/techniques.md" |

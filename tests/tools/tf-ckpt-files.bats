@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-ckpt and the files of other programs: what they must be, and what they cannot hold.
+# tf-ckpt and the files of other programs: required forms, and values that they cannot hold.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -35,7 +35,7 @@ refuses() { # STATUS LINE COMMAND...
     tf-ckpt export none.ckpt none.npz
     names='import zipfile; print(zipfile.ZipFile("none.npz").namelist())'
     [ "$(/usr/bin/python3 -c "$names")" = "[]" ]
-    # NumPy knows an archive by its first four bytes
+    # NumPy recognizes an archive by its first four bytes
     [ "$(head -c 4 none.npz | od -An -tx1 | xargs)" = "50 4b 05 06" ]
     refuses 65 "tf-ckpt: none.npz: has no tensors: nothing to import" tf-ckpt import none.npz s
 }
@@ -76,7 +76,7 @@ PYTHON
         tf-ckpt init "$name"
         tf-ckpt import "$name.npz" "$name"
     done
-    # of the processor's time, as others may be using it: 24 s where each looked for each
+    # a limit of processor time, as the machine may be busy: 24 s if each tensor were searched for
     run -1 bash -c 'ulimit -t 10; tf-ckpt diff one two'
     [ "${#lines[@]}" -eq 39999 ]
     (ulimit -t 10 && tf-ckpt salvage one x.ckpt)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Whose a checkpoint is: what copies, imports and jobs replace, and what they do not.
+# The run that a checkpoint belongs to: which checkpoints copies, imports and jobs replace.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -26,7 +26,7 @@ train() {
     tf-exec -g m.tfg --run step --feed "x=[$2,1]" --save "$1/" "${@:3}"
 }
 
-# One line on stderr, which is or begins with that.
+# One line on stderr, which is or begins with the pattern.
 refuses() { # STATUS PATTERN COMMAND...
     local wanted=$1 pattern=$2
     shift 2
@@ -52,7 +52,7 @@ run_of() { # NAME
 --replace replaces it" tf-ckpt copy b a
     tf-ckpt cat a v | tf-show | finds '3 3$'
     [ "$(tf-ckpt list --json a | wc -l)" -eq 3 ]
-    # one that is refused keeps back no other
+    # a refused checkpoint does not prevent others from being copied
     refuses 78 "tf-ckpt: b@3: is there already *" tf-ckpt copy a b
     [ "$(tf-ckpt list --json b | jq .step | xargs)" = "3 1 2" ]
     [ "$(run_of b@1)" = "$(run_of a)" ]
@@ -147,7 +147,7 @@ has_steps() { # STORE N
 @test "--keep forgets checkpoints of the own run only, and nothing beyond them" {
     train other 2 -n 100 --run-name other
     train other 2 -n 103 --resume -q
-    # between two steps of a run others' checkpoints come in
+    # other runs' checkpoints arrive between two steps of a run
     mkfifo feeds
     sed 's/\[2\]/[1,2]/; s/\[0,0\]/[[0,0]]/' m.txt | tf-graph --text - >rows.tfg
     tf-exec -g rows.tfg --run step --feed feeds --save a/ --save-every 1 --keep 2 --run-name mine \
@@ -164,7 +164,7 @@ has_steps() { # STORE N
     wait $!
     [ "$(tf-ckpt list --json a | jq -r .run_name | sort | uniq -c | xargs)" = "2 mine 2 other" ]
     [ "$(tf-ckpt list --json a | jq 'select(.run_name == "mine").step' | sort -n | tail -n 1)" = 6 ]
-    # what nobody refers to any more is gone as well
+    # chunks without references are gone as well
     [[ $(tf-ckpt prune --dry-run a) == "0 B to be removed, "* ]]
     refuses 64 "tf-exec: --keep is for --save, which is not given" \
         tf-exec -g m.tfg --run step --feed "x=[1,1]" --keep 2
@@ -197,7 +197,7 @@ END
     [ "$(tf-ckpt list --json every | jq -c .step | tr '\n' ' ')" = "$kept 300 " ]
     [ "$(tf-exec -g best.tfg --restore "every@$kept" --fetch loss | tf-show --json | jq .loss)" = \
         "$(tf-ckpt list --json every | jq -s '.[0].scalars.loss')" ]
-    # a run that only grows worse was best before its first step
+    # a run that only gets worse has its best before the first step
     tf-exec -g best.tfg --run train --fetch loss -n 5 --save worse/ --save-best loss:max >/dev/null
     [ "$(tf-ckpt cat worse@best w | tf-show --json)" = '{"w":0}' ]
     run -66 --separate-stderr tf-ckpt cat every@best w
@@ -235,7 +235,7 @@ one_by_one() { # FROM TO OPTION...: each step is saved
     tf-ckpt prune s
     [ "$(tags s)" = '[2,["good"]] [7,[]] ' ]
 
-    # the newest, two at one, another instead; a copy has them, too
+    # the newest; two tags on one; one moved; a copy has them, too
     tf-ckpt tag s last
     tf-ckpt tag s@7 prod
     refuses 64 "tf-ckpt: s@good: is step 2; --replace gives the tag to another" tf-ckpt tag s good
@@ -247,7 +247,7 @@ one_by_one() { # FROM TO OPTION...: each step is saved
     tf-ckpt untag s@good
     refuses 66 "tf-ckpt: s@good: no checkpoint has this tag (did you mean 'prod'?)" \
         tf-ckpt show s@good
-    # by its name it is dropped in spite of its tags, and the newest is whole
+    # by name it is dropped in spite of its tags, and the newest is whole
     tf-ckpt forget s@prod
     [ "$(tags s)" = '[2,[]] ' ]
     tf-ckpt verify s --data
@@ -273,7 +273,7 @@ END
     refuses 64 "tf-ckpt: s@good: steps 3 and 2 have had this tag; name one" \
         tf-ckpt salvage s@good out.ckpt
     refuses 66 "tf-ckpt: s@god: no manifest of this name is there" tf-ckpt salvage s@god out.ckpt
-    # what is behind an @ is of a name, where nothing is called so
+    # an @ is part of the name of a store that exists
     tf-ckpt init s@v2
     tf-ckpt import out.ckpt s@v2
     refuses 66 "tf-ckpt: s@v3: no store there; tf-ckpt init makes one" tf-ckpt copy s@v2 s@v3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-ckpt --max-runtime: the time is over wherever the tool is then.
+# tf-ckpt --max-runtime: the tool ends when the time is over, whatever it is doing.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 

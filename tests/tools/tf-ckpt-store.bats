@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Stores as files: where they are made, who may write to them, what of them is damaged and mended.
+# Stores as files: where they are created, which users may write to them, damage and repair.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 
@@ -29,7 +29,7 @@ fill() { # STORE
     for steps in 1 2 3; do tf-ckpt import $steps.ckpt "$1"; done
 }
 
-# One line on stderr, which is or begins with that, and nothing on stdout.
+# One line on stderr, which is or begins with LINE, and nothing on stdout.
 refuses() { # STATUS LINE ARGUMENT...
     local wanted=$1 line=$2
     shift 2
@@ -142,7 +142,7 @@ data.mdb" ]
     [ ! -s store/writer.lock ]
 }
 
-# A .npz of one float under each name that is given, as a Python expression.
+# Writes a .npz of one float under each name; NAMES is a Python expression.
 write_npz() { # FILE NAMES
     /usr/bin/python3 - "$@" <<'PY'
 import struct, sys, zipfile
@@ -155,7 +155,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as z:
 PY
 }
 
-# Damages the manifest of a step, in each place where one lies.
+# Damages every copy of a step's manifest.
 damage_manifest() { # STORE STEP
     /usr/bin/python3 - "$@" <<'PY'
 import sys
@@ -213,7 +213,7 @@ PY
     run --separate-stderr tf-ckpt forget store --keep-last 1 --keep-every 3
     [ "$status" -eq 0 ]
     [[ $stderr == "tf-ckpt: $said"* ]]
-    # what the damaged one may refer to stays, and the rest goes: step 1's
+    # everything that the damaged one may refer to stays, and the rest goes: step 1's
     run --separate-stderr tf-ckpt prune store -v
     [ "$status" -eq 0 ]
     [[ $output == "8 B removed, 16 B kept" ]]
@@ -238,7 +238,7 @@ PY
 @test "a store that went back to an older commit says so, takes nothing more, and is repaired" {
     fill store
     tf-ckpt import 3.ckpt store --step 5
-    # the number of the commit before, 4, becomes 6: by that the meta page is the newest
+    # the number of the earlier commit, 4, becomes 6, which makes its meta page the newest
     /usr/bin/python3 -c "
 file = open('store/data.mdb', 'r+b')
 file.seek(144)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-ckpt from the shell: what it prints, what it says when something is wrong, its exit codes.
+# tf-ckpt in the shell: its output, its error messages, its exit codes.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
 
@@ -35,7 +35,7 @@ fill() { # STORE
     for steps in 1 2 3; do tf-ckpt import $steps.ckpt "$1"; done
 }
 
-# One line on stderr, which is or begins with that, and nothing on stdout.
+# One line on stderr, which is or begins with LINE, and nothing on stdout.
 refuses() { # STATUS LINE ARGUMENT...
     local wanted=$1 line=$2
     shift 2
@@ -166,7 +166,7 @@ print(open('store/data.mdb','rb').read().rfind(struct.pack('<2f', 3, 7.5)))")
     [ "$status" -eq 1 ]
     [ "${stderr_lines[0]}" = "tf-ckpt: store@3: 'v': chunk 1 of 1 is lost" ]
     [ "${stderr_lines[1]}" = "tf-ckpt: store@3: 1 of 2 tensors are intact, and in x.npz" ]
-    # the page that the tree begins with: nothing but salvage gets in
+    # the root page of the tree: only salvage can read the store then
     root=$("$python" -c "import struct; d = open('store/data.mdb','rb').read()
 print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     flip store/data.mdb $((root * 4096 + 10))
@@ -333,7 +333,7 @@ teardown() {
     refuses 77 "job directory run is open to others: chmod 700 run; newest stays backup@1" \
         save backup --job run
     chmod 700 run
-    # as from another host: by the links, which want the key
+    # as from another host: over links, which need the key
     mkdir aside
     mv run/ps-*.sock aside
     (umask 077 && openssl rand -hex 32 >other.key && echo short >short.key)
@@ -355,7 +355,7 @@ teardown() {
     tf-ckpt verify backup --data
 }
 
-# A save whose other shard gets that signal when it writes what the first one has handed out.
+# A save whose other shard gets the signal when it writes what the first one has finished.
 strike() { # SIGNAL MAX-RUNTIME
     rm -f trace.txt
     strace -f -qq -o trace.txt -e trace=fdatasync,msync \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-data: what a field is read as, what is done with it, and what is missing.
+# tf-data: how fields are parsed and transformed, and missing fields.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 load ../lib/data
@@ -32,7 +32,7 @@ setup() {
     [ "$(printf '10\n9\n1e1\n-1\n' | x csv - x=1:category -b 9)" = '[2,1,2,0]' ]
     [ "$(x csv p.csv x=risk:onehot --rows 1-2 -b 9 -q)" = '[[0,1],[1,0]]' ]
     tf-data csv p.csv x=risk:category | tf-show | head -1 | finds 'x int32\[1\] 1'
-    # one that was not seen has the id behind the last, or is an error
+    # an unseen category has the id after the last, or is an error
     tf-data csv p.csv x=risk:category --rows 1-3 --fit p.json -o /dev/null
     [ "$(x csv p.csv x=risk:category --prep p.json -b 9)" = '[1,0,1,2,0]' ]
     fails 65 "p.csv:5: column 5: 'mid' is none of the categories" \
@@ -71,7 +71,7 @@ setup() {
     [ "$(x csv p.csv x=visit:date=yearday -b 9)" = '[31,60,365,365,61]' ]
     [ "$(x csv p.csv x=visit:date=month:onehot=13:int32 --steps 1)" = \
         '[[0,1,0,0,0,0,0,0,0,0,0,0,0]]' ]
-    # one digit where a spreadsheet writes no zero
+    # one digit where a spreadsheet writes no leading zero
     printf '%s\n' day 1.2.2024 2024-2-1 2024/02/1 '01.2.2024 13:45' > short.csv
     [ "$(x csv short.csv x=day:date -b 4)" = '[1706745600,1706745600,1706745600,1706795100]' ]
     printf '2023-02-29\n' > no.csv
@@ -87,7 +87,7 @@ setup() {
     [ "$(x csv p.csv x=sex:category:impute=none -b 9)" = '[0,1,2,0,2]' ]
     [ "$(x csv p.csv x=age:flag --missing 7 -b 9)" = '[[50,0],[7,1],[30,0],[7,1],[70,0]]' ]
     [ "$(x csv p.csv x=age:scale:impute=mean -b 9)" = '[0.5,0.5,0,0.5,1]' ]
-    # NaN is a number where no part speaks of what is missing
+    # NaN is a number if no part handles missing values
     [ "$(printf 'nan\n1\n' | x csv - x=1 -b 2)" = '["NaN",1]' ]
     [ "$(printf 'nan\n1\n' | x csv - x=1:impute=5 -b 2)" = '[5,1]' ]
     tf-data csv p.csv x=age --missing nan -b 9 | tf-show --npy - x > a.npy
@@ -111,10 +111,10 @@ setup() {
     fails 65 "t.csv:1: no column has a name as 'z*'" csv t.csv 'x=z*'
     fails 65 "t.csv:1: no column named 'ix' (did you mean 'id'?)" csv t.csv 'x=*,-ix'
     fails 65 "t.csv:1: 'x' has no columns: 'id,-id' leaves none" csv t.csv 'x=id,-id'
-    # a name that the header has is that name
+    # a name in the header is taken as that name
     printf '%s\n' '*,-id,id' 1,2,3 > odd.csv
     [ "$(x csv odd.csv 'x=*,-id')" = '[[1,2]]' ]
-    # rows without the header of a file that is known
+    # rows without a header, for a file that was fitted
     tf-data csv t.csv 'x=a*:scale' --fit t.json -o /dev/null
     [ "$(tail -n 1 t.csv | x csv - 'x=a*:scale' --prep t.json)" = '[[0,0]]' ]
 }

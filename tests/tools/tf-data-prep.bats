@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-data --fit and --prep: what is fitted to some rows is used for others.
+# tf-data --fit and --prep: what is fitted to some rows is applied to others.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 load ../lib/data
@@ -20,7 +20,7 @@ setup() {
     [ "$(tail -n 1 d.csv | x csv - x=age,bmi:standardize --prep prep.json)" = '[[5,-7]]' ]
     [ "$(x csv d.csv x=age,bmi:standardize:scale=2:offset=1 --prep prep.json --steps 1)" = \
         '[[-1,-1]]' ]
-    # columns by name, wherever they are
+    # columns are found by name, in any order
     printf 'bmi,age\n-50,7\n' > other.csv
     [ "$(x csv other.csv x=age,bmi:standardize --prep prep.json)" = '[[5,-7]]' ]
     # by position they are the same columns
@@ -95,7 +95,7 @@ what is found"
     printf '1,2\n' > narrow.csv
     fails 65 "narrow.csv:1: 2 columns, but p was fitted to 3" \
         csv narrow.csv x=age,bmi:standardize --prep p
-    # names of other columns are no data
+    # a header with other columns is not data
     printf 'id,age\n1,50\n' > narrow.csv
     fails 65 "narrow.csv:1: no column named 'bmi'" csv narrow.csv x=age,bmi:standardize --prep p
     printf '1\nnan\n' > nan.csv
@@ -122,7 +122,7 @@ what is found"
     [ "$(x csv gaps.csv x=a:standardize:offset=5 -b 4 --missing mean)" = '[4,5,6,5]' ]
     x csv gaps.csv x=a,b:float64:standardize -b 4 --missing 7 --fit prep.json > /dev/null
     jq -e '.standardize.x.mean == [2, 2] and .standardize.x.rows == 4' prep.json
-    # also of rows that come later
+    # also for rows that come later
     [ "$(printf 'NA,2\n5,NA\n' | x csv - x=1,2:standardize --prep prep.json --missing mean -b 1 |
         tail -1)" = '[[3,0]]' ]
     fails 65 "gaps.csv:3: column 1: missing; only what is standardized has a mean to put there" \

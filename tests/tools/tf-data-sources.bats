@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-data: JSON lines, several files, what is packed, two files side by side; describe.
+# tf-data: JSON lines, several files, compressed files, two files side by side; describe.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 load ../lib/data
@@ -46,10 +46,11 @@ setup() {
     printf '%s\n' '{"c": {"d": 5}, "a": 2}' >more.jsonl
     [ "$(x jsonl late.jsonl 'x=v[*,a:impute=0' -b 9)" = '[[0,0,0],[1,0,1],[2,3,0]]' ]
     [ "$(x jsonl 'late.jsonl,more.jsonl' x=a,c.d:impute=0 -b 9)" = '[[0,0],[1,0],[0,0],[2,5]]' ]
-    # where it stands in its object, so that what grows is together, and the last is the last
+    # columns by their place in the object: columns that appear later stay together, and the last
+    # stays last
     [ "$(tf-data describe --json late.jsonl | jq -c '[.columns[].name]')" = \
         '["v[0]","v[1]","b","a"]' ]
-    # a pipe's are those of its first object, and those that --prep knows, in their order
+    # a pipe has the columns of its first object, and those that --prep knows, in their order
     fails 65 "stdin:1: no column named 'b'; there is only 'a'" jsonl - x=b:category <<<'{"a": 1}'
     tf-data jsonl late.jsonl 'x=*,-b:impute=mean' y=b:text --fit late.json -o /dev/null
     [ "$(x jsonl - 'x=*,-b:impute=mean' --prep late.json -b 9 <<<'{"v": [7, 8]}')" = '[[7,8,1]]' ]
@@ -92,7 +93,7 @@ setup() {
     fails 65 "m3.csv:1: column 2 is 'c', but 'b' in the file before" csv 'm*.csv' x=a
     fails 66 "n*.csv: No such file or directory" csv 'm1.csv,n*.csv' x=a
     fails 66 "n.csv: No such file or directory" csv 'n.csv,m1.csv' x=a
-    # a file that is called so
+    # a file with that very name
     printf 'a\n9\n' > 'm*,.csv'
     [ "$(x csv 'm*,.csv' x=a)" = '[9]' ]
 }
@@ -156,12 +157,12 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     eval "$line" | tf-show | finds 'y float32\[2\]'
     : > empty
     fails 65 "empty: no rows" describe empty
-    # the range of dates is in time, as they are written
+    # the range of dates is in order of time, in the form in which they are written
     printf '%s\n' d 2024-05-01 31.12.2023 2024-02-29T10:00 >dates.csv
     tf-data describe --json dates.csv |
         jq -e '.columns[0] | .type == "date" and .min == "31.12.2023" and .max == "2024-05-01"'
     tf-data describe dates.csv | finds -E '^d +date +0 +3 +31.12.2023 +2024-05-01 +-'
-    # what comes through a pipe, of several files, or with a byte order mark, is told by its content
+    # the format of a pipe, of several files, or after a byte order mark, is recognized by content
     tf-data describe d.jsonl | tail -n +3 > whole
     sed -i 's/ d.jsonl / - /' whole
     tf-data describe - <d.jsonl | tail -n +3 | cmp - whole
@@ -169,7 +170,7 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     tf-data describe <(cat d.jsonl) | finds '^/dev/fd/[0-9]*: 2 rows, 3 columns'
     tf-data describe <(cat bare.csv) | finds '^/dev/fd/[0-9]*: 2 rows, 3 columns'
     tf-data describe 'd.json?' | finds "^tf-data jsonl 'd.json?'"
-    # arrays are told of, and a header that begins as one does is none
+    # arrays are described; a header that begins like one is not mistaken for one
     printf 'x\n1\n2\n' | tf-data csv - x=1 --batch 2 | tf-show --npy - x >a.npy
     fails 65 "a.npy: arrays have no columns to describe; tf-data npy feeds them" describe a.npy
     printf 'PK\003\004' >a.npz

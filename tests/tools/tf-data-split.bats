@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-data --split, --fold and what weighs rows.
+# tf-data --split, --fold and weights of rows.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 load ../lib/data
@@ -28,15 +28,16 @@ setup() {
     [ "$(jq -c sort <<<"$valid")" = "$(x csv s.csv x=1 --split 70/15/15 --part valid -b 100 \
         --shuffle --seed 9 | jq -c sort)" ]
     [ "$valid" != "$(x csv s.csv x=1 --split 70/15/15:other --part valid -b 100)" ]
-    # the same rows in every version: what was held out stays held out
+    # the same rows in every version: rows held out stay held out
     [ "$valid" = '[1,4,8,25,26,33,51,53,54,62,75,79,86,89,96]' ]
     tf-data csv s.csv x=1 -b 100 | tf-show --npy - x > s.npy
     [ "$valid" = "$(x npy x=s.npy --split 70/15/15 --part valid -b 100)" ]
     [ "$(x csv s.csv x=1 --split 70/15/15 --part valid --rows 26-53 -b 100)" = '[26,33,51,53]' ]
-    # new rows are in no part: all are fed, without the column of the groups, too
+    # new rows are in no part: all are fed, also without the column of the groups
     [ "$(x csv s.csv x=1 --split 70/15/15 --group 2 --part new -b 100)" = \
         "$(x csv s.csv x=1 -b 100)" ]
-    # every place is as often in each part: 1000 blocks of 5, chi-square with 4 degrees of freedom
+    # each place is equally frequent in each part: 1000 blocks of 5, chi-square with 4 degrees of
+    # freedom
     seq 0 4999 | x csv - x=1 --header no --split 80/20 --part test -b 5000 |
         jq -e '[.[] % 5] | group_by(.) | map(length - 200 | . * . / 200) | add < 23'
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-data: what it feeds, and what it says of input that it cannot feed.
+# tf-data: the records that it feeds, and the errors for input that it cannot feed.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 load ../lib/data
@@ -61,7 +61,7 @@ setup() {
         [[ $stderr == $said && $(tf-show --json t.rec | jq -c .x) == "$values" ]] ||
             { echo "$text: $stderr $(tf-show --json t.rec)" >&2 && false; }
     }
-    # data, whatever blanks and quotes there are around it
+    # data, with any blanks and quotes around them
     says '[[0.5,1],[1.5,2]]' "" '   0.500,   1.000\n   1.500,   2.000\n' x=1,2
     says '[[1,10],[2,20]]' "" '1 ,10 \n2 ,20 \n' x=1,2
     says '[[1,2],[3,4]]' "" '"1" ,2\n"3" ,4\n' x=1,2
@@ -70,7 +70,7 @@ setup() {
     says '[[7,7],[3,4]]' "" '?,NA\n3,4\n' x=1,2 --missing 7
     says '["b","c"]' "" '1e400,b\n3,c\n' x=2:string
     says '[5.1,3.5]' "" '5.1,setosa\n3.5,virginica\n' x=1
-    # names, though some say nothing
+    # names, though some are empty
     local taken="tf-data: t.csv:1: taken as the names of the columns (--header yes or no says what \
 it is): "
     says '[0.5,1.5]' "$taken,a,b" ',a,b\n0,0.5,1\n1,1.5,2\n' x=2
@@ -79,7 +79,7 @@ it is): "
     says '[[0,0.5]]' "" ',a,b\n0,0.5,1\n' x=1,2 --header yes
     says '[0.5]' "" ',a,b\n0,0.5,1\n' x=a
     says '[2]' "" 'a, b\n1,2\n' x=b
-    # in doubt, data, and a word in time
+    # if in doubt, data, with a warning in time
     says '[2019,0.5,0.25]' "tf-data: t.csv:1: taken as data, though column 1 is a word there and a \
 number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,0.25\n' x=2
     says '[2019,0.5,0.25]' "" 'id,2019\n7,0.5\n8,0.25\n' x=2 --header no
@@ -93,7 +93,7 @@ number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,
     [ "$(x csv t.csv x=1 -b 9)" = '[1,3,5,7]' ]
     printf '1,2\r3\r' > t.csv
     fails 65 "t.csv:2: 1 columns, but line 1 has 2" csv t.csv x=1
-    # a row is answered when its CR has come, whatever comes next
+    # a row is complete when its CR has come, whatever comes next
     mkfifo cr
     tf-data csv - x=1 < cr | tf-show > shown &
     exec 7> cr
@@ -250,7 +250,7 @@ PYTHON
     [[ $stderr == "tf-show: o.npz: array 'classes': "* ]]
     run --separate-stderr -0 tf-show o.npz x
     [ -z "$stderr" ]
-    # 20,000 members: time enough for a walk over them, not for one for each
+    # 20,000 members: time enough to go through them once, not once for each
     timeout 20 tf-data npz many.npz | tf-show --json | finds '"a19999":\[19999\]'
 }
 

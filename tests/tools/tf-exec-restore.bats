@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What tf-exec takes out of a checkpoint of another graph.
+# The variables that tf-exec restores from a checkpoint of another graph.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -21,7 +21,7 @@ set_a = Assign(a, one)
 set_b = Assign(b, two)
 set_c = Assign(c, three)
 TEXT
-    # a is there, b has another shape, d is new, and c is called e/c
+    # a is in it, b has another shape, d is new, and c is called e/c
     cat >new.txt <<'TEXT'
 entry init = ^set_a, ^set_b, ^set_d, ^set_c
 a = Variable() {dtype=float32, shape=[2]}

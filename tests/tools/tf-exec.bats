@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-exec: how many steps run, and how a run ends before its time.
+# tf-exec: how many steps run, and how a run ends early.
 # shellcheck disable=SC2154  # stderr is of run
 bats_require_minimum_version 1.5.0
 load ../lib/tools
@@ -65,7 +65,7 @@ saved() { # CHECKPOINT is there, with this value
     done
 }
 
-# computing PID: waits until it has computed for 0.3 s, several times what it takes to begin
+# computing PID: waits until it has computed for 0.3 s, several times its startup
 computing() {
     local i
     for ((i = 0; i < 400; i++)); do
@@ -179,7 +179,7 @@ m.rec" ]
     first=$(steps_of m.old.rec | cut -d' ' -f1)
     [ "$first" -gt 1 ]
     [ "$(steps_of m.old.rec m.rec)" = "$(seq "$first" 60 | paste -sd' ')" ]
-    # nothing is lost of what fits
+    # everything that fits is written
     tf-exec -g large.tfg --run train --feed ones.rec --fetch many --fetch-limit 10M >whole.rec
     [ "$(steps_of whole.rec)" = "$(seq 60 | paste -sd' ')" ]
     [ ! -e whole.old.rec ]
@@ -204,7 +204,7 @@ m.rec" ]
         tail -n 1 shown | finds "^step $last "
     done
     [ -e m.old.rec ]
-    # the next process, after a kill, begins a file of its own
+    # after a kill, the next process starts a file of its own
     kill -9 "$writer"
     exec 9>&-
     mv m.rec m.1.rec
@@ -229,7 +229,7 @@ run_large() { # BYTES [OPTION]...
     [ "$stderr" = "tf-exec: --fetch-limit: a limit is for stdout, not for -o" ]
     run --separate-stderr -64 run_large 12 --feed ones.rec
     [ "$stderr" = "tf-exec: --fetch-limit 12: at least 4096" ]
-    # another one has the name meanwhile
+    # another file takes the name meanwhile
     mkfifo ones.fifo
     run_large 100k --feed ones.fifo >m.rec 2>err 3>&- &
     writer=$!
@@ -301,7 +301,7 @@ LUA
         tf-ckpt diff ck@10 again.ckpt
         [ "$(tf-show --json rest)" = "$(tf-show --json all | tail -n $((10 - first)))" ]
     done
-    # the last step, alone; a run that was saved at 9 is one of 9 steps
+    # the last step alone; a run that was saved at step 9 has 9 steps
     tf-data cut 1-9 train.rec | train --save nine.ckpt > /dev/null
     tf-data cut 10 < train.rec > ten.rec
     [ "$(tf-show --json ten.rec)" = "$(tf-show --json train.rec | tail -1)" ]
@@ -310,7 +310,7 @@ LUA
     tf-ckpt diff ten.ckpt ck@10
     [ "$(tf-show --json ten)" = "$(tf-show --json all | tail -1)" ]
     [ "$(tf-ckpt show ten.ckpt | sed -n 2p | xargs)" = "step 10" ]
-    # as step 1, which it is without, another half of the units drops out
+    # as step 1, its number without the option, it drops another half of the units
     train --feed ten.rec --restore nine.ckpt --save one.ckpt > /dev/null
     run -1 tf-ckpt diff one.ckpt ck@10
     # without feeds it is one step, too

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-grad: gradients and training added to a graph that was read.
+# tf-grad: gradients and training added to an existing graph.
 bats_require_minimum_version 1.5.0
 load ../lib/tools
 

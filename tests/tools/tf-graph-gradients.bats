@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-graph --text: a node that has another op than the one its gradient was made for.
+# tf-graph --text: a node whose op differs from the one that its gradient was made for.
 # shellcheck disable=SC2154  # stderr is of run
 bats_require_minimum_version 1.5.0
 load ../lib/tools

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Attributes that tools read by a name with '_' refuse another kind, in scripts and in texts.
+# Attributes with '_' that tools read refuse a value of another kind, in scripts and in texts.
 # shellcheck disable=SC2154  # stderr is of run
 bats_require_minimum_version 1.5.0
 load ../lib/tools
@@ -10,7 +10,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# Those that the sources read or define; offsets of slices are numbers or lists.
+# The marks that the sources read or define; offsets of slices are numbers or lists.
 marks() {
     {
         grep -rhoE 'node_attr\([^;]*, "_[a-z_]+"' "$root/libcommon" "$root/ops" "$root/bin"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What scope, device, control, colocate and container are to the nodes that the prelude makes.
+# The effect of scope, device, control, colocate and container on the nodes that the prelude makes.
 # shellcheck disable=SC2154  # stderr is of run
 bats_require_minimum_version 1.5.0
 load ../lib/tools
@@ -11,7 +11,7 @@ setup() {
     set -o pipefail
 }
 
-# SCOPES=N: of so many scripts.
+# SCOPES=N: the number of scripts.
 @test "random scripts: every node has what a rule written apart says" {
     python3 "$root/tests/tools/scopes.py" 1 "${SCOPES:-25}"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Wrong scripts as a beginner writes them: each is one line that blames what was written.
+# Wrong scripts as a beginner writes them: each gets one line that names the mistake.
 # shellcheck disable=SC2154  # root is of use_tools
 bats_require_minimum_version 1.5.0
 load ../lib/tools
@@ -13,7 +13,7 @@ setup() {
 given='x = Placeholder{dtype = float32, shape = {-1, 4}}
 y = Placeholder{dtype = int32, shape = {-1}}'
 
-# wrong.txt: an expression, and what is said of it behind the place, where * is any text.
+# wrong.txt: an expression, and the message after its place, in which * is any text.
 @test "an expression that is wrong, and the line that says so" {
     local wrong=0 code text said
     while IFS= read -r line && IFS= read -r said; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-graph: scripts to graphs, and what the prelude's nodes compute.
+# tf-graph: scripts to graphs, and the values of the prelude's nodes.
 bats_require_minimum_version 1.5.0
 load ../lib/tools
 
@@ -180,9 +180,9 @@ differ: float32[?,128] x float32[1,1]" ]
     [ "$(w_after 'optim.momentum{rate = 0.25, momentum = 0.5}' 2)" = "step 1  w/read -0.875" ]
     # a = 7 + 9: w = 1 - 0.5 * 3 / 4
     [ "$(w_after 'optim.adagrad{rate = 0.5, initial = 7}' 1)" = "step 1  w/read 0.625" ]
-    # |m / sqrt(v)| is 1 in both steps but for epsilon
+    # |m / sqrt(v)| is 1 in both steps except for epsilon
     [[ "$(w_after 'optim.adam{rate = 0.25}' 2)" =~ ^"step 1  w/read 0.5"(0000.*)?$|0.49999 ]]
-    # a function alone; state in a slot
+    # a plain function; its state is in a slot
     [ "$(w_after 'function(w, g) local n = slot(w, "n", 0) return group{Assign(n, n + 1),
         AssignSub(w, g * n)} end' 3)" = "step 1  w/read -8" ]
 }
@@ -311,6 +311,6 @@ LUA
         done <names
     done
     tf-graph --help | finds -x -e '--help TOPIC, of what there is: nn, metric, init, .*, collective'
-    # what is no topic is a script
+    # a name that is no topic is a script
     [ "$(tf-graph --help nowhere.lua)" = "$(tf-graph --help)" ]
 }

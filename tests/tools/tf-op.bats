@@ -119,7 +119,7 @@ fails() { # STATUS TEXT OP...
     run -0 bash -c 'tf-op list --json | jq -r .name | diff - <(tf-op list | cut -d" " -f1)'
 }
 
-# Values of all sizes, enough of them to be shared among threads and cut in odd places.
+# Values of all sizes, enough to be divided among threads at odd places.
 large_input() {
     tf-op RandomStandardNormal '[331,401]' dtype=float32 seed=3 | tf-op Mul - 20 -o x.npy
 }
@@ -175,7 +175,7 @@ each_op() { # COMMAND...: for element-wise ops and reductions
     { tf-op list --markdown; tf-op list --types | scripts/ops-types; } | diff docs/ops.md -
 }
 
-# oneDNN's barriers count on every member of the team that it was told of.
+# oneDNN's barriers wait for every member of the team that it was told of.
 @test "a team that OpenMP makes smaller does not hang" {
     tf-op RandomStandardNormal '[4,9,9,4]' dtype=float32 seed=7 -o x.npy
     tf-op RandomStandardNormal '[4,9,9,8]' dtype=float32 seed=8 -o g.npy
@@ -186,7 +186,7 @@ each_op() { # COMMAND...: for element-wise ops and reductions
     done
 }
 
-# 400 MB once, not also a copy of them, and by a team: two billion elements take as long as their
+# 400 MB once, without a second copy, and by a team: two billion elements take as long as their
 # memory does.
 @test "a long result is written where it is fetched from" {
     local bytes

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-opt through pipes.
+# tf-opt in pipes.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -206,7 +206,7 @@ END
     [[ $output == *"exit 65 65"* ]]
 }
 
-# What was folded still waits for what is fed.
+# A folded constant still waits for the feed.
 @test "a control edge from something fed is satisfied by the feed" {
     tf-graph -e 'x = Placeholder{dtype = float32, shape = {}}
         y = control({Identity(x)}, function() return Identity(Const(3.0)) end)' >m.tfg
@@ -257,14 +257,14 @@ END
     says "tf-exec: o.tfg: $said" tf-exec -g o.tfg --fetch mean:0 --feed 'x=[1.0]'
     says "tf-exec: o.tfg: tf-opt has removed 'bump'; tf-opt --keep bump keeps it" \
         tf-exec -g o.tfg --run bump
-    # through all that follows, and as text
+    # through all later tools, and as text
     tf-opt o.tfg | tf-place | tf-show --text | tf-graph --text | tf-opt > later.tfg
     says "tf-exec: later.tfg: $said" tf-exec -g later.tfg --fetch mean --feed 'x=[1.0]'
     tf-show --text later.tfg | finds -x 'removed mean'
     tf-part later.tfg > parts.tfg
     says "tf-exec: parts.tfg: $said" tf-exec -g parts.tfg --fetch mean --feed 'x=[1.0]'
     says "tf-grad: o.tfg: $said" tf-grad --of mean --wrt x o.tfg
-    # what is there again, or was kept, or never was, is not
+    # not if it is back, or was kept, or never existed
     tf-opt --keep mean g.tfg | tf-exec --fetch mean --feed 'x=[1.0,3]' | tf-show |
         grep -qx 'step 1  mean 2'
     { tf-show --text o.tfg; echo 'mean = Neg(y) {}'; } |
@@ -288,7 +288,7 @@ LUA
     tf-graph half.lua >half.tfg
 }
 
-# types NAME...: of what tf-show says of these nodes
+# types NAME...: the types of these nodes in tf-show's output
 types() {
     local name
     for name in "$@"; do

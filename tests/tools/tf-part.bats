@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-part through pipes, and what it cut through tf-exec.
+# tf-part in pipes, and its parts in tf-exec.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -32,7 +32,7 @@ add  CPU:1 -> CPU:2  8 B
 tf-part: 3 graphs, 3 tensors cross, 24 B a step" ]
 }
 
-# tf-place counts what it would send, tf-part what it makes.
+# tf-place counts the tensors that it would send, tf-part those that it does.
 @test "tf-place and tf-part count the same tensors" {
     printf 'task ps:%d unix:p%d\n' 0 0 1 1 >cluster
     echo 'task worker:0 unix:w0' >>cluster
@@ -93,7 +93,7 @@ step 3  y 3 6" ]
     [ "${lines[0]}" = "tf-part: stdin: node 'x': has no device; tf-place gives it one" ]
 }
 
-# FILE...: runs the parts and prints how many values at most were received and not used yet: u1 to
+# FILE...: runs the parts and prints how many values at most had been received but not used: u1 to
 # u12 are all there before h1 begins, and each is used by one h
 waiting() {
     cat "$@" | tf-exec --run r --trace trace.rec | tf-show --json | cmp one.json
@@ -129,6 +129,6 @@ all_wait() {
         tf-show --text "$part" | sed 's/_after=\[[^]]*\], //' |
             tf-graph --text >"${part%.tfg}.early"
     done
-    # a thread that begins late finds the values there, and takes what it needs first
+    # a late thread finds the values there, and takes the one that it needs first
     soon 30 all_wait
 }

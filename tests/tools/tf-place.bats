@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-place through pipes.
+# tf-place in pipes.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -90,7 +90,7 @@ TEXT
     # All of hidden/W on one shard, the other variables on the other.
     [ "$(grep -E '^hidden/W[^ ]* = Variable' p.txt | grep -c '@/job:ps/task:0/')" -eq 3 ]
     [ "$(grep -E ' = Variable' p.txt | grep -v '^hidden/W' | grep -c '@/job:ps/task:0/')" -eq 0 ]
-    # What has no variable is not on a shard.
+    # Nodes without variables are not on a shard.
     [ "$(grep -E ' = (MatMul|Placeholder|Relu)\(' p.txt | grep -c '@/job:ps/')" -eq 0 ]
     # The same again, and from the same graph in another run.
     tf-place -c c.cluster d.tfg | tf-show --text | grep -v ^made | diff - <(grep -v ^made p.txt)

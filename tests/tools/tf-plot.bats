@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-plot: what is drawn is what the stream holds. The numbers of a picture are looked at in the
-# program for gnuplot, which a gnuplot of our own hands back; that it can be drawn, by the real one.
+# tf-plot: its curves are those in the stream. The numbers are checked in the program for gnuplot,
+# which our own gnuplot hands back; the real one shows that it can be drawn.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -15,7 +15,7 @@ setup() {
     unset COLUMNS LINES
 }
 
-# From here on tf-plot prints what gnuplot would read.
+# From here on tf-plot prints the program that gnuplot would read.
 programs() {
     mkdir -p own
     printf '#!/bin/sh\nexec cat "$1"\n' >own/gnuplot
@@ -23,7 +23,7 @@ programs() {
     PATH=$PWD/own:$PATH
 }
 
-# A run whose scalars are known: x is 1 to N, y is 10 times that.
+# A run with known scalars: x is 1 to N, y is 10 times that.
 make_run() { # FILE STEPS
     tf-graph -o run.tfg -e 'v = variable{name = "v", shape = {}, init = 0.0}
         x = AssignAdd(v, 1.0, {name = "x"})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-replicate --grid: images in tiles, and the clock of those on shards.
+# tf-replicate --grid: images in tiles, and the clock of tiles on shards.
 # shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
 load ../lib/tools
 
@@ -58,14 +58,14 @@ LUA
     tf-graph c.lua | tf-opt >c.tfg
     "${on[@]}" c.tfg | tf-show --text >t.txt
     grep -q '^clock/round = ClockRound() {clock="train".* entry="".*policy="sync", workers=1' t.txt
-    # nothing changes before the round, and the round ends when all is changed
+    # nothing changes before the round, and the round ends when everything has changed
     grep -q '^update/c/W/ApplyMomentum = .*^clock/begun' t.txt
     grep -q '^clock/updated = NoOp(.*^update/c/W/ApplyMomentum' t.txt
     grep -q '^clock/advance = ClockAdvance(clock/round, ^clock/updated' t.txt
-    # nor does the round begin before the loss was found to be a number
+    # nor does the round begin before the loss is known to be a number
     grep -q '^clock/computed = NoOp(.*^loss/check' t.txt
     grep -q '^clock/push = ClockPush(clock/version, ^clock/computed' t.txt
-    # what does not train, and what is on workers, stays
+    # graphs that do not train, or run on workers, stay as they are
     [ "$(tf-replicate --grid 2x2 c.tfg | tf-show --text | grep -c clock/)" = 0 ]
     [ "$(tf-graph c.lua -D eval=1 | tf-opt | "${on[@]}" | tf-show --text | grep -c clock/)" = 0 ]
     tf-graph c.lua -D second=1 | tf-opt >two.tfg

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-replicate --mode auto: no other choice of shards or all-reduce, and for each layer of its
-# gradient or factors, takes less time, whatever layers, batches and clusters there are.
+# tf-replicate --mode auto: no other choice of shards or all-reduce, and for each layer of gradient
+# or factors, takes less time, for any layers, batches and clusters.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

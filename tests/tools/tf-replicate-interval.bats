@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-replicate --mode downpour,push.NAME=N: which layers have which interval, and who can have none.
+# tf-replicate --mode downpour,push.NAME=N: the interval of each layer, and the layers without one.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/refused
@@ -29,7 +29,7 @@ LUA
         tf-replicate --mode "downpour,push.$more=3" i.tfg | tf-show --text |
             finds '^a/one/W/gradient/held = '
     done
-    # the last one that matches counts; where all have one, it is that of all
+    # the last match counts; an interval that all layers have is that of the whole
     tf-replicate --mode 'downpour,push.*=3,push.two=6,push.*=2' i.tfg >r.tfg
     tf-replicate --mode downpour,push=2 i.tfg >s.tfg
     cmp <(tf-show --text r.tfg | grep -v ^made) <(tf-show --text s.tfg | grep -v ^made)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-replicate: what goes where, what is new, and what it refuses.
+# tf-replicate: the tasks of nodes, the new nodes, and the graphs that it refuses.
 # shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
 load ../lib/tools
 load ../lib/explained
@@ -43,9 +43,9 @@ device() { # NODE: what a replicated graph asks for
     [ "$(grep -c '= ApplyMomentum(' r.txt)" = 2 ]
     grep -q '^entry update = ^clock/advance$' r.txt
     grep -q '^entry join = clock/join, clock/join:1, ^clock/join/over$' r.txt
-    # the optimizer's rate is the update's; who fetches it has a copy
+    # the optimizer's rate belongs to the update; a worker that fetches it has a copy
     grep -q '^rate/update = ' r.txt || grep -q '^update/.*Mul(.*update' r.txt
-    # names and seeds are as they were
+    # names and seeds stay the same
     diff <(tf-show --text m.tfg | grep -o '^.* = Variable() {.*}' | sort) \
         <(grep -o '^.* = Variable() {.*}' r.txt | grep -v '^clock/' | sort)
 }
@@ -83,7 +83,7 @@ entry.train = minimize(Mean(Square(h), {0, 1}), optim.sgd{rate = 0.1})
 LUA
     tf-graph b.lua | tf-opt | tf-replicate --mode allreduce | tf-show --text |
         grep '^allreduce/gradients.* = AllReduce(' >r.txt
-    # what is of 4 MiB leaves alone, whatever belongs to layers below it
+    # a gradient of 4 MiB leaves alone, whatever belongs to lower layers
     sed 's/, ^.*//; s/.*AllReduce(//' r.txt >got
     diff <(head -n 3 got) <(printf 'high%d/W/gradient\n' 3 2 1)
     diff <(sed -n '4s/, /\n/gp' got | sort) - <<'END'
@@ -107,7 +107,7 @@ LUA
     [ "$(grep -c '= Relu(' r.txt)" = 1 ]
     [ "$(device loss/check)" = "/job:worker/task:*" ]
     grep -q '^h/W/push = AggregatorPush(.*\^loss/check' r.txt
-    # what the update takes a value of is the shards', also where it is waited for, too
+    # values that the update takes are on the shards, even if others wait for them
     cat >u.lua <<'LUA'
 local w = variable{name = "w", init = {1.0, 1, 1}}
 local a = variable{name = "a", init = 0.0, trainable = false}
@@ -135,7 +135,7 @@ LUA
         grep -q "^table/gradient/values/sum = UnsortedSegmentSum(table/gradient/values, " r.txt
         [ "$(device table/gradient/values/sum)" = "/job:worker/task:*" ]
         grep -qE '= (AggregatorPush|AllReduce)\(table/gradient/values/(distinct|sum), ' r.txt
-        # where they are known to be different there is nothing to sum
+        # ids that are known to be distinct need no sum
         tf-graph rows.lua -D distinct=1 | tf-opt | tf-replicate --mode $mode | tf-show --text >r.txt
         [ "$(grep -c '= Unique(' r.txt)" = 1 ]
         run -1 grep -q 'values/sum = ' r.txt
@@ -295,7 +295,7 @@ LUA
 @test "factors of a gradient are sent where that is less: (n-1) K (M+N), not 2 (n-1)/n M N" {
     wide
     factors_taken --mode allreduce,factors=auto --workers 2
-    # the layers of the same height have what is left of it in common
+    # layers of the same height share the rest
     tf-show --text wide.out >wide.txt
     [ "$(grep -c ' = AllReduce(' wide.txt)" = 2 ] # and one of initial values
     grep '^allreduce/gradients = ' wide.txt >reduced
@@ -313,7 +313,7 @@ loss = loss + Sum(t * x_of_all, {0, 1})\
 entry.train/; s/^v = /x_of_all = Placeholder{dtype = float32, shape = {100, 50}}\
 v = /' wide.lua
     tf-graph wide.lua | tf-opt >wide.tfg
-    # what t is multiplied with may be another matrix in each
+    # t may be multiplied with another matrix in each
     for mode in allreduce,factors=all sync,factors=all; do
         explained --mode $mode --workers 2 >said
         grep '^w 20000 2400 - factors$' said
@@ -340,7 +340,7 @@ v = /' wide.lua
 
 @test "a code of few bits crosses n - 1 times, or 2 (n - 1) / n where its mean is coded, too" {
     wide
-    # groups are rows of 50 that are as many as make 1024 elements and part the 100 rows: 25
+    # groups are rows of 50, enough for 1024 elements, and divide the 100 rows evenly: 25
     explained --mode allreduce,bits=1 --workers 2 >one
     diff - one <<'END'
 t 20000 2400 660 code
@@ -353,7 +353,7 @@ END
     explained --mode allreduce,threshold=0.5 --workers 2 | grep '^w 20000 2400 1252 code$'
     explained --mode allreduce,bits=1,threshold=0 --workers 2 | grep '^w 20000 2400 628 code$'
     explained --mode allreduce,top=0.01 --workers 2 | grep '^w 20000 2400 400 code$'
-    # factors where they take less time, on a link that only bytes count on
+    # factors if they take less time, on a link where only bytes count
     for n in 0 1; do echo "task worker:$n h:$n"; done >slow
     echo 'link * * bandwidth=1k' >>slow
     explained --mode allreduce,factors=auto,bits=8 -c slow | grep '^w 20000 2400 5032 factors$'
@@ -364,7 +364,7 @@ END
     grep -q '^w/gradient/residual = Variable().*_per_worker="sum"' wide.txt
 }
 
-# The clock is on ps:0, and so many of the variables on ps:1.
+# The clock is on ps:0, and this many variables are on ps:1.
 @test "that all gradients of a shard were pushed is one message" {
     printf 'task ps:%d unix:p%d\n' 0 0 1 1 >cluster
     printf 'task worker:%d unix:w%d\n' 0 0 1 1 >>cluster

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-show --csv and --tsv: tensors as a table, turned back by what was fitted.
+# tf-show --csv and --tsv: tensors as a table, in the units before fitting.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 
@@ -36,7 +36,7 @@ y,o[0],o[1],o[2]
 END
     [ "$(tf-show --tsv p.rec y o | head -n 1)" = $'y\to[0]\to[1]\to[2]' ]
     [ "$(tf-show --csv p.rec | head -n 1)" = 'x,y,o[0],o[1],o[2],v,w' ]
-    # it is read as it was written
+    # it can be read back as written
     tf-show --csv p.rec x o > t.csv
     tf-data csv t.csv x=x 'o=o[*' --batch 2 | tf-show --json > again
     tf-show --json p.rec x o | cmp - again
@@ -55,7 +55,7 @@ p4,50,mid,0,0,1,0
 END
     tf-show --csv --prep prep.json --columns 'id,o[[]*' k.rec o=y | head -n 2 > few
     diff few - <<< $'id,o[high],o[low],o[mid]\np 1,0,1,0'
-    # of a pipe, shuffled, and a part: each id with its row
+    # through a pipe, shuffled, and a part: each id with its row
     tf-data csv p.csv y=risk:category --prep prep.json --keep id --shuffle \
         --split 1/1 --part train | tf-show --csv --prep prep.json > table
     [ "$(tail -n +2 table | wc -l)" -ge 2 ]
@@ -63,7 +63,7 @@ END
         finds -F "${line%,*}" p.csv
         finds "${line##*,}" <(grep -F "${line%,*}" p.csv)
     done
-    # what was fitted to logarithms
+    # values fitted as logarithms
     tf-data csv p.csv w=age:impute=0:log1p:standardize --fit log.json -b 9 |
         tf-show --csv --prep log.json | tr '\n' ' ' | finds '^w 50\(.0000[0-9]*\)\? .*'
 }
@@ -96,7 +96,7 @@ p4,NA,0,0,2
 "p""5",70,2,0,0
 END
     [ "$(tf-show --json k.rec | jq -r '."@id"[]' | tail -n 1)" = 'p"5' ]
-    # the answers to a step are of its own rows
+    # a step's results belong to its own rows
     tf-data csv p.csv o=risk:onehot --prep prep.json --keep id |
         tf-exec -g g.tfg --fetch s --steps 2 | tf-show --csv | cut -d, -f1 | paste -sd' ' |
         finds -x 'id p 1 "p'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-show: what it says of records.
+# tf-show: its output for records.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
 
@@ -138,7 +138,7 @@ float32[1,2]: these are no rows of one array" ]
     wait $pid
     [[ $(tail -n 1 shown) == "step 3/3"* ]]
     [ ! -s err ]
-    # from its first byte on, and until it is asked to end
+    # from the first byte on, until it is asked to end
     : > empty.rec
     tf-show --follow empty.rec > shown 2> err &
     pid=$!
@@ -148,7 +148,7 @@ float32[1,2]: these are no rows of one array" ]
     kill -INT $pid
     wait $pid
     [ ! -s err ]
-    # without --follow it is what it was
+    # without --follow nothing has changed
     run -65 tf-show empty.rec
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The control socket of a job: the state and the end are asked for over it, whatever else comes.
+# The control socket of a job: it tells the state and takes the order to end, whatever else comes.
 # shellcheck disable=SC2154,SC2030,SC2031  # variables of run
 load ../lib/tools
 
@@ -115,7 +115,7 @@ END
     [ "$code" -eq 143 ]
     [ -e saved ]
     soon 5 test -e stopped1 -a -e stopped2 -a -e stopped3
-    # but a signal beside it kills
+    # but a signal in addition kills
     rm go saving saved
     supervised
     tf-supervise --stop --job job 3>&- &

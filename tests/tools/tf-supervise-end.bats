@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-supervise: services that are lost while the hook for the end needs them, and hooks that are.
+# tf-supervise: services that die while the final hook needs them, and hooks that die.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -41,7 +41,7 @@ command echo a >>starts; until [ -e s.pid ]; do sleep 0.05; done
 END
     timeout 20 tf-supervise tasks 3>&-
     [ "$(sort starts | paste -sd' ')" = "a a s s" ]
-    # one that fails by itself has failed
+    # a hook that fails by itself counts as failed
     tasks <<'END'
 end exit 74
 task s
@@ -73,7 +73,7 @@ task a
 command echo $$ >again.pid; exec sleep 60
 END
     rm log
-    # timeout sends its group the signal as well, which may meet a hook before it has said anything.
+    # timeout also signals its group, which may hit a hook before it has printed anything.
     timeout --foreground 20 tf-supervise tasks 3>&- &
     soon 10 test -s again.pid
     kill -TERM $!

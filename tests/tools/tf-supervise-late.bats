@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-supervise: who is to end, and does not. A process that is frozen, in each phase of a job, and
-# one that ignores what it is told: the job ends all the same, and says who it was.
-# FROZEN=1: also what a frozen supervisor or reaper means for others, which takes a minute.
+# tf-supervise: processes that should end, and do not. One that is frozen, in each phase of a job,
+# and one that ignores its signal: the job still ends, and names it. FROZEN=1: also the effect of a
+# frozen supervisor or reaper on others, which takes a minute.
 # shellcheck disable=SC2154  # of run
 load ../lib/tools
 

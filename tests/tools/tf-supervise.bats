@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-supervise alone, with tasks that are no more than a line of the shell.
+# tf-supervise alone, with tasks that are just a line of shell.
 # shellcheck disable=SC2154,SC2030,SC2031  # variables of run
 load ../lib/tools
 
@@ -98,7 +98,7 @@ command kill -9 $$
 END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-
     [ "$status" -eq 137 ]
-    # a: twice, as it takes all back, once; b each time
+    # a: twice, as it withdraws everything, once; b each time
     tasks <<'END'
 restart echo 'from the start'; echo "$JOB_TASK" >about
 task a
@@ -294,7 +294,7 @@ END
     soon 10 test -e ready2
     kill -9 "$supervisor"
     soon 10 nobody_carries "sleep $LONG"
-    # a reaper that was killed has a successor, which does its work
+    # a killed reaper has a successor, which does its work
     sed -i '1i cleanup touch "$1/cleaned"' tasks
     supervised
     soon 10 grep -q "\"pid\":$supervisor," job/run.json

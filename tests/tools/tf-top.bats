@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf-top: a row for each task of a job, rates from one picture to the next, and who is waited for.
+# tf-top: a row for each task of a job, rates between two tables, and the task that others wait for.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 
@@ -44,7 +44,7 @@ END
     for task in ps:0 worker:0 worker:1; do
         [ "$(grep -c "^$task  *ready " top)" = 2 ]
     done
-    # of the second table: clocks are those of the first and as many more as its rate says
+    # in the second table, each clock is the first plus what its rate gives
     awk '/^worker:0 +ready/ && n++ == 0 { before = $4 }
         /^worker:0 +ready/ { rate = $5; more = $4 - before; waits = $7 }
         END { exit !(n == 2 && more > 2 && rate > more / 12 && rate < more / 2.9 && waits > 50)
@@ -67,7 +67,7 @@ END
     timeout 20 tf-top --job run | grep '^job: over (TERM)'
 }
 
-# Of the figures in FILE those of a name: its labels without the job's, and the value.
+# The figures of one name in FILE: the labels except for the job's, and the value.
 figures() { # NAME [FILE]
     sed -n "s/^$1{job_dir=\"run\",*\(.*\)} \([0-9.e+]*\)$/\1 \2/p" "${2-job.prom}"
 }
@@ -77,7 +77,7 @@ figures() { # NAME [FILE]
     timeout 60 tf-top --job run --prometheus one.prom --count 1 >out
     [ ! -s out ]
     [ -z "$(find . -name '*.new')" ]
-    # each line is a figure whose name has a type before it
+    # each line is a figure, and its name's type comes before it
     awk '/^# TYPE/ { type[$3] = $4; next } /^# HELP/ { next }
         !match($0, /^[a-z_]+/) || !(substr($0, 1, RLENGTH) in type) || !/} [0-9.e+]+$/ { exit 1 }
         /_total/ != (type[substr($0, 1, RLENGTH)] == "counter") { exit 1 }' one.prom
@@ -103,7 +103,7 @@ figures() { # NAME [FILE]
     [ "$(echo job.prom*)" = job.prom ]
 }
 
-# scraped ADDRESS: what an HTTP client is given there
+# scraped ADDRESS: the response to an HTTP client
 scraped() {
     /usr/bin/python3 - "$1" <<'END'
 import http.client, socket, sys
@@ -136,7 +136,7 @@ END
     }
     soon 20 more
     [ "$(stat -c %a figures.sock)" = 700 ]
-    # who says nothing, or half of it, keeps nobody for long
+    # a client that sends nothing, or half a request, blocks others only briefly
     (exec 7<>"/dev/tcp/${at%:*}/${at##*:}" && printf 'GET' >&7 && sleep 1) &
     local half=$!
     sleep 0.1
@@ -144,7 +144,7 @@ END
     wait "$half"
     run --separate-stderr -69 tf-top --job run --listen "$at"
     [[ $stderr = *"--listen $at: Address already in use" && $stderr != *$'\n'* ]]
-    # killed, it leaves nobody behind, and its socket is no hindrance
+    # when killed, it leaves no process, and its socket is no hindrance
     kill_pids "$(pgrep -P "$unix")"
     gone() { ! scraped figures.sock; }
     soon 20 gone
@@ -210,7 +210,7 @@ END
     [[ $status -eq 66 && $stderr == 'tf-top: job directory none: '* ]]
 }
 
-# Programs of our own in place of those that are asked.
+# Programs of our own stand in for those that it asks.
 @test "what a shard says while a peer of its is stuck, and why shards do not answer" {
     mkdir "it's" own
     cat >own/tf-supervise <<'END'

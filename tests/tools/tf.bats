@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tf, which names all tools and calls them, and its manual page.
+# tf, which lists all tools and calls them, and its manual page.
 # shellcheck disable=SC2154  # root is of use_tools, stderr of run
 load ../lib/tools
 
@@ -62,7 +62,7 @@ setup() {
     for name in stream text cluster checkpoint data; do
         "$root/scripts/man-page" "tf-$name" 1.0 <"$root/docs/$name.md" >page
         grep -qx '.SH NAME' page
-        # each heading, and no mark that was left
+        # each heading, and no markup is left
         [ "$(grep -c '^## ' "$root/docs/$name.md")" -eq "$(($(grep -c '^.SH' page) - 2))" ]
         run -1 grep -nE '^[^.].*(\]\(|\*\*[A-Z])|^\|' page
         command -v man >/dev/null || continue

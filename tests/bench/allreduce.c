@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time of an all-reduce of float32 among processes of this machine, the median over calls of rank
- * 0, and the processor's time of a call on rank 0, on which other processes have less influence;
- * both in microseconds. usage: allreduce shared|unix|tcp RANKS BYTES CALLS
+ * The time of an all-reduce of float32 among processes of this machine, the median over calls of
+ * rank 0, and the processor time of a call on rank 0, which other processes influence less; both in
+ * microseconds. usage: allreduce shared|unix|tcp RANKS BYTES CALLS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct took {
     double seconds, processor;
 };
 
-/* Seconds that all threads of this process took. */
+/* Returns the processor seconds of all threads of this process. */
 static double processor_seconds(void)
 {
     struct rusage used;
@@ -73,7 +73,7 @@ static struct collective *join(struct conns **conns, int rank)
     return collective;
 }
 
-/* The value is given up for the sum. */
+/* The value is yielded to the sum. */
 static void sum_up(struct collective *collective, const char *name, int64_t step,
                    struct tensor *value)
 {
@@ -86,7 +86,7 @@ static void sum_up(struct collective *collective, const char *name, int64_t step
     *value = result;
 }
 
-/* When it returns, all have come, with all that they had to do before. */
+/* Returns when all have come and finished all earlier work. */
 static void meet(struct collective *collective, int64_t step)
 {
     struct error err = ERROR_INIT;
@@ -97,9 +97,9 @@ static void meet(struct collective *collective, int64_t step)
     tensor_release(&nothing);
 }
 
-/* One call, in place as the peers'; the sum is checked at its ends. All meet before the time
- * starts, for there may be more members than cores; and after it, for the sum may be on its way to
- * others still, and is written to by the next call. */
+/* One call, in place as with the peers; the sum is checked at its ends. All meet before the time
+ * starts, as there may be more members than cores; and after it, as the sum may still be on its way
+ * to others, and the next call writes to it. */
 static struct took reduce(struct collective *collective, struct tensor *value, int64_t step)
 {
     struct error err = ERROR_INIT;
@@ -119,7 +119,7 @@ static struct took reduce(struct collective *collective, struct tensor *value, i
     return took;
 }
 
-/* As an executor does for what an AllReduce is given. */
+/* Allocates as an executor does for the input of an AllReduce. */
 static int alloc(struct conns *conns, struct tensor *value, const struct shape *shape,
                  struct error *err)
 {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All-reduce of float32 between processes of this machine, in turn with gloo's (PyTorch) and
-# OpenMPI's where they are: each round runs all, the median of the rounds counts. PYTHON names a
-# Python that has torch. usage: allreduce.sh [RANKS [ROUNDS]]
+# All-reduce of float32 between processes of this machine, in turns with those of gloo (PyTorch) and
+# OpenMPI if installed: each round runs all of them, and the median of the rounds counts. PYTHON
+# names a Python with torch. usage: allreduce.sh [RANKS [ROUNDS]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ranks=${1:-2} rounds=${2:-5} work=$(mktemp -d)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Speed of the checkpoint store, beside plain files of the same bytes on the same disk, one after
- * the other: a save to a new store, saves of all new values with the oldest forgotten and pruned, a
- * save with a tenth of the rows of an embedding changed, reading back; a file with fdatasync, and
- * one by O_DIRECT. A line for each: seconds, a tab, what. usage: checkpoint [FOLDER [MEBIBYTES]]
+ * The speed of the checkpoint store, beside plain files of the same bytes on the same disk, one
+ * after the other: a save to a new store, saves of all new values with the oldest forgotten and
+ * pruned, a save with a tenth of the rows of an embedding changed, reading back; a file with
+ * fdatasync, and one by O_DIRECT. Prints a line for each: seconds, a tab, what was done. usage:
+ * checkpoint [FOLDER [MEBIBYTES]]
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -108,7 +109,7 @@ static double save_steady(struct bench *b)
     return took;
 }
 
-/* Rows that follow each other, as those of frequent words do. */
+/* Changes adjacent rows, as those of frequent words are. */
 static double save_tenth(struct bench *b)
 {
     struct store *store = open_store(b);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# 1 GiB of tensors to a store and back, turn by turn with cp and fsync, one O_DIRECT write, and
-# torch.save and torch.load (where PYTHON has torch) on the same disk; then, turn by turn as well,
-# training steps while a save is under way and steps without one. Medians.
+# 1 GiB of tensors to a store and back, in turns with cp and fsync, one O_DIRECT write, and
+# torch.save and torch.load (if PYTHON has torch) on the same disk; then, also in turns, training
+# steps with and without a save under way. Prints medians.
 # BENCH_FOLDER (/tmp), BENCH_MIB (1024), BENCH_ROUNDS (5), BENCH_STEPS (30), BENCH_RATE (50M)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -36,7 +36,7 @@ os.unlink(path)
 PYTHON
 }
 
-# The median of the milliseconds of a step, and the most.
+# Prints the median and the maximum of the milliseconds of a step.
 train() { # [OPTION]...
     "$build/bin/tf-exec" -g "$work/net.tfg" --run train --steps "$steps" --trace "$work/trace" \
         "$@" >/dev/null

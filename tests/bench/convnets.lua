@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The convolutional nets of benchmarks: of an image, what comes before the classes. Overfeat
+-- The convolutional nets of benchmarks: from an image to the layer before the classes. Overfeat
 -- (fast), VGG-A and GoogLeNet (without its side classifiers) as in convnet-benchmarks; Inception-v3
--- with batch normalization, without its side classifier. peer_gpu.py has the same.
+-- with batch normalization, without its side classifier. peer_gpu.py has the same nets.
 local nets = {}
 
 local function conv(x, n, size, o)

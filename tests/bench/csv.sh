@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A large CSV file from disk to records, beside pandas.read_csv, in turns: medians of the rounds in
-# seconds of processor time. The target is 1.0 times pandas, also with what was fitted and a split,
-# and memory of a batch. ROWS (1200000, of 28 columns: 320 MB), ROUNDS (5); PYTHON (python3 with
-# pandas). The peer: pandas.read_csv("d.csv"), timed without the import (peer_csv.py).
+# A large CSV file from disk to records, in turns with pandas.read_csv (peer_csv.py, timed without
+# the import): medians of the rounds in seconds of processor time. The target is 1.0 times pandas,
+# also with a fitted prep and a split, and the memory of one batch. ROWS (1200000, of 28 columns:
+# 320 MB), ROUNDS (5); PYTHON (python3 with pandas).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A step of two workers that all-reduce, one thread each, in turns with PyTorch's
 # DistributedDataParallel over gloo (peer_ddp.py; allocator tuned to keep large pages): medians of
-# the rounds in milliseconds, and the median of each round's ratio. PYTHON names a Python that has
-# torch (python3). MODELS ("lenet:32:40 alexnet:16:4": net of train.lua, batch, steps), ROUNDS (5)
+# the rounds in milliseconds, and the median of each round's ratio. PYTHON names a Python with torch
+# (python3). MODELS ("lenet:32:40 alexnet:16:4": net of train.lua, batch, steps), ROUNDS (5)
 set -euo pipefail
 PYTHON=$(realpath -s "$(type -P "${PYTHON:-python3}")")
 cd "$(dirname "$0")/../.."

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a step over processes costs: runs an entry of a graph that was cut as a worker would, for so
- * many seconds, and prints the median, 10th and 90th percentile of a step in microseconds. It says
+ * The cost of a step over processes: runs an entry of a cut graph as a worker would, for some
+ * seconds, and prints the median, 10th and 90th percentile of a step in microseconds. It prints
  * "ready" first, and begins when its stdin ends, so that many begin at once.
  *
- * With `raw`, what nothing over the same kind of link can be faster than: microseconds of the round
- * trip of a byte (polling or sleeping, whichever is faster on the machine as it is), of a megabyte
- * one way, and of a pass over a megabyte of memory.
+ * With `raw`, the lower bounds for the same kind of link: microseconds of the round trip of a byte
+ * (polling or sleeping, whichever is faster on the machine at the moment), of a megabyte one way,
+ * and of a pass over a megabyte of memory.
+ *
  * usage: dist step PARTS CLUSTER TASK ENTRY SECONDS [KEYFILE] | dist raw shared|tcp SECONDS
  */
 #include <fcntl.h>
@@ -77,7 +78,7 @@ static void move_all(struct ring *ring, char *buffer, bool writes)
     }
 }
 
-/* 100 MB through a ring, whose reader is another process. */
+/* Sends 100 MB through a ring, whose reader is another process. */
 static double measure_ring(double seconds)
 {
     struct times times = {0};
@@ -120,7 +121,7 @@ static double measure_waits(enum raw_kind kind, double spin, double seconds)
     return trip;
 }
 
-/* On busy cores who polls waits longer: it keeps the other end from running. */
+/* On busy cores polling takes longer: it keeps the other end from running. */
 static double measure_trip(enum raw_kind kind, double seconds)
 {
     double polling = measure_waits(kind, SPIN_SECONDS, seconds);

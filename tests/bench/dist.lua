@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Null steps: what a shard holds is read by each worker, and given back to be added. With push=1
--- only given: `batch` rows at once.
+-- Null steps: each worker reads the shard's value and returns it to be added. With push=1 it only
+-- pushes: `batch` rows at once.
 local shard, worker = "/job:ps/task:0", "/job:worker/task:*"
 local n, rows, batch = D.n or 1, D.rows or 0, D.batch or 32
 local shape = rows > 0 and {rows, n} or {n}

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Null steps of workers and a shard: how long a step takes in which every worker reads what the
-# shard holds and gives it back to be added. In turns with the raw link (a byte there and back; the
-# bytes of the step both ways and two passes over memory) and with the peers that are there:
-# PyTorch's RPC and TensorFlow's runtime, of a PYTHON that has them, and what PSLITE names, a
-# program over a build of ps-lite that is called and answers as peer_rpc.py. Medians of the rounds.
-# usage: dist.sh [all|CASE[/WORKERS]...]     cases as below, or those in CASES; without any, those
-# of one worker that are soon over. Also from the environment: ROUNDS (3), SECONDS_EACH (2), LINKS
-# ("shared tcp tls"), PYTHON, PSLITE. So CASES=all make bench-dist measures everything.
+# Null steps of workers and a shard: the time of a step in which every worker reads the shard's
+# values and returns them to be added. In turns with the raw link (a byte there and back; the step's
+# bytes both ways and two passes over memory) and with the peers that are installed: PyTorch's RPC
+# and TensorFlow's runtime, if PYTHON has them, and the program that PSLITE names, built on ps-lite
+# with the arguments and output of peer_rpc.py. Medians of the rounds.
+# usage: dist.sh [all|CASE[/WORKERS]...]     cases as below, or in CASES; by default the quick
+# ones of one worker. From the environment: ROUNDS (3), SECONDS_EACH (2), LINKS ("shared tcp tls"),
+# PYTHON, PSLITE. CASES=all make bench-dist measures everything.
 set -euo pipefail
 program() { # NAME: its whole path, for names are relative to where the caller is
     local found
@@ -125,7 +125,7 @@ median() { # of the first column
     awk '{ print $1 }' | sort -n | awk '{ t[NR] = $1 } END { if (NR) print t[int((NR + 1) / 2)] }'
 }
 
-# The least time of a step, from what was measured raw: TRIP, and each MB twice over memory.
+# The least time of a step, from the raw link: TRIP, and each MB twice over memory.
 raw_time() { # LINK MB
     local kind=tcp
     [[ $1 != shared ]] || kind=shared
@@ -140,7 +140,7 @@ available_mb() {
     awk '/MemAvailable/ { print int($2 / 1000) }' /proc/meminfo
 }
 
-# Each process of a peer in Python takes 300 MB before it has any data.
+# Each Python process of a peer takes 300 MB before it has any data.
 has_room() { # PEER NAME WORKERS MB
     local each=300
     [[ $1 != pslite ]] || each=20

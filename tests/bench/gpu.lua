@@ -36,7 +36,7 @@ function models.fed()
 end
 
 -- A language model: words of 512 numbers, an LSTM of 512 units over `length` words, and the next
--- word of 10000. What the gates have of the words is one product for all of them.
+-- word of 10000. One product computes the words' part of the gates for all words.
 function models.lstm()
   local units, words = 512, 10000
   local numbers = {}
@@ -56,7 +56,7 @@ function models.lstm()
   return nn.cross_entropy(nn.dense(Concat(0, outputs), words), labels(length * batch, words))
 end
 
--- Of no use, but that each op needs the one before it, and is little work.
+-- Useless, except that each op needs the one before it and does little work.
 function models.chain()
   local w = variable{name = "w", shape = {256}, init = 0.5}
   local h = w

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps of gpu.lua's nets on a GPU, in turn with PyTorch's (peer_gpu.py) on the same one:
-# each round runs ours and PyTorch in each of its ways. The ratio of each round, to the fastest of
-# these, is taken within the round. "steps" is the time of small ops in a captured step, and how
-# much of the time in which feeds are copied to the device it computes.
+# Training steps of gpu.lua's nets on a GPU, in turns with PyTorch's (peer_gpu.py) on the same one:
+# each round runs ours, and PyTorch in each of its ways. The ratio to the fastest of these is taken
+# within each round. "steps" is the time of small ops in a captured step, and the part of the time
+# of copying feeds to the device in which it also computes.
 # usage: gpu.sh [MODEL | steps]... | card     (all; card: is there one? 69, and a line, if not)
-# PYTHON names a Python that has torch (python3); without one there are only our own figures.
-# ROUNDS (3), STEPS (by model), TYPES ("float32 tf32 bf16"), HOWS ("eager compile graphs").
-# ON=CPU: a step of each net with batches of one, on the CPU: only to see that all of them run.
+# PYTHON names a Python with torch (python3); without it there are only our own figures. ROUNDS (3),
+# STEPS (by model), TYPES ("float32 tf32 bf16"), HOWS ("eager compile graphs"). ON=CPU: a step of
+# each net with batches of one, on the CPU, merely to check that all of them run.
 set -euo pipefail
 trap '' PIPE # of a peer that dies
 cd "$(dirname "$0")/../.."
@@ -54,7 +54,7 @@ seconds() { # GRAPH STEPS OPTION...: of a whole run
     echo "$EPOCHREALTIME $began" | awk '{ print $1 - $2 }'
 }
 
-# What as many steps more take.
+# The time that as many further steps take.
 ours() { # GRAPH STEPS OPTION...: milliseconds a step, "-" if it fails
     local less more graph=$1 steps=$2
     shift 2
@@ -90,7 +90,7 @@ end_peer() {
     grep -E "^$1, " "$work/peer.err" || true # ways that do not work
 }
 
-# A line: medians of all columns, and the ratio of ours to the fastest of the others.
+# Prints a line: medians of all columns, and the ratio of ours to the fastest of the others.
 summarize() { # MODEL BATCH TYPE, rounds on stdin
     awk -v head="$(printf '%-10s %5d %-8s' "$@")" '
         function median(column,   i, j, n, x, value) {
@@ -137,7 +137,7 @@ bench() { # MODEL
             can tf-opt --half || continue
         fi
         build_net "$1" "$batch" "$type" "$work/net"
-        # as PyTorch does before it is timed; what fails says so in its round
+        # as PyTorch does before it is timed; a failure shows in its round
         tf-exec -q -g "$work/net" --run train --steps 1 "${options[@]}" >/dev/null 2>&1 || true
         for ((round = 0; round < rounds; round++)); do
             printf '%s' "$(ours "$work/net" "$steps" "${options[@]}")"
@@ -151,7 +151,7 @@ bench() { # MODEL
     [[ -z $hows ]] || end_peer "$1"
 }
 
-# Of a trace: of the time that copies to the device take, the part in which it also computes.
+# Of the time that copies to the device take in a trace, the part in which it also computes.
 overlap() { # TRACE
     tf-show --json "$1" | sed -nE \
         's/.*"start":([0-9]+),"ns":([0-9]+),"queue":"(compute|in)".*/\1 \2 \3/p' | sort -n |

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What links cost beside the sockets under them: round trips of one byte, of records without and
- * with a tensor of 4 bytes, and a stream of 100 MB, each against a raw socket that waits the same
- * way, in the same run, in turns. Figures are the quarter of the samples that is below, as other
- * processes only ever add to them. Shared memory is set beside the Unix socket that it replaces.
+ * The cost of links compared with the sockets under them: round trips of one byte, of records
+ * without and with a tensor of 4 bytes, and a stream of 100 MB, each against a raw socket that
+ * waits the same way, in the same run, in turns. Figures are the lower quartile of the samples, as
+ * other processes only ever add to them. Shared memory is compared with the Unix socket that it
+ * replaces.
+ *
  * usage: link [SECONDS per figure]
  */
 #include <fcntl.h>
@@ -25,7 +27,7 @@ static int compare(const void *a, const void *b)
 }
 
 #define SAMPLES_MAX 400000
-#define TURN 100 /* samples of one side before it is the other's turn */
+#define TURN 100 /* of one side in a row */
 
 struct samples {
     double values[SAMPLES_MAX];
@@ -175,7 +177,7 @@ struct contest {
     struct bench_end *end;
 };
 
-/* Seconds of the raw socket and of the link, in turns. */
+/* Measures the seconds of the raw socket and of the link, in turns. */
 static void compete(const struct contest *contest, const struct named_tensor *tensor, bool stream,
                     double result[2])
 {

@@ -1,7 +1,6 @@
 -- Training of a recurrent net over T rows, as a loop in the graph or unrolled.
--- A padded net passes over the last quarter of its rows, by a branch in the loop. What is beside a
--- loop is a net of dense layers, which has nothing to do with it: a short one, without points or
--- with some, or none.
+-- A padded net passes over the last quarter of its rows, by a branch in the loop. "beside" is a net
+-- of dense layers next to an unrelated short loop, without async ops or with some, or next to none.
 -- tf-graph -D net=NET -D kind=loop|unrolled loops.lua: rnn, lstm, padded_rnn, padded_lstm, beside,
 -- beside_points
 local sizes = {rnn = {rows = 8, batch = 64, inputs = 8, units = 32},

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps of nets with a loop beside the same nets unrolled, in turns, one thread: medians of
-# the rounds in microseconds of processor time. The target is 1.3 times the unrolled net. Of a net
-# beside a loop, without points or with some, it is the net without the loop: nothing but what the
-# loop itself takes. NETS ("rnn lstm padded_rnn padded_lstm beside beside_points"), STEPS (2000),
-# ROUNDS (5), BIN (build/bin; several to compare builds).
+# Training steps of nets with a loop, in turns with the same nets unrolled, one thread: medians of
+# the rounds in microseconds of processor time. The target is 1.3 times the unrolled net. A net
+# beside a loop, with or without async ops, is compared with the net alone: the difference is what
+# the loop itself takes. NETS ("rnn lstm padded_rnn padded_lstm beside beside_points"), STEPS
+# (2000), ROUNDS (5), BIN (build/bin; several to compare builds).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD

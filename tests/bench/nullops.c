@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many ops that compute nothing an executor runs per second, on one thread; and how long a step
- * of one small op takes.
+ * How many ops that compute nothing an executor runs per second, on one thread; and the time of a
+ * step of one small op.
+ *
  * usage: nullops [OPS]
  */
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 #define REPEATS 21
 
-/* Of this thread, which does everything: what else the machine does is not counted. */
+/* Seconds of this thread, which does everything: other work of the machine is not counted. */
 static double now(void)
 {
     struct timespec t;
@@ -79,9 +80,9 @@ static double seconds(struct plan *plan)
     return times[REPEATS / 2];
 }
 
-/* In a static plan, in one region of a dynamic one, and each item apart, as if each had something
- * of its own to wait for. Views run as well, so that there is something to measure; a region of
- * NoOps alone does not, in TensorFlow neither, where what waits for them is told all the same. */
+/* In a static plan, in one region of a dynamic one, and each item separate, as if each had an own
+ * input to wait for. Views run as well, so that there is something to measure: NoOps in a region do
+ * not run, nor in TensorFlow, but there nodes that wait for them are still notified. */
 static void measure(const char *title, const struct graph *graph, int target, int n)
 {
     struct error err = ERROR_INIT;
@@ -150,7 +151,7 @@ static void measure_calls(const char *title, struct caller *c,
     printf("%-22s %-8s %7.2f us\n", "x + x, one element", title, times[REPEATS / 2] / CALLS * 1e6);
 }
 
-/* A step of one small op, fed and fetched. */
+/* Measures a step of one small op, fed and fetched. */
 static void measure_small(void)
 {
     struct error err = ERROR_INIT;

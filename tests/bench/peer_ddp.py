@@ -23,8 +23,8 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     make, shape, classes = NETS[model]
     torch.manual_seed(0)
-    # PowerSGD's all-reduces start in callbacks: gloo, which matches calls by their order, needs
-    # that one bucket is all that is in flight.
+    # PowerSGD's all-reduces start in callbacks: gloo matches calls by their order, so only one
+    # bucket may be in flight.
     bucket = 1 << 20 if hook.startswith("powersgd") else 25
     net = nn.parallel.DistributedDataParallel(make(), bucket_cap_mb=bucket)
     if hook == "fp16":

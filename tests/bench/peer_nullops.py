@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# What nullops.c measures, in TensorFlow: ops per second that compute nothing, in a graph that
-# nothing simplifies, on one thread of each kind. Seconds are the process' own.
+# The measurement of nullops.c in TensorFlow: ops per second that compute nothing, in a graph that
+# is not simplified, on one thread of each kind. Seconds are of processor time.
 # usage: peer_nullops.py [OPS]
 import os
 import random

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# What a process takes while it runs: sample.py FILE COMMAND... runs one, sample.py FILE -p PID
-# looks at one. Adds a line to FILE: MB of memory at the most (RSS), and seconds of processor time a
-# second that its first thread takes and that all others take. Rates are of the middle of the run,
-# without its beginning and its end.
+# The resources of a process while it runs: sample.py FILE COMMAND... runs one, sample.py FILE -p
+# PID observes one. Adds a line to FILE: peak MB of memory (RSS), and seconds of processor time per
+# second of its first thread and of all others. Rates are of the middle of the run, without its
+# beginning and end.
 import os
 import subprocess
 import sys

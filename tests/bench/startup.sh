@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the filters of graphs cost: whole processes on a graph of 100 nodes (median of 31 runs; the
+# The cost of the filters of graphs: whole processes on a graph of 100 nodes (median of 31 runs; the
 # target is 10 ms) and on one of 100,000 nodes (one run; tf-graph's target is 1 s).
-# With a number as argument, fails when a small graph takes longer than that many milliseconds.
+# With a number as argument, fails if a small graph takes longer than that many milliseconds.
 set -euo pipefail
 limit=${1:-}
 PATH=$(realpath -m "$(dirname "$0")/../../${BUILD:-build}/bin"):$PATH

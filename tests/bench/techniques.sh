@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What techniques of communication make of a step where the wire binds: workers that are hosts of
-# their own (network namespaces, which need root), whose adapters tc limits to a rate that is probed
-# before, and which share the cores of this machine. In turns, medians of the rounds in
-# milliseconds: each technique; what tf-replicate --explain predicts of it, its exchange besides the
-# step alone (with delay=1 the longer of both); and PyTorch's DistributedDataParallel over gloo,
-# plain and with its hooks, where PYTHON has it.
-# What is predicted to take longer than LONGEST seconds is not measured.
-# A shard, for the techniques that have one, is on a host of its own; what auto takes is said behind
-# it.
+# The time of a step with each technique of communication when the network is the limit: workers are
+# hosts of their own (network namespaces, which need root), whose adapters tc limits to a rate that
+# is probed before, and share the cores of this machine. In turns, medians of the rounds in
+# milliseconds: each technique; the prediction of tf-replicate --explain for it, its exchange plus
+# the step alone (with delay=1 the longer of both); and PyTorch's DistributedDataParallel over gloo,
+# plain and with its hooks, if PYTHON has it. Techniques predicted to take longer than LONGEST
+# seconds are not measured. A technique's shard is on a host of its own; the choice of auto is
+# printed after it.
 # usage: techniques.sh     from the environment: MODELS ("mlp:32 embedding:32", net of train.lua and
 # batch), WORKERS ("2 4"), RATES ("10 100 1000", Mbit/s), TECHNIQUES, PEERS ("plain fp16 powersgd1
 # powersgd4"), ROUNDS (3), STEPS (6), LONGEST (30), PYTHON
@@ -38,16 +37,16 @@ trap finish EXIT
 
 # ---- hosts: a switch, and an adapter of each that is slow in both directions ----
 
-# Bytes that may go at once: what goes in a millisecond, in so far as packets are small beside it,
-# and no more than 64 KiB.
+# The burst in bytes: the bytes of a millisecond, if packets are small beside it, and at most 64
+# KiB.
 burst_of() { # MBIT
     local bytes=$((125 * $1))
     bytes=$((bytes < 4096 ? 4096 : bytes))
     echo $((bytes > 65536 ? 65536 : bytes))
 }
 
-# Several packets go through as one of up to 7/8 of these bytes, which an adapter would cut by
-# itself: tc, which would otherwise cut what is more than the burst, takes the hosts' cores for it.
+# Several packets go through as one of up to 7/8 of these bytes, which the adapter itself splits:
+# otherwise tc would split those beyond the burst, which takes time of the hosts' cores.
 limit() { # NAMESPACE ADAPTER MBIT
     local burst
     burst=$(burst_of "$3")
@@ -81,7 +80,7 @@ at() { # HOST COMMAND...
     ip netns exec "$net-$1" "${@:2}"
 }
 
-# Bytes a second from the first host to the second, for a second.
+# Measures the bytes per second from the first host to the second, for a second.
 probe_once() {
     at 1 python3 -c '
 import socket, time
@@ -104,7 +103,7 @@ while time.monotonic() < end:
     rm listens
 }
 
-# What others take of the cores for a while is not the adapters'.
+# A temporary load of the cores by others must not count as the adapters' limit.
 probe() {
     for _ in 1 2 3; do probe_once; done | sort -g | tail -n 1
 }
@@ -124,7 +123,7 @@ median() {
         END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
 }
 
-# As many processes at once as there will be workers, who have the same cores.
+# As many processes at once as there will be workers, on the same cores.
 alone() {
     local each=() k
     for ((k = 0; k < workers; k++)); do
@@ -135,7 +134,7 @@ alone() {
     step_of trace.0
 }
 
-# What a node takes on a core of its own.
+# Measures the time of each node on a core of its own.
 measure_costs() {
     tf-exec -g net.tfg --run train --steps "$steps" --threads 1 --trace trace >/dev/null
     tf-show --costs trace >costs
@@ -148,7 +147,7 @@ predicted() { # TECHNIQUE: milliseconds of a step, by the median of steps alone
             { printf "%.1f", (late ? $1 + step : $1 > step ? $1 : step) }'
 }
 
-# What auto has taken.
+# The choice of auto.
 taken() { # TECHNIQUE
     [[ $1 != auto* ]] || tf-replicate --mode "$1" -c c --costs costs --explain net.tfg 2>&1 \
         >many.tfg |

@@ -73,8 +73,8 @@ function nets.lstm()
   return nn.dense(h, 10, {name = "out"}), 10
 end
 
--- Sixteen words each, of 100,000: almost all of what is trained is a table, and few of its rows
--- have a gradient.
+-- Sixteen words each, of 100,000: almost all parameters are in a table, of which few rows have a
+-- gradient.
 function nets.embedding()
   local words, n, size = 100000, 16, 64
   local ids = Cast(RandomUniform({batch * n}, {dtype = float32}) * words, {DstT = int64})

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps of gpu.lua's nets and of LeNet, in turn with PyTorch's (peer_torch.py): each round
-# runs both, and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to
-# keep large pages); its best median counts. The ratio of each round is taken within the round.
-# PYTHON names a Python that has torch (python3). ROUNDS (5), THREADS (2),
-# MODELS (net, batch, steps; below).
+# Training steps of gpu.lua's nets and of LeNet, in turns with PyTorch's (peer_torch.py): each round
+# runs both, and PyTorch in four ways (default or channels-last, default allocator or one tuned to
+# keep large pages), of which the best median counts. The ratio is taken within each round. PYTHON
+# names a Python with torch (python3). ROUNDS (5), THREADS (2), MODELS (net, batch, steps; below).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A step of two workers, and of two shards where the mode has some, by how many small variables
-# there are: what a variable costs besides its bytes. Milliseconds of a step, median of the rounds:
-# a job of STEPS steps more, less one of few; and those of the processors that all tasks took.
+# The time of a step of two workers, and of two shards if the mode has some, by the number of small
+# variables: the cost of a variable besides its bytes. Milliseconds of a step, median of the rounds:
+# a job with STEPS more steps, minus one with few; and processor time of all tasks.
 # usage: variables.sh     from the environment: COUNTS ("100 1000 4000"), MODES ("sync async
 # allreduce"), STEPS (200), ROUNDS (3)
 set -euo pipefail
@@ -22,7 +22,7 @@ end
 entry.train = minimize(AddN(each), optim.sgd{rate = 0.001})
 LUA
 
-# Wall time and time of processors of a job, in microseconds.
+# Wall time and processor time of a job, in microseconds.
 job() { # MODE STEPS
     local shards=(--ps 2)
     [[ $1 != allreduce ]] || shards=()

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A worker's step against the same step alone: in turns two processes of one thread each, alone and
-# at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6 lstm:32:40": net of
-# train.lua, batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare
-# builds).
-# Prints medians of the rounds: milliseconds a step; milliseconds of processor time a step that the
-# computing threads take (the ones to trust on a busy machine), and that all other threads of the
-# job take of each core, the shard's among them; how long a step may so take, but for the way of the
-# last gradient: 1.05 times the step alone and what these others take; MB at the most of one process
-# (RSS: memory that both workers map, as gradients that one reads where the other has them, counts
-# in each of them), and of one more run, whose time does not count, PSS: MB of both processes at the
-# most, halved, what n processes map counted as 1/n in each. Steps are traced in both, so neither
-# fuses anything.
+# A worker's step compared with the same step alone: in turns two processes of one thread each,
+# alone and at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6 lstm:32:40":
+# net of train.lua, batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to
+# compare builds).
+# Prints medians of the rounds: milliseconds a step; milliseconds of processor time a step of the
+# computing threads (the figure to trust on a busy machine), and of all other threads of the job per
+# core, including the shard's; how long a step may therefore take, without the transfer of the last
+# gradient: 1.05 times the step alone plus the time of these others; peak MB of one process (RSS:
+# memory that both workers map, as gradients that one reads in place, counts in each of them), and,
+# from one more run that is not timed, PSS: peak MB of both processes, halved, where memory that n
+# processes map counts 1/n in each. Steps are traced in both, so neither fuses anything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD rounds=${ROUNDS:-3}
@@ -29,9 +28,9 @@ measured() { # COMMAND...
     "$root/tests/bench/sample.py" used "$@"
 }
 
-# Until one of the two processes that are measured ends: MB of one of them at the most, as PSS. To
-# look is costly, so what is weighed is not timed. What one of them unmaps counts wholly in the
-# other from then on: the first is looked at again behind the second, so that nothing counts twice.
+# Until one of the two measured processes ends: the peak MB of one of them, as PSS. Reading it is
+# costly, so such runs are not timed. Memory that one unmaps counts wholly in the other from then
+# on: the first is read again after the second, so that nothing counts twice.
 weigh() {
     python3 -c '
 import os, time
@@ -109,8 +108,8 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-# Of what the last two processes took, by the time of their step: memory at the most, and processor
-# time. Alone the first thread computes; a worker's first thread serves its links.
+# Peak memory and processor time of the last two processes, per time of their step. Alone, the first
+# thread computes; a worker's first thread serves its links.
 keep_used() { # FILE
     local step
     step=$(tail -1 "$1.of")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # The accuracy that one bit with error feedback costs (Seide et al., 1-Bit Stochastic Gradient
-# Descent, Interspeech 2014): over some seeds it is at most half a point below whole gradients.
+# Descent, Interspeech 2014): over some seeds at most half a point.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 

@@ -26,7 +26,7 @@ static const struct which {
     {HEAD P("a", "b") "g = Identity(p) {_gradient=\"v\"}\n" DOWN("g"), NULL, 1},
     {HEAD P("a", "b") "n = NoOp(^a)\ny = ApplyGradientDescent(v, r, p, ^n) {_class=[\"loc:@v\"]}\n",
      NULL, 1},
-    /* the product has another consumer, is fetched by name, or is marked as a gradient */
+    /* it is fetched, itself or by the gradient's name; a control edge or an attribute forbids it */
     {HEAD P("a", "b") DOWN("p"), "p", 0},
     {HEAD P("a", "b") "g = Identity(p) {_gradient=\"v\"}\n" DOWN("g"), "g", 0},
     {HEAD P("a", "b") "g = Identity(p, ^b)\n" DOWN("g"), NULL, 0},

@@ -37,7 +37,7 @@ static const struct which {
     {X PRODUCT "a = BiasAdd(p, b)\nr = Relu(a)\ny = Add(a, r)\n", NULL, 1, "Add"},
     {X PRODUCT "a = BiasAdd(p, b)\nn = NoOp(^a)\ny = Relu(a, ^n)\n", NULL, 1, "Relu"},
     {X "p = MatMul(x, w) {_order=[\"a\"]}\ny = Relu(p)\n", NULL, 0, "Relu"},
-    /* the product is the bias, not the value */
+    /* a bias alone, on a product of one column */
     {"x = " PLACE "[3,5]}\nc = " PLACE "[5,1]}\nd = " PLACE "[1]}\nm = MatMul(x, c)\n"
      "y = BiasAdd(m, d)\n",
      NULL, 1, "FusedMatMul"},

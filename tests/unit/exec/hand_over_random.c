@@ -75,7 +75,7 @@ static struct edge find(const struct graph *graph, const char *name)
     return (struct edge){node ? node->id : -1, 0};
 }
 
-/* Runs every value of the part, used or not, and all its Sends. */
+/* Plans every value of the part, used or not, and all its Sends. */
 static void open_side(struct cut_run *run, int i)
 {
     static const struct shape shape = {.rank = 1, .dims = {TRAINING_LENGTH}};

@@ -249,7 +249,7 @@ static void the_next_feeds_are_enqueued_before_a_step_is_over(void **state)
     fixture_open_on(&f, training, device, false);
     make_feeds(&bytes, false, NONE);
     open_driver(&driver, &f, &(struct how){.is_prefetched = true});
-    driver.steps_fed = STEPS; /* the driver need not see the end of the stream */
+    driver.steps_fed = STEPS; /* so that the driver does not look for the end of the stream */
     fixture_do(&f, "^init");
     driver.run = run_until_the_next_is_prefetched;
     driver.run_context = &watch;

@@ -81,7 +81,7 @@ static void a_step_that_fails_while_it_waits_gives_its_lock_back(void **state)
 struct starter {
     pthread_t thread;
     struct plan *adds, *receives;
-    struct started *steps; /* of all starters; each starts every other receive */
+    struct started *steps; /* of all starters; every other step receives */
     int first;
 };
 

@@ -231,7 +231,7 @@ static void test_frames_are_checked(void **state)
                    "node 'y': Exit: is not in a loop");
     expect_refused("x = Const() {dtype=int32, value=1}\ny = Enter(x) {frame_name=\"\"}\n",
                    "frame_name is empty");
-    /* a loop that counts, and `round`, whose loop passes its value on in either case */
+    /* a loop that counts; `u` would come round whether it counts or not */
     const char *loop = "i = Const() {dtype=int32, value=0}\ne = Enter(i) {frame_name=\"w\"}\n"
                        "k = Enter(i) {frame_name=\"w\", is_constant=true}\n"
                        "m = Merge(e, next)\nc = LoopCond(Less)\nLess = Less(m, k)\n"

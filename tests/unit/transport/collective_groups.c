@@ -159,7 +159,7 @@ static void test_members_of_different_groups(void **state)
     (void)state;
     members_start(&all, N);
     fill_all(values, 7);
-    /* 1 counts 0 among its three, but 0 counts 1 in the other group of two */
+    /* 1 counts 0 among its three members, and 0 counts 1 as the other one of its two */
     const struct collective_group group[2] = {{2, 1}, {3, 1}};
     for (int k = 0; k < 3; k++) {
         struct collective_call call = call_of(values[k], 1, &group[k > 0]);

@@ -117,7 +117,7 @@ static struct device *device(void)
     return device;
 }
 
-/* Each adds one in each step to the sum, which begins at one in all. */
+/* In each step each member adds one to its variable, which is one in all at first. */
 static void *reduce_and_write(void *argument)
 {
     struct reducer *r = argument;

@@ -213,7 +213,7 @@ static void test_the_limit(void **state)
     tensor_release(&there[2]);
     for (int i = 0; i < 3; i++)
         tensor_release(&t[i]);
-    struct shape half = shape_vector(N / 2); /* a free area that is too large can be split */
+    struct shape half = shape_vector(N / 2); /* free memory that is too large makes room, too */
     assert_true(segments_alloc(own, &t[0], FLOAT32, &half));
     tensor_release(&t[0]);
     segments_free(own);

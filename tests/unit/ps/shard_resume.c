@@ -155,7 +155,7 @@ static void one_that_is_started_again_alone_is_let_in_while_nothing_has_gone_on(
     put(&servers[0], "default", "v", 102);
     assert_int_equal(ask_origin("ps:1", &second, &err), ERR_RETRY);
     assert_says(&err, "training has gone on since");
-    assert_int_equal(ask_origin("ps:2", &second, &err), 0); /* as before the other's restart */
+    assert_int_equal(ask_origin("ps:2", &second, &err), 0); /* it had not asked before */
     shards_end();
 }
 

@@ -75,7 +75,7 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Times rounds in which all workers push and wait for each other; a clock after another. */
+/* Returns the seconds for a push of each worker; with bound 0 all wait for each other. */
 static double time_pushes(int workers)
 {
     struct bench b;

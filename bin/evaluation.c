@@ -436,7 +436,7 @@ int evaluation_begin(struct evaluation *e, struct error *err)
     return read_history(e, err);
 }
 
-int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
+int evaluation_step(struct evaluation *e, bool is_settled, bool *stops, struct error *err)
 {
     struct feed_position position;
     if (!evaluation_options.entry)
@@ -447,7 +447,7 @@ int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
     for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
         autosave_drop_scalar(e->saving->autosave,
                              e->names.items[i]); /* it was of the step before */
-    if (interval_is_over(&e->every, e->training->step, e->last, e->last_time) &&
+    if (is_settled && interval_is_over(&e->every, e->training->step, e->last, e->last_time) &&
         evaluate(e, false, err))
         return err->code;
     *stops = e->stop.stops;

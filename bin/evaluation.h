@@ -60,8 +60,9 @@ int evaluation_begin(struct evaluation *e, struct error *err);
 /* Returns whether this process evaluates: the worker whose turn it is to save or, if split, all. */
 bool evaluation_is_here(const struct evaluation *e);
 
-/* Called before the first step and after each: evaluates if due; *stops: training is to end. */
-int evaluation_step(struct evaluation *e, bool *stops, struct error *err);
+/* Called before the first step and after each: evaluates if due and the variables are settled;
+ * *stops: training is to end. */
+int evaluation_step(struct evaluation *e, bool is_settled, bool *stops, struct error *err);
 
 /* Called after the last step: evaluates once more, unless that step was evaluated. `saves`: this
  * process saves alone, and now saves the step with its scores. */

@@ -280,7 +280,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
     if (!code)
         code = open_writer(job, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
-        code = evaluation_step(&job->evaluation, &runner->ends, err);
+        code = evaluation_step(&job->evaluation, true, &runner->ends, err);
     while (!code && more && !dump_plan && runner->kind->begins(runner)) {
         exec_life_go(&job->life, LIFE_STEPS);
         if (fetch_limit)
@@ -292,8 +292,8 @@ static int run_steps(struct graph_execution *job, struct error *err)
         progress_update(&job->progress, driver->step, "");
         if (!code)
             code = runner_stepped(runner, err);
-        if (!code && runner_is_settled(runner) && evaluation_is_here(&job->evaluation))
-            code = evaluation_step(&job->evaluation, &runner->ends, err);
+        if (!code && evaluation_is_here(&job->evaluation))
+            code = evaluation_step(&job->evaluation, runner_is_settled(runner), &runner->ends, err);
         if (!code)
             code = runner_step(runner, err);
         if (code || driver->step == job->limit || runner->kind->is_over(runner))

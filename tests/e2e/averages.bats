@@ -124,6 +124,16 @@ END
     ((best % 4 == 0 && best > 0 && best < 22))
 }
 
+@test "a checkpoint has the scores of its own step alone" {
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    tf-graph m.lua | tf-opt >m.tfg
+    tf-replicate --mode allreduce,average=4 -c c m.tfg | tf-place -c c | tf-part >p.tfg
+    train 14,14,14 s --eval eval --eval-feed f0.rec --eval-every 8 --save-every 12
+    tf-ckpt list s --json >listed
+    jq -es 'map(.step) == [12, 14]' listed
+    jq -es 'map(.scalars | has("eval/loss")) == [false, true]' listed
+}
+
 @test "kill -9 of a worker under tf-run: all go back to an average, and on to the same bits" {
     local feed=(tf-data csv f0.csv x=1-6:float64 y=7-9:float64 --batch 2 --epochs 3)
     parts allreduce,average=3 -D opt=momentum

@@ -211,6 +211,16 @@ END
     learnt s sgd 4 10,10,10 - 0.01
 }
 
+@test "entries of these names are a script's own, where workers take no mean" {
+    sed 's/^entry.train = .*/&\nentry.anchor = {h}\nentry.average = {loss}/' \
+        "$root/tests/e2e/averages.lua" >m.lua
+    tf-graph m.lua | tf-opt >m.tfg
+    tf-replicate --mode allreduce -c c m.tfg | tf-place -c c | tf-part >p.tfg
+    train 4,4,4 s
+    run -65 --separate-stderr tf-replicate --mode allreduce,average=4 -c c m.tfg
+    [[ $stderr == *"there is an entry 'average', which a replicated graph has for itself" ]]
+}
+
 @test "what averages cannot be together with is refused, with a line" {
     tf-graph "$root/tests/e2e/averages.lua" | tf-opt >m.tfg
     while IFS='|' read -r mode why; do

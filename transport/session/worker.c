@@ -486,7 +486,7 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
         code = ask_for_updates(worker, err);
     if (!code)
         code = join(driver, counted, err);
-    if (!code && graph_entry(driver->graph, WORKER_ANCHOR))
+    if (!code && worker->average_every && graph_entry(driver->graph, WORKER_ANCHOR))
         code = driver_run_entry(driver, WORKER_ANCHOR, 0, NULL, 0, err);
     worker->averaged = *counted;
     if (!code)

@@ -28,6 +28,16 @@ bool worker_has_own(const struct worker *worker, const struct node *node)
            worker_task_of(worker, node) < 0;
 }
 
+/* Entries of those names may be a script's own, where workers take no mean. */
+static int64_t find_average(const struct graph *graph)
+{
+    const struct entry *average = graph_entry(graph, WORKER_AVERAGE);
+    struct edge first = average ? average->edges[0] : EDGE_NONE;
+    const struct tensor *every =
+        first.slot != CONTROL_SLOT && edge_exists(first) ? graph_constant(graph, first) : NULL;
+    return every && every->type == INT64 && !every->shape.rank ? tensor_get_int64(every, 0) : 0;
+}
+
 void worker_find_state(struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
@@ -41,9 +51,7 @@ void worker_find_state(struct worker *worker)
             worker->asked = node;
     }
     worker->version = graph_find(graph, WORKER_VERSION);
-    const struct entry *average = graph_entry(graph, WORKER_AVERAGE);
-    const struct tensor *every = average ? graph_constant(graph, average->edges[0]) : NULL;
-    worker->average_every = every ? tensor_get_int64(every, 0) : 0;
+    worker->average_every = find_average(graph);
     worker_watch_leaving(worker);
 }
 

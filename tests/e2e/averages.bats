@@ -92,7 +92,7 @@ END
     parts allreduce,average=4
     traced=trace.rec train 9,9,9 s --fetch loss
     [ "$(tf-show --json 1trace.rec | jq -c 'select(.op == "AllReduce") | .step' | paste -sd' ')" = \
-        "4 8" ]
+        "4 8 12" ]
     [ "$(tf-show --json 1trace.rec | jq -s 'map(select(.op == "MatMul")) | length')" = 45 ]
 
     echo 'task worker:0 unix:w' >c

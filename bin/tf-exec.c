@@ -314,7 +314,8 @@ static int run_steps(struct graph_execution *job, struct error *err)
     if (!code && !dump_plan)
         code = runner_settle(runner, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
-        code = evaluation_end(&job->evaluation, !runner_saves_together(runner), err);
+        code = evaluation_end(&job->evaluation,
+                              runner_saves(runner) && !runner_saves_together(runner), err);
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
                  driver->step, job->limit);

@@ -132,6 +132,10 @@ END
     tf-ckpt list s --json >listed
     jq -es 'map(.step) == [12, 14]' listed
     jq -es 'map(.scalars | has("eval/loss")) == [false, true]' listed
+
+    rm -rf s # all evaluate, and the first alone saves
+    train 14,14,14 s --eval eval --eval-feed f0.rec --eval-split
+    run -1 grep 'not saved' w0.err w1.err w2.err
 }
 
 @test "kill -9 of a worker under tf-run: all go back to an average, and on to the same bits" {

@@ -191,7 +191,7 @@ static int gather_rows(void *context, uint64_t number, const struct tensor *rows
                        struct tensor *all, struct error *err)
 {
     struct evaluation *e = context;
-    const struct collective_key key = {"=scores", e->training->step, number};
+    const struct collective_key key = {"=scores", runner_meets_at(e->runner), number};
     return e->runner->kind->gather_rows(e->runner, &key, rows, NULL, all, err);
 }
 
@@ -199,7 +199,7 @@ static int gather_rows(void *context, uint64_t number, const struct tensor *rows
  * of them was asked to end. */
 static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct error *err)
 {
-    const struct collective_key key = {"=evaluates", e->training->step, 0};
+    const struct collective_key key = {"=evaluates", runner_meets_at(e->runner), 0};
     const struct shape shape = shape_matrix(1, 2);
     struct tensor own, all = TENSOR_INIT;
     const int64_t number = strtoll(strchr(cluster_options.task, ':') + 1, NULL, 10);
@@ -447,7 +447,8 @@ int evaluation_step(struct evaluation *e, bool is_settled, bool *stops, struct e
     for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
         autosave_drop_scalar(e->saving->autosave,
                              e->names.items[i]); /* it was of the step before */
-    if (is_settled && interval_is_over(&e->every, e->training->step, e->last, e->last_time) &&
+    if (is_settled &&
+        interval_is_over(&e->every, runner_meets_at(e->runner), e->last, e->last_time) &&
         evaluate(e, false, err))
         return err->code;
     *stops = e->stop.stops;

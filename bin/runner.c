@@ -84,9 +84,12 @@ bool runner_is_settled(const struct runner *r)
 
 int runner_settle(struct runner *r, struct error *err)
 {
-    if (!runner_has_run(r) || runner_is_settled(r))
-        return 0;
-    return r->kind->stepped(r, true, err) ? err->code : runner_step(r, err);
+    return r->kind->stepped(r, true, err);
+}
+
+int64_t runner_meets_at(const struct runner *r)
+{
+    return r->kind->meets_at ? r->kind->meets_at(r) : r->options.driver->step;
 }
 
 int runner_step(struct runner *r, struct error *err)
@@ -161,7 +164,8 @@ int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
     struct error unsettled = ERROR_INIT;
-    if (has_values && runner_settle(r, &unsettled)) {
+    if (has_values && runner_has_run(r) && !runner_is_settled(r) &&
+        (runner_settle(r, &unsettled) || runner_step(r, &unsettled))) {
         *err = unsettled;
         return leave(r, err->code, err);
     }

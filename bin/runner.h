@@ -62,6 +62,8 @@ struct runner_kind {
     /* Called after a step, before it is measured and saved, to do what others wait for; and once
      * more when it turns out to be the last. NULL: nothing. */
     int (*stepped)(struct runner *runner, bool is_last, struct error *err);
+    /* Returns by which step processes that go on together meet after this one. NULL: by it. */
+    int64_t (*meets_at)(const struct runner *runner);
     /* Returns whether the variables of this step may be measured and saved. NULL: yes. */
     bool (*is_settled)(const struct runner *runner);
     /* Called after a step; returns whether to end, because of a signal or of another worker. */
@@ -102,7 +104,10 @@ int runner_stepped(struct runner *runner, struct error *err);
 bool runner_is_settled(const struct runner *runner);
 /* Called then: saves to the store if a checkpoint is due. */
 int runner_step(struct runner *runner, struct error *err);
-/* Called after the last step: settles it, as runner_step does where it was. */
+/* Returns by which step the others know what is done after this one. */
+int64_t runner_meets_at(const struct runner *runner);
+/* Called after the last step, if it is not settled: settles it. What others do after a step that is
+ * follows, in their order: to evaluate if that is due, and runner_step. */
 int runner_settle(struct runner *runner, struct error *err);
 
 /* Return whether this process saves; whether others take part in each save. */

@@ -52,6 +52,11 @@ static bool is_settled(const struct runner *r)
     return worker_is_settled(worker_of(r), r->options.driver->step);
 }
 
+static int64_t meets_at(const struct runner *r)
+{
+    return worker_average_step(worker_of(r), r->options.driver->step);
+}
+
 static int waits_for_feeds(void *context, struct error *err)
 {
     const struct runner *r = context;
@@ -212,6 +217,7 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .gather_rows = gather_rows,
                                             .stepped = stepped,
                                             .is_settled = is_settled,
+                                            .meets_at = meets_at,
                                             .is_over = job_is_over,
                                             .saves_together = shares_state,
                                             .gather = gather_state,

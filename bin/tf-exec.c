@@ -311,8 +311,13 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
-    if (!code && !dump_plan)
+    if (!code && !dump_plan && runner_has_run(runner) && !runner_is_settled(runner)) {
         code = runner_settle(runner, err);
+        if (!code && evaluation_is_here(&job->evaluation))
+            code = evaluation_step(&job->evaluation, true, &runner->ends, err);
+        if (!code)
+            code = runner_step(runner, err);
+    }
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_end(&job->evaluation,
                               runner_saves(runner) && !runner_saves_together(runner), err);

@@ -215,6 +215,17 @@ END
     learnt s sgd 4 10,10,10 - 0.01
 }
 
+@test "who ends between two averages evaluates and saves at the second as the others do" {
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    tf-graph -D type=float32 -D units=300 m.lua | tf-opt >m.tfg
+    type=float32 rows 60
+    tf-replicate --mode allreduce,average=4,bits=1 -c c m.tfg | tf-place -c c | tf-part >p.tfg
+    for steps in 5,12,12 9,11,10; do
+        rm -rf s
+        train "$steps" s --eval eval --eval-feed f0.rec --eval-split --eval-every 4 --save-every 4
+    done
+}
+
 @test "entries of these names are a script's own, where workers take no mean" {
     sed 's/^entry.train = .*/&\nentry.anchor = {h}\nentry.average = {loss}/' \
         "$root/tests/e2e/averages.lua" >m.lua

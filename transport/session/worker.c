@@ -521,7 +521,6 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
 }
 
-/* The step of the average that includes this one. */
 int64_t worker_average_step(const struct worker *worker, int64_t step)
 {
     int64_t every = worker->average_every;

@@ -18,9 +18,6 @@ int worker_take_value(struct worker *worker, struct saved_variable *saved, struc
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err);
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err);
 
-/* Returns the step at which workers meet after that one: it, or that of its average. */
-int64_t worker_average_step(const struct worker *worker, int64_t step);
-
 /* ---- worker_collective.c: does nothing without exchanges in the graph, or with one worker ---- */
 
 /* Listens, and joins the other workers. Called before the session is opened. */

@@ -521,12 +521,6 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
 }
 
-int64_t worker_average_step(const struct worker *worker, int64_t step)
-{
-    int64_t every = worker->average_every;
-    return every ? (step + every - 1) / every * every : step;
-}
-
 bool worker_is_settled(const struct worker *worker, int64_t step)
 {
     return !worker->average_every || step <= worker->averaged;

@@ -96,7 +96,12 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
  * takes part in the average that is due next. */
 int worker_average(struct worker *worker, struct driver *driver, bool is_last, struct error *err);
 /* Returns the step at which workers meet after that one: it, or that of its average. */
-int64_t worker_average_step(const struct worker *worker, int64_t step);
+static inline int64_t worker_average_step(const struct worker *worker, int64_t step)
+{
+    int64_t every = worker->average_every;
+    return every ? (step + every - 1) / every * every : step;
+}
+
 /* Returns whether the variables are the same in all workers, not changed by this one since the last
  * average: only then may they be saved. */
 bool worker_is_settled(const struct worker *worker, int64_t step);

@@ -20,7 +20,7 @@ struct jsonl_reader {
     bool ended;
     json_t *first; /* read for its keys, which were just returned */
     bool is_alone; /* no columns were known before the object whose keys are taken */
-    size_t at;     /* where its next new column goes: behind the one before it in the object */
+    size_t at;     /* the column before, in the object, of its next new one, from 1 on; 0: none */
     struct str path, text;
     VEC(struct csv_field) fields;
     VEC(size_t) begins; /* starts of the fields in `text` */
@@ -29,19 +29,41 @@ struct jsonl_reader {
 void jsonl_columns_release(struct jsonl_columns *columns)
 {
     vec_release(&columns->names);
+    vec_release(&columns->next);
     map_release(&columns->places);
     arena_release(&columns->arena);
 }
 
-void jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at)
+size_t jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at)
 {
-    size_t i = columns->names.n;
-    vec_push(&columns->names, NULL);
-    const char **names = columns->names.items;
-    for (; i > at; i--)
-        map_put(&columns->places, names[i] = names[i - 1], (int64_t)i);
-    names[at] = arena_strdup(&columns->arena, name);
-    map_put(&columns->places, names[at], (int64_t)at);
+    name = arena_strdup(&columns->arena, name);
+    if (at < columns->n_expected)
+        at = columns->n_expected;
+    if (!columns->next.n)
+        vec_push(&columns->next, 0);
+    size_t behind = columns->next.items[at];
+    map_put(&columns->places, name, (int64_t)columns->names.n);
+    vec_push(&columns->names, name);
+    vec_push(&columns->next, behind);
+    columns->next.items[at] = columns->names.n;
+    return columns->names.n;
+}
+
+/* All columns are known: they get their places. */
+static void arrange(struct jsonl_columns *columns)
+{
+    size_t n = 0;
+    const char **names = mem_array(columns->names.n + 1, sizeof *names);
+    for (size_t i = columns->next.n ? columns->next.items[0] : 0; i; i = columns->next.items[i]) {
+        names[n] = columns->names.items[i - 1];
+        map_put(&columns->places, names[n], (int64_t)n);
+        n++;
+    }
+    if (n)
+        memcpy(columns->names.items, names, n * sizeof *names);
+    mem_free(names);
+    vec_release(&columns->next);
+    columns->are_read = true;
 }
 
 struct jsonl_reader *jsonl_reader_new(struct gzfile *file, struct jsonl_columns *columns)
@@ -137,10 +159,9 @@ static int read_members(struct jsonl_reader *reader, const json_t *value, bool n
             return bad(reader, "two columns have one name", err);
         if (names && !is_known && columns->names.n == CSV_FIELDS_MAX)
             return bad(reader, "too many columns", err);
-        if (names && !is_known)
-            jsonl_columns_add(columns, path, reader->at);
         if (names)
-            reader->at = (is_known ? (size_t)place : reader->at) + 1;
+            reader->at =
+                is_known ? (size_t)place + 1 : jsonl_columns_add(columns, path, reader->at);
         if (names || !is_known)
             return 0;
         size_t begin = reader->text.n;
@@ -229,7 +250,8 @@ int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, str
     str_clear(&reader->text);
     if (names && !learn(reader, object, err) && !reader->columns->names.n)
         bad(reader, "has no columns", err);
-    reader->columns->are_read = true;
+    if (names)
+        arrange(reader->columns);
     size_t n = reader->columns->names.n;
     vec_reserve(&reader->fields, n);
     vec_reserve(&reader->begins, n);

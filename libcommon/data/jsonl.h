@@ -16,15 +16,17 @@
 
 /* The columns, shared by all files of a source. Zero-initialised is empty. */
 struct jsonl_columns {
-    VEC(const char *) names;
+    VEC(const char *) names; /* since they were read by place, before as they were found */
+    VEC(size_t) next;        /* before: behind each, from 1 on, and behind none the first, */
+    size_t n_expected;       /* those before all that are found; 0: that is the last */
     struct map places;
     struct arena arena;
     bool are_read; /* their names were read as a row */
 };
 
 void jsonl_columns_release(struct jsonl_columns *columns);
-/* Inserts a new one. */
-void jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at);
+/* Adds a new one behind another, both from 1 on, or in front of all (0); returns which it is. */
+size_t jsonl_columns_add(struct jsonl_columns *columns, const char *name, size_t at);
 
 struct jsonl_reader;
 

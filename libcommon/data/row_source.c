@@ -158,6 +158,7 @@ void row_source_expect(struct row_source *source, const char *const *names, size
 {
     for (size_t i = 0; i < n; i++)
         jsonl_columns_add(&source->columns, names[i], i);
+    source->columns.n_expected = n;
 }
 
 /* Learns of the columns that any object of the files has. What can be read only once has those of

@@ -54,10 +54,16 @@ setup() {
     fails 65 "stdin:1: no column named 'b'; there is only 'a'" jsonl - x=b:category <<<'{"a": 1}'
     tf-data jsonl late.jsonl 'x=*,-b:impute=mean' y=b:text --fit late.json -o /dev/null
     [ "$(x jsonl - 'x=*,-b:impute=mean' --prep late.json -b 9 <<<'{"v": [7, 8]}')" = '[[7,8,1]]' ]
-    fails 65 "late.json: 'x' was fitted to columns v[0],v[1],a, not to id,v[0],v[1],a" \
+    fails 65 "late.json: 'x' was fitted to columns v[0],v[1],a, not to v[0],v[1],a,id" \
         jsonl - 'x=*,-b:impute=mean' --prep late.json <<<'{"id": 1}'
     [ "$(x jsonl - 'x=v[*,a:impute=mean' --prep late.json --keep id <<<'{"id": 1}')" = \
         '[[1.5,3,1]]' ]
+    # of which none has another number for what stands between them
+    printf '%s\n' '{"a": 1, "y": 2}' '{"a": 3, "y": 4}' >fitted.jsonl
+    printf '%s\n' '{"a": 1, "y": 2}' '{"a": 3, "new": 7, "y": 4}' >between.jsonl
+    tf-data jsonl fitted.jsonl x=a:standardize y=2 --fit fitted.json -o /dev/null
+    tf-data jsonl between.jsonl x=a:standardize y=2 --prep fitted.json -b 9 | tf-show --json |
+        jq -c .y | finds -x '\[2,4\]'
 }
 
 @test "JSON lines and CSV of the same rows are prepared alike, also as they arrive" {

@@ -90,6 +90,8 @@ differ: float32[?,128] x float32[1,1]" ]
     tf-graph -e 'a, b = Const(1), Const(2) entry.e = a entry.e = b
         entry.f = a entry.f = {entry.f, b}' | tf-show |
         finds -x 'entry   e b   f a,b'
+    [ "$(tf-graph -o /dev/null -e 'entry.b = Const(1) entry.a = Const(2)
+        for name in pairs(entry) do print(name) end' 2>&1)" = $'a\nb' ]
 }
 
 @test "require finds the module beside the script and nothing above it" {

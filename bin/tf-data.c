@@ -254,9 +254,12 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     int first = has_path ? 2 : 1;
     if (n < first)
         return error_set(err, ERR_USAGE, "%s: expected a file", operands[0]);
-    if (n == first && request.format != DATA_NPZ && !weight_column && !balance_column)
+    bool is_npz = request.format == DATA_NPZ, is_weighed = weight_column || balance_column;
+    if (n == first && (is_npz ? is_weighed || kept.n : !is_weighed))
         return error_set(err, ERR_USAGE, "%s: say what to feed, as in %s", operands[0],
-                         has_path ? "x=1-64" : "x=FILE");
+                         is_npz     ? "x=ARRAY"
+                         : has_path ? "x=1-64"
+                                    : "x=FILE");
     request.path = has_path ? operands[1] : NULL;
     VEC(const char *) texts = VEC_INIT;
     for (int i = first; i < n; i++)

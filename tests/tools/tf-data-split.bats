@@ -61,6 +61,9 @@ PYTHON
     fails 65 "a.npz: 'x' has no value for each of 90 rows" \
         npz a.npz y=y --fold 0/2 --part train --group x
     fails 65 "a.npz: no array named 'ids' (did you mean 'id'?)" npz a.npz y=y --keep ids
+    # which alone would be fed, where without it all arrays are
+    fails 64 'npz: say what to feed, as in x=ARRAY' npz a.npz --keep id
+    fails 64 'npz: say what to feed, as in x=ARRAY' npz a.npz --balance y
 }
 
 @test "weights of rows" {

@@ -535,8 +535,6 @@ int worker_average(struct worker *worker, struct driver *driver, bool is_last, s
     int code = driver_run_entry(driver, WORKER_AVERAGE, due, &every, 1, err);
     tensor_release(&every);
     worker->averaged = due;
-    if (!code && driver->trace) /* it may be the last of all, and borrows texts of its plan */
-        code = trace_flush(driver->trace, driver->trace_writer, err);
     return code;
 }
 

@@ -331,7 +331,8 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
     driver->at_hand.seed = driver->seed;
     if (!code)
         code = run_call(driver, &call, fetches, err);
-    if (!code && driver->at_hand.trace) /* its events borrow texts of a plan that may go */
+    /* Events of what belongs to a step are traced; they borrow texts of a plan that may go. */
+    if (!code && number && driver->at_hand.trace)
         code = trace_flush(driver->trace, driver->trace_writer, err);
     request_release(&request);
     return code ? error_prefix(err, "%s: %s: ", driver->name, entry) : 0;

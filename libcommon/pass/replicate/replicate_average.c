@@ -16,51 +16,42 @@
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
-static bool is_trained(const struct replicator *r, const struct node *variable)
-{
-    vec_each(x, &r->exchanges) {
-        if ((*x)->is_gradient && (*x)->variable == variable)
-            return true;
-    }
-    return false;
-}
+enum { IS_WRITTEN = 1, IS_TRAINED = 2 }; /* of a variable, by the entry that trains */
 
-static void add_average(struct replicator *r, const struct node *variable)
+static void add_average(struct replicator *r, const struct node *variable, bool is_trained)
 {
-    const struct exchange found = {.edge = {variable->id, 0},
-                                   .node = variable,
-                                   .output = &variable->outputs[0],
-                                   .variable = variable,
-                                   .is_gradient = is_trained(r, variable),
-                                   .steps = r->options->average,
-                                   .reduction = "mean",
-                                   .kept = EDGE_NONE,
-                                   .brought = EDGE_NONE,
-                                   .got = EDGE_NONE};
-    vec_push_in(&r->arena, &r->planned, arena_copy(&r->arena, &found, sizeof found));
+    struct exchange *x = replicate_new_exchange(r, (struct edge){variable->id, 0});
+    x->variable = variable;
+    x->is_gradient = is_trained;
+    x->steps = r->options->average;
+    x->reduction = "mean";
+    vec_push_in(&r->arena, &r->planned, x);
 }
 
 int replicate_plan_averages(struct replicator *r)
 {
     const struct graph *from = r->from;
-    bool *is_written = arena_array(&r->arena, from->nodes.n + 1, sizeof *is_written);
+    unsigned char *marks = arena_array(&r->arena, from->nodes.n + 1, sizeof *marks);
     const int *variables = access_variables(from, &r->arena);
     if (replicate_may_leave_out(r))
         return error_set(r->err, ERR_DATA,
                          "the graph leaves out updates now and then, as a dynamic loss scale does, "
                          "which goes by all gradients: average=N has none of others");
-    vec_each(x, &r->exchanges)
+    vec_each(x, &r->exchanges) {
         (*x)->crossing = CROSSES_NOT;
+        if ((*x)->is_gradient && (*x)->variable)
+            marks[(*x)->variable->id] |= IS_TRAINED;
+    }
     graph_each(node, from) {
         for (int i = 0; i < node->n_inputs && has(r, node->id, FACT_WRITER); i++) {
             int variable = access_variable_at(from, variables, node->inputs[i]);
             if (variable >= 0 && node_writes_ref(node, i))
-                is_written[variable] = true;
+                marks[variable] |= IS_WRITTEN;
         }
     }
     graph_each(node, from) {
-        if (is_written[node->id] && dtype_is_floating(node->outputs[0].type))
-            add_average(r, node);
+        if (marks[node->id] & IS_WRITTEN && dtype_is_floating(node->outputs[0].type))
+            add_average(r, node, marks[node->id] & IS_TRAINED);
     }
     return 0;
 }
@@ -70,10 +61,10 @@ void replicate_begin_averages(struct replicator *r)
 {
     vec_each(at, &r->planned) {
         struct exchange *x = *at;
-        const char *name = x->node->name;
-        struct edge variable = replicate_edge(r, x->edge);
         if (!r->options->average || x->crossing != CROSSES_IN_CODE)
             continue;
+        const char *name = x->node->name;
+        struct edge variable = replicate_edge(r, x->edge);
         x->kept = replicate_local(r, replicate_text(r, name, "anchor"), x->output->type,
                                   &x->output->shape);
         replicate_assign(r, &r->joined, x->kept, variable, "%s/anchor/Assign", name);
@@ -92,20 +83,6 @@ static void set_average(struct replicator *r, const struct exchange *x)
     replicate_assign(r, &r->ends, replicate_edge(r, x->edge), mean, "%s/average/Assign", name);
 }
 
-static int add_entry(struct replicator *r, const char *name, struct edge fetched,
-                     const node_list *nodes)
-{
-    struct edge *edges = arena_array(&r->arena, nodes->n + 1, sizeof *edges);
-    int n = 0;
-    if (edge_exists(fetched))
-        edges[n++] = fetched;
-    vec_each(node, nodes)
-        edges[n++] = (struct edge){*node, CONTROL_SLOT};
-    if (n && !r->err->code)
-        graph_add_entry(r->to, name, edges, n);
-    return r->err->code;
-}
-
 int replicate_end_averages(struct replicator *r)
 {
     if (!r->options->average)
@@ -113,8 +90,15 @@ int replicate_end_averages(struct replicator *r)
     vec_each(x, &r->planned)
         set_average(r, *x);
     struct edge every = replicate_number(r, INT64, r->options->average, WORKER_AVERAGE "/every");
-    add_entry(r, WORKER_AVERAGE, every, &r->ends);
-    add_entry(r, WORKER_ANCHOR, EDGE_NONE, &r->joined);
+    int set = replicate_after(r, "NoOp", WORKER_DEVICE, &r->ends, WORKER_AVERAGE "/set");
+    const struct edge average[] = {every, {set, CONTROL_SLOT}};
     r->ends.n = 0; /* they belong to no step */
+    if (!r->err->code)
+        graph_add_entry(r->to, WORKER_AVERAGE, average, 2);
+    if (r->err->code || !r->joined.n)
+        return r->err->code;
+    int begun = replicate_after(r, "NoOp", WORKER_DEVICE, &r->joined, WORKER_ANCHOR "/set");
+    if (!r->err->code)
+        graph_add_entry(r->to, WORKER_ANCHOR, &(struct edge){begun, CONTROL_SLOT}, 1);
     return r->err->code;
 }

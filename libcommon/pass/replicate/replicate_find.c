@@ -104,25 +104,30 @@ struct exchange *replicate_exchange(const struct replicator *r, struct edge edge
     return at < 0 ? NULL : r->exchanges.items[at];
 }
 
+struct exchange *replicate_new_exchange(struct replicator *r, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    const struct exchange x = {.edge = edge,
+                               .node = node,
+                               .output = &node->outputs[edge.slot],
+                               .kept = EDGE_NONE,
+                               .brought = EDGE_NONE,
+                               .got = EDGE_NONE};
+    return arena_copy(&r->arena, &x, sizeof x);
+}
+
 /* Adds a value to the push of the variable whose gradient it is, else to that of `variable`. */
 static void add_exchange(struct replicator *r, struct edge edge, const char *variable)
 {
     const struct node *node = graph_node(r->from, edge.node);
     const char *own = replicate_gradient_of(node), *of = own ? own : variable;
-    const struct exchange found = {.edge = edge,
-                                   .node = node,
-                                   .output = &node->outputs[edge.slot],
-                                   .variable = replicate_variable_of(r, node),
-                                   .is_gradient = has(r, edge.node, FACT_MARKED),
-                                   .is_of_rows = *replicate_role(node),
-                                   .reduction =
-                                       replicate_reduction(node, node->outputs[edge.slot].type),
-                                   .kept = EDGE_NONE,
-                                   .brought = EDGE_NONE,
-                                   .got = EDGE_NONE};
     if (replicate_exchange(r, edge))
         return;
-    struct exchange *x = arena_copy(&r->arena, &found, sizeof found);
+    struct exchange *x = replicate_new_exchange(r, edge);
+    x->variable = replicate_variable_of(r, node);
+    x->is_gradient = has(r, edge.node, FACT_MARKED);
+    x->is_of_rows = *replicate_role(node);
+    x->reduction = replicate_reduction(node, x->output->type);
     edge_map_add(&r->exchange_at, edge, (int)r->exchanges.n);
     vec_push_in(&r->arena, &r->exchanges, x);
     if (!replicate_push_of(r, of))

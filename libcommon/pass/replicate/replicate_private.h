@@ -163,6 +163,8 @@ static inline bool replicate_pushes(const struct replicator *r)
 int replicate_find(struct replicator *r);
 /* Returns the exchange of an edge of the source; NULL: no update needs it from workers. */
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
+/* Makes one of an edge of the source, of which no more is known than its node and output. */
+struct exchange *replicate_new_exchange(struct replicator *r, struct edge edge);
 /* Returns the variable's push; NULL: there is none. */
 struct push *replicate_push_of(const struct replicator *r, const char *variable);
 /* Checks that nothing pushed has FACT_AFTER: `what` names what it comes after. */

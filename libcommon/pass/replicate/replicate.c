@@ -141,6 +141,7 @@ static struct graph *close_replicator(struct replicator *r, int code)
 {
     if (code)
         graph_free(r->to);
+    map_release(&r->push_at);
     edge_map_release(&r->exchange_at);
     edge_map_release(&r->initial_at);
     if (r->towers) {

@@ -57,11 +57,9 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         return r->err->code;
     for (size_t i = 0; i < n; i++)
         *full.values.items[i].got = build_slot(made, (int)i);
-    /* Gradients of the step before were checked then, and averages are outside steps. */
-    bool is_of_step = !full.is_initial && !full.is_late && !r->options->average;
-    for (size_t i = 0; i < r->from->nodes.n && is_of_step; i++)
-        if (has(r, (int)i, FACT_CONTROLS) && !has(r, (int)i, FACT_AFTER))
-            replicate_wait(r, made, r->copy[i]);
+    /* Gradients of the step before were checked then, and averages are apart from steps. */
+    if (!full.is_initial && !full.is_late && !r->options->average)
+        replicate_wait_for_checks(r, made);
     if (!full.is_initial && !full.is_whole)
         vec_push_in(&r->arena, &r->reducers, made.node);
     return replicate_hurry(r, made.node, full.priority);

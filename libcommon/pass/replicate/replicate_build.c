@@ -192,6 +192,12 @@ void replicate_wait(struct replicator *r, struct edge what, int before)
         graph_add_control(r->to, graph_node(r->to, what.node), before);
 }
 
+void replicate_wait_for_checks(struct replicator *r, struct edge what)
+{
+    vec_each(check, &r->checks)
+        replicate_wait(r, what, r->copy[*check]);
+}
+
 struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
                                enum dtype type, const struct shape *shape)
 {

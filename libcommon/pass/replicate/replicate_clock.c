@@ -67,11 +67,7 @@ static int add_push(struct replicator *r, struct push *push)
     struct node_spec spec = replicate_spec("AggregatorPush", edges, (int)n, &aggregator, 1);
     push->token =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/push", push->variable);
-    /* Checks, of the loss for example, have to be over before anything is pushed. The update waits
-     * for its own nodes. */
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_CONTROLS))
-            replicate_wait(r, push->token, r->copy[i]);
+    replicate_wait_for_checks(r, push->token); /* the update waits for its own nodes */
     return r->err->code;
 }
 

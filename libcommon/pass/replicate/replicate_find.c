@@ -91,11 +91,8 @@ static bool is_stateless_writer(const struct replicator *r, const struct node *n
 
 struct push *replicate_push_of(const struct replicator *r, const char *variable)
 {
-    vec_each(push, &r->pushes) {
-        if (!strcmp(push->variable, variable))
-            return push;
-    }
-    return NULL;
+    int64_t at;
+    return map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
 }
 
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge)
@@ -130,8 +127,10 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     x->reduction = replicate_reduction(node, x->output->type);
     edge_map_add(&r->exchange_at, edge, (int)r->exchanges.n);
     vec_push_in(&r->arena, &r->exchanges, x);
-    if (!replicate_push_of(r, of))
+    if (!replicate_push_of(r, of)) {
+        map_put(&r->push_at, of, (int64_t)r->pushes.n);
         vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of, .take = -1}));
+    }
     vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
 }
 
@@ -342,6 +341,9 @@ int replicate_find(struct replicator *r)
             found = true;
         }
     }
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_CONTROLS))
+            vec_push_in(&r->arena, &r->checks, (int)i);
     replicate_find_priorities(r);
     if (!r->pushes.n)
         return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",

@@ -158,10 +158,11 @@ static void plan_by_time(struct replicator *r)
         }
     }
     /* The numbers of rows are of no use, and so no more urgent, before the rows are known. */
-    vec_each(rows, &r->planned) {
-        vec_each(x, &r->planned) {
-            if ((*rows)->is_of_rows && (*x)->variable == (*rows)->variable)
-                (*rows)->known_ns = fmax((*rows)->known_ns, (*x)->known_ns);
+    vec_each(push, &r->pushes) {
+        vec_each(rows, &push->exchanges) {
+            for (size_t i = 0; i < push->exchanges.n && (*rows)->is_of_rows; i++)
+                if (push->exchanges.items[i]->variable == (*rows)->variable)
+                    (*rows)->known_ns = fmax((*rows)->known_ns, push->exchanges.items[i]->known_ns);
         }
     }
     qsort(r->planned.items, r->planned.n, sizeof *r->planned.items, by_time);

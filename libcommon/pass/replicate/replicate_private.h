@@ -8,6 +8,7 @@
 #ifndef TF_PASS_REPLICATE_PRIVATE_H
 #define TF_PASS_REPLICATE_PRIVATE_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "graph/build.h"
 #include "graph/edge_map.h"
@@ -118,6 +119,8 @@ struct replicator {
                           * uses first, and so on; 0: the others, and those that no step uses */
     const char **update_names;
     VEC(struct push) pushes;
+    struct map push_at; /* by variable: place in that list */
+    VEC(int) checks;    /* nodes that exchanges wait for */
     exchange_list exchanges;
     struct edge_map exchange_at; /* by edge of the source: index in `exchanges` */
     exchange_list planned;       /* in the order of crossing */

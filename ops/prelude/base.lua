@@ -47,8 +47,7 @@ function next(t, key)
 end
 
 function pairs(t)
-  local meta = getmetatable(t)
-  if type(meta) == "table" and meta.__pairs then return meta.__pairs(t) end
+  if rawequal(t, entry) then t = tf.entries end
   local keys, i = sorted_keys(t), 0
   return function()
     repeat i = i + 1 until keys[i] == nil or t[keys[i]] ~= nil

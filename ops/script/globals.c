@@ -180,17 +180,6 @@ static int raw_set(lua_State *L)
     return 1;
 }
 
-/* pairs of a proxy: of what was assigned. */
-static int assigned_pairs(lua_State *L)
-{
-    lua_settop(L, 0);
-    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
-    lua_getfield(L, 1, "pairs");
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_call(L, 1, LUA_MULTRET);
-    return lua_gettop(L) - 1;
-}
-
 static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFunction set)
 {
     lua_newtable(L);
@@ -204,17 +193,10 @@ static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFuncti
         lua_setfield(L, -2, "__index");
         lua_setmetatable(L, -2);
     }
-    if (get) {
-        lua_pushboolean(L, false);
-    } else {
-        lua_newtable(L);
-        lua_pushvalue(L, -2);
-        lua_pushcclosure(L, assigned_pairs, 1);
-        lua_setfield(L, -2, "__pairs");
-    }
-    lua_setfield(L, -3, "__metatable"); /* as far as scripts see it */
     lua_setfield(L, -2, "__index");
     set_function(L, "__newindex", set);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
     lua_setfield(L, -2, name);
 }
@@ -264,7 +246,10 @@ void globals_open(lua_State *L)
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     set_function(L, "alias", add_alias);
     set_function(L, "nameless", forget_name);
-    lua_pop(L, 2);
+    lua_getfield(L, -2, "entry");
+    luaL_getmetafield(L, -1, "__index");
+    lua_setfield(L, -3, "entries"); /* what was assigned to it, for pairs */
+    lua_pop(L, 3);
 }
 
 void globals_finish(lua_State *L)

@@ -74,7 +74,7 @@ bool runner_saves_together(const struct runner *r)
 
 int runner_stepped(struct runner *r, struct error *err)
 {
-    return r->kind->stepped ? r->kind->stepped(r, false, err) : 0;
+    return r->kind->stepped ? r->kind->stepped(r, err) : 0;
 }
 
 bool runner_is_settled(const struct runner *r)
@@ -84,7 +84,7 @@ bool runner_is_settled(const struct runner *r)
 
 int runner_settle(struct runner *r, struct error *err)
 {
-    return r->kind->stepped(r, true, err);
+    return r->kind->settle(r, err);
 }
 
 int64_t runner_meets_at(const struct runner *r)
@@ -163,12 +163,6 @@ static int leave(struct runner *r, int code, struct error *err)
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
-    struct error unsettled = ERROR_INIT;
-    if (has_values && runner_has_run(r) && !runner_is_settled(r) &&
-        (runner_settle(r, &unsettled) || runner_step(r, &unsettled))) {
-        *err = unsettled;
-        return leave(r, err->code, err);
-    }
     if (has_values && runner_saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return leave(r, err->code, err);
     if (r->kind->goes_together && r->kind->goes_together(r))

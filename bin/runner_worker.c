@@ -40,11 +40,16 @@ static bool ends_wait(void *context)
     return worker_ends_wait(worker_of(r), r->options.driver);
 }
 
-static int stepped(struct runner *r, bool is_last, struct error *err)
+static int stepped(struct runner *r, struct error *err)
 {
     struct worker *worker = worker_of(r);
-    int code = worker_average(worker, r->options.driver, is_last, err);
-    return code || is_last ? code : worker_rest(worker, r->options.driver, false, err);
+    int code = worker_average(worker, r->options.driver, false, err);
+    return code ? code : worker_rest(worker, r->options.driver, false, err);
+}
+
+static int take_last_average(struct runner *r, struct error *err)
+{
+    return worker_average(worker_of(r), r->options.driver, true, err);
 }
 
 static bool is_settled(const struct runner *r)
@@ -217,6 +222,7 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .gather_rows = gather_rows,
                                             .stepped = stepped,
                                             .is_settled = is_settled,
+                                            .settle = take_last_average,
                                             .meets_at = meets_at,
                                             .is_over = job_is_over,
                                             .saves_together = shares_state,

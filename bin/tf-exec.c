@@ -271,6 +271,19 @@ static int open_writer(struct graph_execution *job, struct error *err)
     return code;
 }
 
+/* After the last step: what follows a step that is settled follows here, in the same order, as the
+ * others do it, too. */
+static int settle_last_step(struct graph_execution *job, struct error *err)
+{
+    struct runner *runner = job->runner;
+    if (!runner_has_run(runner) || runner_is_settled(runner))
+        return 0;
+    int code = runner_settle(runner, err);
+    if (!code && evaluation_is_here(&job->evaluation))
+        code = evaluation_step(&job->evaluation, true, &runner->ends, err);
+    return code ? code : runner_step(runner, err);
+}
+
 static int run_steps(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
@@ -311,13 +324,8 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
-    if (!code && !dump_plan && runner_has_run(runner) && !runner_is_settled(runner)) {
-        code = runner_settle(runner, err);
-        if (!code && evaluation_is_here(&job->evaluation))
-            code = evaluation_step(&job->evaluation, true, &runner->ends, err);
-        if (!code)
-            code = runner_step(runner, err);
-    }
+    if (!code && !dump_plan)
+        code = settle_last_step(job, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_end(&job->evaluation,
                               runner_saves(runner) && !runner_saves_together(runner), err);
@@ -413,11 +421,16 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if ((!code || asked) && !needs) {
         enum exec_end end = exec_life_rules[job.life].end;
         exec_life_go(&job.life, LIFE_ENDS);
-        if (asked && end != END_AT_ONCE)
+        struct error unsettled = ERROR_INIT;
+        if (asked && end != END_AT_ONCE && !settle_last_step(&job, &unsettled))
             evaluation_decline(&job.evaluation);
-        if (end == END_AT_ONCE) /* nobody relies on it: this is no failure */
+        if (unsettled.code)
+            *err = unsettled;
+        else if (end == END_AT_ONCE) /* nobody relies on it: this is no failure */
             error_clear(err);
-        code = end == END_AT_ONCE ? 0 : runner_end(job.runner, end == END_SAVES, code, err);
+        code = unsettled.code       ? unsettled.code
+               : end == END_AT_ONCE ? 0
+                                    : runner_end(job.runner, end == END_SAVES, code, err);
     }
     if (!code && !needs)
         evaluation_report(&job.evaluation);

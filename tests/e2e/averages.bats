@@ -226,6 +226,37 @@ END
     done
 }
 
+@test "who is asked to end in a wait for feeds between two averages keeps nobody waiting" {
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    tf-graph -D type=float32 -D units=300 m.lua | tf-opt >m.tfg
+    type=float32 rows 30 # 15 steps, of which worker 0 gets 7 before it is asked
+    tf-replicate --mode allreduce,average=4,bits=1 -c c m.tfg | tf-place -c c | tf-part >p.tfg
+    for every in 8 100; do # an evaluation is due at the average of the last step, or is not
+        rm -rf s go && pids=()
+        for k in 0 1 2; do
+            options=(--run train --fetch loss --save s/ --save-every 4 --eval eval
+                --eval-feed f0.rec --eval-split --eval-every "$every")
+            if ((k)); then
+                timeout 60 tf-exec -c c --task "worker:$k" -g p.tfg "${options[@]}" --steps 7 \
+                    --feed "f$k.rec" >"w$k.rec" 2>"w$k.err" 3>&- &
+            else
+                timeout 60 tf-exec -c c --task worker:0 -g p.tfg "${options[@]}" \
+                    --feed - < <("$root/tests/lib/halfway" "$PWD/go" cat f0.rec 3>&-) \
+                    >w0.rec 2>w0.err 3>&- &
+            fi
+            pids+=($!)
+        done
+        soon 30 has_reached s 4
+        pkill -TERM -f "^tf-exec .*--task worker:0 -g p.tfg"
+        for k in 1 2; do wait "${pids[k]}" || { cat w?.err; return 1; }; done
+        code=0
+        wait "${pids[0]}" || code=$?
+        touch go
+        [ "$code" = 143 ]
+        tf-ckpt list s | awk 'END { exit $1 != 7 }'
+    done
+}
+
 @test "entries of these names are a script's own, where workers take no mean" {
     sed 's/^entry.train = .*/&\nentry.anchor = {h}\nentry.average = {loss}/' \
         "$root/tests/e2e/averages.lua" >m.lua

@@ -3,6 +3,7 @@
 # Workers that step on their own and average their variables every few steps, compared with NumPy.
 # shellcheck disable=SC2154  # root, stderr are of lib/tools and run
 load ../lib/tools
+load ../lib/two_layers
 
 bats_require_minimum_version 1.5.0
 
@@ -13,26 +14,17 @@ setup() {
     export OMP_NUM_THREADS=1
     job=$BATS_TEST_TMPDIR/job
     printf 'task worker:%d unix:w%d\n' 0 0 1 1 2 2 >c
-    rows 60
+    feeds 3 60
 }
 
 teardown() {
     kill_job "$BATS_TEST_TMPDIR/job"
 }
 
-rows() { # N: fK.csv of worker K, and fK.rec in steps of two rows
-    local k
-    for k in 0 1 2; do
-        awk -v n="$1" -v k="$k" 'BEGIN { for (i = 0; i < n; i++) for (j = 0; j < 9; j++)
-            printf "%.3f%s", sin(i * 1.7 + j * j + k * 5), j < 8 ? "," : "\n" }' >"f$k.csv"
-        tf-data csv "f$k.csv" "x=1-6:${type:-float64}" "y=7-9:${type:-float64}" --batch 2 >"f$k.rec"
-    done
-}
-
 parts() { # MODE DEFINITION...: p.tfg
     local mode=$1
     shift
-    tf-graph "$@" "$root/tests/e2e/averages.lua" | tf-opt >m.tfg
+    tf-graph "$@" "$root/tests/e2e/two_layers.lua" | tf-opt >m.tfg
     tf-replicate --mode "$mode" -c c m.tfg | tf-place -c c | tf-part >p.tfg
 }
 
@@ -58,16 +50,22 @@ learnt() {
     for v in one/W two/W two/b; do
         tf-ckpt cat "$1" "$v" | tf-show --json
     done >got.json
-    /usr/bin/python3 "$root/tests/e2e/averages.py" "$2" "$3" "$4" "$5" "${6:-1e-11}" got.json
+    /usr/bin/python3 -B "$root/tests/e2e/averages.py" "$2" "$3" "$4" "$5" "${6:-1e-11}" got.json
 }
 
-@test "variables and slots are the means that NumPy says, also where the last steps are fewer" {
+# means <<OPTIMIZER EVERY STEPS,...: jobs of these lines learn what NumPy computes
+means() {
+    local optimizer every steps
     while read -r optimizer every steps; do
         parts "allreduce,average=$every" -D "opt=$optimizer"
         rm -rf s
         train "$steps" s
         learnt s "$optimizer" "$every" "$steps" -
-    done <<'END'
+    done
+}
+
+@test "variables and slots are the means that NumPy says, also where the last steps are fewer" {
+    means <<'END'
 sgd 4 12,12,12
 sgd 1 5,5,5
 momentum 3 11,11,11
@@ -76,12 +74,7 @@ END
 }
 
 @test "who has fewer steps takes part until the average of its last" {
-    while read -r optimizer every steps; do
-        parts "allreduce,average=$every" -D "opt=$optimizer"
-        rm -rf s
-        train "$steps" s
-        learnt s "$optimizer" "$every" "$steps" -
-    done <<'END'
+    means <<'END'
 adam 4 10,7,13
 sgd 3 2,9,4
 momentum 4 8,12,8
@@ -125,7 +118,7 @@ END
 }
 
 @test "a checkpoint has the scores of its own step alone" {
-    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/two_layers.lua" >m.lua
     tf-graph m.lua | tf-opt >m.tfg
     tf-replicate --mode allreduce,average=4 -c c m.tfg | tf-place -c c | tf-part >p.tfg
     train 14,14,14 s --eval eval --eval-feed f0.rec --eval-every 8 --save-every 12
@@ -207,8 +200,8 @@ END
     learnt s momentum 4 10,10,10 - 1e-11
     tf-show --text p.tfg | grep 'averages = AllReduce.*schedule="two-level"'
 
-    type=float32 rows 60
-    tf-graph -D type=float32 "$root/tests/e2e/averages.lua" | tf-opt --half bf16 >m.tfg
+    type=float32 feeds 3 60
+    tf-graph -D type=float32 "$root/tests/e2e/two_layers.lua" | tf-opt --half bf16 >m.tfg
     tf-replicate --mode allreduce,average=4 -c c m.tfg | tf-place -c c | tf-part >p.tfg
     rm -rf s
     train 10,10,10 s
@@ -216,9 +209,9 @@ END
 }
 
 @test "who ends between two averages evaluates and saves at the second as the others do" {
-    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/two_layers.lua" >m.lua
     tf-graph -D type=float32 -D units=300 m.lua | tf-opt >m.tfg
-    type=float32 rows 60
+    type=float32 feeds 3 60
     tf-replicate --mode allreduce,average=4,bits=1 -c c m.tfg | tf-place -c c | tf-part >p.tfg
     for steps in 5,12,12 9,11,10; do
         rm -rf s
@@ -227,9 +220,9 @@ END
 }
 
 @test "who is asked to end in a wait for feeds between two averages keeps nobody waiting" {
-    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/averages.lua" >m.lua
+    sed 's/^entry.train = .*/&\nentry.eval = {loss}/' "$root/tests/e2e/two_layers.lua" >m.lua
     tf-graph -D type=float32 -D units=300 m.lua | tf-opt >m.tfg
-    type=float32 rows 30 # 15 steps, of which worker 0 gets 7 before it is asked
+    type=float32 feeds 3 30 # 15 steps, of which worker 0 gets 7 before it is asked
     tf-replicate --mode allreduce,average=4,bits=1 -c c m.tfg | tf-place -c c | tf-part >p.tfg
     for every in 8 100; do # an evaluation is due at the average of the last step, or is not
         rm -rf s go && pids=()
@@ -259,7 +252,7 @@ END
 
 @test "entries of these names are a script's own, where workers take no mean" {
     sed 's/^entry.train = .*/&\nentry.anchor = {h}\nentry.average = {loss}/' \
-        "$root/tests/e2e/averages.lua" >m.lua
+        "$root/tests/e2e/two_layers.lua" >m.lua
     tf-graph m.lua | tf-opt >m.tfg
     tf-replicate --mode allreduce -c c m.tfg | tf-place -c c | tf-part >p.tfg
     train 4,4,4 s
@@ -268,7 +261,7 @@ END
 }
 
 @test "what averages cannot be together with is refused, with a line" {
-    tf-graph "$root/tests/e2e/averages.lua" | tf-opt >m.tfg
+    tf-graph "$root/tests/e2e/two_layers.lua" | tf-opt >m.tfg
     while IFS='|' read -r mode why; do
         run -64 --separate-stderr tf-replicate --mode "$mode" -c c m.tfg
         [[ $stderr == *"$why"* ]] || { echo "$stderr"; false; }
@@ -281,7 +274,7 @@ allreduce,average=4,pieces=1M|where pieces is about gradients
 sync,average=4|is none of
 sync,update=worker,average=4|not 'average=4'
 END
-    tf-graph -D type=float32 "$root/tests/e2e/averages.lua" | tf-opt --half fp16 >half.tfg
+    tf-graph -D type=float32 "$root/tests/e2e/two_layers.lua" | tf-opt --half fp16 >half.tfg
     run -65 --separate-stderr tf-replicate --mode allreduce,average=4 -c c half.tfg
     [[ $stderr == *"goes by all gradients"* ]]
 }

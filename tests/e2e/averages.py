@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/e2e/averages.lua learns when each worker steps by itself and all take the mean of
+"""What two_layers.lua learns when each worker steps by itself and all take the mean of
 what they have every so many steps, in NumPy. usage:
 averages.py OPTIMIZER EVERY STEPS,STEPS,... ENDS OFF GOT
 Worker k has STEPS[k] steps of two rows, which fK.csv has of it. After the steps of ENDS (1,2,...,
@@ -10,19 +10,7 @@ import sys
 
 import numpy as np
 
-ROWS = 2
-
-
-def first(m, n):
-    i, k = np.mgrid[1:m + 1, 1:n + 1]
-    return ((i * 5 + k * 3) % 7 - 3) / 10
-
-
-def gradients_of(v, x, y):
-    h = np.tanh(x @ v["one/W"])
-    d = 2 * (h @ v["two/W"] + v["two/b"] - y) / y.size
-    return {"two/W": h.T @ d, "two/b": d.sum(0),
-            "one/W": x.T @ (d @ v["two/W"].T * (1 - h * h))}
+from two_layers import batch, first, gradients_of, rows_of
 
 
 def step(optimizer, v, x, y):
@@ -50,15 +38,13 @@ def mean(workers):
 
 
 def train(optimizer, every, steps, ends, units):
-    rows = [np.loadtxt(f"f{k}.csv", delimiter=",") for k in range(len(steps))]
-    workers = [{"one/W": first(6, units), "two/W": first(units, 3), "two/b": np.zeros(3)}
-               for _ in steps]
+    rows = rows_of(len(steps))
+    workers = [first(units) for _ in steps]
     last = max(steps)
     for s in range(1, last + every):
         for k, n in enumerate(steps):
             if s <= n:
-                batch = rows[k][(s - 1) * ROWS:s * ROWS]
-                workers[k] = step(optimizer, workers[k], batch[:, :6], batch[:, 6:])
+                workers[k] = step(optimizer, workers[k], *batch(rows[k], s))
         if s % every == 0 or s in ends:
             there = [k for k, n in enumerate(steps) if n > s - every]
             together = mean([workers[k] for k in there])

@@ -5,6 +5,7 @@
 load ../lib/tools
 load ../lib/shards
 load ../lib/push_codes
+load ../lib/two_layers
 
 bats_require_minimum_version 1.5.0
 
@@ -19,22 +20,12 @@ setup() {
 
 model() { # OPTIMIZER: m.tfg
     opt=$1
-    tf-graph -D "opt=$opt" "$root/tests/e2e/intervals.lua" | tf-opt >m.tfg
+    tf-graph -D "opt=$opt" "$root/tests/e2e/two_layers.lua" | tf-opt >m.tfg
 }
 
 teardown() {
     kill_pids "${pids[@]}"
     for dir in job-*; do kill_job "$dir"; done
-}
-
-# feeds WORKERS ROWS: fK.csv, and fK.rec in steps of two rows
-feeds() {
-    local k
-    for ((k = 0; k < $1; k++)); do
-        awk -v n="$2" -v k="$k" 'BEGIN { for (i = 0; i < n; i++) for (j = 0; j < 9; j++)
-            printf "%.3f%s", sin(i * 1.7 + j * j + k * 5), j < 8 ? "," : "\n" }' >"f$k.csv"
-        tf-data csv "f$k.csv" x=1-6:float64 y=7-9:float64 --batch 2 >"f$k.rec"
-    done
 }
 
 # learns WORKERS STEPS STORE VARIABLE=INTERVAL...: the newest checkpoint has NumPy's values
@@ -46,7 +37,7 @@ learns() {
     while read -r v; do
         tf-ckpt cat "$store" "$v" | tf-show --json
     done <names >got.json
-    /usr/bin/python3 "$root/tests/e2e/intervals.py" "$opt" "$workers" "$steps" "$@" got.json
+    /usr/bin/python3 -B "$root/tests/e2e/intervals.py" "$opt" "$workers" "$steps" "$@" got.json
 }
 
 # shard MODE CLUSTER-LINE...: serves the shards for the workers

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/e2e/intervals.lua learns when workers hold gradients back, in NumPy: usage:
+"""What two_layers.lua learns when workers hold gradients back, in NumPy: usage:
 intervals.py OPTIMIZER WORKERS STEPS VARIABLE=INTERVAL... GOT. Workers take turns, a step of ROWS
 rows each, which fK.csv has of worker K. GOT is what the job's checkpoint has, a line
 `{"name": value}` each: variables, and as worker_value:NAME/gradient/held/K what worker K holds
@@ -9,19 +9,7 @@ import sys
 
 import numpy as np
 
-ROWS = 2
-
-
-def first(m, n):
-    i, k = np.mgrid[1:m + 1, 1:n + 1]
-    return ((i * 5 + k * 3) % 7 - 3) / 10
-
-
-def gradients_of(v, x, y):
-    h = np.tanh(x @ v["one/W"])
-    d = 2 * (h @ v["two/W"] + v["two/b"] - y) / y.size
-    return {"two/W": h.T @ d, "two/b": d.sum(0),
-            "one/W": x.T @ (d @ v["two/W"].T * (1 - h * h))}
+from two_layers import batch, first, gradients_of, rows_of
 
 
 class Optimizer:
@@ -38,19 +26,18 @@ class Optimizer:
 
 
 def train(optimizer, workers, steps, interval):
-    v = {"one/W": first(6, 4), "two/W": first(4, 3), "two/b": np.zeros(3)}
-    rows = [np.loadtxt(f"f{k}.csv", delimiter=",") for k in range(workers)]
+    v, rows = first(units=4), rows_of(workers)
     held = [{name: np.zeros_like(value) for name, value in v.items()} for _ in range(workers)]
     least, rounds = min(interval.get(name, 1) for name in v), 0
     for step in range(1, steps + 1):
         for k in range(workers):
             rounds += step % least == 0
-            batch = rows[k][(step - 1) * ROWS:step * ROWS]
-            for name, g in gradients_of(v, batch[:, :6], batch[:, 6:]).items():
+            x, y = batch(rows[k], step)
+            for name, g in gradients_of(v, x, y).items():
                 held[k][name] += g
             for name in v:
                 if step % interval.get(name, 1) == 0:
-                    v[name] = optimizer.update(name, v[name], held[k][name], batch[:, 6:], rounds)
+                    v[name] = optimizer.update(name, v[name], held[k][name], y, rounds)
                     held[k][name] = np.zeros_like(v[name])
     for k in range(workers):
         for name in held[k]:

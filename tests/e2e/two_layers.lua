@@ -1,5 +1,5 @@
--- Two layers and a bias; what each starts with is a formula, as in averages.py.
--- tf-graph -D opt=sgd|momentum|adam -D units=4 -D type=float64
+-- Two layers and a bias; what each starts with is a formula, as in two_layers.py.
+-- tf-graph -D opt=sgd|momentum|adam|fed -D units=4 -D type=float64
 local inputs, units = 6, D.units or 4
 local dtype = D.type == "float32" and float32 or float64
 local x = Placeholder{dtype = dtype, shape = {-1, inputs}, name = "x"}
@@ -22,6 +22,7 @@ local optimizers = {
   sgd = function() return optim.sgd{rate = 0.4 / units} end,
   momentum = function() return optim.momentum{rate = 0.4 / units, momentum = 0.5} end,
   adam = function() return optim.adam{rate = 0.4 / units} end,
+  fed = function() return optim.sgd{rate = Mean(y * y, {0, 1}) * 0.2} end, -- of the step's rows
 }
 local steps = variable{name = "steps", shape = {}, dtype = int64, init = 0, trainable = false}
 entry.train = {minimize(loss, optimizers[D.opt or "sgd"](), {global_step = steps}), loss}

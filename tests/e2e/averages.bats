@@ -13,11 +13,14 @@ setup() {
     set -o pipefail
     export OMP_NUM_THREADS=1
     job=$BATS_TEST_TMPDIR/job
+    pids=()
     printf 'task worker:%d unix:w%d\n' 0 0 1 1 2 2 >c
     feeds 3 60
 }
 
 teardown() {
+    touch "$BATS_TEST_TMPDIR/go"
+    kill_pids "${pids[@]}"
     kill_job "$BATS_TEST_TMPDIR/job"
 }
 
@@ -233,14 +236,14 @@ END
                 timeout 60 tf-exec -c c --task "worker:$k" -g p.tfg "${options[@]}" --steps 7 \
                     --feed "f$k.rec" >"w$k.rec" 2>"w$k.err" 3>&- &
             else
-                timeout 60 tf-exec -c c --task worker:0 -g p.tfg "${options[@]}" \
+                tf-exec -c c --task worker:0 -g p.tfg "${options[@]}" \
                     --feed - < <("$root/tests/lib/halfway" "$PWD/go" cat f0.rec 3>&-) \
                     >w0.rec 2>w0.err 3>&- &
             fi
             pids+=($!)
         done
         soon 30 has_reached s 4
-        pkill -TERM -f "^tf-exec .*--task worker:0 -g p.tfg"
+        kill -TERM "${pids[0]}"
         for k in 1 2; do wait "${pids[k]}" || { cat w?.err; return 1; }; done
         code=0
         wait "${pids[0]}" || code=$?

@@ -15,63 +15,69 @@
 
 struct lrn_work {
     const struct lrn *lrn;
-    bool backward;
     int64_t channels;
-    const void *x, *y, *g;
-    void *out, *rows; /* rows: two scratch rows per span */
-    int64_t n;        /* positions, split into spans */
+    const void *x, *y, *g; /* y, g: of the gradient; else NULL */
+    void *out, *rows;      /* rows: two scratch rows per span */
+    int64_t n;             /* positions, split into spans */
 };
 
-static inline float power_float(float base, float exponent)
+/* powers = base^exponent. The logarithm has a loop of its own: in one with the exponential gcc
+ * makes branches of their special cases, and no vectors. */
+static void powers_float(const float *restrict base, int64_t n, float exponent,
+                         float *restrict powers)
 {
-    return vmath_exp(exponent * vmath_log(base));
+    for (int64_t c = 0; c < n; c++)
+        powers[c] = vmath_log(base[c]);
+    for (int64_t c = 0; c < n; c++)
+        powers[c] = vmath_exp(exponent * powers[c]);
 }
 
-static inline double power_double(double base, double exponent)
+static void powers_double(const double *base, int64_t n, double exponent, double *powers)
 {
-    return pow(base, exponent);
+    for (int64_t c = 0; c < n; c++)
+        powers[c] = pow(base[c], exponent);
 }
 
 /* sums[c] = sum of v over the channels within the radius of c. */
 #define LRN_LOOPS(type)                                                                            \
-    static void neighbours_##type(const type *v, int64_t n, int64_t radius, type *sums)            \
+    static void neighbours_##type(const type *restrict v, int64_t n, int64_t radius,               \
+                                  type *restrict sums)                                             \
     {                                                                                              \
         memset(sums, 0, (size_t)n * sizeof *sums);                                                 \
         for (int64_t d = -radius; d <= radius; d++)                                                \
             for (int64_t c = d < 0 ? -d : 0, end = d > 0 ? n - d : n; c < end; c++)                \
                 sums[c] += v[c + d];                                                               \
     }                                                                                              \
-    static void norms_##type(const struct lrn_work *w, const type *x, type *part, type *norms)     \
+    static void norms_##type(const struct lrn_work *w, const type *restrict x,                     \
+                             type *restrict part, type *restrict norms)                            \
     {                                                                                              \
+        const int64_t n = w->channels;                                                             \
         type alpha = (type)w->lrn->alpha, bias = (type)w->lrn->bias;                               \
-        for (int64_t c = 0; c < w->channels; c++)                                                  \
+        for (int64_t c = 0; c < n; c++)                                                            \
             part[c] = x[c] * x[c];                                                                 \
-        neighbours_##type(part, w->channels, w->lrn->radius, norms);                               \
-        for (int64_t c = 0; c < w->channels; c++)                                                  \
+        neighbours_##type(part, n, w->lrn->radius, norms);                                         \
+        for (int64_t c = 0; c < n; c++)                                                            \
             norms[c] = bias + alpha * norms[c];                                                    \
     }                                                                                              \
-    static void forward_##type(const struct lrn_work *w, int64_t at, type *part, type *norms)      \
+    static void position_##type(const struct lrn_work *w, int64_t at, type *restrict part,         \
+                                type *restrict norms)                                              \
     {                                                                                              \
-        const type *x = (const type *)w->x + at * w->channels;                                     \
-        type *out = (type *)w->out + at * w->channels, beta = (type)w->lrn->beta;                  \
-        norms_##type(w, x, part, norms);                                                           \
-        for (int64_t c = 0; c < w->channels; c++)                                                  \
-            out[c] = x[c] * power_##type(norms[c], -beta);                                         \
-    }                                                                                              \
-    static void backward_##type(const struct lrn_work *w, int64_t at, type *part, type *norms)     \
-    {                                                                                              \
-        const type *x = (const type *)w->x + at * w->channels;                                     \
-        const type *y = (const type *)w->y + at * w->channels;                                     \
-        const type *g = (const type *)w->g + at * w->channels;                                     \
-        type *out = (type *)w->out + at * w->channels, beta = (type)w->lrn->beta;                  \
+        const int64_t n = w->channels;                                                             \
+        const type *restrict x = (const type *)w->x + at * n;                                      \
+        const type *restrict y = (const type *)w->y + at * n;                                      \
+        const type *restrict g = (const type *)(w->g ? w->g : w->x) + at * n;                      \
+        type *restrict out = (type *)w->out + at * n, beta = (type)w->lrn->beta;                   \
         type factor = 2 * (type)w->lrn->alpha * beta;                                              \
         norms_##type(w, x, part, norms);                                                           \
-        for (int64_t c = 0; c < w->channels; c++) {                                                \
+        powers_##type(norms, n, -beta, out);                                                       \
+        for (int64_t c = 0; c < n; c++)                                                            \
+            out[c] *= g[c];                                                                        \
+        if (!w->g)                                                                                 \
+            return;                                                                                \
+        for (int64_t c = 0; c < n; c++)                                                            \
             part[c] = g[c] * y[c] / norms[c];                                                      \
-            out[c] = g[c] * power_##type(norms[c], -beta);                                         \
-        }                                                                                          \
-        neighbours_##type(part, w->channels, w->lrn->radius, norms);                               \
-        for (int64_t c = 0; c < w->channels; c++)                                                  \
+        neighbours_##type(part, n, w->lrn->radius, norms);                                         \
+        for (int64_t c = 0; c < n; c++)                                                            \
             out[c] -= factor * x[c] * norms[c];                                                    \
     }                                                                                              \
     static int run_##type(void *context, int64_t begin, int64_t end)                               \
@@ -79,10 +85,7 @@ static inline double power_double(double base, double exponent)
         const struct lrn_work *w = context;                                                        \
         type *part = (type *)w->rows + begin * 2 * w->channels;                                    \
         for (int64_t i = w->n * begin / SPANS; i < w->n * end / SPANS; i++)                        \
-            if (w->backward)                                                                       \
-                backward_##type(w, i, part, part + w->channels);                                   \
-            else                                                                                   \
-                forward_##type(w, i, part, part + w->channels);                                    \
+            position_##type(w, i, part, part + w->channels);                                       \
         return 0;                                                                                  \
     }
 
@@ -107,7 +110,6 @@ static int run(struct kernel_call *call)
     bool backward = call->n_in == 3;
     struct lrn_work w = {.lrn = call->state, .channels = in->shape.dims[3], .out = out->data};
     int64_t positions = w.channels ? tensor_count(in) / w.channels : 0;
-    w.backward = backward;
     w.x = backward ? call->in[1]->data : in->data;
     w.y = backward ? call->in[2]->data : NULL;
     w.g = backward ? in->data : NULL;

@@ -10,91 +10,93 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/device/cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/checks.h"
 
-#define SLICE 16
+/* Channels of row-major positions are summed up to SLICE at a time, and threads take UNIT of them
+ * at least, which are a line of the cache. */
+#define SLICE 64
+#define UNIT 16
 
 struct batch_norm_work {
     const struct norm *norm;
-    struct channels channels;
-    int64_t count; /* positions per channel */
-    bool backward;
+    int64_t channels, count;    /* count: positions per channel, which are: */
+    int64_t outer, inner, step; /* elements from one of the inner positions to the next */
+    int64_t plane;              /* elements from one channel to the next */
+    int64_t unit;               /* channels that a thread takes at least */
     const void *x, *g, *scale, *offset, *mean, *variance;
     void *out[5];
 };
 
-/* Runs the body for each position's part of the slice [begin, end); `at` is its first element. */
-#define EACH_POSITION(c)                                                                           \
-    for (int64_t o = 0; o < (c)->outer; o++)                                                       \
-        for (int64_t b = begin / (c)->block; b * (c)->block < end; b++)                            \
-            for (int64_t i = 0, first = b * (c)->block, from = first > begin ? first : begin,      \
-                         to = first + (c)->block < end ? first + (c)->block : end,                 \
-                         at = (o * (c)->blocks + b) * (c)->inner * (c)->block + from - first;      \
-                 i < (c)->inner; i++, at += (c)->block)
-#define EACH_CHANNEL for (int64_t j = 0; j < to - from; j++)
+/* Runs the body for each position; `at` is the element of its channel `first`. */
+#define EACH_POSITION(w, first)                                                                    \
+    for (int64_t o = 0; o < (w)->outer; o++)                                                       \
+        for (int64_t i = 0, at = (o * (w)->channels + (first)) * (w)->plane; i < (w)->inner;       \
+             i++, at += (w)->step)
+#define EACH_CHANNEL _Pragma("omp simd") for (int64_t k = 0; k < width; k++)
+
+/* With a constant width sums stay in registers. */
+#define INLINE static inline __attribute__((always_inline))
 
 #define NORM_LOOPS(type)                                                                           \
-    static void moments_##type(const struct batch_norm_work *w, int64_t begin, int64_t end,        \
+    INLINE void moments_##type(const struct batch_norm_work *w, int64_t first, int64_t width,      \
                                double *mean, double *variance)                                     \
     {                                                                                              \
-        const struct channels *c = &w->channels;                                                   \
         const type *x = w->x;                                                                      \
-        double n = (double)w->count;                                                               \
-        EACH_POSITION(c) EACH_CHANNEL mean[from - begin + j] += x[at + j];                         \
-        for (int64_t k = 0; k < end - begin; k++)                                                  \
-            mean[k] /= n;                                                                          \
-        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        const double n = (double)w->count;                                                         \
+        EACH_POSITION(w, first) EACH_CHANNEL mean[k] += x[at + k];                                 \
+        EACH_CHANNEL mean[k] /= n;                                                                 \
+        EACH_POSITION(w, first) EACH_CHANNEL                                                       \
         {                                                                                          \
-            double d = x[at + j] - mean[from - begin + j];                                         \
-            variance[from - begin + j] += d * d;                                                   \
+            double d = x[at + k] - mean[k];                                                        \
+            variance[k] += d * d;                                                                  \
         }                                                                                          \
-        for (int64_t k = 0; k < end - begin; k++)                                                  \
-            variance[k] /= n;                                                                      \
+        EACH_CHANNEL variance[k] /= n;                                                             \
     }                                                                                              \
-    static void forward_##type(const struct batch_norm_work *w, int64_t begin, int64_t end)        \
+    INLINE void forward_##type(const struct batch_norm_work *w, int64_t first, int64_t width)      \
     {                                                                                              \
-        const struct channels *c = &w->channels;                                                   \
-        const type *x = w->x;                                                                      \
-        type *y = w->out[0], factor[SLICE], shift[SLICE];                                          \
+        const type *x = w->x, *means = w->mean, *variances = w->variance;                          \
+        const type *scale = (const type *)w->scale + first,                                        \
+                   *offset = (const type *)w->offset + first;                                      \
+        type *y = w->out[0], centre[SLICE], factor[SLICE], shift[SLICE];                           \
         double mean[SLICE] = {0}, variance[SLICE] = {0}, n = (double)w->count;                     \
         if (w->norm->training)                                                                     \
-            moments_##type(w, begin, end, mean, variance);                                         \
-        for (int64_t k = 0; k < end - begin; k++) {                                                \
-            int64_t channel = begin + k;                                                           \
+            moments_##type(w, first, width, mean, variance);                                       \
+        EACH_CHANNEL                                                                               \
+        {                                                                                          \
+            int64_t channel = first + k;                                                           \
             if (!w->norm->training) {                                                              \
-                mean[k] = ((const type *)w->mean)[channel];                                        \
-                variance[k] = ((const type *)w->variance)[channel];                                \
+                mean[k] = means[channel];                                                          \
+                variance[k] = variances[channel];                                                  \
             }                                                                                      \
             double r = 1 / sqrt(variance[k] + w->norm->epsilon);                                   \
-            factor[k] = (type)(((const type *)w->scale)[channel] * r);                             \
-            shift[k] = ((const type *)w->offset)[channel];                                         \
+            factor[k] = (type)(scale[k] * r);                                                      \
+            shift[k] = offset[k];                                                                  \
             double unbiased = w->norm->training && n > 1 ? n / (n - 1) : 1;                        \
-            ((type *)w->out[1])[channel] = ((type *)w->out[3])[channel] = (type)mean[k];           \
+            ((type *)w->out[1])[channel] = ((type *)w->out[3])[channel] = centre[k] =              \
+                (type)mean[k];                                                                     \
             ((type *)w->out[2])[channel] = (type)(variance[k] * unbiased);                         \
             ((type *)w->out[4])[channel] = (type)variance[k];                                      \
         }                                                                                          \
-        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        EACH_POSITION(w, first)                                                                    \
         {                                                                                          \
-            int64_t k = from - begin + j;                                                          \
-            y[at + j] = (x[at + j] - (type)mean[k]) * factor[k] + shift[k];                        \
+            EACH_CHANNEL y[at + k] = (x[at + k] - centre[k]) * factor[k] + shift[k];               \
         }                                                                                          \
     }                                                                                              \
-    static void backward_##type(const struct batch_norm_work *w, int64_t begin, int64_t end)       \
+    INLINE void backward_##type(const struct batch_norm_work *w, int64_t first, int64_t width)     \
     {                                                                                              \
-        const struct channels *c = &w->channels;                                                   \
-        const type *x = w->x, *g = w->g, *means = w->mean;                                         \
-        type *dx = w->out[0], factor[SLICE], slope[SLICE], shift[SLICE];                           \
+        const type *x = w->x, *g = w->g, *means = (const type *)w->mean + first;                   \
+        type *dx = w->out[0], centre[SLICE], factor[SLICE], slope[SLICE], shift[SLICE];            \
         double sum[SLICE] = {0}, product[SLICE] = {0}, n = (double)w->count;                       \
-        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        EACH_CHANNEL centre[k] = means[k];                                                         \
+        EACH_POSITION(w, first) EACH_CHANNEL                                                       \
         {                                                                                          \
-            int64_t k = from - begin + j;                                                          \
-            sum[k] += g[at + j];                                                                   \
-            product[k] += (double)g[at + j] * (x[at + j] - means[from + j]);                       \
+            sum[k] += g[at + k];                                                                   \
+            product[k] += (double)g[at + k] * (x[at + k] - centre[k]);                             \
         }                                                                                          \
-        for (int64_t k = 0; k < end - begin; k++) {                                                \
-            int64_t channel = begin + k;                                                           \
+        EACH_CHANNEL                                                                               \
+        {                                                                                          \
+            int64_t channel = first + k;                                                           \
             double r = 1 / sqrt(((const type *)w->variance)[channel] + w->norm->epsilon);          \
             bool training = w->norm->training;                                                     \
             factor[k] = (type)(((const type *)w->scale)[channel] * r);                             \
@@ -103,23 +105,33 @@ struct batch_norm_work {
             ((type *)w->out[1])[channel] = (type)(product[k] * r);                                 \
             ((type *)w->out[2])[channel] = (type)sum[k];                                           \
         }                                                                                          \
-        EACH_POSITION(c) EACH_CHANNEL                                                              \
+        EACH_POSITION(w, first)                                                                    \
         {                                                                                          \
-            int64_t k = from - begin + j;                                                          \
-            type centred = x[at + j] - means[from + j];                                            \
-            dx[at + j] = factor[k] * (g[at + j] - shift[k] - centred * slope[k]);                  \
+            EACH_CHANNEL dx[at + k] =                                                              \
+                factor[k] * (g[at + k] - shift[k] - (x[at + k] - centre[k]) * slope[k]);           \
         }                                                                                          \
+    }                                                                                              \
+    INLINE void slice_##type(const struct batch_norm_work *w, int64_t first, int64_t width)        \
+    {                                                                                              \
+        if (w->g)                                                                                  \
+            backward_##type(w, first, width);                                                      \
+        else                                                                                       \
+            forward_##type(w, first, width);                                                       \
     }                                                                                              \
     static int run_##type(void *context, int64_t begin, int64_t end)                               \
     {                                                                                              \
         const struct batch_norm_work *w = context;                                                 \
-        for (int64_t i = begin; i < end; i++) {                                                    \
-            int64_t first = i * SLICE, last = first + SLICE;                                       \
-            last = last < w->channels.n ? last : w->channels.n;                                    \
-            if (w->backward)                                                                       \
-                backward_##type(w, first, last);                                                   \
+        int64_t last = end * w->unit < w->channels ? end * w->unit : w->channels, width;           \
+        for (int64_t first = begin * w->unit; first < last; first += width) {                      \
+            width = last - first;                                                                  \
+            if (w->unit == 1)                                                                      \
+                slice_##type(w, first, width = 1);                                                 \
+            else if (width >= SLICE)                                                               \
+                slice_##type(w, first, width = SLICE);                                             \
+            else if (width >= UNIT)                                                                \
+                slice_##type(w, first, width = UNIT);                                              \
             else                                                                                   \
-                forward_##type(w, first, last);                                                    \
+                slice_##type(w, first, width);                                                     \
         }                                                                                          \
         return 0;                                                                                  \
     }
@@ -138,15 +150,20 @@ static void describe(struct kernel_call *call, const struct tensor *image,
                      struct batch_norm_work *w)
 {
     const struct norm *norm = call->state;
-    *w = (struct batch_norm_work){.norm = norm, .x = image->data};
-    w->channels = cpu_channels(&image->shape, norm->nchw ? 1 : 3);
-    w->count = w->channels.n ? shape_count(&image->shape) / w->channels.n : 0;
+    *w = (struct batch_norm_work){.norm = norm, .x = image->data, .plane = 1};
+    w->channels = image->shape.dims[norm->nchw ? 1 : 3];
+    w->count = w->channels ? shape_count(&image->shape) / w->channels : 0;
+    w->outer = norm->nchw ? image->shape.dims[0] : 1;
+    w->inner = w->outer ? w->count / w->outer : 0;
+    w->step = norm->nchw ? 1 : w->channels;
+    w->plane = norm->nchw ? w->inner : 1;
+    w->unit = norm->nchw ? 1 : UNIT;
 }
 
 static int run_slices(struct kernel_call *call, struct batch_norm_work *w)
 {
-    int64_t slices = (w->channels.n + SLICE - 1) / SLICE;
-    int64_t grain = PARALLEL_GRAIN_COMPUTE / (w->count * SLICE + 1) + 1;
+    int64_t slices = (w->channels + w->unit - 1) / w->unit;
+    int64_t grain = PARALLEL_GRAIN_COMPUTE / (w->count * w->unit + 1) + 1;
     bool single = call->in[0]->type == FLOAT32;
     parallel_for(call->threads, slices, grain, single ? run_float : run_double, w);
     return KERNEL_DONE;
@@ -161,10 +178,9 @@ static int norm_run(struct kernel_call *call)
     if (back ? norm_grad_check(call, call->state) : norm_check(call, call->state))
         return call->err->code;
     describe(call, image, &w);
-    int64_t n = w.channels.n, moments = back ? 0 : n;
+    int64_t n = w.channels, moments = back ? 0 : n;
     if (norm_outputs(call, &image->shape, (int64_t[]){n, n, moments, moments}, w.out))
         return call->err->code;
-    w.backward = back;
     w.g = back ? call->in[0]->data : NULL;
     w.scale = call->in[1 + back]->data;
     w.offset = back ? NULL : call->in[2]->data;

@@ -28,6 +28,23 @@ struct softmax_rows {
 /* Computes row `i`; one function for each form. */
 typedef void row_loop(const struct softmax_rows *rows, int64_t i);
 
+/* Adds x[0, n) in lanes of the type `sums`, then the lanes. */
+#define LANE_SUM(sums)                                                                             \
+    {                                                                                              \
+        sums lanes[LANES] = {0}, sum = 0;                                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int j = 0; j < LANES; j++)                                                        \
+                lanes[j] += x[i + j];                                                              \
+        for (; i < n; i++)                                                                         \
+            sum += x[i];                                                                           \
+        for (int j = 0; j < LANES; j++)                                                            \
+            sum += lanes[j];                                                                       \
+        return sum;                                                                                \
+    }
+
+#define EACH(begin, end) _Pragma("omp simd") for (int64_t j = begin; j < (end); j++)
+
 #define ROW_LOOPS(type, EXP, LOG)                                                                  \
     static type max_##type(const type *x, int64_t n)                                               \
     {                                                                                              \
@@ -45,75 +62,62 @@ typedef void row_loop(const struct softmax_rows *rows, int64_t i);
         return max;                                                                                \
     }                                                                                              \
     static type add_run_##type(const type *x, int64_t n)                                           \
-    {                                                                                              \
-        type lanes[LANES] = {0}, sum = 0;                                                          \
-        int64_t i = 0;                                                                             \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int j = 0; j < LANES; j++)                                                        \
-                lanes[j] += x[i + j];                                                              \
-        for (; i < n; i++)                                                                         \
-            sum += x[i];                                                                           \
-        for (int j = 0; j < LANES; j++)                                                            \
-            sum += lanes[j];                                                                       \
-        return sum;                                                                                \
-    }                                                                                              \
-    static type add_##type(const type *x, int64_t n)                                               \
+        LANE_SUM(type) static double add_wide_##type(const type *x, int64_t n)                     \
+            LANE_SUM(double) /* y = exp(x - max), and its sum; y is x or does not overlap it. */   \
+        static type exponentials_##type(const type *x, type *y, type max, int64_t n)               \
     {                                                                                              \
         double sum = 0;                                                                            \
-        for (int64_t i = 0; i < n; i += RUN)                                                       \
-            sum += add_run_##type(x + i, n - i < RUN ? n - i : RUN);                               \
+        for (int64_t i = 0; i < n; i += RUN) {                                                     \
+            int64_t end = n - i < RUN ? n : i + RUN;                                               \
+            EACH(i, end) y[j] = EXP(x[j] - max);                                                   \
+            sum += add_run_##type(y + i, end - i);                                                 \
+        }                                                                                          \
         return (type)sum;                                                                          \
-    }                                                                                              \
-    /* y = exp(x - max), and its sum */                                                            \
-    static type exponentials_##type(const type *x, type *y, type max, int64_t n)                   \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = EXP(x[i] - max);                                                                \
-        return add_##type(y, n);                                                                   \
     }                                                                                              \
     static void softmax_##type(const struct softmax_rows *r, int64_t i)                            \
     {                                                                                              \
-        const type *x = (const type *)r->x + i * r->n;                                             \
-        type *y = (type *)r->y + i * r->n;                                                         \
-        type sum = exponentials_##type(x, y, max_##type(x, r->n), r->n);                           \
-        for (int64_t j = 0; j < r->n; j++)                                                         \
-            y[j] /= sum;                                                                           \
+        const int64_t n = r->n;                                                                    \
+        const type *x = (const type *)r->x + i * n;                                                \
+        type *y = (type *)r->y + i * n, sum = exponentials_##type(x, y, max_##type(x, n), n);      \
+        EACH(0, n) y[j] /= sum;                                                                    \
     }                                                                                              \
     static void log_softmax_##type(const struct softmax_rows *r, int64_t i)                        \
     {                                                                                              \
-        const type *x = (const type *)r->x + i * r->n;                                             \
-        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n), part[64];                    \
+        const int64_t n = r->n;                                                                    \
+        const type *x = (const type *)r->x + i * n;                                                \
+        type *y = (type *)r->y + i * n, max = max_##type(x, n), part[64];                          \
         double sum = 0;                                                                            \
-        for (int64_t j = 0; j < r->n; j += 64)                                                     \
-            sum += exponentials_##type(x + j, part, max, r->n - j < 64 ? r->n - j : 64);           \
+        for (int64_t k = 0; k < n; k += 64)                                                        \
+            sum += exponentials_##type(x + k, part, max, n - k < 64 ? n - k : 64);                 \
         type ln = LOG((type)sum);                                                                  \
-        for (int64_t j = 0; j < r->n; j++)                                                         \
-            y[j] = x[j] - max - ln;                                                                \
+        EACH(0, n) y[j] = x[j] - max - ln;                                                         \
     }                                                                                              \
     static void entropy_##type(const struct softmax_rows *r, int64_t i)                            \
     {                                                                                              \
-        const type *x = (const type *)r->x + i * r->n;                                             \
-        const type *labels = (const type *)r->labels + i * r->n;                                   \
-        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n);                              \
+        const int64_t n = r->n;                                                                    \
+        const type *x = (const type *)r->x + i * n, *labels = (const type *)r->labels + i * n;     \
+        type *y = (type *)r->y + i * n, max = max_##type(x, n);                                    \
+        type sum = exponentials_##type(x, y, max, n), ln = LOG(sum), terms[RUN];                   \
         double loss = 0;                                                                           \
-        type sum = exponentials_##type(x, y, max, r->n), ln = LOG(sum);                            \
-        for (int64_t j = 0; j < r->n; j++) {                                                       \
-            type term = labels[j] * (ln - (x[j] - max));                                           \
-            loss += labels[j] == 0 ? 0 : term;                                                     \
+        for (int64_t k = 0; k < n; k += RUN) {                                                     \
+            int64_t end = n - k < RUN ? n : k + RUN;                                               \
+            EACH(k, end)                                                                           \
+            {                                                                                      \
+                type term = labels[j] * (ln - (x[j] - max));                                       \
+                terms[j - k] = labels[j] == 0 ? 0 : term;                                          \
+                y[j] = y[j] / sum - labels[j];                                                     \
+            }                                                                                      \
+            loss += add_wide_##type(terms, end - k);                                               \
         }                                                                                          \
-        for (int64_t j = 0; j < r->n; j++)                                                         \
-            y[j] = y[j] / sum - labels[j];                                                         \
         ((type *)r->loss)[i] = (type)loss;                                                         \
     }                                                                                              \
     static void sparse_entropy_##type(const struct softmax_rows *r, int64_t i)                     \
     {                                                                                              \
-        const type *x = (const type *)r->x + i * r->n;                                             \
-        type *y = (type *)r->y + i * r->n, max = max_##type(x, r->n);                              \
-        int64_t label = r->classes[i];                                                             \
-        type at_label = x[label] - max;                                                            \
-        type sum = exponentials_##type(x, y, max, r->n);                                           \
-        for (int64_t j = 0; j < r->n; j++)                                                         \
-            y[j] /= sum;                                                                           \
+        const int64_t n = r->n, label = r->classes[i];                                             \
+        const type *x = (const type *)r->x + i * n;                                                \
+        type *y = (type *)r->y + i * n, max = max_##type(x, n), at_label = x[label] - max;         \
+        type sum = exponentials_##type(x, y, max, n);                                              \
+        EACH(0, n) y[j] /= sum;                                                                    \
         y[label] -= 1;                                                                             \
         ((type *)r->loss)[i] = LOG(sum) - at_label;                                                \
     }

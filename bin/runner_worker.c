@@ -160,12 +160,12 @@ static bool shares_state(const struct runner *r)
 
 static int gather_state(struct runner *r, bool saves, bool *again, struct error *err)
 {
-    return worker_gather_state(worker_of(r), r->options.driver->step, saves, again, err);
+    return worker_gather_state(worker_of(r), meets_at(r), saves, again, err);
 }
 
 static int gather_last(struct runner *r, bool saves, struct error *err)
 {
-    return worker_gather_last(worker_of(r), r->options.driver->step, saves, err);
+    return worker_gather_last(worker_of(r), meets_at(r), saves, err);
 }
 
 static int saved(struct runner *r, struct error *err)

@@ -116,7 +116,8 @@ bool worker_writes(const struct worker *worker);
 
 /* Returns whether workers that go on together have variables of their own, or parts. Then all say
  * after each step whether they are about to save, `saves`, and give the first one what it needs for
- * that. `again`: some have left, so another may be the first, and all say it once more. */
+ * that. `step`: that of worker_average_step. `again`: some have left, so another may be the first,
+ * and all say it once more. */
 bool worker_shares_state(const struct worker *worker);
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err);

@@ -148,7 +148,6 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err)
 {
-    step = worker_average_step(worker, step);
     struct worker_departure all = {.step = step};
     int code = meet(worker, step, saves, NULL, &all, err);
     if (!code)
@@ -161,7 +160,6 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *a
 
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
-    step = worker_average_step(worker, step);
     struct worker_departure all = {.step = step};
     bool met = true;
     int code = meet(worker, step, true, &met, &all, err);

@@ -54,7 +54,7 @@ struct runner_kind {
     /* Called before a step; returns false if the step is not to be run. */
     bool (*begins)(struct runner *runner);
     /* Returns whether all workers take their steps together. Then they may gather rows
-     * (worker_gather_rows), and a worker saves before it leaves, so that what the next one saves is
+     * (worker_exchange), and a worker saves before it leaves, so that what the next one saves is
      * newer. NULL: no. */
     bool (*goes_together)(const struct runner *runner);
     int (*gather_rows)(struct runner *runner, const struct collective_key *key,

@@ -150,7 +150,8 @@ static bool goes_together(const struct runner *r)
 static int gather_rows(struct runner *r, const struct collective_key *key,
                        const struct tensor *rows, bool *met, struct tensor *all, struct error *err)
 {
-    return worker_gather_rows(worker_of(r), key, rows, met, all, err);
+    return worker_exchange(worker_of(r), (struct collective_call){.key = *key}, rows, met, all,
+                           err);
 }
 
 static bool shares_state(const struct runner *r)

@@ -127,11 +127,12 @@ int worker_cut_parts(struct worker *worker, struct error *err);
  * their state as of that step. */
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err);
 
-/* Gathers the rows of all workers that go on together, by rank; the caller releases *all. `met`
- * NULL: waits for all that have not left. Else *met is false, and nothing is gathered, once others
- * have gone on to a later step. */
-int worker_gather_rows(struct worker *worker, const struct collective_key *key,
-                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
+/* Makes the call of workers that go on together for one value, and waits; the caller releases the
+ * result. Without kinds, it gathers the rows of all workers by rank. `met` NULL: waits for all that
+ * have not left. Else *met is false, and there is no result, once others have gone on to a later
+ * step. */
+int worker_exchange(struct worker *worker, struct collective_call call, const struct tensor *value,
+                    bool *met, struct tensor *result, struct error *err);
 
 /* Sets *n to the steps since the last push of a worker that pushes every `every` steps; they count
  * for nothing when it leaves. 0 if each step is pushed. */

@@ -212,8 +212,7 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
 
 /* ---- gathering ---- */
 
-/* Makes the call for one value, of kind ROWS unless it sets a kind. */
-static int exchange(struct worker *worker, struct collective_call call, const struct tensor *value,
+int worker_exchange(struct worker *worker, struct collective_call call, const struct tensor *value,
                     bool *met, struct tensor *result, struct error *err)
 {
     static const enum collective_kind rows = COLLECTIVE_ROWS;
@@ -222,19 +221,6 @@ static int exchange(struct worker *worker, struct collective_call call, const st
     if (!call.kinds)
         call.kinds = &rows;
     return collective_links_run(worker->collective, &call, result, met, err);
-}
-
-int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
-                    const struct tensor *value, struct tensor *result, struct error *err)
-{
-    call.kinds = &kind;
-    return exchange(worker, call, value, NULL, result, err);
-}
-
-int worker_gather_rows(struct worker *worker, const struct collective_key *key,
-                       const struct tensor *rows, bool *met, struct tensor *all, struct error *err)
-{
-    return exchange(worker, (struct collective_call){.key = *key}, rows, met, all, err);
 }
 
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
@@ -246,7 +232,7 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
     if (tensor_alloc(&mine, INT64, &shape, err))
         return err->code;
     memcpy(mine.data, row->items, (size_t)row->n * sizeof *row->items);
-    int code = exchange(worker, call, &mine, met, all, err);
+    int code = worker_exchange(worker, call, &mine, met, all, err);
     tensor_release(&mine);
     return code;
 }

@@ -136,7 +136,7 @@ static int give_sum(struct worker *worker, const struct worker_departure *partin
     bool takes = worker->collective->rank == parting->first;
     struct tensor own = saved->value, all = TENSOR_INIT;
     own.shape = worker_stack_shape(saved->node, takes || parting->own < 0);
-    int code = worker_exchange(worker, call, COLLECTIVE_ROWS, &own, &all, err);
+    int code = worker_exchange(worker, call, &own, NULL, &all, err);
     if (!code && takes)
         code = put_sum(worker, saved, &all, err);
     tensor_release(&all);
@@ -167,9 +167,11 @@ static int give_rows(struct worker *worker, const struct worker_departure *parti
     struct tensor rows = TENSOR_INIT;
     if (parting->own >= 0)
         part = collective_part(saved->value.shape.dims[0], parting->n_stay, parting->own);
-    const struct collective_call call = {
-        .key = {"=left", parting->step, which}, .rows = &part.count, .with_leaving = true};
-    int code = worker_exchange(worker, call, COLLECTIVE_SUM_PART, &saved->value, &rows, err);
+    const struct collective_call call = {.key = {"=left", parting->step, which},
+                                         .kinds = &(enum collective_kind){COLLECTIVE_SUM_PART},
+                                         .rows = &part.count,
+                                         .with_leaving = true};
+    int code = worker_exchange(worker, call, &saved->value, NULL, &rows, err);
     if (!code && parting->own >= 0)
         code = put_part(worker, saved, part, &rows, err);
     tensor_release(&rows);

@@ -123,7 +123,7 @@ static int join(struct worker *worker, const struct node *node, const struct col
     if (!code) {
         own = saved.value;
         own.shape = shape_vector(tensor_count(&saved.value));
-        code = worker_exchange(worker, call, COLLECTIVE_ROWS, &own, &all, err);
+        code = worker_exchange(worker, call, &own, NULL, &all, err);
     }
     if (!code && worker_writes(worker))
         code = put_whole(worker, node, saved.updates, &all, err);

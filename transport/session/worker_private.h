@@ -41,9 +41,6 @@ struct worker_row {
 };
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err);
-/* Makes the call for one value of a kind, and waits; the caller releases the result. */
-int worker_exchange(struct worker *worker, struct collective_call call, enum collective_kind kind,
-                    const struct tensor *value, struct tensor *result, struct error *err);
 
 /* ---- worker_state.c ---- */
 

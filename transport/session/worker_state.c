@@ -109,7 +109,7 @@ int worker_give_value(struct worker *worker, const struct saved_variable *saved,
 {
     struct tensor own = saved->value, all = TENSOR_INIT;
     own.shape = worker_stack_shape(saved->node, 1);
-    int code = worker_exchange(worker, *call, COLLECTIVE_ROWS, &own, &all, err);
+    int code = worker_exchange(worker, *call, &own, NULL, &all, err);
     if (!code && ranks)
         keep_others(worker, saved->node, ranks, &all);
     tensor_release(&all);
@@ -263,7 +263,9 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
 {
     const struct collective *collective = worker->collective;
     bool is_first = !collective || !collective->rank;
-    const struct collective_call call = {.key = {"=state", 0, which}, .has_root = true};
+    const struct collective_call call = {.key = {"=state", 0, which},
+                                         .kinds = &(enum collective_kind){COLLECTIVE_PART},
+                                         .has_root = true};
     struct shape none = worker_stack_shape(node, 0);
     struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
     int64_t updates = 0;
@@ -271,7 +273,7 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
         is_first ? stack_saved(worker, node, collective ? collective->size : 1, &own, &updates, err)
                  : tensor_alloc(&own, node->outputs[0].type, &none, err);
     if (!code && collective)
-        code = worker_exchange(worker, call, COLLECTIVE_PART, &own, &all, err);
+        code = worker_exchange(worker, call, &own, NULL, &all, err);
     else if (!code)
         tensor_share(&all, &own);
     if (!code && all.shape.dims[0] != 1)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rendezvous of one step over several processes consists of a local rendezvous, where values
- * meet (exec/step/rendezvous.h), and the announcements of peers.
+ * The rendezvous of one step over several processes is a local one (exec/step/rendezvous.h), where
+ * values meet their receivers; a value that a peer announces has the announcement as its source.
  *
- * Locks: a step's lock is taken before its rendezvous'. Neither these nor the lock of an exchange
- * is held while a waiter or a peer is called.
+ * The lock of an exchange is not held while a waiter or a peer is called.
  */
 #include "transport/value/exchange.h"
 
@@ -32,13 +31,11 @@ struct expected_value {
     size_t route; /* of the sender */
 };
 
-/* A value that a peer sends once it is granted. */
+/* The source of a value that a peer sends once it is granted. */
 struct announcement {
-    const char *name; /* the exchange's own */
-    char *key;        /* a copy, which outlives the exchange */
-    uint64_t iteration;
-    struct peer *peer; /* held */
-    bool granted;      /* a receiver waits, and the peer was told */
+    struct rendezvous_source source; /* first */
+    struct peer *peer;               /* held */
+    struct value_id id;              /* the key is a copy, which outlives the exchange */
 };
 
 /* Held by the step, until rendezvous->free, and by the exchange. */
@@ -48,8 +45,6 @@ struct remote {
     struct value_exchange *exchange;
     uint64_t step;
     atomic_int holders;
-    pthread_mutex_t lock; /* guards the members below */
-    VEC(struct announcement) announced;
 };
 
 struct value_exchange {
@@ -94,12 +89,6 @@ uint64_t exchanges_dropped(const struct exchanges *all)
     return atomic_load(&all->dropped);
 }
 
-static void announcement_release(struct announcement *announced)
-{
-    peer_release(announced->peer);
-    mem_free(announced->key);
-}
-
 static struct remote *remote_retain(struct remote *remote)
 {
     atomic_fetch_add(&remote->holders, 1);
@@ -111,10 +100,6 @@ static void remote_release(struct remote *remote)
     if (atomic_fetch_sub(&remote->holders, 1) > 1)
         return;
     remote->local->free(remote->local);
-    vec_each(announced, &remote->announced)
-        announcement_release(announced);
-    vec_release(&remote->announced);
-    pthread_mutex_destroy(&remote->lock);
     mem_free(remote);
 }
 
@@ -300,32 +285,17 @@ static void return_credit(const struct rendezvous_value *value)
     peer_release(value->owner);
 }
 
-/* With the lock. `name` is the exchange's copy, so that pointers can be compared. */
-static struct announcement *find_announced(struct remote *remote, const char *name,
-                                           uint64_t iteration)
+/* Returns 0 if a peer may send what could not be taken: the step has ended. */
+static int refuse(struct remote *remote, const struct error *failure, struct error *err)
 {
-    vec_each(announced, &remote->announced)
-        if (announced->name == name && announced->iteration == iteration)
-            return announced;
-    return NULL;
-}
-
-/* With the lock: returns whether the value arrives as agreed, and removes its announcement. */
-static bool end_announcement(struct remote *remote, const struct arrival *arrival)
-{
-    struct announcement *announced = find_announced(remote, arrival->key, arrival->iteration);
-    if (!announced || !announced->granted || !arrival->granted)
-        return !announced && !arrival->granted;
-    announcement_release(announced);
-    *announced = vec_pop(&remote->announced);
-    return true;
+    return is_aborted(remote) ? 0 : error_set(err, ERR_PROTOCOL, "%s", failure->text);
 }
 
 static int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
     const struct rendezvous_key key = {.tensor_name = arrival->key,
                                        .iteration = arrival->iteration};
-    struct rendezvous_value value = {.owner = NULL};
+    struct rendezvous_value value = {.was_announced = arrival->granted};
     struct error failure = ERROR_INIT;
     if (arrival->value)
         tensor_share(&value.tensor, arrival->value);
@@ -334,57 +304,33 @@ static int remote_arrived(struct remote *remote, const struct arrival *arrival, 
         value.owner = peer_retain(arrival->peer);
         value.charged = arrival->charged;
     }
-    pthread_mutex_lock(&remote->lock);
-    bool fits = end_announcement(remote, arrival);
-    pthread_mutex_unlock(&remote->lock);
-    if (fits)
-        remote->local->send(remote->local, &key, &value, &failure);
-    else
-        error_set(&failure, ERR_PROTOCOL,
-                  arrival->granted ? "'%s' was sent without its grant"
-                                   : "'%s' is sent twice in one iteration",
-                  arrival->key);
-    rendezvous_value_release(&value);
-    return !failure.code || is_aborted(remote) ? 0
-                                               : error_set(err, ERR_PROTOCOL, "%s", failure.text);
+    return remote->local->send(remote->local, &key, &value, &failure)
+               ? refuse(remote, &failure, err)
+               : 0;
 }
 
-struct met_key {
-    const char *name;
-    uint64_t iteration;
-    bool is_received;
-};
-
-static bool is_met(void *context, const struct rendezvous_key *key, bool is_received)
+static void end_announcement(struct rendezvous_source *source, bool is_wanted)
 {
-    struct met_key *met = context;
-    met->is_received = is_received;
-    return key->iteration == met->iteration && !strcmp(key->tensor_name, met->name);
+    struct announcement *announced = (struct announcement *)source;
+    if (is_wanted)
+        flow_grant(announced->peer, &announced->id);
+    peer_release(announced->peer);
+    mem_free((char *)(uintptr_t)announced->id.key);
+    mem_free(announced);
 }
 
 static int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    struct met_key met = {arrival->key, arrival->iteration, false};
-    struct value_id id = {remote->exchange->session, remote->step, arrival->key, arrival->iteration,
-                          0};
-    bool grants = false, is_twice = false;
-    if (is_aborted(remote))
-        return 0;
-    pthread_mutex_lock(&remote->lock); /* receivers that come later look at `announced` */
-    is_twice = find_announced(remote, arrival->key, arrival->iteration);
-    if (!is_twice && remote->local->find(remote->local, is_met, &met)) {
-        grants = met.is_received;
-        is_twice = !grants;
-    }
-    if (!is_twice)
-        vec_push(&remote->announced,
-                 ((struct announcement){arrival->key, mem_strdup(arrival->key), arrival->iteration,
-                                        peer_retain(arrival->peer), grants}));
-    pthread_mutex_unlock(&remote->lock);
-    if (grants)
-        flow_grant(arrival->peer, &id);
-    return is_twice
-               ? error_set(err, ERR_PROTOCOL, "'%s' is sent twice in one iteration", arrival->key)
+    const struct rendezvous_key key = {.tensor_name = arrival->key,
+                                       .iteration = arrival->iteration};
+    struct announcement *announced = mem_alloc(sizeof *announced);
+    struct error failure = ERROR_INIT;
+    announced->source.release = end_announcement;
+    announced->peer = peer_retain(arrival->peer);
+    announced->id = (struct value_id){remote->exchange->session, remote->step,
+                                      mem_strdup(arrival->key), arrival->iteration, 0};
+    return remote->local->announce(remote->local, &key, &announced->source, &failure)
+               ? refuse(remote, &failure, err)
                : 0;
 }
 
@@ -452,30 +398,11 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
     return code;
 }
 
-/* Once the waiter is called, the step may end, and with it the session and its names. */
 static void remote_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                            struct rendezvous_waiter *waiter)
 {
-    struct remote *remote = remote_retain((struct remote *)rendezvous);
-    const struct value_exchange *exchange = remote->exchange;
-    int64_t index = -1;
-    map_get(&exchange->names, key->tensor_name, &index);
-    const char *name = index < 0 ? NULL : exchange->expected.items[index].name;
-    struct value_id id = {exchange->session, remote->step, NULL, key->iteration, 0};
-    struct announcement granted = {.peer = NULL};
-    remote->local->receive(remote->local, key, waiter);
-    pthread_mutex_lock(&remote->lock);
-    struct announcement *announced = find_announced(remote, name, id.iteration);
-    if (announced && !announced->granted && !is_aborted(remote)) {
-        announced->granted = true;
-        granted.peer = peer_retain(announced->peer);
-        id.key = granted.key = mem_strdup(announced->key);
-    }
-    pthread_mutex_unlock(&remote->lock);
-    if (granted.peer)
-        flow_grant(granted.peer, &id);
-    announcement_release(&granted);
-    remote_release(remote);
+    struct rendezvous *local = ((struct remote *)rendezvous)->local;
+    local->receive(local, key, waiter);
 }
 
 static void remote_abort(struct rendezvous *rendezvous, const struct error *reason)
@@ -520,7 +447,6 @@ static struct remote *get_step(struct value_exchange *exchange, uint64_t step)
     remote->exchange = exchange;
     remote->step = step;
     atomic_init(&remote->holders, 1);
-    pthread_mutex_init(&remote->lock, NULL);
     vec_push(&exchange->steps, remote);
     return remote;
 }

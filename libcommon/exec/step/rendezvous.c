@@ -83,14 +83,16 @@ int rendezvous_receive(struct kernel_call *call,
 
 /* ---- the rendezvous of executors in one process ---- */
 
-/* A table of values without a receiver and of receivers without a value. Callbacks are called
- * without the lock. */
+/* A table of values, or their sources, without a receiver and of receivers without a value.
+ * Callbacks are called without the lock. */
 #define BUCKETS_MAX ((size_t)4096)
 
 struct local_item {
     struct rendezvous_key key;
     struct rendezvous_value value;    /* no type: dead */
-    struct rendezvous_waiter *waiter; /* NULL: the value is here and waits */
+    struct rendezvous_source *source; /* of the value, until somebody waits for it, or NULL */
+    struct rendezvous_waiter *waiter; /* NULL: the value, or its source, is here */
+    bool is_asked;                    /* the source was asked, for the waiter */
     struct local_item *next;
 };
 
@@ -137,6 +139,8 @@ static void give(struct rendezvous_waiter *waiter, const struct rendezvous_value
 static void item_free(struct local_item *item)
 {
     rendezvous_value_release(&item->value);
+    if (item->source)
+        item->source->release(item->source, false);
     mem_free(item);
 }
 
@@ -169,17 +173,20 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
     struct local_item *met = NULL;
+    bool is_granted = value && value->was_announced;
     int code = 0;
     pthread_mutex_lock(&local->lock);
     struct local_item **at = find(local, key);
     if (local->reason.code) {
         *err = local->reason;
         code = err->code;
-    } else if (*at && (*at)->waiter) {
+    } else if (*at && (*at)->waiter && (*at)->is_asked == is_granted) {
         met = unlink_item(at);
-    } else if (*at) {
-        code =
-            error_set(err, ERR_INTERNAL, "'%s' is sent twice in one iteration", key->tensor_name);
+    } else if (*at || is_granted) {
+        code = error_set(err, ERR_INTERNAL,
+                         is_granted ? "'%s' was sent without its grant"
+                                    : "'%s' is sent twice in one iteration",
+                         key->tensor_name);
     } else {
         struct local_item *item = add(at, key);
         if (value) {
@@ -197,26 +204,60 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
     return code;
 }
 
+static int local_announce(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                          struct rendezvous_source *source, struct error *err)
+{
+    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
+    bool is_wanted = false;
+    int code = 0;
+    pthread_mutex_lock(&local->lock);
+    struct local_item **at = find(local, key);
+    if (local->reason.code) {
+        *err = local->reason;
+        code = err->code;
+    } else if (!*at) {
+        add(at, key)->source = source;
+        source = NULL;
+    } else if ((*at)->waiter && !(*at)->is_asked) {
+        is_wanted = (*at)->is_asked = true;
+    } else {
+        code =
+            error_set(err, ERR_INTERNAL, "'%s' is sent twice in one iteration", key->tensor_name);
+    }
+    pthread_mutex_unlock(&local->lock);
+    if (source)
+        source->release(source, is_wanted);
+    return code;
+}
+
 static void local_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                           struct rendezvous_waiter *waiter)
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
+    struct rendezvous_source *source = NULL;
     struct error failure = ERROR_INIT;
     struct local_item *met = NULL;
     pthread_mutex_lock(&local->lock);
-    struct local_item **at = find(local, key);
-    if (local->reason.code)
+    struct local_item **at = find(local, key), *item = *at;
+    if (local->reason.code) {
         failure = local->reason;
-    else if (*at && !(*at)->waiter)
+    } else if (item && item->source) {
+        source = item->source;
+        *item = (struct local_item){
+            .key = *key, .waiter = waiter, .is_asked = true, .next = item->next};
+    } else if (item && !item->waiter) {
         met = unlink_item(at);
-    else if (*at)
+    } else if (item) {
         error_set(&failure, ERR_INTERNAL, "'%s' is received twice in one iteration",
                   key->tensor_name);
-    else
+    } else {
         add(at, key)->waiter = waiter;
+    }
     pthread_mutex_unlock(&local->lock);
     if (failure.code)
         waiter->arrived(waiter, NULL, &failure);
+    if (source)
+        source->release(source, true);
     if (met) {
         give(waiter, &met->value);
         item_free(met);
@@ -275,7 +316,7 @@ struct rendezvous *rendezvous_local_new(size_t n_keys)
 {
     struct local_rendezvous *local = mem_alloc(sizeof *local);
     local->interface = (struct rendezvous){local_send, local_receive, local_abort, local_aborted,
-                                           local_free, true,          local_find};
+                                           local_free, true,          local_find,  local_announce};
     local->n_buckets = n_keys ? 8 : 256;
     while (local->n_buckets < n_keys && local->n_buckets < BUCKETS_MAX)
         local->n_buckets *= 2;

@@ -25,6 +25,7 @@ struct rendezvous_key {
 struct rendezvous_value {
     struct tensor tensor; /* reference-counted memory; no type: the value is dead */
     struct device_point at;
+    bool was_announced; /* its source was asked for it */
     /* Called with the value when it is released, or NULL. The next members are for it. */
     void (*released)(const struct rendezvous_value *value);
     void *owner;
@@ -38,6 +39,12 @@ struct rendezvous_waiter {
     void (*arrived)(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure);
     struct rendezvous_waiter *next;
+};
+
+/* The source of a value that is sent only once a receiver waits for it. `release` is called exactly
+ * once, with no lock held, when one does (is_wanted), or when none will. */
+struct rendezvous_source {
+    void (*release)(struct rendezvous_source *source, bool is_wanted);
 };
 
 struct rendezvous {
@@ -58,6 +65,10 @@ struct rendezvous {
     bool (*find)(struct rendezvous *rendezvous,
                  bool (*is_it)(void *context, const struct rendezvous_key *key, bool is_received),
                  void *context);
+    /* The key's value has such a source; counts as sending it. NULL: all values are here when they
+     * are sent. */
+    int (*announce)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                    struct rendezvous_source *source, struct error *err);
 };
 
 /* A rendezvous for executors of one process. It slows down with more than n_keys keys at a time; 0:

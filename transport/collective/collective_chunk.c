@@ -106,7 +106,7 @@ void chunks_cut(const struct process_group *group, struct collective_round *r)
 {
     chunk_vec chunks = VEC_INIT;
     for (int v = 0; v < r->call.n; v++)
-        if (!r->routed[v].is_routed && !round_is_small(r, v))
+        if (!r->routed[v].is_routed && !round_is_small(r, v, r->routed[v].brought))
             cut_value(group, r, v, &chunks);
     for (size_t i = 0; i < chunks.n; i++)
         chunks.items[i].index = i;

@@ -83,13 +83,6 @@ static void release(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
-void rows_free(struct collective_round *r)
-{
-    for (int v = 0; v < r->call.n && r->routed; v++)
-        mem_free(r->routed[v].counts);
-    mem_free(r->routed);
-}
-
 void round_drop(struct process_group *group, struct collective_round *r)
 {
     pthread_mutex_lock(&group->lock);
@@ -107,7 +100,8 @@ void round_drop(struct process_group *group, struct collective_round *r)
         release(r->contributions[k].values, r->contributions[k].n);
         mem_free(r->contributions[k].rows);
     }
-    rows_free(r);
+    mem_free(r->routed);
+    mem_free(r->counts);
     release(r->results, r->call.n);
     device_sum_free(r->on_device);
     mem_free(r->contributions);
@@ -155,9 +149,10 @@ void round_lose(struct process_group *group, struct collective_round *r, const s
 
 void rows_call(struct process_group *group, struct collective_round *r)
 {
+    int n = collective_group_size(&r->call.group, group->interface.size), root = -1;
     r->root = collective_group_rank(&r->call.group, group->interface.rank, r->call.root);
     r->routed = mem_array((size_t)r->call.n + 1, sizeof *r->routed);
-    int n = collective_group_size(&r->call.group, group->interface.size), root = -1;
+    r->counts = mem_array(2 * (size_t)n * (size_t)r->call.n + 1, sizeof *r->counts);
     if (r->call.has_root && r->root >= 0 && r->root < group->interface.size &&
         meets(group, r, (int)r->root))
         root = collective_group_place(&r->call.group, (int)r->root);
@@ -165,27 +160,30 @@ void rows_call(struct process_group *group, struct collective_round *r)
         struct routed_value *routed = &r->routed[v];
         enum collective_kind kind = r->kinds[v];
         const struct shape *shape = &r->own[v].shape;
-        if (!collective_routes(kind, r->call.has_root))
-            continue;
-        *routed = (struct routed_value){.is_routed = true,
-                                        .at = r->n_routed++,
+        *routed = (struct routed_value){.is_routed = collective_routes(kind, r->call.has_root),
                                         .unit = collective_row_elements(kind, shape),
                                         .brought = collective_rows(kind, shape),
                                         .wanted = r->call.rows ? r->call.rows[v] : 0,
-                                        .counts = mem_array(2 * (size_t)n, sizeof(int64_t))};
+                                        .counts = r->counts + 2 * (size_t)n * (size_t)v};
+        routed->at = routed->is_routed ? r->n_routed++ : 0;
         routed->routing = (struct row_routes){kind, n, root, routed->counts, NULL};
         routed->counts[collective_group_place(&r->call.group, group->interface.rank)] =
             routed->brought;
     }
 }
 
-bool round_is_small(const struct collective_round *r, int value)
+bool round_is_small(const struct collective_round *r, int value, int64_t rows)
 {
-    const struct tensor *t = &r->own[value];
+    const struct tensor *own = &r->own[value];
     enum collective_kind kind = r->kinds[value];
-    return t->type == STRING || (!r->on_device && collective_adds(kind) &&
-                                 (!collective_can_add(kind, t->type) ||
-                                  (int64_t)tensor_bytes(t) <= COLLECTIVE_SMALL_BYTES));
+    bool is_routed = r->routed[value].is_routed;
+    int64_t bytes = r->routed[value].unit * (int64_t)dtype_bytes(own->type);
+    if (own->type == STRING)
+        return !is_routed;
+    if (is_routed ? collective_parts(kind) && r->call.rows : r->on_device || !collective_adds(kind))
+        return false;
+    return (!is_routed && !collective_can_add(kind, own->type)) || !bytes ||
+           rows <= COLLECTIVE_SMALL_BYTES / bytes;
 }
 
 /* Makes a signature of kinds, types, and shapes, except the number of gathered rows. */
@@ -258,7 +256,7 @@ int round_call(struct process_group *group, struct collective_round *r,
         return 0;
     chunks_cut(group, r);
     for (int i = 0; !code && i < r->call.n; i++)
-        if (!r->routed[i].is_routed && !round_is_small(r, i))
+        if (!r->routed[i].is_routed && !round_is_small(r, i, r->routed[i].brought))
             code = make_result(group, call, i, r, err);
     return code;
 }
@@ -286,20 +284,11 @@ void contribution_pack(const struct collective_round *r, uint64_t number, msgpac
         pack_key_uint(packer, "number", number);
 }
 
-static bool is_small_by_rows(const struct collective_round *r, int value, int64_t rows)
-{
-    const struct tensor *own = &r->own[value];
-    int64_t bytes =
-        own->type == STRING ? 0 : r->routed[value].unit * (int64_t)dtype_bytes(own->type);
-    if (own->type == STRING || (collective_parts(r->kinds[value]) && r->call.rows))
-        return false;
-    return !bytes || rows <= COLLECTIVE_SMALL_BYTES / bytes;
-}
-
 static struct tensor own_rows(const struct collective_round *r, int value, struct row_range rows)
 {
     int64_t unit = r->routed[value].unit;
-    return tensor_piece(&r->own[value], rows.first * unit, rows.count * unit);
+    const struct tensor *own = &r->own[value];
+    return own->type == STRING ? *own : tensor_piece(own, rows.first * unit, rows.count * unit);
 }
 
 /* Returns the rows that the member gets if the whole group takes part. */
@@ -321,7 +310,7 @@ static bool were_contributed(const struct process_group *group, const struct col
     bool is_for_all =
         r->n_members == collective_group_size(&r->call.group, group->interface.size) ||
         !collective_parts(r->kinds[value]);
-    return is_for_all && is_small_by_rows(r, value, r->routed[value].routing.brought[member]);
+    return is_for_all && round_is_small(r, value, r->routed[value].routing.brought[member]);
 }
 
 /* Sends the contribution to the other members. */
@@ -332,13 +321,9 @@ static void contribution_send(struct process_group *group, struct collective_rou
         int n = 0;
         if (rank == group->interface.rank || !meets(group, r, rank))
             continue;
-        for (int i = 0; i < r->call.n; i++) {
-            const struct routed_value *routed = &r->routed[i];
-            if (routed->is_routed && is_small_by_rows(r, i, routed->brought))
+        for (int i = 0; i < r->call.n; i++)
+            if (round_is_small(r, i, r->routed[i].brought))
                 small[n++] = piece_for(group, r, rank, i);
-            else if (!routed->is_routed && round_is_small(r, i))
-                small[n++] = r->own[i];
-        }
         const struct reduce bring = {
             .what = REDUCE_BRING, .round = r, .index = r->signature, .tensors = small, .n = n};
         reduce_send(group, rank, &bring);
@@ -484,10 +469,11 @@ static int route(struct process_group *group, struct collective_round *r, int va
     for (int k = 0; k < r->n_members; k++) {
         const struct round_contribution *c = &r->contributions[r->members[k]];
         const uint64_t own[2] = {(uint64_t)routed->brought, (uint64_t)routed->wanted};
-        if (k != r->place && c->n_rows != 2 * r->n_routed)
+        bool is_said = k != r->place && routed->is_routed; /* else it is as here */
+        if (is_said && c->n_rows != 2 * r->n_routed)
             return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
                              r->name, group->ends[r->members[k]].task);
-        const uint64_t *counts = k == r->place ? own : c->rows + 2 * (size_t)routed->at;
+        const uint64_t *counts = is_said ? c->rows + 2 * (size_t)routed->at : own;
         brought[k] = (int64_t)counts[0];
         wanted[k] = (int64_t)counts[1];
         if (r->call.has_root && r->members[k] == r->root)
@@ -496,6 +482,8 @@ static int route(struct process_group *group, struct collective_round *r, int va
     if (collective_check_value(r->kinds[value], &like, err) ||
         collective_check_rows(&routed->routing, err))
         return error_prefix(err, "'%s': ", r->name);
+    if (r->kinds[value] == COLLECTIVE_FIRST)
+        return 0;
     like.shape = collective_result_shape(&routed->routing, &like.shape, r->place);
     int64_t bytes = shape_bytes(&like.shape, like.type);
     if (bytes < 0)
@@ -519,32 +507,24 @@ static int find_value(const struct process_group *group, const struct collective
 {
     struct round_contribution *c = &r->contributions[r->members[k]];
     const struct routed_value *routed = &r->routed[i];
-    struct row_range range = {0, 0};
-    *value = (struct tensor){0};
-    if (routed->is_routed)
-        range = collective_rows_of(&routed->routing, k, r->place);
-    if (k == r->place) {
-        *value = routed->is_routed ? own_rows(r, i, range) : r->own[i];
-        return 0;
-    }
-    if (routed->is_routed && !is_small_by_rows(r, i, routed->routing.brought[k]))
+    const struct tensor *own = &r->own[i];
+    struct row_range range = collective_rows_of(&routed->routing, k, r->place);
+    struct shape shape =
+        own->type == STRING ? own->shape : shape_vector(range.count * routed->unit);
+    *value = k == r->place ? own_rows(r, i, range) : (struct tensor){0};
+    if (k == r->place || !round_is_small(r, i, routed->routing.brought[k]))
         return 0;
     if (c->n_taken == c->n)
         return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", r->name,
                          group->ends[r->members[k]].task);
-    const struct tensor *t = &c->values[c->n_taken++], *own = &r->own[i];
-    if (routed->is_routed && !were_contributed(group, r, i, k))
+    const struct tensor *t = &c->values[c->n_taken++];
+    if (!were_contributed(group, r, i, k))
         return 0;
     *value = *t;
-    if (routed->is_routed && (t->type != own->type || t->shape.rank != 1 ||
-                              t->shape.dims[0] != range.count * routed->unit))
-        return error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
-                         group->ends[r->members[k]].task);
-    if (!routed->is_routed && (t->type != own->type || !shape_equal(&t->shape, &own->shape)))
-        return error_set(err, ERR_DATA, "'%s': a member brings %s, another %s", r->name,
-                         shape_text_typed(t->type, &t->shape),
-                         shape_text_typed(own->type, &own->shape));
-    return 0;
+    return t->type == own->type && shape_equal(&t->shape, &shape)
+               ? 0
+               : error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
+                           group->ends[r->members[k]].task);
 }
 
 static int combine(struct process_group *group, struct collective_round *r, int i,
@@ -553,15 +533,16 @@ static int combine(struct process_group *group, struct collective_round *r, int 
     enum collective_kind kind = r->kinds[i];
     const struct routed_value *routed = &r->routed[i];
     struct tensor *result = &r->results[i];
-    int n = r->n_members, root = 0;
-    if (routed->is_routed && collective_gets_zeros(&routed->routing, r->place))
-        return 0;
-    if (collective_adds(kind)) {
-        if (!routed->is_routed && tensor_alloc(result, values->type, &values->shape, err))
+    int n = r->n_members, root = routed->routing.root;
+    if (kind == COLLECTIVE_FIRST) {
+        if (tensor_copy(result, &values[root < 0 ? 0 : root], err))
             return error_prefix(err, "'%s': ", r->name);
-        if (!routed->is_routed || were_contributed(group, r, i, 0))
+    } else if (collective_gets_zeros(&routed->routing, r->place)) {
+        return 0;
+    } else if (collective_adds(kind)) {
+        if (were_contributed(group, r, i, 0))
             collective_sum_tensors(values, n, collective_divides(kind) ? n : 0, result);
-    } else if (routed->is_routed) {
+    } else {
         for (int64_t k = 0, at = 0; k < n; k++) {
             struct row_range range = collective_rows_of(&routed->routing, (int)k, r->place);
             struct tensor place = tensor_piece(result, at, range.count * routed->unit);
@@ -571,12 +552,6 @@ static int combine(struct process_group *group, struct collective_round *r, int 
             memcpy(place.data, values[k].data, tensor_bytes(&place));
             rows_divide(r, i, &place);
         }
-    } else {
-        for (int k = 0; k < n && r->call.has_root; k++)
-            if (r->members[k] == r->root)
-                root = k;
-        if (tensor_copy(result, &values[root], err))
-            return error_prefix(err, "'%s': ", r->name);
     }
     return 0;
 }
@@ -590,13 +565,9 @@ int contributions_combine(struct process_group *group, struct collective_round *
     bool fits = true;
     int code = 0;
     for (int i = 0; !code && i < r->call.n; i++) {
-        bool is_routed = r->routed[i].is_routed;
-        if (!is_routed && !round_is_small(r, i))
+        if (!r->routed[i].is_routed && !round_is_small(r, i, r->routed[i].brought))
             continue;
-        if (is_routed)
-            code = route(group, r, i, err);
-        else if (collective_check_value(r->kinds[i], &r->own[i], err))
-            code = error_prefix(err, "'%s': ", r->name);
+        code = route(group, r, i, err);
         for (int k = 0; k < r->n_members && !code; k++)
             code = find_value(group, r, i, k, &values[k], err);
         if (!code)

@@ -106,14 +106,14 @@ typedef VEC(struct chunk) chunk_vec;
 
 /* ---- rounds (collective_round.c) ---- */
 
-/* The routing of a value; zeroed: it is not routed by rows. */
+/* The routing of a value by rows. */
 struct routed_value {
-    bool is_routed;
+    bool is_routed;            /* else all members have as many rows, and all get the same */
     int at;                    /* index among the routed values */
     int64_t unit;              /* elements of a row */
     int64_t brought, wanted;   /* here */
     struct row_routes routing; /* of the group; once settled, of those that take part */
-    int64_t *counts;           /* memory of the routing */
+    int64_t *counts;           /* of the routing, in memory of the round */
 };
 
 /* A member's contribution to a round. */
@@ -157,6 +157,7 @@ struct collective_round {
     int n_programs;                 /* nobody else takes part, or the call has no schedule */
     struct routed_value *routed;    /* by value */
     int n_routed;
+    int64_t *counts;
     struct device_sum *on_device; /* NULL: the values are in host memory */
 
     struct round_contribution *contributions; /* by rank */
@@ -194,11 +195,10 @@ void round_lose(struct process_group *group, struct collective_round *round,
  * done, lets the last holder answer the call. */
 void round_go_on(struct process_group *group, struct collective_round *round);
 
-/* Returns whether a value that is not routed is in the contribution, not sent in chunks. */
-bool round_is_small(const struct collective_round *round, int value);
-/* With the lock: finds the values of the call that are routed by rows. */
+/* Returns whether that many rows of a value are in the contribution, not sent in chunks. */
+bool round_is_small(const struct collective_round *round, int value, int64_t rows);
+/* With the lock: finds how the values of the call are routed. */
 void rows_call(struct process_group *group, struct collective_round *round);
-void rows_free(struct collective_round *round);
 /* This member's contribution: packs the fields of its record, and returns how many they are. */
 int contribution_fields(const struct collective_round *round);
 void contribution_pack(const struct collective_round *round, uint64_t number,

@@ -47,19 +47,35 @@ bool variable_lock(struct variable *variable, bool write, struct variable_waiter
     return taken;
 }
 
-/* Takes the lock for as many waiters as can have it now; returns them as a list. */
+struct waiting_thread {
+    struct variable_waiter waiter; /* first */
+    pthread_cond_t admitted;
+    bool is_admitted; /* guarded by the variable's mutex */
+};
+
+/* Unlike other waiters a thread is told with the mutex held: `waiter` is on its stack. */
+static void wake(struct variable_waiter *waiter)
+{
+    struct waiting_thread *blocked = (struct waiting_thread *)waiter;
+    blocked->is_admitted = true;
+    pthread_cond_signal(&blocked->admitted);
+}
+
+/* Takes the lock for as many waiters as can have it now; returns those to resume as a list. */
 static struct variable_waiter *admit(struct variable *variable)
 {
-    struct variable_waiter *first = variable->first_waiter, **end = &variable->first_waiter;
-    while (*end && is_free(variable, (*end)->write)) {
-        lock_now(variable, (*end)->write);
-        end = &(*end)->next;
+    struct variable_waiter *first = NULL, **end = &first, *waiter;
+    while ((waiter = variable->first_waiter) && is_free(variable, waiter->write)) {
+        lock_now(variable, waiter->write);
+        variable->first_waiter = waiter->next;
+        if (waiter->resume == wake) {
+            wake(waiter);
+        } else {
+            *end = waiter;
+            end = &waiter->next;
+        }
     }
-    struct variable_waiter *rest = *end;
-    if (rest == first)
-        return NULL;
     *end = NULL;
-    variable->first_waiter = rest;
     return first;
 }
 
@@ -84,51 +100,29 @@ void variable_unlock(struct variable *variable, bool write)
     resume_all(admitted);
 }
 
-struct waiting_thread {
-    struct variable_waiter waiter; /* first: resume gets a pointer to it */
-    struct variable *variable;     /* whose mutex guards `done` */
-    pthread_cond_t admitted;
-    bool done;
-};
-
-static void wake_waiters(struct variable_waiter *waiter)
-{
-    struct waiting_thread *blocked = (struct waiting_thread *)waiter;
-    struct variable *variable = blocked->variable;
-    pthread_mutex_lock(&variable->mutex);
-    blocked->done = true;
-    pthread_cond_signal(&blocked->admitted);
-    pthread_mutex_unlock(&variable->mutex);
-}
-
 /* Waits until the lock is given, or until `end` (NULL: for ever). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct waiting_thread blocked = {.waiter.resume = wake_waiters, .variable = variable};
+    struct waiting_thread blocked = {.waiter.resume = wake};
     time_cond_init(&blocked.admitted);
     bool taken = variable_lock(variable, write, &blocked.waiter);
     if (!taken) {
-        struct variable_waiter *behind = NULL;
+        struct variable_waiter **at = &variable->first_waiter, *before = NULL, *behind = NULL;
         int failed = 0;
         deferred_catch_up(); /* the holder's work may be among it */
         pthread_mutex_lock(&variable->mutex);
-        while (!blocked.done && !failed)
+        while (!blocked.is_admitted && !failed)
             failed = end ? pthread_cond_timedwait(&blocked.admitted, &variable->mutex, end)
                          : pthread_cond_wait(&blocked.admitted, &variable->mutex);
-        struct variable_waiter **at = &variable->first_waiter, *before = NULL;
-        while (*at && *at != &blocked.waiter) {
-            before = *at;
-            at = &before->next;
-        }
-        taken = blocked.done || !*at;
+        taken = blocked.is_admitted;
         if (!taken) { /* it leaves the queue */
+            for (; *at != &blocked.waiter; at = &before->next)
+                before = *at;
             *at = blocked.waiter.next;
             if (variable->last_waiter == &blocked.waiter)
                 variable->last_waiter = before;
             behind = admit(variable);
         }
-        while (taken && !blocked.done) /* it was given just now */
-            pthread_cond_wait(&blocked.admitted, &variable->mutex);
         pthread_mutex_unlock(&variable->mutex);
         resume_all(behind);
     }
@@ -154,18 +148,6 @@ bool variable_is_shared(const struct variable *variable)
     return !variable->device || variable->device->is_host;
 }
 
-static int no_memory(const struct variable *variable, const struct shape *shape, struct error *err)
-{
-    return error_set(err, ERR_OS, "no memory for variable '%s', %s%s", variable->name,
-                     shape_text_typed(variable->type, shape), mem_limit_text());
-}
-
-static void take_buffer(struct variable *variable, const struct shape *shape, struct buffer *buffer)
-{
-    variable->value = (struct tensor){
-        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
-}
-
 /* NULL: the variable's values are not sent, or are copied. */
 static struct outgoing_memory *outgoing_of(const struct variable *variable)
 {
@@ -173,22 +155,6 @@ static struct outgoing_memory *outgoing_of(const struct variable *variable)
     return is_sent && variable->store && variable_is_shared(variable)
                ? variable_store_outgoing(variable->store)
                : NULL;
-}
-
-static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
-{
-    int64_t bytes = shape_bytes(shape, variable->type);
-    struct buffer *buffer = NULL;
-    if (bytes >= 0)
-        buffer = outgoing_alloc(outgoing_of(variable), variable->type, (size_t)bytes);
-    if (!buffer && !variable->device)
-        return tensor_alloc(&variable->value, variable->type, shape, err);
-    if (!buffer && bytes >= 0)
-        buffer = device_alloc(variable->device, (size_t)bytes);
-    if (!buffer)
-        return no_memory(variable, shape, err);
-    take_buffer(variable, shape, buffer);
-    return 0;
 }
 
 /* The memory stays until the lock is released, and then as long as others hold it. */
@@ -224,29 +190,6 @@ bool variable_other_memory(struct variable *variable, struct tensor *other)
     return other->buffer;
 }
 
-/* Moves the value away from memory that others hold, or into outgoing memory. */
-static int move(struct variable *variable, enum variable_write how, struct error *err)
-{
-    const struct tensor from = variable->value;
-    size_t bytes = tensor_bytes(&from);
-    bool must = !buffer_is_sole(from.buffer);
-    struct outgoing_memory *outgoing = outgoing_of(variable);
-    if (!must && !outgoing_copies(outgoing, &from))
-        return 0;
-    struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
-    if (!buffer && !must)
-        return 0;
-    if (!buffer)
-        buffer = variable->device ? take_from_pool(variable, bytes) : buffer_new(bytes);
-    if (!buffer)
-        return no_memory(variable, &from.shape, err);
-    if (how == VARIABLE_UPDATE)
-        memcpy(buffer->data, from.data, bytes);
-    leave_memory(variable);
-    take_buffer(variable, &from.shape, buffer);
-    return 0;
-}
-
 static int check_shape(const struct variable *variable, const struct shape *shape,
                        enum variable_write how, struct error *err)
 {
@@ -259,22 +202,36 @@ static int check_shape(const struct variable *variable, const struct shape *shap
                      shape_text(own), shape_text(shape));
 }
 
+/* A value of equal shape stays where it is, unless others hold that memory or it is to be sent from
+ * elsewhere. */
 int variable_prepare_write(struct variable *variable, const struct shape *shape,
                            enum variable_write how, struct error *err)
 {
-    const struct tensor before = variable->value;
+    const struct tensor *before = &variable->value;
     if (check_shape(variable, shape, how, err))
         return err->code;
-    if (!before.data)
-        return allocate(variable, shape, err);
-    if (shape_equal(&before.shape, shape))
-        return variable_is_shared(variable) ? move(variable, how, err) : 0;
-    if (allocate(variable, shape, err)) {
-        variable->value = before;
-        return err->code;
-    }
-    tensor_release(&variable->left);
-    variable->left = before;
+    bool is_move = before->data && shape_equal(&before->shape, shape);
+    bool must = is_move ? variable_is_shared(variable) && !buffer_is_sole(before->buffer) : true;
+    struct outgoing_memory *outgoing = outgoing_of(variable);
+    if (!must && !outgoing_copies(outgoing, before))
+        return 0;
+    int64_t size = shape_bytes(shape, variable->type);
+    size_t bytes = (size_t)size;
+    struct buffer *buffer = size < 0 ? NULL : outgoing_alloc(outgoing, variable->type, bytes);
+    if (!buffer && !must)
+        return 0;
+    if (!buffer && size >= 0)
+        buffer = !variable->device ? buffer_new(bytes)
+                 : is_move         ? take_from_pool(variable, bytes)
+                                   : device_alloc(variable->device, bytes);
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for variable '%s', %s%s", variable->name,
+                         shape_text_typed(variable->type, shape), mem_limit_text());
+    if (is_move && how == VARIABLE_UPDATE)
+        memcpy(buffer->data, before->data, bytes);
+    leave_memory(variable);
+    variable->value = (struct tensor){
+        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
     return 0;
 }
 

@@ -230,53 +230,41 @@ int saved_parts_have(const struct saved_parts *parts, const struct variable *lik
 
 /* ---- reading ---- */
 
-/* Copies the part to its place. ERR_DATA if it differs from parts before it where they overlap.
- * `map` is used if parts may overlap, with a byte for each element; 0: no part had it yet. */
-static int place_part(const struct part_search *s, const struct box *box, const struct tensor *part,
-                      const struct tensor *value, const struct tensor *map, struct error *err)
+/* ERR_DATA if the part differs from the value, to which parts that overlap it were copied. */
+static int check_same(const struct part_search *s, const struct box *box, const struct tensor *part,
+                      const struct tensor *value, struct error *err)
 {
-    const struct box *wanted = &s->wanted.box;
-    size_t item = dtype_bytes(part->type), n = s->overlaps ? (size_t)tensor_count(part) : 0;
-    struct tensor before = TENSOR_INIT, seen = TENSOR_INIT;
-    bool same = true;
-    if (n && !tensor_alloc(&before, part->type, &part->shape, err) &&
-        !tensor_alloc(&seen, UINT8, &part->shape, err)) {
-        memset(seen.data, 0, n);
-        box_copy(before.data, box, value->data, wanted, item);
-        box_copy(seen.data, box, map->data, wanted, 1);
-        for (size_t i = 0; same && i < n; i++)
-            same = !((const uint8_t *)seen.data)[i] ||
-                   !memcmp((const char *)before.data + i * item,
-                           (const char *)part->data + i * item, item);
-        box_fill(map->data, wanted, box, 1);
-    }
-    tensor_release(&before);
-    tensor_release(&seen);
-    if (!same)
+    size_t item = dtype_bytes(part->type);
+    struct tensor there;
+    if (tensor_copy(&there, part, err))
+        return err->code;
+    box_copy(there.data, box, value->data, &s->wanted.box, item);
+    if (memcmp(there.data, part->data, tensor_bytes(part)) != 0)
         error_set(err, ERR_DATA, "%s: variable '%s': elements are in it twice, and differ",
                   s->parts->from, s->wanted.of);
-    if (!err->code)
-        box_copy(value->data, wanted, part->data, box, item);
+    tensor_release(&there);
     return err->code;
 }
 
+/* Parts that may overlap are read once more, to be compared. */
 static void read_found(const struct part_search *s, struct tensor *value, uint64_t *updates,
                        struct error *err)
 {
-    struct tensor map = TENSOR_INIT, part;
-    if (!make_wanted(s, s->like->type, value, err) && s->overlaps &&
-        !make_wanted(s, UINT8, &map, err))
-        memset(map.data, 0, tensor_bytes(&map));
-    for (size_t i = 0; i < s->found.n && !err->code; i++) {
-        const struct found_part *found = &s->found.items[i];
-        uint64_t n = s->parts->at(s->parts, found->i).updates;
-        *updates = n > *updates ? n : *updates;
+    size_t n = s->found.n, n_reads = s->overlaps ? 2 * n : n;
+    struct tensor part;
+    make_wanted(s, s->like->type, value, err);
+    for (size_t i = 0; i < n_reads && !err->code; i++) {
+        const struct found_part *found = &s->found.items[i % n];
+        uint64_t made = s->parts->at(s->parts, found->i).updates;
+        *updates = made > *updates ? made : *updates;
         if (s->parts->read(s->parts, found->i, &part, err))
             break;
-        place_part(s, &found->box, &part, value, &map, err);
+        if (i < n)
+            box_copy(value->data, &s->wanted.box, part.data, &found->box, dtype_bytes(part.type));
+        else
+            check_same(s, &found->box, &part, value, err);
         tensor_release(&part);
     }
-    tensor_release(&map);
     if (err->code)
         tensor_release(value);
 }

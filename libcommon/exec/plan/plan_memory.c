@@ -40,15 +40,14 @@ struct block {
     int64_t offset, bytes;
     struct users users;
     int before, after; /* by offset: a ring; block 0 stands for both ends */
-    int less, more;    /* of free ones, a treap (Seidel and Aragon 1996), by bytes, then offset */
     bool is_free;      /* beside another one only if they had too many users together */
 };
 
 struct space { /* an arena */
     VEC(struct block) blocks;
-    int root;    /* of the tree of free blocks */
-    int unused;  /* a list through `after` */
-    int64_t end; /* so far */
+    VEC(int) free; /* blocks, by bytes, then offset */
+    int unused;    /* a list through `after` */
+    int64_t end;   /* so far */
 };
 
 /* An item gets memory that another region used last. */
@@ -367,71 +366,41 @@ static void assign_storage(struct place *p, int at)
 
 /* ---- free blocks ---- */
 
-static bool is_smaller(const struct space *s, int a, int b)
+/* The place among the free blocks of one with these bytes, at this offset. */
+static size_t free_place(const struct space *s, int64_t bytes, int64_t offset)
 {
-    const struct block *x = &s->blocks.items[a], *y = &s->blocks.items[b];
-    return x->bytes != y->bytes ? x->bytes < y->bytes : x->offset < y->offset;
+    size_t first = 0, end = s->free.n;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        const struct block *block = &s->blocks.items[s->free.items[middle]];
+        if (block->bytes < bytes || (block->bytes == bytes && block->offset < offset))
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
 }
 
-static uint32_t priority(int block)
+static void set_free(struct space *s, int block, bool is_free)
 {
-    return (uint32_t)block * 2654435761u; /* Knuth's multiplicative hash */
-}
-
-static void add_free(struct space *s, int block)
-{
-    struct block *blocks = s->blocks.items;
-    int *at = &s->root, *less = &blocks[block].less, *more = &blocks[block].more;
-    while (*at && priority(*at) > priority(block))
-        at = is_smaller(s, *at, block) ? &blocks[*at].more : &blocks[*at].less;
-    int rest = *at;
-    *at = block;
-    while (rest) /* splits into smaller and larger blocks */
-        if (is_smaller(s, rest, block)) {
-            *less = rest;
-            less = &blocks[rest].more;
-            rest = *less;
-        } else {
-            *more = rest;
-            more = &blocks[rest].less;
-            rest = *more;
-        }
-    *less = *more = 0;
-    blocks[block].is_free = true;
-}
-
-static void remove_free(struct space *s, int block)
-{
-    struct block *blocks = s->blocks.items;
-    int *at = &s->root, less = blocks[block].less, more = blocks[block].more;
-    while (*at != block)
-        at = is_smaller(s, *at, block) ? &blocks[*at].more : &blocks[*at].less;
-    while (less && more)
-        if (priority(less) > priority(more)) {
-            *at = less;
-            at = &blocks[less].more;
-            less = *at;
-        } else {
-            *at = more;
-            at = &blocks[more].less;
-            more = *at;
-        }
-    *at = less ? less : more;
-    blocks[block].is_free = false;
+    struct block *set = &s->blocks.items[block];
+    size_t at = free_place(s, set->bytes, set->offset), n_behind = s->free.n - at - !is_free;
+    set->is_free = is_free;
+    vec_reserve(&s->free, s->free.n + 1);
+    int *place = s->free.items + at;
+    memmove(place + is_free, place + !is_free, n_behind * sizeof *place);
+    s->free.n = at + n_behind + is_free;
+    if (is_free)
+        *place = block;
 }
 
 /* The smallest block that the item may have, the first of equal ones; 0: there is none. */
-static int best_free(const struct place *p, const struct space *s, int root, int64_t bytes, int id)
+static int best_free(const struct place *p, const struct space *s, int64_t bytes, int id)
 {
-    for (const struct block *block; root; root = block->more) {
-        block = &s->blocks.items[root];
-        if (block->bytes < bytes)
-            continue;
-        int smaller = best_free(p, s, block->less, bytes, id);
-        if (smaller || may_take(p, &block->users, id))
-            return smaller ? smaller : root;
-    }
-    return 0;
+    size_t at = free_place(s, bytes, 0);
+    while (at < s->free.n && !may_take(p, &s->blocks.items[s->free.items[at]].users, id))
+        at++;
+    return at < s->free.n ? s->free.items[at] : 0;
 }
 
 /* ---- offsets ---- */
@@ -466,20 +435,20 @@ static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
 {
     if (!bytes)
         return 0;
-    int last = s->blocks.items[0].before, best = best_free(p, s, s->root, bytes, id);
+    int last = s->blocks.items[0].before, best = best_free(p, s, bytes, id);
     if (!best && s->blocks.items[last].is_free && may_take(p, &s->blocks.items[last].users, id))
         best = last;
     if (!best)
         best = add_block(s, last, s->end, bytes);
     else {
-        remove_free(s, best);
+        set_free(s, best, false);
         follow_users(p, &s->blocks.items[best].users, id);
     }
     struct block whole = s->blocks.items[best];
     if (whole.bytes > bytes) {
         int rest = add_block(s, best, whole.offset + bytes, whole.bytes - bytes);
         s->blocks.items[rest].users = whole.users;
-        add_free(s, rest);
+        set_free(s, rest, true);
     }
     s->blocks.items[best].bytes = bytes;
     if (best == s->blocks.items[0].before && __builtin_add_overflow(whole.offset, bytes, &s->end))
@@ -509,18 +478,18 @@ static void free_block(struct place *p, struct space *s, int block, const struct
         return;
     blocks[block].users = *users;
     if (blocks[after].is_free && merge(p, &blocks[block], &blocks[after])) {
-        remove_free(s, after);
+        set_free(s, after, false);
         remove_block(s, after);
     }
     if (blocks[before].is_free) {
-        remove_free(s, before);
+        set_free(s, before, false);
         if (merge(p, &blocks[before], &blocks[block]))
             remove_block(s, block);
         else
-            add_free(s, block);
-        add_free(s, before);
+            set_free(s, block, true);
+        set_free(s, before, true);
     } else
-        add_free(s, block);
+        set_free(s, block, true);
 }
 
 /* Storages are listed by the position where they end; the lists are linked through `next`. */
@@ -565,7 +534,8 @@ static void place_frame(struct place *p, struct plan_frame *frame)
         struct space *space = &p->spaces[i];
         space->blocks.n = 0;
         vec_push(&space->blocks, (struct block){0});
-        space->root = space->unused = 0;
+        space->free.n = 0;
+        space->unused = 0;
         space->end = 0;
     }
     find_lifetimes(p);
@@ -691,8 +661,10 @@ void plan_place_memory(struct region_find *f)
         p.users = plan->frames.items[i].has_order ? NULL : users;
         place_frame(&p, &plan->frames.items[i]);
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         vec_release(&p.spaces[i].blocks);
+        vec_release(&p.spaces[i].free);
+    }
     vec_release(&p.storages);
     add_reuses(&p);
 }

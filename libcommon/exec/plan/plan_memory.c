@@ -19,9 +19,10 @@
 
 #define USERS_MAX 8
 
-/* The last users of some bytes, one item of each region: the next user waits for them. */
+/* The last users of some bytes, one item of each region (of a frame with an order one in all): the
+ * next user waits for them. */
 struct users {
-    int n;         /* 0 if all items are in one region */
+    int n;
     bool too_many; /* no item may get the bytes */
     int item[USERS_MAX];
 };
@@ -64,7 +65,7 @@ struct place {
     const struct plan_frame *frame;
     int n_order;
     int *storage_of;     /* by value; -1 */
-    struct users *users; /* by root value; NULL: one order runs all */
+    struct users *users; /* by root value */
     bool *is_copied;     /* by root value: in use until the step is over, see prolong_copied */
     VEC(struct storage) storages;
     struct space spaces[2]; /* the host's, the device's */
@@ -164,9 +165,10 @@ void plan_find_counted(struct plan *plan)
 
 /* ---- the last users of bytes ---- */
 
-static bool is_same_region(const struct place *p, int a, int b)
+static bool is_in_order(const struct place *p, int a, int b)
 {
-    return p->plan->items.items[a].region == p->plan->items.items[b].region;
+    const struct item *items = p->plan->items.items;
+    return p->frame->has_order || items[a].region == items[b].region;
 }
 
 /* Keeps only the last user in each region. */
@@ -174,7 +176,7 @@ static void add_user(const struct place *p, struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++) {
         int *known = &users->item[i];
-        if (is_same_region(p, *known, item)) {
+        if (is_in_order(p, *known, item)) {
             *known = p->plan->items.items[*known].position < p->plan->items.items[item].position
                          ? item
                          : *known;
@@ -191,7 +193,7 @@ static bool may_take(const struct place *p, const struct users *users, int item)
 {
     bool may = !users->too_many;
     for (int i = 0; may && i < users->n; i++)
-        may = is_same_region(p, users->item[i], item) ||
+        may = is_in_order(p, users->item[i], item) ||
               arrival_set_is_less(&p->find->sets, p->find->keys[users->item[i]].ready,
                                   p->find->keys[item].ready);
     return may;
@@ -207,7 +209,7 @@ static void follow_users(struct place *p, const struct users *users, int item)
                               .position = before->position,
                               .before = users->item[i],
                               .item = item};
-        if (reuse.from_region != reuse.to_region)
+        if (!is_in_order(p, reuse.before, item))
             vec_push(&p->reuses, reuse);
     }
 }
@@ -224,10 +226,8 @@ static size_t value_bytes(const struct plan *plan, const struct value *value)
 
 static void live_until(struct place *p, int value, int at)
 {
-    struct plan *plan = p->plan;
-    plan->values.items[value].live_to = at;
-    if (p->users)
-        add_user(p, &p->users[plan_root_value(plan, value)], p->frame->order.items[at].item);
+    p->plan->values.items[value].live_to = at;
+    add_user(p, &p->users[plan_root_value(p->plan, value)], p->frame->order.items[at].item);
 }
 
 /* A value that is copied to the host or from there is used until the copy is over, which is known
@@ -235,7 +235,7 @@ static void live_until(struct place *p, int value, int at)
 static void prolong_copied(struct place *p)
 {
     struct plan *plan = p->plan;
-    for (int at = 0; !p->users && at < p->n_order; at++) {
+    for (int at = 0; p->frame->has_order && at < p->n_order; at++) {
         const struct item *item = &plan->items.items[p->frame->order.items[at].item];
         if (!plan_is_copied(plan, item))
             continue;
@@ -294,7 +294,7 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
     return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&
            input->on_device == output->on_device && p->storages.items[*storage].to == at &&
            p->storages.items[*storage].bytes == ALIGN_UP(value_bytes(p->plan, output)) &&
-           (!p->users || may_take(p, &p->users[root], id));
+           may_take(p, &p->users[root], id);
 }
 
 static void reuse_storage(struct place *p, int id, int value, int storage)
@@ -302,8 +302,6 @@ static void reuse_storage(struct place *p, int id, int value, int storage)
     struct storage *taken = &p->storages.items[storage];
     p->storage_of[value] = storage;
     taken->to = p->plan->values.items[value].live_to;
-    if (!p->users)
-        return;
     follow_users(p, &taken->users, id);
     taken->users = p->users[value];
 }
@@ -345,9 +343,8 @@ static void assign_storage(struct place *p, int at)
         struct storage fresh = {.on_device = value->on_device,
                                 .bytes = ALIGN_UP(value->bytes),
                                 .from = at,
-                                .to = value->live_to};
-        if (p->users)
-            fresh.users = p->users[v];
+                                .to = value->live_to,
+                                .users = p->users[v]};
         p->storage_of[v] = (int)p->storages.n;
         vec_push(&p->storages, fresh);
     }
@@ -358,8 +355,7 @@ static void assign_storage(struct place *p, int at)
                               .bytes = item->scratch_bytes,
                               .from = at,
                               .to = at};
-    if (p->users)
-        add_user(p, &scratch.users, id);
+    add_user(p, &scratch.users, id);
     if (scratch.bytes)
         vec_push(&p->storages, scratch);
 }
@@ -652,15 +648,12 @@ void plan_place_memory(struct region_find *f)
     struct place p = {.plan = plan, .find = f};
     find_unplaced(f);
     join_branches(plan);
-    struct users *users =
-        arena_array(&f->memory, plan->is_whole ? 1 : plan->values.n + 1, sizeof *users);
+    p.users = arena_array(&f->memory, plan->values.n + 1, sizeof *p.users);
     p.storage_of = arena_array(&f->memory, plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
     p.is_copied = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_copied);
-    for (size_t i = plan->frames.n; i-- > 0;) { /* loops before the frames around them */
-        p.users = plan->frames.items[i].has_order ? NULL : users;
+    for (size_t i = plan->frames.n; i-- > 0;) /* loops before the frames around them */
         place_frame(&p, &plan->frames.items[i]);
-    }
     for (int i = 0; i < 2; i++) {
         vec_release(&p.spaces[i].blocks);
         vec_release(&p.spaces[i].free);

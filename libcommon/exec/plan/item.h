@@ -8,6 +8,8 @@
 #include "exec/device/fault.h"
 #include "exec/plan/plan.h"
 
+struct out_edge;
+
 enum value_kind {
     VALUE_COMPUTED, /* by an item, in every step */
     VALUE_CONSTANT, /* known when the plan was made: `constant` */
@@ -119,12 +121,12 @@ struct item {
     int head;                      /* the region's first item, which waits for the whole region */
     int position;                  /* in the frame's order */
     int first_input, first_output; /* in the iteration's arrays */
-    int first_edge, n_edges;
-    bool merge_ready;            /* a Merge with an input that is always there */
-    int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
-    use_vec uses;                /* reads for views, then its own */
-    variable_lock_vec locks;     /* taken before it runs, in this order */
-    variable_lock_vec gives;     /* in a whole plan: released after it; else all `locks` are */
+    VEC(struct out_edge) edges;    /* to other regions */
+    bool merge_ready;              /* a Merge with an input that is always there */
+    int merge_first, merge_next;   /* data inputs of a Merge in iteration 0, and in later ones */
+    use_vec uses;                  /* reads for views, then its own */
+    variable_lock_vec locks;       /* taken before it runs, in this order */
+    variable_lock_vec gives;       /* in a whole plan: released after it; else all `locks` are */
 
     /* Used only by planning and traces: */
     const char *name, *kernel;

@@ -122,8 +122,6 @@ static void fill_frames(struct plan *plan)
 
 /* ---- edges ---- */
 
-typedef VEC(struct out_edge) edge_vec;
-
 static struct out_edge edge_to(const struct plan *plan, int slot, int item, int input, bool is_ref)
 {
     const struct item *at = &plan->items.items[item];
@@ -150,20 +148,20 @@ static void count_arrival(struct plan *plan, int id, int input, int from)
 }
 
 /* Adds an edge, but not within a region, where the order says what comes first. */
-static void add_out_edge(struct plan *plan, edge_vec *of, int from, struct out_edge edge)
+static void add_out_edge(struct plan *plan, int from, struct out_edge edge)
 {
     int region = plan->items.items[from].region;
     if (region >= 0 && region == plan->items.items[edge.item].region)
         return;
-    vec_push(&of[from], edge);
+    vec_push_in(&plan->memory, &plan->items.items[from].edges, edge);
     count_arrival(plan, edge.item, edge.input, from);
 }
 
-static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int id)
+static void add_wait(struct plan *plan, int before, int loop, int id)
 {
     struct out_edge edge = edge_to(plan, -1, id, EDGE_AFTER, false);
     if (loop < 0) {
-        add_out_edge(plan, of, before, edge);
+        add_out_edge(plan, before, edge);
     } else {
         vec_push_in(&plan->memory, &plan->frames.items[loop].over, edge);
         count_arrival(plan, edge.item, edge.input, before);
@@ -172,7 +170,7 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
 
 /* Waiting for an item in a loop means waiting until the loop is over; if the waiting item is in a
  * loop, everything that enters that loop waits. */
-static void add_after(struct plan *plan, edge_vec *of, int before, int id)
+static void add_after(struct plan *plan, int before, int id)
 {
     int from = plan->items.items[before].frame, to = plan->items.items[id].frame;
     int common = access_common_frame(plan->parents, from, to);
@@ -180,40 +178,40 @@ static void add_after(struct plan *plan, edge_vec *of, int before, int id)
     to = access_frame_below(plan->parents, common, to);
     int loop = from == common ? -1 : from;
     if (to == common)
-        add_wait(plan, of, before, loop, id);
+        add_wait(plan, before, loop, id);
     for (size_t i = 0; to != common && i < plan->items.n; i++)
         if (plan->items.items[i].role == ROLE_ENTER && plan->items.items[i].child_frame == to)
-            add_wait(plan, of, before, loop, (int)i);
+            add_wait(plan, before, loop, (int)i);
 }
 
-static void collect_edges(struct plan *plan, int id, edge_vec *of)
+static void collect_edges(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++) {
         const struct value *value = &plan->values.items[item->in[k]];
         if (value->item >= 0) {
             int slot = item->in[k] - plan->items.items[value->item].out[0];
-            add_out_edge(plan, of, value->item, edge_to(plan, slot, id, k, value->is_ref));
+            add_out_edge(plan, value->item, edge_to(plan, slot, id, k, value->is_ref));
         } else if (item->role == ROLE_MERGE) {
             item->merge_ready = true;
         }
     }
     for (int k = 0; k < item->n_controls; k++)
         if (!plan->items.items[item->controls[k]].removed)
-            add_out_edge(plan, of, item->controls[k], edge_to(plan, -1, id, EDGE_CONTROL, false));
+            add_out_edge(plan, item->controls[k], edge_to(plan, -1, id, EDGE_CONTROL, false));
     for (size_t k = 0; k < item->after.n; k++)
-        add_after(plan, of, item->after.items[k], id);
+        add_after(plan, item->after.items[k], id);
 }
 
 /* Where outputs are dropped as soon as all waiting items have been told, the last consumer of a
  * value gets the value itself: its reference count does not change. */
 static void find_gifts(const struct plan *plan, const struct item *item)
 {
-    struct out_edge *edges = plan->edges + item->first_edge;
+    struct out_edge *edges = item->edges.items;
     bool moves = item_moves(item);
-    bool lets_go = item->n_edges && !moves && plan->regions.items[item->region].n == 1;
+    bool lets_go = item->edges.n && !moves && plan->regions.items[item->region].n == 1;
     for (int i = 0; lets_go && i < item->n_out; i++) {
-        int last = item->n_edges - 1;
+        int last = (int)item->edges.n - 1;
         while (last >= 0 && edges[last].slot != i)
             last--;
         const struct value *value = &plan->values.items[item->out[i]];
@@ -248,7 +246,7 @@ static void describe(struct plan *plan, struct region_item *at)
         at->gathers |= is_seen || !(is_ref || region_has_input(plan, item, i));
         at->looks |= is_seen || (value->kind == VALUE_VARIABLE && !is_ref);
     }
-    at->leads = item->n_edges > 0;
+    at->leads = item->edges.n > 0;
     at->locks = item->locks.n > 0;
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
@@ -358,27 +356,13 @@ static void describe_regions(struct plan *plan)
 
 void plan_connect(struct plan *plan)
 {
-    size_t n_edges = 0;
     fill_frames(plan);
-    edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed && !plan_has_order(plan, plan->items.items[i].frame))
-            collect_edges(plan, (int)i, of);
-    for (size_t i = 0; i < plan->items.n; i++)
-        n_edges += of[i].n;
-    plan->edges = arena_array(&plan->memory, n_edges + 1, sizeof *plan->edges);
-    n_edges = 0;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        struct item *item = &plan->items.items[i];
-        item->first_edge = (int)n_edges;
-        item->n_edges = (int)of[i].n;
-        vec_each(edge, &of[i]) {
-            plan->edges[n_edges++] = *edge;
-        }
-        vec_release(&of[i]);
+            collect_edges(plan, (int)i);
+    vec_each(item, &plan->items) {
         find_gifts(plan, item);
     }
-    mem_free(of);
     vec_each(frame, &plan->frames) {
         frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
         for (size_t k = 0; k < frame->heads.n; k++) /* the count at the start of an iteration */

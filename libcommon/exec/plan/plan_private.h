@@ -62,7 +62,6 @@ struct plan {
     VEC(struct region) regions;
     VEC(struct plan_segment) segments;
     int *next_drop; /* by value: the next one that is dropped with it; -1: none */
-    struct out_edge *edges;
     bool keeps_reads;
     variable_lock_vec locks; /* if `keeps_reads`: held for the whole step; by id */
 };

@@ -93,13 +93,11 @@ static inline void deliver(struct run *run, struct iteration *it, const struct o
 static void send_value(struct run *run, struct iteration *to, int item, const struct token *value,
                        struct activation **ready)
 {
-    const struct item *from = &run->plan->items.items[item];
-    const struct out_edge *edges = run->plan->edges + from->first_edge;
     for (int slot = 0; slot >= -1; slot--)
-        for (int e = 0; e < from->n_edges; e++)
-            if (edges[e].slot == slot && edges[e].input != EDGE_AFTER)
-                deliver(run, to, &edges[e], slot < 0 ? NULL : &value->tensor, value->is_live,
-                        ready);
+        vec_each(edge, &run->plan->items.items[item].edges) {
+            if (edge->slot == slot && edge->input != EDGE_AFTER)
+                deliver(run, to, edge, slot < 0 ? NULL : &value->tensor, value->is_live, ready);
+        }
 }
 
 /* ---- loops: their iterations, values between iterations, and the end ---- */
@@ -269,8 +267,8 @@ static void propagate_items(struct run *run, struct activation *a, struct activa
         const struct region_item *at = &a->region->items[a->told];
         const struct item *item = &plan->items.items[at->item];
         if (at->leads)
-            propagate_edges(run, a, plan->edges + item->first_edge, item->n_edges,
-                            item->first_output, ready);
+            propagate_edges(run, a, item->edges.items, (int)item->edges.n, item->first_output,
+                            ready);
     }
 }
 

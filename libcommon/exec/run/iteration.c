@@ -212,8 +212,8 @@ static struct iteration *iteration_alloc(struct run *run, int index)
         a->is_cheap = a->region->is_cheap;
         a->is_empty = a->region->is_empty;
         a->passes_dead = !a->region->is_point && !a->region->fetches;
-        a->edges = a->region->n > 1 ? NULL : plan->edges + head->first_edge;
-        a->n_edges = head->n_edges;
+        a->edges = a->region->n > 1 ? NULL : head->edges.items;
+        a->n_edges = (int)head->edges.n;
         a->first_output = head->first_output;
     }
     return it;

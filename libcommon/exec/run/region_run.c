@@ -203,7 +203,7 @@ void region_drop(const struct plan *plan, const struct activation *a, const stru
 {
     for (int v = at->first_drop; v >= 0; v = plan->next_drop[v]) {
         const struct item *from = &plan->items.items[plan->values.items[v].item];
-        bool waits = from->n_edges && from->position - a->region->first >= a->told;
+        bool waits = from->edges.n && from->position - a->region->first >= a->told;
         if (!waits)
             tensor_release(iteration_output(plan, a->iteration, v));
     }

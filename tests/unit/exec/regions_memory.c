@@ -49,9 +49,10 @@ static void find_after(const struct plan *plan, int from, bool *known)
         const struct region *region = item->region < 0 ? NULL : &plan->regions.items[item->region];
         if (region && item->position + 1 < region->first + region->n)
             reach(known, &todo, frame->order.items[item->position + 1].item);
-        for (int i = item->first_edge; i < item->first_edge + item->n_edges; i++)
-            if (waits_for(plan, id, &plan->edges[i]))
-                reach(known, &todo, plan->items.items[plan->edges[i].item].head);
+        vec_each(edge, &item->edges) {
+            if (waits_for(plan, id, edge))
+                reach(known, &todo, plan->items.items[edge->item].head);
+        }
     }
     vec_release(&todo);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
 #include "exec/state/saver.h"
+#include "graph/access_nodes.h"
 #include "graph/device_name.h"
 
 static int value_at(const struct plan *plan, struct edge edge)
@@ -209,17 +210,12 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
 /* Binds the inputs that the op declares as references: they get the variable itself. */
 static void bind_refs(struct plan *plan, struct item *item)
 {
-    const struct op *op = item->node->op;
-    int at = 0;
-    for (int i = 0; i < op->n_inputs; i++) {
-        const struct op_arg *arg = &op->inputs[i];
-        int n =
-            arg->number_attr < 0 ? 1 : (int)node_int(item->node, op->attrs[arg->number_attr].name);
-        if (arg->is_ref && !item->refs)
+    for (int i = 0; i < item->n_in; i++) {
+        if (!node_takes_ref(item->node, i))
+            continue;
+        if (!item->refs)
             item->refs = arena_array(&plan->memory, (size_t)item->n_in + 1, sizeof *item->refs);
-        for (int k = at; arg->is_ref && k < at + n; k++)
-            item->refs[k] = plan->values.items[item->in[k]].variable;
-        at += n;
+        item->refs[i] = plan->values.items[item->in[i]].variable;
     }
     item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
 }

@@ -203,18 +203,13 @@ static void describe(struct order *o)
 {
     size_t n = o->plan->items.n;
     const char **names = arena_array(&o->memory, n + 1, sizeof *names);
-    before_vec befores = VEC_INIT;
-    for (size_t i = 0; i < n; i++) {
-        names[i] = o->plan->items.items[i].name;
-        befores.n = 0;
-        if (!o->plan->items.items[i].removed)
-            plan_collect_befores(o->plan, (int)i, &befores);
-        vec_each(before, &befores) {
-            if (!o->plan->items.items[before->item].removed)
-                vec_push(&o->graph.edges, ((struct access_edge){before->item, (int)i}));
-        }
+    for (int i = 0; i < (int)n; i++) {
+        const struct item *items = o->plan->items.items;
+        names[i] = items[i].name;
+        for (struct before b = {0}; !items[i].removed && plan_next_before(o->plan, i, &b);)
+            if (!items[b.item].removed)
+                vec_push(&o->graph.edges, ((struct access_edge){b.item, i}));
     }
-    vec_release(&befores);
     for (size_t i = 0; i < o->plan->wishes.n; i++)
         vec_push(&o->graph.wishes, o->plan->wishes.items[i]);
     o->graph.n = (int)n;

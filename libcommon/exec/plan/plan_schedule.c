@@ -42,40 +42,35 @@ static bool is_sorted(const struct schedule *s, int item)
     return !s->plan->items.items[item].removed && rank_of(s, item) >= 0;
 }
 
-void plan_collect_befores(const struct plan *plan, int id, before_vec *befores)
+bool plan_next_before(const struct plan *plan, int id, struct before *before)
 {
-    const struct item *item = &plan->items.items[id];
-    for (int k = 0; k < item->n_in; k++) {
-        int from = plan_maker(plan, item, k);
-        bool is_next =
-            from >= 0 && item->role == ROLE_MERGE && plan->items.items[from].role == ROLE_NEXT;
-        if (from >= 0 && !is_next)
-            vec_push(befores,
-                     ((struct before){from, item->in[k] - plan->items.items[from].out[0], false}));
+    const struct item *item = &plan->items.items[id], *items = plan->items.items;
+    int n_needed = item->n_in + item->n_controls;
+    for (int k; (k = before->next++) < n_needed + (int)item->after.n;) {
+        int from = k < item->n_in ? plan_maker(plan, item, k)
+                   : k < n_needed ? item->controls[k - item->n_in]
+                                  : item->after.items[k - n_needed];
+        bool is_next = k < item->n_in && from >= 0 && item->role == ROLE_MERGE &&
+                       items[from].role == ROLE_NEXT;
+        if (from < 0 || is_next || (k < n_needed && items[from].removed))
+            continue;
+        before->item = from;
+        before->slot = k < item->n_in ? item->in[k] - items[from].out[0] : -1;
+        before->is_after = k >= n_needed;
+        return true;
     }
-    for (int k = 0; k < item->n_controls; k++)
-        if (!plan->items.items[item->controls[k]].removed)
-            vec_push(befores, ((struct before){item->controls[k], -1, false}));
-    for (size_t k = 0; k < item->after.n; k++)
-        vec_push(befores, ((struct before){item->after.items[k], -1, true}));
+    return false;
 }
 
 static void schedule_edges(struct schedule *s)
 {
-    before_vec befores = VEC_INIT;
-    for (int i = 0; i < (int)s->plan->items.n; i++) {
-        befores.n = 0;
-        if (is_sorted(s, i))
-            plan_collect_befores(s->plan, i, &befores);
-        for (size_t k = 0; k < befores.n; k++) {
-            int from = befores.items[k].item;
-            if (!is_sorted(s, from) || rank_of(s, from) != rank_of(s, i))
+    for (int i = 0; i < (int)s->plan->items.n; i++)
+        for (struct before b = {0}; is_sorted(s, i) && plan_next_before(s->plan, i, &b);) {
+            if (!is_sorted(s, b.item) || rank_of(s, b.item) != rank_of(s, i))
                 continue;
-            vec_push_in(&s->memory, &s->next[from], i);
+            vec_push_in(&s->memory, &s->next[b.item], i);
             s->pending[i]++;
         }
-    }
-    vec_release(&befores);
 }
 
 /* Goes backwards through any topological order. */

@@ -106,12 +106,13 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
 
 /* One thing that an item waits for in its iteration: an input, a control input, or `after`. */
 struct before {
+    int next; /* where to go on */
     int item;
     int slot;      /* output of that item; -1: none, only that it is over */
     bool is_after; /* dead or alive */
 };
-typedef VEC(struct before) before_vec;
-void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
+/* Finds the next thing that the item waits for, from {0} on; false: there is none. */
+bool plan_next_before(const struct plan *plan, int item, struct before *before);
 
 /* plan_memory.c, when items are in order: finds values with reference-counted memory. */
 void plan_find_counted(struct plan *plan);

@@ -93,22 +93,19 @@ static void level_after(struct region_find *f, struct key *key, int from, int id
 
 /* A Merge goes on with one of its inputs, so it has an empty key. Roles that may be alive when
  * their inputs are dead have an empty `dead`. */
-static void find_key(struct region_find *f, int id, before_vec *befores)
+static void find_key(struct region_find *f, int id)
 {
     struct key *key = &f->keys[id];
     enum item_role role = f->plan->items.items[id].role;
     if (role == ROLE_MERGE)
         return;
-    befores->n = 0;
-    plan_collect_befores(f->plan, id, befores);
-    vec_each(before, befores) {
-        if (before->is_after)
-            wait_after(f, key, before->item, id);
+    for (struct before b = {0}; plan_next_before(f->plan, id, &b);)
+        if (b.is_after)
+            wait_after(f, key, b.item, id);
         else
-            wait_for_item(f, key, before->item, before->slot, true);
-    }
-    for (size_t i = 0; i < befores->n; i++)
-        level_after(f, key, befores->items[i].item, id);
+            wait_for_item(f, key, b.item, b.slot, true);
+    for (struct before b = {0}; plan_next_before(f->plan, id, &b);)
+        level_after(f, key, b.item, id);
     if (role == ROLE_EXIT || role == ROLE_TRIGGER || role == ROLE_NEXT)
         key->dead = SET_EMPTY;
 }
@@ -168,16 +165,14 @@ static void rank_regions(struct region_find *f)
 static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
-    before_vec befores = VEC_INIT;
     int *order = arena_array(&f->memory, plan->items.n + 1, sizeof *order), n_order;
     int code = plan_sort(plan, NULL, order, &n_order, err);
     for (int i = 0; !code && !f->alone && i < n_order; i++)
-        find_key(f, order[i], &befores);
+        find_key(f, order[i]);
     if (!code) {
         group(f, order, n_order);
         rank_regions(f);
     }
-    vec_release(&befores);
     return code;
 }
 
@@ -185,20 +180,16 @@ static int find_by_keys(struct region_find *f, struct error *err)
 static void mark_condition(struct plan *plan, const struct plan_frame *loop)
 {
     VEC(int) todo = VEC_INIT;
-    before_vec befores = VEC_INIT;
     vec_push(&todo, plan->values.items[loop->goes_on].item);
     while (todo.n) {
         int id = vec_pop(&todo);
         if (plan->items.items[id].in_condition)
             continue;
         plan->items.items[id].in_condition = true;
-        befores.n = 0;
-        plan_collect_befores(plan, id, &befores);
-        for (size_t i = 0; i < befores.n; i++)
-            vec_push(&todo, befores.items[i].item);
+        for (struct before b = {0}; plan_next_before(plan, id, &b);)
+            vec_push(&todo, b.item);
     }
     vec_release(&todo);
-    vec_release(&befores);
 }
 
 /* If one order runs all of a frame, the frame is one region; a loop has two: its condition, and the
@@ -308,19 +299,15 @@ static bool may_wait(const struct plan *plan, int id)
  * them are more than views of its output. */
 static bool find_moving(const struct plan *plan, const int *order, int n, bool *moves)
 {
-    before_vec befores = VEC_INIT;
     bool good = true;
     moves[order[0]] = true;
     for (int i = 1; i < n && good; i++) {
         const struct item *item = &plan->items.items[order[i]];
-        befores.n = 0;
-        plan_collect_befores(plan, order[i], &befores);
-        for (size_t k = 0; k < befores.n; k++)
-            moves[order[i]] |= moves[befores.items[k].item];
+        for (struct before b = {0}; plan_next_before(plan, order[i], &b);)
+            moves[order[i]] |= moves[b.item];
         good = !moves[order[i]] ||
                (item->n_out == 1 && plan->values.items[item->out[0]].alias_input >= 0);
     }
-    vec_release(&befores);
     return good;
 }
 

@@ -131,7 +131,7 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
     for (size_t i = 0; i < keep.n && !code; i++)
         code = graph_parse_edge(graph, keep.items[i], &kept[options.n_keep++], err);
     if (!code)
-        code = fuse_named_graph(graph, &options, &fused, n_gone, err);
+        fuse_graph(graph, &options, &fused, n_gone);
     if (!code && report)
         for (int i = 0; i < N_DEVICE_PASSES; i++)
             if (!(choice->without >> i & 1) && device_passes[i].find)

@@ -48,6 +48,13 @@ static void look_at_all(struct fuse_groups *g, const struct fusion *fused)
     }
     for (int i = 0; i < g->options->n_keep; i++)
         g->uses[fusion_edge(fused, g->options->keep[i]).node]++;
+    vec_each(entry, &g->graph->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            g->uses[entry->edges[k].node]++;
+    }
+    vec_each(alias, &g->graph->aliases) {
+        g->uses[alias->edge.node]++;
+    }
 }
 
 /* Looks at all nodes of the graph as earlier passes have left it; none is in a group yet. False:
@@ -182,6 +189,23 @@ static int add_group(struct fuse_groups *g, const struct node *end, const struct
     return id;
 }
 
+/* Entries and aliases name values that no group hides. */
+static void copy_names(struct fuse_groups *g)
+{
+    struct error ignored = ERROR_INIT; /* the names are free, as they are in the old graph */
+    vec_each(entry, &g->graph->entries) {
+        size_t n = (size_t)entry->n_edges;
+        struct edge *edges = arena_copy(&g->memory, entry->edges, n * sizeof *edges);
+        for (size_t k = 0; k < n; k++)
+            edges[k].node = g->node_of[edges[k].node];
+        graph_add_entry(g->to, entry->name, edges, entry->n_edges);
+    }
+    vec_each(alias, &g->graph->aliases) {
+        struct edge edge = {g->node_of[alias->edge.node], alias->edge.slot};
+        graph_add_alias(g->to, alias->name, edge, &ignored);
+    }
+}
+
 /* Writes the new graph: for each group the node that the pass describes, and all other nodes. */
 static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass)
 {
@@ -196,6 +220,7 @@ static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass
     }
     for (size_t i = 0; i < g->graph->nodes.n; i++)
         connect(g, graph_node(g->graph, (int)i));
+    copy_names(g);
 }
 
 /* ---- the passes ---- */
@@ -255,6 +280,7 @@ static int run_pass(const struct device_pass *pass, const struct graph *graph,
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES])
 {
+    struct error ignored = ERROR_INIT;
     size_t n = graph->nodes.n;
     *fused = (struct fusion){.node_of = mem_array(n + 1, sizeof *fused->node_of)};
     for (size_t i = 0; i < n; i++)
@@ -265,51 +291,10 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
         if (n_gone)
             n_gone[p] = gone;
     }
-}
-
-/* ---- with names ---- */
-
-typedef VEC(struct edge) edge_vec;
-
-static void copy_entry(const struct entry *entry, struct fusion *fused)
-{
-    struct edge *edges = mem_array((size_t)entry->n_edges + 1, sizeof *edges);
-    for (int k = 0; k < entry->n_edges; k++)
-        edges[k] = fusion_edge(fused, entry->edges[k]);
-    graph_add_entry(fused->graph, entry->name, edges, entry->n_edges);
-    mem_free(edges);
-}
-
-static int copy_names(const struct graph *graph, struct fusion *fused, struct error *err)
-{
-    int code = 0;
+    if (!fused->graph)
+        return;
     graph_add_history(fused->graph, graph);
-    for (size_t i = 0; i < graph->entries.n; i++)
-        copy_entry(&graph->entries.items[i], fused);
-    for (size_t i = 0; i < graph->aliases.n && !code; i++)
-        code = graph_add_alias(fused->graph, graph->aliases.items[i].name,
-                               fusion_edge(fused, graph->aliases.items[i].edge), err);
-    for (size_t i = 0; i < graph->nodes.n && !code; i++)
+    for (size_t i = 0; i < n; i++)
         if (fused->node_of[i] < 0)
-            code = graph_add_removed(fused->graph, graph_node(graph, (int)i)->name, err);
-    return code;
-}
-
-int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
-                     struct fusion *fused, int n_gone[N_DEVICE_PASSES], struct error *err)
-{
-    edge_vec keep = VEC_INIT;
-    struct fuse_options all = *options;
-    for (int i = 0; i < options->n_keep; i++)
-        vec_push(&keep, options->keep[i]);
-    for (size_t i = 0; i < graph->entries.n; i++)
-        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
-            vec_push(&keep, graph->entries.items[i].edges[k]);
-    for (size_t i = 0; i < graph->aliases.n; i++)
-        vec_push(&keep, graph->aliases.items[i].edge);
-    all.keep = keep.items;
-    all.n_keep = (int)keep.n;
-    fuse_graph(graph, &all, fused, n_gone);
-    vec_release(&keep);
-    return fused->graph ? copy_names(graph, fused, err) : 0;
+            graph_add_removed(fused->graph, graph_node(graph, (int)i)->name, &ignored);
 }

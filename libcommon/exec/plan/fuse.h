@@ -14,7 +14,7 @@
 struct fuse_options {
     const struct kernel_table *kernels;
     const char *device;      /* its type: "CPU" */
-    const struct edge *keep; /* values that must keep their names */
+    const struct edge *keep; /* further values that must keep their names */
     int n_keep;
     unsigned without; /* passes to leave out: 1 << number */
 };
@@ -48,8 +48,8 @@ extern const struct device_pass device_passes[N_DEVICE_PASSES];
 /* Its number; -1: no pass has the name. */
 int device_pass_find(const char *name);
 
-/* Runs all passes, without regard to names that the graph has besides its nodes'. n_gone, by pass,
- * may be NULL. The given graph must outlive the result. */
+/* Runs all passes. The values of entries and aliases are kept; the names of removed nodes are
+ * recorded as removed. n_gone, by pass, may be NULL. The given graph must outlive the result. */
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES]);
 void fusion_release(struct fusion *fused);
@@ -59,10 +59,5 @@ static inline struct edge fusion_edge(const struct fusion *fused, struct edge ed
 {
     return (struct edge){fused->node_of[edge.node], edge.slot};
 }
-
-/* As fuse_graph, for a graph with all its names: the values of entries and aliases are kept, and
- * the names of removed nodes are recorded as removed. */
-int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
-                     struct fusion *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
 
 #endif

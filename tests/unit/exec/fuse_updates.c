@@ -28,6 +28,7 @@
          "\", send_device=\"/job:a/task:0/device:CPU:0\", recv_device=\"/device:CPU:0\", "         \
          "shape=[2]}\n"
 
+#define POOL "{ksize=[1,2,2,1], strides=[1,2,2,1], padding=\"SAME\"}\n"
 #define HALF                                                                                       \
     "b = Cast(x) {DstT=bfloat16}\nc = Neg(b)\nd = Cast(c) {DstT=float32}\n"                        \
     "e = Cast(b) {DstT=float32}\n"
@@ -74,6 +75,11 @@ static const struct which {
      NULL, 0},
     {HEAD "a = AssignAdd(v1, x)\n" DOWN(0, "r", "x") DOWN(1, "r", "g") BOTH
      "entry e = ^n\nentry f = ^a\n",
+     NULL, 1},
+    /* also where an earlier pass has changed the graph */
+    {HEAD "i = Placeholder() {dtype=float32, shape=[2,4,4,3]}\n"
+          "p = MaxPool(i) " POOL "t = MaxPoolGrad(i, p, p) " POOL "a = AssignAdd(v1, x)\n" DOWN(
+              0, "r", "x") DOWN(1, "r", "g") BOTH "entry e = ^n, t\nentry f = ^a\n",
      NULL, 1},
     {HEAD "a = AssignAdd(v1, x)\n" DOWN(0, "r", "x") DOWN(1, "r", "g") BOTH "entry e = ^n, ^a\n",
      NULL, 0},

@@ -45,7 +45,7 @@ struct value {
 struct variable_lock {
     struct variable *variable;
     bool write;
-    int until; /* in a whole plan: position of the item after which it is released */
+    int from, to; /* in a whole plan: positions of the items that take and release it */
 };
 typedef VEC(struct variable_lock) variable_lock_vec;
 

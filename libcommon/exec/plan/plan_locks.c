@@ -35,15 +35,6 @@ static void sort_locks(variable_lock_vec *locks)
     locks->n = n;
 }
 
-/* Adds a lock for each use of the item. */
-static void add_uses(struct arena *memory, const struct item *item, variable_lock_vec *locks)
-{
-    vec_each(use, &item->uses) {
-        struct variable_lock lock = {.variable = use->variable, .write = use->write};
-        vec_push_in(memory, locks, lock);
-    }
-}
-
 static void add_locks(struct plan *plan, const variable_lock_vec *more, variable_lock_vec *locks)
 {
     vec_each(lock, more) {
@@ -53,44 +44,34 @@ static void add_locks(struct plan *plan, const variable_lock_vec *more, variable
 
 /* ---- of a whole plan ---- */
 
-struct span { /* positions in the order */
-    struct variable *variable;
-    int from, to;
-    bool write;
-};
-
-typedef VEC(struct span) span_vec;
-
-/* Consecutive reads without a write between them are one span. */
-static void collect_spans(const struct plan *plan, struct arena *memory, span_vec *spans)
+/* Makes spans of the items' own locks. Consecutive reads without a write between them are one. */
+static void collect_spans(struct plan *plan, struct arena *memory, variable_lock_vec *spans)
 {
     int n_ids = 0;
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
     int *last = arena_array(memory, (size_t)n_ids + 1, sizeof *last); /* span + 1, by variable */
-    variable_lock_vec locks = VEC_INIT;
     for (int position = 0; position < plan->n_order; position++) {
-        locks.n = 0;
-        add_uses(memory, &plan->items.items[plan->order[position]], &locks);
-        sort_locks(&locks);
-        for (size_t i = 0; i < locks.n; i++) {
-            struct span span = {locks.items[i].variable, position, position, locks.items[i].write};
-            int at = last[span.variable->id] - 1;
-            if (at >= 0 && !span.write && !spans->items[at].write) {
+        struct item *item = &plan->items.items[plan->order[position]];
+        vec_each(lock, &item->locks) {
+            int at = last[lock->variable->id] - 1;
+            if (at >= 0 && !lock->write && !spans->items[at].write) {
                 spans->items[at].to = position;
                 continue;
             }
-            vec_push_in(memory, spans, span);
-            last[span.variable->id] = (int)spans->n;
+            lock->from = lock->to = position;
+            vec_push_in(memory, spans, *lock);
+            last[lock->variable->id] = (int)spans->n;
         }
+        item->locks.n = 0;
     }
 }
 
 /* Larger ids come first; spans of one variable are in their order. */
 static int larger_first(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
+    const struct variable_lock *x = a, *y = b;
     if (x->variable->id != y->variable->id)
         return x->variable->id > y->variable->id ? -1 : 1;
     return x->from < y->from ? -1 : x->from > y->from;
@@ -109,7 +90,7 @@ static int begin_of(int *begin, int position)
  * overlap then. Only larger ids move a span, so each is final when the next smaller id is looked
  * at. `begin` is a union-find over positions; one with a lock held is joined to the one before
  * it. */
-static void hoist(span_vec *spans, int n_positions, struct arena *memory)
+static void hoist(variable_lock_vec *spans, int n_positions, struct arena *memory)
 {
     int *begin = arena_array(memory, (size_t)n_positions + 1, sizeof *begin);
     size_t n = 0;
@@ -119,7 +100,7 @@ static void hoist(span_vec *spans, int n_positions, struct arena *memory)
         size_t first = n;
         for (end = i; end < spans->n && spans->items[end].variable == spans->items[i].variable;
              end++) {
-            struct span span = spans->items[end];
+            struct variable_lock span = spans->items[end];
             span.from = begin_of(begin, span.from);
             if (n > first && spans->items[n - 1].to >= span.from) {
                 spans->items[n - 1].to = span.to;
@@ -139,17 +120,16 @@ static void find_spans(struct plan *plan)
 {
     struct region_item *order = plan->frames.items[0].order.items;
     struct arena memory = ARENA_INIT;
-    span_vec spans = VEC_INIT;
+    variable_lock_vec spans = VEC_INIT;
     collect_spans(plan, &memory, &spans);
     if (spans.n)
         qsort(spans.items, spans.n, sizeof *spans.items, larger_first);
     hoist(&spans, plan->n_order, &memory);
     for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
-        const struct span *span = &spans.items[i];
-        struct variable_lock lock = {span->variable, span->write, span->to};
-        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->from]].locks, lock);
-        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->to]].gives, lock);
-        order[span->from].locks = order[span->to].locks = true;
+        struct variable_lock span = spans.items[i];
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span.from]].locks, span);
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span.to]].gives, span);
+        order[span.from].locks = order[span.to].locks = true;
     }
     arena_release(&memory);
 }
@@ -157,20 +137,16 @@ static void find_spans(struct plan *plan)
 /* ---- of a dynamic plan ---- */
 
 /* If the plan only reads, the locks of all items become those of the step. */
-static void find_own(struct plan *plan)
+static void keep_reads(struct plan *plan)
 {
-    bool only_reads = true;
-    for (int id = 0; id < (int)plan->items.n; id++) {
-        struct item *item = &plan->items.items[id];
-        only_reads = only_reads && !(item->flags & KERNEL_ASYNC);
-        if (!item->removed)
-            add_uses(&plan->memory, item, &item->locks);
-        sort_locks(&item->locks);
-        for (size_t i = 0; i < item->locks.n; i++)
-            only_reads = only_reads && !item->locks.items[i].write;
+    plan->keeps_reads = true;
+    vec_each(item, &plan->items) {
+        plan->keeps_reads &= !(item->flags & KERNEL_ASYNC);
+        vec_each(lock, &item->locks) {
+            plan->keeps_reads &= !lock->write;
+        }
     }
-    plan->keeps_reads = only_reads;
-    for (size_t i = 0; only_reads && i < plan->items.n; i++) {
+    for (size_t i = 0; plan->keeps_reads && i < plan->items.n; i++) {
         add_locks(plan, &plan->items.items[i].locks, &plan->locks);
         plan->items.items[i].locks.n = 0;
     }
@@ -179,10 +155,18 @@ static void find_own(struct plan *plan)
 
 void plan_find_locks(struct plan *plan)
 {
+    vec_each(item, &plan->items) {
+        for (size_t i = 0; i < item->uses.n && !item->removed; i++) {
+            const struct use *use = &item->uses.items[i];
+            struct variable_lock lock = {.variable = use->variable, .write = use->write};
+            vec_push_in(&plan->memory, &item->locks, lock);
+        }
+        sort_locks(&item->locks);
+    }
     if (plan->is_whole)
         find_spans(plan);
     else
-        find_own(plan);
+        keep_reads(plan);
 }
 
 /* ---- captured segments ---- */

@@ -263,7 +263,7 @@ static void abandon_locks(const struct run *run, const struct activation *a)
     const struct plan *plan = run->plan;
     for (int at = 0; at <= a->at; at++) {
         vec_each(lock, &plan->items.items[plan->order[at]].locks) {
-            if (lock->until > a->at)
+            if (lock->to > a->at)
                 variable_unlock(lock->variable, lock->write);
         }
     }

@@ -33,14 +33,14 @@ size_t plan_peak_bytes(const struct plan *plan)
 
 /* ---- items ---- */
 
-struct listed_point {
-    int n_ready, item;
+struct listed {
+    int n_ready, place, item;
 };
 
 static int by_readiness(const void *a, const void *b)
 {
-    const struct listed_point *x = a, *y = b;
-    return x->n_ready != y->n_ready ? x->n_ready - y->n_ready : x->item - y->item;
+    const struct listed *x = a, *y = b;
+    return x->n_ready != y->n_ready ? x->n_ready - y->n_ready : x->place - y->place;
 }
 
 /* Lists the item, and after a loop all the items that it repeats. */
@@ -59,26 +59,19 @@ static int list_item(const struct plan *plan, int id, int *list)
  * that they may wait for. */
 static int list_all(const struct plan *plan, int *list)
 {
-    struct listed_point *points = mem_array(plan->items.n + 1, sizeof *points);
-    int n = 0, n_points = 0, next = 0;
-    vec_each(item, &plan->items) {
-        int id = (int)(item - plan->items.items);
-        if (!item->removed && plan->regions.items[item->region].is_point)
-            points[n_points++] = (struct listed_point){item->n_ready, id};
+    struct listed *all = mem_array(2 * plan->items.n + 1, sizeof *all);
+    int n_all = 0, n = 0;
+    for (int i = 0; i < plan->n_order + (int)plan->items.n; i++) {
+        int id = i < plan->n_order ? plan->order[i] : i - plan->n_order;
+        const struct item *item = &plan->items.items[id];
+        if (!item->removed && !plan_is_repeated(plan, item) &&
+            plan->regions.items[item->region].is_point == (i >= plan->n_order))
+            all[n_all++] = (struct listed){item->n_ready, i, id};
     }
-    if (n_points)
-        qsort(points, (size_t)n_points, sizeof *points, by_readiness);
-    for (int at = 0; at < plan->n_order; at++) {
-        const struct item *item = &plan->items.items[plan->order[at]];
-        if (plan_is_repeated(plan, item))
-            continue;
-        while (next < n_points && points[next].n_ready < item->n_ready)
-            list[n++] = points[next++].item;
-        n += list_item(plan, plan->order[at], list + n);
-    }
-    while (next < n_points)
-        list[n++] = points[next++].item;
-    mem_free(points);
+    qsort(all, (size_t)n_all, sizeof *all, by_readiness);
+    for (int i = 0; i < n_all; i++)
+        n += list_item(plan, all[i].item, list + n);
+    mem_free(all);
     return n;
 }
 

@@ -98,9 +98,52 @@ struct edge rewrite_edge(const struct rewrite *r, struct edge edge)
     return r->edges[r->first[edge.node] + edge.slot];
 }
 
+static struct edge edge_for(struct rewrite *r, const struct node *asker, struct edge edge)
+{
+    struct edge there = rewrite_edge(r, edge);
+    bool makes = r->make && !edge_exists(there) && !graph_is_back_edge(r->from, asker, edge);
+    return makes ? r->make(r->rules.context, asker, edge) : there;
+}
+
+static void make_fetched(struct rewrite *r, struct edge edge)
+{
+    if (edge.slot != CONTROL_SLOT)
+        edge_for(r, graph_node(r->from, edge.node), edge);
+}
+
+void rewrite_make_named(struct rewrite *r)
+{
+    vec_each(entry, &r->from->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            make_fetched(r, entry->edges[k]);
+    }
+    vec_each(alias, &r->from->aliases)
+        make_fetched(r, alias->edge);
+}
+
 static int compare_ints(const void *a, const void *b)
 {
     return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+/* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
+static void map_controls(struct rewrite *r, const struct node *node, struct node *view)
+{
+    VEC(int) all = VEC_INIT;
+    for (int i = 0; i < node->n_controls; i++) {
+        int before = node->controls[i];
+        if (r->make && !r->after[before])
+            r->make(r->rules.context, node, (struct edge){before, CONTROL_SLOT});
+        for (const int *after = r->after[before]; after && *after >= 0; after++)
+            vec_push_in(&r->arena, &all, *after);
+    }
+    if (all.n > 1)
+        qsort(all.items, all.n, sizeof *all.items, compare_ints);
+    view->controls = all.items;
+    view->n_controls = 0;
+    for (size_t i = 0; i < all.n; i++)
+        if (!view->n_controls || view->controls[view->n_controls - 1] != all.items[i])
+            view->controls[view->n_controls++] = all.items[i];
 }
 
 struct node rewrite_view(struct rewrite *r, const struct node *node)
@@ -108,23 +151,21 @@ struct node rewrite_view(struct rewrite *r, const struct node *node)
     struct node view = *node;
     view.inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *view.inputs);
     for (int i = 0; i < node->n_inputs; i++)
-        view.inputs[i] = rewrite_edge(r, node->inputs[i]);
-    if (node->n_controls) {
-        /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once
-         * each. */
-        VEC(int) all = VEC_INIT;
-        for (int i = 0; i < node->n_controls; i++)
-            for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
-                vec_push_in(&r->arena, &all, *after);
-        if (all.n > 1)
-            qsort(all.items, all.n, sizeof *all.items, compare_ints);
-        view.controls = all.items;
-        view.n_controls = 0;
-        for (size_t i = 0; i < all.n; i++)
-            if (!view.n_controls || view.controls[view.n_controls - 1] != all.items[i])
-                view.controls[view.n_controls++] = all.items[i];
-    }
+        view.inputs[i] = edge_for(r, node, node->inputs[i]);
+    map_controls(r, node, &view);
     return view;
+}
+
+struct build rewrite_build(const struct rewrite *r, const struct node *node, const char *scope,
+                           const char *device)
+{
+    return (struct build){.graph = r->to,
+                          .scope = scope,
+                          .device = device,
+                          .file = node->file,
+                          .line = node->line,
+                          .err = r->err,
+                          .failed = r->err->code != 0};
 }
 
 struct node_spec rewrite_spec_like(const struct node *node)
@@ -334,7 +375,11 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
 {
     if (r->err->code)
         return EDGE_NONE;
-    const struct node view = rewrite_view(r, copy->node);
+    struct node view = {.n_controls = 0};
+    if (!node_is(copy->node, "Variable"))
+        map_controls(r, copy->node, &view);
+    if (r->err->code)
+        return EDGE_NONE;
     struct node_spec spec = rewrite_spec_like(copy->node);
     int n;
     struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, copy->n_more, &n);
@@ -350,7 +395,7 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
     spec.inputs = copy->inputs;
     spec.n_inputs = copy->n_inputs;
     spec.controls = view.controls;
-    spec.n_controls = node_is(copy->node, "Variable") ? 0 : view.n_controls;
+    spec.n_controls = view.n_controls;
     const struct node *added = graph_add(r->to, &spec, r->err);
     return added ? (struct edge){added->id, 0} : EDGE_NONE;
 }

@@ -7,6 +7,7 @@
 #ifndef TF_PASS_REWRITE_H
 #define TF_PASS_REWRITE_H
 
+#include "graph/build.h"
 #include "graph/frames.h"
 #include "pass/pass.h"
 
@@ -39,6 +40,9 @@ struct rewrite {
     struct error *err;
     struct arena arena; /* goes with the rewrite */
     struct copy_rules rules;
+    /* Makes what stands for an edge, with CONTROL_SLOT for a node, of which there are parts or
+     * nothing yet, and which a node of the source asks for. NULL: nothing is made so. */
+    struct edge (*make)(void *context, const struct node *asker, struct edge edge);
     struct frames *frames; /* NULL: nobody has asked for them */
     int *order;            /* of from's nodes */
     unsigned char *flags;  /* by from's node: enum rewrite_flag */
@@ -70,6 +74,9 @@ struct edge *rewrite_edges(struct rewrite *r);
 
 /* The edge that stands for an edge of the source. */
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
+
+/* Makes what entries and aliases name, if it is not there. */
+void rewrite_make_named(struct rewrite *r);
 
 /* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
  * as the rewrite. Inputs over back edges are EDGE_NONE. */
@@ -107,6 +114,10 @@ struct spread {
 /* Spreads facts in one visit of all nodes, in that order. Returns whether some node got one: where
  * loops lead back others may follow in the next visit. */
 bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how);
+
+/* A builder of nodes for a node of the source. */
+struct build rewrite_build(const struct rewrite *r, const struct node *node, const char *scope,
+                           const char *device);
 
 /* ---- copies: nodes of the source that are there several times ---- */
 

@@ -193,10 +193,8 @@ static struct edge to_cut(struct dense_cutter *c, const struct node *reader, str
 void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope)
 {
     const struct node *node = graph_node(c->from, edge.node);
-    c->b.scope = arena_printf(&c->to->arena, "%s/%s", scope, node->name);
-    c->b.device = node->device;
-    c->b.file = node->file;
-    c->b.line = node->line;
+    c->b = rewrite_build(&c->r, node, arena_printf(&c->to->arena, "%s/%s", scope, node->name),
+                         node->device);
     c->priority = node_priority(node);
 }
 
@@ -726,7 +724,6 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     memset(c.cut, -1, n * sizeof *c.cut);
     c.order = c.r.order;
     c.to = c.r.to;
-    c.b = (struct build){.graph = c.to, .scope = "", .device = "", .err = err};
     int code = find_layers(&c);
     if (!code)
         code = how(&c);

@@ -287,8 +287,10 @@ static struct edge mean_of(struct dense_cutter *c, struct edge edge, int pass, b
 }
 
 /* The value that is known by name, or to readers that are in no pass: of passes that of all. */
-static struct edge once(struct dense_cutter *c, struct edge edge)
+static struct edge once(void *context, const struct node *asker, struct edge edge)
 {
+    struct dense_cutter *c = context;
+    (void)asker;
     if (!edge_exists(edge) || edge.slot == CONTROL_SLOT)
         return EDGE_NONE;
     bool gradient = dense_has(c, edge.node, DENSE_GRADIENT);
@@ -434,15 +436,11 @@ static int find_names(struct dense_cutter *c)
 {
     graph_each(node, c->from) {
         bool is_named = in_pass(c, node->id) && !strchr(node->name, '/') && node->n_outputs == 1;
-        struct edge whole = is_named ? once(c, (struct edge){node->id, 0}) : EDGE_NONE;
+        struct edge whole = is_named ? once(c, node, (struct edge){node->id, 0}) : EDGE_NONE;
         if (c->err->code || (is_named && graph_add_alias(c->to, node->name, whole, c->err)))
             return c->err->code;
     }
-    for (size_t i = 0; i < c->from->entries.n; i++)
-        for (int k = 0; k < c->from->entries.items[i].n_edges; k++)
-            once(c, c->from->entries.items[i].edges[k]);
-    for (size_t i = 0; i < c->from->aliases.n; i++)
-        once(c, c->from->aliases.items[i].edge);
+    rewrite_make_named(&c->r);
     return c->err->code;
 }
 
@@ -450,6 +448,8 @@ int dense_unroll(struct dense_cutter *c)
 {
     c->first = arena_array(&c->r.arena, c->from->nodes.n + 1, sizeof *c->first);
     c->reference = EDGE_NONE;
+    c->r.rules.context = c;
+    c->r.make = once;
     int code = find_passes(c);
     for (size_t i = 0; !code && i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
@@ -457,11 +457,7 @@ int dense_unroll(struct dense_cutter *c)
             code = visit_in(c, node);
             continue;
         }
-        struct node view = rewrite_view(&c->r, node);
-        for (int k = 0; k < node->n_inputs; k++)
-            view.inputs[k] = once(c, node->inputs[k]);
-        if (!c->err->code)
-            rewrite_add(&c->r, node, &view);
+        rewrite_copy(&c->r, node);
         code = c->err->code;
     }
     if (!code && !find_names(c))

@@ -330,13 +330,8 @@ static struct build *grid_builder(struct grid *g, const struct node *node, int c
 {
     const char *scope = cell < 0 ? arena_printf(&g->r.arena, "%s/%s", g->prefix, node->name)
                                  : name_in_cell(g, node->name, cell);
-    g->b = (struct build){.graph = g->r.to,
-                          .scope = scope,
-                          .device = cell < 0 ? device_once(g, node) : g->devices[cell],
-                          .file = node->file,
-                          .line = node->line,
-                          .err = g->err,
-                          .failed = g->err->code != 0};
+    const char *device = cell < 0 ? device_once(g, node) : g->devices[cell];
+    g->b = rewrite_build(&g->r, node, scope, device);
     return &g->b;
 }
 
@@ -423,11 +418,15 @@ static struct edge known_part(const struct grid *g, const struct grid_part *want
     return EDGE_NONE;
 }
 
-/* A value put together, if need be. */
-static struct edge grid_whole(struct grid *g, struct edge edge)
+/* A value put together, whoever asks for it. */
+static struct edge grid_whole(void *context, const struct node *asker, struct edge edge)
 {
-    struct edge there = rewrite_edge(&g->r, edge);
+    struct grid *g = context;
     const struct node *node = graph_node(g->from, edge.node);
+    (void)asker;
+    if (edge.slot == CONTROL_SLOT)
+        return EDGE_NONE;
+    struct edge there = rewrite_edge(&g->r, edge);
     if (edge_exists(there) || g->err->code || !g->parts[edge.node])
         return there;
     there = cut_join(grid_builder(g, node, -1), &g->cut[edge.node], g->parts[edge.node]);
@@ -444,7 +443,7 @@ static struct edge grid_local(struct grid *g, struct edge edge, int cell)
 {
     const struct node *node = graph_node(g->from, edge.node);
     if (!node_is(node, "Const") || node->n_controls)
-        return grid_whole(g, edge);
+        return grid_whole(g, NULL, edge);
     struct grid_part part = {.of = edge, .cell = cell};
     part.edge = known_part(g, &part);
     if (!edge_exists(part.edge)) {
@@ -497,7 +496,7 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
     if (cut_equal(&is, cut))
         part.edge = assemble(g, &part);
     else { /* Of what is whole, beside it: only the area is sent. */
-        struct edge whole = grid_whole(g, edge);
+        struct edge whole = grid_whole(g, NULL, edge);
         if (!edge_exists(whole))
             return EDGE_NONE;
         struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell);
@@ -758,12 +757,8 @@ static int visit(struct grid *g, const struct node *node)
     case GRID_ONCE:
         break;
     }
-    for (int i = 0; i < node->n_inputs; i++)
-        grid_whole(g, node->inputs[i]);
-    if (g->err->code)
-        return g->err->code;
     graph_set_device(g->r.to, rewrite_copy(&g->r, node), device_once(g, node));
-    return 0;
+    return g->err->code;
 }
 
 /* ---- the graph ---- */
@@ -810,6 +805,7 @@ static int build(struct grid *g, struct graph **to)
     int code = rewrite_find_frames(&g->r);
     bool found = false;
     g->r.rules = (struct copy_rules){g->from, g->r.to, leader_of_cell, grid_keeps, g};
+    g->r.make = grid_whole;
     if (!code)
         code = open_grid(g);
     if (!code)
@@ -839,18 +835,11 @@ static int build(struct grid *g, struct graph **to)
         code = visit(g, graph_node(g->from, g->r.order[i]));
     if (!code) {
         /* Nodes that entries, aliases or the script name are made whole. */
-        const struct graph *from = g->from;
-        for (size_t i = 0; i < from->entries.n; i++)
-            for (int k = 0; k < from->entries.items[i].n_edges; k++)
-                if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
-                    grid_whole(g, from->entries.items[i].edges[k]);
-        for (size_t i = 0; i < from->aliases.n; i++)
-            if (from->aliases.items[i].edge.slot != CONTROL_SLOT)
-                grid_whole(g, from->aliases.items[i].edge);
-        graph_each(node, from) {
+        rewrite_make_named(&g->r);
+        graph_each(node, g->from) {
             if (g->cut[node->id].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
                 !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
-                grid_whole(g, (struct edge){node->id, 0});
+                grid_whole(g, node, (struct edge){node->id, 0});
         }
         code = g->err->code;
     }

@@ -23,20 +23,15 @@
 struct form {
     enum form_kind kind;
     struct edge edge, index; /* in the source */
-    int slicing;
+    const struct partition *cut;
     struct edge *parts; /* in the result */
     struct form *next;  /* of the same node */
 };
 
 /* The first index of slice k along the axis, and its size; indices are called rows. */
-static int64_t slice_first(struct partition cut, int k)
+static int64_t slice_first(const struct partition *cut, int k)
 {
-    return cut_area(&cut, k).from[0];
-}
-
-static int64_t slice_rows(struct partition cut, int k)
-{
-    return slice_first(cut, k + 1) - slice_first(cut, k);
+    return cut_area(cut, k).from[0];
 }
 
 /* The site of new nodes: their names are below that of `node`, their device and group are those of
@@ -53,16 +48,9 @@ static const struct node_output *slice_output(const struct slicer *s, struct edg
     return &graph_node(s->from, edge.node)->outputs[edge.slot];
 }
 
-/* Returns the number of slices of the node's table. */
-static int slice_n_slices(const struct slicer *s, const struct node *node)
-{
-    return slice_cut_at(s, s->slicing[node->id]).n[0];
-}
-
-static int slice_await(struct slicer *s, const struct node *node); /* makes its controls */
-static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge);
-static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
-                                  struct edge edge, struct edge index);
+static struct edge slice_whole(void *context, const struct node *asker, struct edge edge);
+static const struct form *form_of(struct slicer *s, enum form_kind kind,
+                                  const struct partition *cut, struct edge edge, struct edge index);
 
 /* ---- copies ---- */
 
@@ -72,7 +60,7 @@ static const char *leader_of_slice(void *context, const struct node *leader, int
     const struct slicer *s = context;
     if (s->role[leader->id] != SLICE_VARIABLE)
         return leader->name;
-    bool has_own = k >= 0 && k < slice_cut_at(s, s->slicing[leader->id]).n[0];
+    bool has_own = k >= 0 && k < s->cut[leader->id]->n[0];
     return s->names[leader->id][has_own ? k : 0];
 }
 
@@ -83,12 +71,18 @@ static bool slice_keeps(void *context, const struct node *node, int k, struct at
     return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-/* Adds a copy of a node for slice k or, -1, for the whole; sets its name. */
-static struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
+/* Adds a copy of a node for slice k or, -1, for the whole. `more` replaces attributes, up to one
+ * without a name; NULL: none. */
+static struct edge slice_copy(struct slicer *s, const struct node *node, int k,
+                              const struct edge *inputs, int n_inputs, const struct attr *more)
 {
-    if (s->err->code || (!node_is(copy.node, "Variable") && slice_await(s, copy.node)))
+    struct rewrite_copy copy = {
+        .node = node, .k = k, .inputs = inputs, .n_inputs = n_inputs, .more = more};
+    if (s->err->code)
         return EDGE_NONE;
-    copy.name = copy.k < 0 ? NULL : rewrite_part_name(&s->r, copy.node->name, copy.k);
+    while (more && more[copy.n_more].name)
+        copy.n_more++;
+    copy.name = k < 0 ? NULL : rewrite_part_name(&s->r, node->name, k);
     return rewrite_add_copy(&s->r, &copy);
 }
 
@@ -97,13 +91,8 @@ static struct edge slice_add_copy(struct slicer *s, struct rewrite_copy copy)
 static struct build *slice_builder(struct slicer *s, const struct slice_site *site)
 {
     const struct node *leader = group_first_leader(s->from, site->with);
-    s->b = (struct build){.graph = s->r.to,
-                          .scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, site->node->name),
-                          .device = site->with->device,
-                          .file = site->node->file,
-                          .line = site->node->line,
-                          .err = s->err,
-                          .failed = s->err->code != 0};
+    const char *scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, site->node->name);
+    s->b = rewrite_build(&s->r, site->node, scope, site->with->device);
     if (leader)
         s->b.colocate =
             group_attr(&s->r.arena, leader_of_slice(s, leader, site->k)).value.strings[0];
@@ -129,15 +118,11 @@ static const struct form *find_known(const struct slicer *s, enum form_kind kind
 }
 
 /* Returns a form without parts. */
-static struct form slice_new_form(struct slicer *s, enum form_kind kind, int slicing,
-                                  struct edge edge)
+static struct form slice_new_form(struct slicer *s, enum form_kind kind,
+                                  const struct partition *cut, struct edge edge)
 {
-    size_t n = (size_t)slice_cut_at(s, slicing).n[0];
-    return (struct form){.kind = kind,
-                         .edge = edge,
-                         .index = EDGE_NONE,
-                         .slicing = slicing,
-                         .parts = arena_array(&s->r.arena, n + 1, sizeof(struct edge))};
+    struct edge *parts = arena_array(&s->r.arena, (size_t)cut->n[0] + 1, sizeof *parts);
+    return (struct form){kind, edge, EDGE_NONE, cut, parts, NULL};
 }
 
 static const struct form *slice_note(struct slicer *s, const struct form *form)
@@ -184,23 +169,21 @@ static const struct form *slice_copies(struct slicer *s, struct form *form,
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
-    for (int k = 0; k < slice_cut_at(s, form->slicing).n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
         for (int i = 0; i < node->n_inputs; i++)
             mine[i] = inputs[i][k];
-        form->parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){
-                   .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs});
+        form->parts[k] = slice_copy(s, node, k, mine, node->n_inputs, NULL);
     }
     return slice_note(s, form);
 }
 
 /* Returns the whole value for each slice. */
-static struct edge *slice_same(struct slicer *s, int slicing, const struct node *asker,
-                               struct edge edge)
+static struct edge *slice_same(struct slicer *s, const struct partition *cut,
+                               const struct node *asker, struct edge edge)
 {
-    struct edge *same = slice_new_form(s, FORM_ROWS, slicing, edge).parts;
+    struct edge *same = slice_new_form(s, FORM_ROWS, cut, edge).parts;
     struct edge whole = slice_whole(s, asker, edge);
-    for (int k = 0; k < slice_cut_at(s, slicing).n[0]; k++)
+    for (int k = 0; k < cut->n[0]; k++)
         same[k] = whole;
     return s->err->code ? NULL : same;
 }
@@ -213,8 +196,8 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
     for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
         struct edge edge = node->inputs[i];
         const struct form *in =
-            rows[i] ? form_of(s, form->kind, form->slicing, edge, form->index) : NULL;
-        inputs[i] = in ? in->parts : slice_same(s, form->slicing, node, edge);
+            rows[i] ? form_of(s, form->kind, form->cut, edge, form->index) : NULL;
+        inputs[i] = in ? in->parts : slice_same(s, form->cut, node, edge);
     }
     return s->err->code ? NULL : slice_copies(s, form, inputs);
 }
@@ -226,24 +209,19 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
-    struct partition cut = slice_cut_at(s, form->slicing);
     bool counts = op_find_attr(node->op, "offset") >= 0;
     int64_t row = shape_count_of(shape, 1, shape->rank);
     int64_t first = counts ? node_int(node, "offset") : 0;
     struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 1; i < node->n_inputs; i++)
         inputs[i] = slice_whole(s, node, node->inputs[i]);
-    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
-        struct shape part = cut_shape(&cut, shape, k);
-        struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
+    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+        struct shape part = cut_shape(form->cut, shape, k);
+        int64_t drawn = first + slice_first(form->cut, k) * row;
+        struct attr offset[] = {{"offset", attr_int(drawn)}, {.name = NULL}};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
         inputs[0] = build_ints(b, part.dims, part.rank);
-        form->parts[k] = slice_add_copy(s, (struct rewrite_copy){.node = node,
-                                                                 .k = k,
-                                                                 .inputs = inputs,
-                                                                 .n_inputs = node->n_inputs,
-                                                                 .more = &offset,
-                                                                 .n_more = counts});
+        form->parts[k] = slice_copy(s, node, k, inputs, node->n_inputs, counts ? offset : NULL);
     }
     return slice_note(s, form);
 }
@@ -252,15 +230,13 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
-    struct partition cut = slice_cut_at(s, form->slicing);
-    size_t row = tensor_bytes(whole) / (size_t)cut.size[0];
-    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
-        struct shape shape = cut_shape(&cut, &whole->shape, k);
-        struct tensor part = tensor_borrow(whole->type, &shape,
-                                           (char *)whole->data + (size_t)slice_first(cut, k) * row);
-        struct attr value = {"value", attr_tensor(&part)};
-        form->parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){.node = node, .k = k, .more = &value, .n_more = 1});
+    size_t row = tensor_bytes(whole) / (size_t)form->cut->size[0];
+    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+        struct shape shape = cut_shape(form->cut, &whole->shape, k);
+        char *data = (char *)whole->data + (size_t)slice_first(form->cut, k) * row;
+        struct tensor part = tensor_borrow(whole->type, &shape, data);
+        const struct attr value[] = {{"value", attr_tensor(&part)}, {.name = NULL}};
+        form->parts[k] = slice_copy(s, node, k, NULL, 0, value);
     }
     return slice_note(s, form);
 }
@@ -270,21 +246,21 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
 static const struct form *sum_parts(struct slicer *s, struct form *form, const struct node *unique)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct partition cut = slice_cut_at(s, form->slicing);
     struct edge ids = node->inputs[1], of = unique ? unique->inputs[0] : ids;
     const struct form *index =
-        form_of(s, FORM_INDEX, form->slicing, unique ? form->index : ids, EDGE_NONE);
+        form_of(s, FORM_INDEX, form->cut, unique ? form->index : ids, EDGE_NONE);
     const struct form *values =
-        index ? form_of(s, FORM_PART, form->slicing, node->inputs[0], of) : NULL;
-    for (int k = 0; values && k < cut.n[0] && !s->err->code; k++) {
+        index ? form_of(s, FORM_PART, form->cut, node->inputs[0], of) : NULL;
+    for (int k = 0; values && k < form->cut->n[0] && !s->err->code; k++) {
         struct edge part = values->parts[k], own = index->parts[k];
         struct slice_site site = {node, unique ? unique : node, k, unique ? EDGE_NONE : part};
         struct build *b = slice_builder(s, &site);
+        struct area area = cut_area(form->cut, k);
+        double rows = (double)(area.to[0] - area.from[0]);
         struct edge inputs[] = {part, unique ? build_slot(own, 1) : own,
                                 unique ? build_unary(b, "Size", own)
-                                       : build_scalar(b, INT32, (double)slice_rows(cut, k))};
-        form->parts[k] = slice_add_copy(
-            s, (struct rewrite_copy){.node = node, .k = k, .inputs = inputs, .n_inputs = 3});
+                                       : build_scalar(b, INT32, rows)};
+        form->parts[k] = slice_copy(s, node, k, inputs, 3, NULL);
     }
     return slice_note(s, form);
 }
@@ -293,33 +269,31 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
-    struct partition cut = slice_cut_at(s, form->slicing);
-    int table;
-    bool fits = slice_fits(cut, shape) &&
-                (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));
+    int axis = form->cut->axis[0];
+    bool fits =
+        slice_fits(form->cut, shape) && (s->depth < SLICE_DEPTH_MAX || slice_table(s, form->edge));
     bool *row_inputs = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
-    if (fits && is_row_by_row(node) && find_row_inputs(s, node, cut.axis[0], row_inputs))
+    if (fits && is_row_by_row(node) && find_row_inputs(s, node, axis, row_inputs))
         return copy_rows(s, form, row_inputs);
     bool loops = s->r.frames->frame[node->id] != FRAME_ROOT;
     if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
-        (!cut.axis[0] || op_find_attr(node->op, "offset") < 0))
+        (!axis || op_find_attr(node->op, "offset") < 0))
         return copy_generator(s, form);
-    if (fits && !cut.axis[0] && node_is(node, "Const") && node_type(node, "dtype") != STRING)
+    if (fits && !axis && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
-    if (fits && !cut.axis[0] && node_rows(node) == ROWS_SUM &&
+    if (fits && !axis && node_rows(node) == ROWS_SUM &&
         slice_output(s, node->inputs[1])->shape.rank == 1)
         return sum_parts(s, form, NULL);
 
-    int rank = slice_output(s, form->edge)->shape.rank;
-    if (rank <= cut.axis[0]) {
+    if (shape->rank <= axis) {
         error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
                   node_text(node), node->op->def->name);
         return NULL;
     }
     struct edge whole = slice_whole(s, node, form->edge);
-    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
         struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
-        form->parts[k] = cut_slice(b, whole, &cut, cut_area(&cut, k));
+        form->parts[k] = cut_slice(b, whole, form->cut, cut_area(form->cut, k));
     }
     return slice_note(s, form);
 }
@@ -327,9 +301,9 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 /* ---- row numbers, split by the slice that they are in ---- */
 
 /* The slice of a row: the first rows % n slices have one row more. */
-static struct edge find_slice(struct build *b, struct partition cut, struct edge row)
+static struct edge find_slice(struct build *b, const struct partition *cut, struct edge row)
 {
-    int64_t size = cut.size[0] / cut.n[0], extra = cut.size[0] % cut.n[0];
+    int64_t size = cut->size[0] / cut->n[0], extra = cut->size[0] % cut->n[0];
     struct edge number;
     if (!extra)
         return build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)size));
@@ -345,13 +319,13 @@ static const struct form *make_number(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
-    form->parts[0] = build_cast(b, find_slice(b, slice_cut_at(s, form->slicing), row), INT32);
+    form->parts[0] = build_cast(b, find_slice(b, form->cut, row), INT32);
     return slice_note(s, form);
 }
 
-static struct edge slice_number_of(struct slicer *s, int slicing, struct edge edge)
+static struct edge slice_number_of(struct slicer *s, const struct partition *cut, struct edge edge)
 {
-    const struct form *made = form_of(s, FORM_NUMBER, slicing, edge, EDGE_NONE);
+    const struct form *made = form_of(s, FORM_NUMBER, cut, edge, EDGE_NONE);
     return made ? made->parts[0] : EDGE_NONE;
 }
 
@@ -359,29 +333,34 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge inputs[] = {slice_whole(s, node, form->edge), number};
-    struct attr n = {"num_partitions", attr_int(slice_cut_at(s, form->slicing).n[0])};
+    struct attr n = {"num_partitions", attr_int(form->cut->n[0])};
     struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
     struct slice_site site = {node, graph_node(s->from, numbers.node), -1, EDGE_NONE};
     return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
 }
 
+/* Row numbers within slice k of those within the whole ("Sub"), or the other way around. */
+static struct edge shifted(struct build *b, const char *op, struct edge rows,
+                           const struct partition *cut, int k)
+{
+    if (!k)
+        return rows;
+    return build_binary(b, op, rows, build_scalar_like(b, rows, (double)slice_first(cut, k)));
+}
+
 static const struct form *make_index(struct slicer *s, struct form *form)
 {
-    struct partition cut = slice_cut_at(s, form->slicing);
     struct edge edge = form->edge;
     const struct node *node = graph_node(s->from, edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
         /* The distinct row numbers of each slice are found separately. */
-        const struct form *in = form_of(s, FORM_INDEX, form->slicing, node->inputs[0], EDGE_NONE);
+        const struct form *in = form_of(s, FORM_INDEX, form->cut, node->inputs[0], EDGE_NONE);
         return in ? slice_copies(s, form, &in->parts) : NULL;
     }
-    struct edge parts = partition(s, form, slice_number_of(s, form->slicing, edge));
+    struct edge parts = partition(s, form, slice_number_of(s, form->cut, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
-    for (int k = 0; k < cut.n[0] && !b->failed; k++) {
-        struct edge part = {parts.node, k};
-        struct edge first = k ? build_scalar_like(b, part, (double)slice_first(cut, k)) : part;
-        form->parts[k] = k ? build_binary(b, "Sub", part, first) : part;
-    }
+    for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
+        form->parts[k] = shifted(b, "Sub", (struct edge){parts.node, k}, form->cut, k);
     return slice_note(s, form);
 }
 
@@ -433,65 +412,60 @@ static bool find_aligned(const struct slicer *s, const struct form *form, bool *
 
 /* Looks up rows of a table in each slice, and beside it, unless the script asks for another device.
  * Only the rows that are found are sent. */
-static void gather_parts(struct slicer *s, const struct node *node, int slicing, struct edge *parts)
+static void gather_parts(struct slicer *s, const struct node *node, const struct partition *cut,
+                         struct edge *parts)
 {
-    const struct form *index = form_of(s, FORM_INDEX, slicing, node->inputs[1], EDGE_NONE);
+    const struct form *index = form_of(s, FORM_INDEX, cut, node->inputs[1], EDGE_NONE);
     const struct form *table =
-        index ? form_of(s, FORM_ROWS, slicing, node->inputs[0], EDGE_NONE) : NULL;
+        index ? form_of(s, FORM_ROWS, cut, node->inputs[0], EDGE_NONE) : NULL;
     const struct node *variable = s->origin[node->inputs[0].node];
-    bool free = !*node->device || !strcmp(node->device, variable->device);
-    for (int k = 0; table && k < slice_cut_at(s, slicing).n[0]; k++) {
+    bool is_free =
+        (!*node->device || !strcmp(node->device, variable->device)) && !node_attr(node, "_class");
+    for (int k = 0; table && k < cut->n[0]; k++) {
         const struct edge inputs[] = {table->parts[k], index->parts[k]};
-        const struct attr with = group_attr(&s->r.arena, s->names[variable->id][k]);
-        parts[k] =
-            slice_add_copy(s, (struct rewrite_copy){.node = node,
-                                                    .k = k,
-                                                    .inputs = inputs,
-                                                    .n_inputs = 2,
-                                                    .more = &with,
-                                                    .n_more = free && !node_attr(node, "_class")});
+        const struct attr with[] = {group_attr(&s->r.arena, s->names[variable->id][k]),
+                                    {.name = NULL}};
+        parts[k] = slice_copy(s, node, k, inputs, 2, is_free ? with : NULL);
     }
 }
 
 static const struct form *make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct partition cut = slice_cut_at(s, form->slicing);
     bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
-    int slicing;
     if (vector && find_aligned(s, form, rows))
         return copy_rows(s, form, rows);
     if (vector && is_unique_sum(s, node, form->index))
         return sum_parts(s, form, graph_node(s->from, form->index.node));
     if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
-        slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
+        slice_table(s, node->inputs[0]) == form->cut) {
         /* Rows of a slot that is partitioned alike, by the same numbers. */
-        gather_parts(s, node, slicing, form->parts);
+        gather_parts(s, node, form->cut, form->parts);
         return slice_note(s, form);
     }
-    struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));
-    for (int k = 0; k < cut.n[0]; k++)
+    struct edge parts = partition(s, form, slice_number_of(s, form->cut, form->index));
+    for (int k = 0; k < form->cut->n[0]; k++)
         form->parts[k] = (struct edge){parts.node, k};
     return slice_note(s, form);
 }
 
 /* Returns a value in a form, known or made now; `index` is for FORM_PART. NULL on failure. */
-static const struct form *form_of(struct slicer *s, enum form_kind kind, int slicing,
-                                  struct edge edge, struct edge index)
+static const struct form *form_of(struct slicer *s, enum form_kind kind,
+                                  const struct partition *cut, struct edge edge, struct edge index)
 {
     static const struct form *(*const make[])(struct slicer *,
                                               struct form *) = {[FORM_ROWS] = make_rows,
                                                                 [FORM_INDEX] = make_index,
                                                                 [FORM_PART] = make_part,
                                                                 [FORM_NUMBER] = make_number};
-    struct form form = slice_new_form(s, kind, slicing, edge);
+    struct form form = slice_new_form(s, kind, cut, edge);
     form.index = kind == FORM_PART ? index : EDGE_NONE;
     const struct form *known = find_known(s, kind, edge, form.index);
     bool is_deeper = kind == FORM_ROWS || kind == FORM_PART;
     if (s->err->code)
         return NULL;
-    if (known && known->slicing == slicing)
+    if (known && known->cut == cut)
         return known;
     s->depth += is_deeper;
     known = make[kind](s, &form);
@@ -501,7 +475,7 @@ static const struct form *form_of(struct slicer *s, enum form_kind kind, int sli
 
 static struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
 {
-    return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
+    return slice_new_form(s, FORM_ROWS, s->cut[node->id], (struct edge){node->id, slot});
 }
 
 /* ---- wholes ---- */
@@ -544,30 +518,28 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
  * placed with the reader, not beside a slice. */
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    struct partition cut = slice_cut_at(s, form->slicing);
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct slice_site site = {node, node, -1, form->parts[0]};
-    struct build *b = slice_builder(s, &site);
-    struct edge *parts = arena_copy(&s->r.arena, form->parts, (size_t)cut.n[0] * sizeof *parts);
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, form->parts[0]});
+    int n = form->cut->n[0];
+    struct edge *parts = arena_copy(&s->r.arena, form->parts, (size_t)n * sizeof *parts);
     b->colocate = NULL;
     b->device = reader_of(s, asker, node);
-    for (int k = 0; k < cut.n[0] && form->kind == FORM_INDEX; k++)
-        parts[k] = build_binary(b, "Add", parts[k],
-                                build_scalar_like(b, parts[k], (double)slice_first(cut, k)));
-    struct edge whole = cut_concat(b, cut.axis[0], parts, cut.n[0]);
+    for (int k = 0; k < n && form->kind == FORM_INDEX; k++)
+        parts[k] = shifted(b, "Add", parts[k], form->cut, k);
+    struct edge whole = cut_concat(b, form->cut->axis[0], parts, n);
     if (asker == node && edge_exists(whole)) /* it is fetched by name */
         graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
     return whole;
 }
 
 /* Stitches the rows found in each slice in the order of the numbers asked for. */
-static struct edge stitch(struct slicer *s, const struct node *node, int slicing)
+static struct edge stitch(struct slicer *s, const struct node *node, const struct partition *cut)
 {
     struct edge ids = node->inputs[1];
-    int n = slice_cut_at(s, slicing).n[0];
+    int n = cut->n[0];
     struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
-    gather_parts(s, node, slicing, inputs + n);
-    struct edge number = slice_number_of(s, slicing, ids), whole = slice_whole(s, node, ids);
+    gather_parts(s, node, cut, inputs + n);
+    struct edge number = slice_number_of(s, cut, ids), whole = slice_whole(s, node, ids);
     struct build *b =
         slice_builder(s, &(struct slice_site){node, graph_node(s->from, ids.node), -1, whole});
     struct edge range[] = {build_scalar(b, INT32, 0), build_unary(b, "Size", whole),
@@ -583,9 +555,10 @@ static struct edge stitch(struct slicer *s, const struct node *node, int slicing
     return build_op(b, "DynamicStitch", inputs, 2 * n, NULL, 0);
 }
 
-static struct edge gather_whole(struct slicer *s, const struct node *node, int slicing)
+static struct edge gather_whole(struct slicer *s, const struct node *node,
+                                const struct partition *cut)
 {
-    struct edge rows = stitch(s, node, slicing), ids = slice_whole(s, node, node->inputs[1]);
+    struct edge rows = stitch(s, node, cut), ids = slice_whole(s, node, node->inputs[1]);
     if (s->err->code)
         return EDGE_NONE;
     const struct node *numbers = graph_node(s->from, node->inputs[1].node);
@@ -610,53 +583,32 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     return whole;
 }
 
-static int copy_whole(struct slicer *s, const struct node *node)
+/* A value made whole, or, with CONTROL_SLOT, a node that another waits for. */
+static struct edge slice_whole(void *context, const struct node *asker, struct edge edge)
 {
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!graph_is_back_edge(s->from, node, node->inputs[i]) &&
-            !edge_exists(slice_whole(s, node, node->inputs[i])))
-            return s->err->code;
-    if (slice_await(s, node))
-        return s->err->code;
-    rewrite_copy(&s->r, node);
-    return 0;
-}
-
-static struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge)
-{
+    struct slicer *s = context;
     const struct node *node = graph_node(s->from, edge.node);
-    struct edge whole = s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
-    int slicing;
+    const struct partition *cut = slice_table(s, edge);
+    bool waits = edge.slot == CONTROL_SLOT;
+    struct edge whole = waits || s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
     if (s->err->code || edge_exists(whole))
         return whole;
-    if (slice_is_table(s, edge, &slicing) && !form_of(s, FORM_ROWS, slicing, edge, EDGE_NONE))
+    const struct form *parts =
+        cut ? form_of(s, FORM_ROWS, cut, (struct edge){node->id, 0}, EDGE_NONE) : NULL;
+    if (cut && !parts)
         return EDGE_NONE;
-    bool made = s->role[node->id] != SLICE_NONE || slice_is_table(s, edge, &slicing);
-    const struct form *parts = made ? slice_first_known(s, edge) : NULL;
+    if (waits && parts) {
+        rewrite_await_parts(&s->r, node, parts->parts, cut->n[0]);
+        return EDGE_NONE;
+    }
+    if (!waits && (cut || s->role[node->id] != SLICE_NONE))
+        parts = slice_first_known(s, edge);
     if (parts)
         return slice_is_whole(s, edge, concat_parts(s, asker, parts));
-    if (node_rows(node) == ROWS_LOOKUP && slice_is_table(s, node->inputs[0], &slicing))
-        return gather_whole(s, node, slicing);
-    return copy_whole(s, node) ? EDGE_NONE : rewrite_edge(&s->r, edge);
-}
-
-static int slice_await(struct slicer *s, const struct node *node)
-{
-    for (int i = 0; i < node->n_controls && !s->err->code; i++) {
-        const struct node *before = graph_node(s->from, node->controls[i]);
-        struct edge edge = {before->id, 0};
-        int slicing;
-        if (s->r.after[before->id])
-            continue;
-        const struct form *rows = slice_is_table(s, edge, &slicing)
-                                      ? form_of(s, FORM_ROWS, slicing, edge, EDGE_NONE)
-                                      : NULL;
-        if (rows)
-            rewrite_await_parts(&s->r, before, rows->parts, slice_cut_at(s, slicing).n[0]);
-        else if (!s->err->code)
-            copy_whole(s, before);
-    }
-    return s->err->code;
+    if (!waits && node_rows(node) == ROWS_LOOKUP && slice_table(s, node->inputs[0]))
+        return gather_whole(s, node, slice_table(s, node->inputs[0]));
+    rewrite_copy(&s->r, node);
+    return waits || s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
 }
 
 /* ---- tables and their writers ---- */
@@ -666,16 +618,15 @@ static int slice_stand_in(struct slicer *s, const struct form *form)
 {
     if (slice_note(s, form))
         rewrite_await_parts(&s->r, graph_node(s->from, form->edge.node), form->parts,
-                            slice_cut_at(s, form->slicing).n[0]);
+                            form->cut->n[0]);
     return s->err->code;
 }
 
 static int visit_variable(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
-    struct partition cut = slice_cut_at(s, form.slicing);
-    for (int k = 0; k < cut.n[0]; k++)
-        form.parts[k] = cut_variable(&s->r, node, &cut, k, s->names[node->id][k], NULL);
+    for (int k = 0; k < form.cut->n[0]; k++)
+        form.parts[k] = cut_variable(&s->r, node, form.cut, k, s->names[node->id][k], NULL);
     rewrite_note(&s->r, node->name, "cut into slices");
     return slice_stand_in(s, &form);
 }
@@ -684,20 +635,19 @@ static int visit_variable(struct slicer *s, const struct node *node)
 static struct edge *writer_input(struct slicer *s, const struct node *node, int i)
 {
     struct edge edge = node->inputs[i];
-    int slicing = s->slicing[node->id];
+    const struct partition *cut = s->cut[node->id];
     bool scatters = node_rows(node) == ROWS_SCATTER;
     if (slice_output(s, edge)->shape.rank == 0 && !scatters)
-        return slice_same(s, slicing, node, edge);
+        return slice_same(s, cut, node, edge);
     enum form_kind kind = !scatters || i == 0 ? FORM_ROWS : i == 1 ? FORM_INDEX : FORM_PART;
-    const struct form *form =
-        form_of(s, kind, slicing, edge, scatters ? node->inputs[1] : EDGE_NONE);
+    const struct form *form = form_of(s, kind, cut, edge, scatters ? node->inputs[1] : EDGE_NONE);
     return form ? form->parts : NULL;
 }
 
 static int visit_writer(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
-    int n = slice_n_slices(s, node);
+    int n = form.cut->n[0];
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++)
         if (!(inputs[i] = writer_input(s, node, i)))
@@ -743,7 +693,7 @@ static struct edge pushed(struct slicer *s, const struct node *push, int i, int 
     if (kind == FORM_WHOLE)
         return slice_whole(s, push, push->inputs[i]);
     struct edge index = kind == FORM_PART ? push->inputs[slice_partner(take, i)] : EDGE_NONE;
-    const struct form *form = form_of(s, kind, s->slicing[push->id], push->inputs[i], index);
+    const struct form *form = form_of(s, kind, s->cut[push->id], push->inputs[i], index);
     return form ? form->parts[k] : EDGE_NONE;
 }
 
@@ -752,16 +702,14 @@ static int slice_visit_push(struct slicer *s, const struct node *node)
     const struct node *take = graph_node(s->from, s->take[node->id]);
     struct form form = slice_new_rows(s, node, 0);
     struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
-    for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
+    for (int k = 0; k < form.cut->n[0] && !s->err->code; k++) {
         int n = 0;
         for (int i = 0; i < node->n_inputs && !s->err->code; i++)
             if (goes_with(slice_taken(s, take, i), k))
                 inputs[n++] = pushed(s, node, i, k);
-        struct attr more = {"aggregator", attr_string(aggregator_of(s, node, k))};
-        form.parts[k] = slice_add_copy(
-            s,
-            (struct rewrite_copy){
-                .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1});
+        const struct attr more[] = {{"aggregator", attr_string(aggregator_of(s, node, k))},
+                                    {.name = NULL}};
+        form.parts[k] = slice_copy(s, node, k, inputs, n, more);
     }
     slice_is_whole(s, form.edge, form.parts[0]);
     return slice_stand_in(s, &form);
@@ -770,16 +718,16 @@ static int slice_visit_push(struct slicer *s, const struct node *node)
 static int slice_visit_take(struct slicer *s, const struct node *node)
 {
     size_t n = (size_t)node->n_outputs;
-    struct partition cut = slice_cut_at(s, s->slicing[node->id]);
+    const struct partition *cut = s->cut[node->id];
     struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
-    struct edge *all = arena_array(&s->r.arena, (size_t)cut.n[0], sizeof *all);
+    struct edge *all = arena_array(&s->r.arena, (size_t)cut->n[0], sizeof *all);
     for (int i = 0; i < node->n_outputs; i++) {
         forms[i] = slice_new_rows(s, node, i);
         forms[i].kind = slice_taken(s, node, i);
         if (forms[i].kind == FORM_PART)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
-    for (int k = 0; k < cut.n[0] && !s->err->code; k++) {
+    for (int k = 0; k < cut->n[0] && !s->err->code; k++) {
         enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
         struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
         const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
@@ -790,7 +738,7 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
             types[used] = node->outputs[i].type;
             shapes[used] = node_attr(node, "shapes")->shapes[i];
             if (forms[i].kind == FORM_ROWS)
-                shapes[used] = cut_shape(&cut, &shapes[used], k);
+                shapes[used] = cut_shape(cut, &shapes[used], k);
             reductions[used] = node_attr(node, "reductions")->strings[i];
             forms[i].parts[k].slot = used++;
         }
@@ -800,15 +748,13 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
             {"T", {.kind = ATTR_LIST_TYPE, .n = used, .types = types}},
             {"shapes", {.kind = ATTR_LIST_SHAPE, .n = used, .shapes = shapes}},
             {"reductions", {.kind = ATTR_LIST_STRING, .n = used, .strings = reductions}},
-            {"aggregator", attr_string(aggregator_of(s, node, k))}};
-        all[k] = slice_add_copy(
-            s,
-            (struct rewrite_copy){
-                .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4});
+            {"aggregator", attr_string(aggregator_of(s, node, k))},
+            {.name = NULL}};
+        all[k] = slice_copy(s, node, k, inputs, 2, more);
         for (int i = 0; i < node->n_outputs; i++)
             forms[i].parts[k].node = all[k].node;
     }
-    rewrite_await_parts(&s->r, node, all, cut.n[0]);
+    rewrite_await_parts(&s->r, node, all, cut->n[0]);
     for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
         if (forms[i].kind == FORM_WHOLE)
             slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
@@ -826,14 +772,12 @@ static int slice_visit_clock(struct slicer *s, const struct node *node)
         const struct node *from = graph_node(s->from, node->inputs[i].node);
         const struct form *tokens =
             s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
-        for (int k = 0; tokens && k < slice_n_slices(s, from); k++)
+        for (int k = 0; tokens && k < tokens->cut->n[0]; k++)
             vec_push_in(&s->r.arena, &inputs, tokens->parts[k]);
         if (!tokens)
             vec_push_in(&s->r.arena, &inputs, slice_whole(s, node, node->inputs[i]));
     }
-    struct edge clock = slice_add_copy(
-        s, (struct rewrite_copy){
-               .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n});
+    struct edge clock = slice_copy(s, node, -1, inputs.items, (int)inputs.n, NULL);
     if (edge_exists(clock))
         rewrite_stand_in(&s->r, node, clock.node);
     return s->err->code;
@@ -845,11 +789,10 @@ static int slice_visit_clock(struct slicer *s, const struct node *node)
  * made in its turn. Other chains of nodes made on demand are short (slice_find.c). */
 static bool is_chained(const struct slicer *s, const struct node *node)
 {
-    int slicing;
     bool chained = node->n_inputs && graph_node(s->from, node->inputs[0].node)->n_inputs;
     for (int i = 0; i < node->n_controls && !chained; i++)
         chained = graph_node(s->from, node->controls[i])->n_outputs &&
-                  slice_is_table(s, (struct edge){node->controls[i], 0}, &slicing);
+                  slice_table(s, (struct edge){node->controls[i], 0});
     return chained;
 }
 
@@ -869,37 +812,35 @@ static int visit(struct slicer *s, const struct node *node)
     }
     if (node_round(node) == ROUND_COMMIT)
         return slice_visit_clock(s, node);
-    int slicing;
     struct edge output = {node->id, 0};
-    bool is_table = node->n_outputs && slice_is_table(s, output, &slicing);
-    if (!s->r.after[node->id] && is_table && s->on_demand[node->id] && is_chained(s, node))
-        return form_of(s, FORM_ROWS, slicing, output, EDGE_NONE) ? 0 : s->err->code;
-    if (s->on_demand[node->id] || s->r.after[node->id])
+    const struct partition *cut = node->n_outputs ? slice_table(s, output) : NULL;
+    if (s->r.after[node->id] || (s->on_demand[node->id] && !(cut && is_chained(s, node))))
         return 0;
-    if (is_table) {
-        struct edge whole = slice_whole(s, node, output);
-        if (!s->err->code)
-            rewrite_await_parts(&s->r, node, &whole, 1);
+    if (s->on_demand[node->id]) {
+        form_of(s, FORM_ROWS, cut, output, EDGE_NONE);
         return s->err->code;
     }
-    if (node_rows(node) == ROWS_LOOKUP && slice_is_table(s, node->inputs[0], &slicing))
-        return edge_exists(gather_whole(s, node, slicing)) ? 0 : s->err->code;
-    return copy_whole(s, node);
+    struct edge whole =
+        slice_whole(s, node, node->n_outputs ? output : (struct edge){node->id, CONTROL_SLOT});
+    if (cut && !s->err->code)
+        rewrite_await_parts(&s->r, node, &whole, 1);
+    return s->err->code;
 }
 
 static int build(struct slicer *s, struct graph **to)
 {
     s->r.rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
+    s->r.make = slice_whole;
     int code = rewrite_find_frames(&s->r);
     if (!code)
         code = slice_find(s);
-    size_t n = s->slicings.n ? s->from->nodes.n : 0;
+    size_t n = s->found ? s->from->nodes.n : 0;
     if (!code && n) {
         slice_find_updates(s);
         s->prefix = graph_free_prefix(&s->r.arena, s->from, "slices");
         graph_each(node, s->from) {
             if (s->role[node->id] == SLICE_VARIABLE)
-                s->names[node->id] = cut_names(&s->r, node, slice_n_slices(s, node));
+                s->names[node->id] = cut_names(&s->r, node, s->cut[node->id]->n[0]);
         }
         /* Slices come first, since other nodes are grouped with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
@@ -909,12 +850,8 @@ static int build(struct slicer *s, struct graph **to)
     }
     for (size_t i = 0; !code && i < n; i++)
         code = visit(s, graph_node(s->from, s->r.order[i]));
-    for (size_t i = 0; n && i < s->from->entries.n; i++) {
-        const struct entry *entry = &s->from->entries.items[i];
-        for (int k = 0; k < entry->n_edges && !s->err->code; k++)
-            if (entry->edges[k].slot != CONTROL_SLOT)
-                slice_whole(s, graph_node(s->from, entry->edges[k].node), entry->edges[k]);
-    }
+    if (!code && n)
+        rewrite_make_named(&s->r);
     return rewrite_finish(&s->r, code ? code : s->err->code, to);
 }
 
@@ -930,7 +867,7 @@ int slice_variables(const struct graph *from, const struct slice_options *option
     *to = NULL;
     if (rewrite_open(&s.r, from, &none, err))
         return err->code;
-    s.slicing = arena_array(&s.r.arena, n, sizeof *s.slicing);
+    s.cut = arena_array(&s.r.arena, n, sizeof *s.cut);
     s.role = arena_alloc(&s.r.arena, n);
     s.origin = arena_array(&s.r.arena, n, sizeof *s.origin);
     s.on_demand = arena_alloc(&s.r.arena, n);

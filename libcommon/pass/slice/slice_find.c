@@ -32,9 +32,9 @@ static int find_writer(struct slicer *s, const struct node *node)
             return error_set(s->err, ERR_DATA,
                              "%s: %s: needs '%s' whole, which is to be cut into %d slices",
                              node_text(node), node->op->def->name, graph_node(s->from, from)->name,
-                             slice_cut_at(s, s->slicing[from]).n[0]);
+                             s->cut[from]->n[0]);
         s->role[node->id] = SLICE_WRITER;
-        s->slicing[node->id] = s->slicing[from];
+        s->cut[node->id] = s->cut[from];
         return 0;
     }
     return 0;
@@ -86,13 +86,10 @@ int slice_partner(const struct node *take, int slot)
     return -1;
 }
 
-bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing)
+const struct partition *slice_table(const struct slicer *s, struct edge edge)
 {
     const struct node *node = s->origin[edge.node];
-    if (s->role[node->id] != SLICE_VARIABLE)
-        return false;
-    *slicing = s->slicing[node->id];
-    return true;
+    return s->role[node->id] == SLICE_VARIABLE ? s->cut[node->id] : NULL;
 }
 
 static int find_roles(struct slicer *s)
@@ -110,13 +107,13 @@ static int find_roles(struct slicer *s)
         if (!found)
             continue;
         s->role[take->id] = SLICE_TAKE;
-        s->slicing[take->id] = s->slicing[table->id];
+        s->cut[take->id] = s->cut[table->id];
         graph_each(push, s->from) {
             if (node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
                 !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
                 !strcmp(node_string(push, "container"), node_string(take, "container"))) {
                 s->role[push->id] = SLICE_PUSH;
-                s->slicing[push->id] = s->slicing[table->id];
+                s->cut[push->id] = s->cut[table->id];
                 s->take[push->id] = take->id;
             }
         }
@@ -183,16 +180,16 @@ static void balance(struct slice_weight *weights, size_t n, int shards, double *
 
 /* A variable and its slots; indexed by the smallest id among them. */
 struct sliced_table {
-    int64_t bytes;      /* of all of them */
-    int64_t largest;    /* of the largest one that can be split */
-    struct shape shape; /* its shape */
-    int64_t wanted;     /* number of slices asked for */
-    int axis;           /* asked for; -1: none */
-    bool by_rows;       /* rows of one are looked up, or changed */
-    bool elsewhere;     /* one asks for another job than the shards' */
-    bool stays;         /* one asks for a task, or an op needs it whole */
-    bool balances;      /* to be split for balance */
-    int slicing;        /* -1: stays whole */
+    int64_t bytes;               /* of all of them */
+    int64_t largest;             /* of the largest one that can be split */
+    struct shape shape;          /* its shape */
+    int64_t wanted;              /* number of slices asked for */
+    int axis;                    /* asked for; -1: none */
+    bool by_rows;                /* rows of one are looked up, or changed */
+    bool elsewhere;              /* one asks for another job than the shards' */
+    bool stays;                  /* one asks for a task, or an op needs it whole */
+    bool balances;               /* to be split for balance */
+    const struct partition *cut; /* NULL: stays whole */
 };
 
 struct limits {
@@ -303,10 +300,11 @@ static void decide(struct slicing_finder *f, struct sliced_table *table)
     int64_t rows = table->largest ? table->shape.dims[axis] : 0;
     n = n < rows ? n : rows;
     n = n < SLICES_MAX ? n : SLICES_MAX;
-    table->slicing = n < 2 ? -1 : (int)f->s->slicings.n;
-    if (n >= 2)
-        vec_push_in(&f->s->r.arena, &f->s->slicings,
-                    ((struct partition){true, false, {axis, -1}, {(int)n, 1}, {rows, 1}}));
+    const struct partition cut = {true, false, {axis, -1}, {(int)n, 1}, {rows, 1}};
+    if (n < 2)
+        return;
+    table->cut = arena_copy(&f->s->r.arena, &cut, sizeof cut);
+    f->s->found = true;
 }
 
 /* Finds direct and indirect readers that need the whole variable and cannot take a slice. */
@@ -408,11 +406,10 @@ static int find_tables(struct slicing_finder *f)
                     "or changed",
                     node_text(node), axis);
         }
-        if (!can_be_cut(node) || table->slicing < 0 ||
-            !slice_fits(slice_cut_at(s, table->slicing), &node->outputs[0].shape))
+        if (!can_be_cut(node) || !table->cut || !slice_fits(table->cut, &node->outputs[0].shape))
             continue;
         s->role[node->id] = SLICE_VARIABLE;
-        s->slicing[node->id] = table->slicing;
+        s->cut[node->id] = table->cut;
     }
     return 0;
 }
@@ -423,10 +420,9 @@ static int find_tables(struct slicing_finder *f)
 
 static bool may_wait(const struct slicer *s, const struct node *node)
 {
-    int slicing;
     if (s->role[node->id] != SLICE_NONE || s->r.flags[node->id] & REWRITE_KEPT || !node->n_outputs)
         return false;
-    if (slice_is_table(s, (struct edge){node->id, 0}, &slicing))
+    if (slice_table(s, (struct edge){node->id, 0}))
         return true;
     return node_has(node, OP_RANDOM) || !node_has(node, OP_STATEFUL | OP_CONTROL_FLOW | OP_SOURCE);
 }
@@ -441,9 +437,9 @@ static void find_on_demand(struct slicer *s)
         level[s->from->aliases.items[i].edge.node] = DEMAND_DEPTH_MAX;
     for (size_t i = n; i-- > 0;) {
         const struct node *node = graph_node(s->from, s->r.order[i]);
-        int id = node->id, slicing;
+        int id = node->id;
         bool made = s->role[id] != SLICE_NONE;
-        bool table = !made && node->n_outputs && slice_is_table(s, (struct edge){id, 0}, &slicing);
+        bool table = !made && node->n_outputs && slice_table(s, (struct edge){id, 0});
         s->on_demand[id] =
             may_wait(s, node) && (table || (used[id] && level[id] < DEMAND_DEPTH_MAX));
         int below = made || table ? 1 : s->on_demand[id] ? level[id] + 1 : DEMAND_DEPTH_MAX;
@@ -471,7 +467,7 @@ int slice_find(struct slicer *s)
     struct slicing_finder f = {.s = s, .limits = find_limits(s->placement)};
     f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);
-    if (find_tables(&f) || !s->slicings.n)
+    if (find_tables(&f) || !s->found)
         return s->err->code;
     if (!find_roles(s))
         find_on_demand(s);

@@ -30,9 +30,9 @@ struct slicer {
     const struct placement *placement;
     int64_t balance_above;
     struct rewrite r;
-    VEC(struct partition) slicings; /* of tables; each is shared by a table and its slots */
-    int *slicing;                   /* by node with a role: index into slicings */
-    char *role;                     /* by node: enum slice_role */
+    bool found;                   /* something is cut */
+    const struct partition **cut; /* by node with a role: a table's and its slots' */
+    char *role;                   /* by node: enum slice_role */
     const struct node **origin;
     char *on_demand;     /* by node: only nodes made in slices need it */
     unsigned *updates;   /* by node: 1: depends on a take, or is needed by such a node: on shards */
@@ -45,15 +45,10 @@ struct slicer {
     struct error *err;
 };
 
-static inline struct partition slice_cut_at(const struct slicer *s, int slicing)
-{
-    return s->slicings.items[slicing];
-}
-
 /* Returns whether a value has the axis that is split, with its size. */
-static inline bool slice_fits(struct partition cut, const struct shape *shape)
+static inline bool slice_fits(const struct partition *cut, const struct shape *shape)
 {
-    return shape->rank > cut.axis[0] && shape->dims[cut.axis[0]] == cut.size[0];
+    return shape->rank > cut->axis[0] && shape->dims[cut->axis[0]] == cut->size[0];
 }
 
 /* Finds the origin of each value, through nodes that pass it on; the partitioning of tables; roles;
@@ -65,7 +60,7 @@ int slice_find(struct slicer *s);
 enum form_kind slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* Returns that other output; -1: none. */
 
-/* Returns whether the edge is a partitioned variable, or its unchanged value; *slicing: which. */
-bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
+/* Returns how an edge is cut that is a partitioned variable, or its unchanged value; else NULL. */
+const struct partition *slice_table(const struct slicer *s, struct edge edge);
 
 #endif

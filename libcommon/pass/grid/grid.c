@@ -24,7 +24,6 @@ enum grid_role {
     GRID_TILES, /* of each cell a part, or a term of a sum: by its rule */
     GRID_SHAPE, /* is the shape of what is cut */
     GRID_VARIABLE,
-    GRID_ASK, /* asks about a variable that is cut */
 };
 
 /* A part of an output of the source that is there already, for a cell. */
@@ -44,6 +43,7 @@ struct grid {
     const char *prefix;          /* of the names of what is new: prefix_CELL/NAME */
     char *role;                  /* by node: enum grid_role */
     char *stays_whole;           /* by node: a variable that some node needs whole */
+    bool is_found_anew;          /* another one has to be whole */
     struct partition *cut;       /* by node: of its output, in the parts... */
     struct edge **parts;         /* ... that are here, by cell */
     const char ***names;         /* by variable that is cut, and cell */
@@ -201,24 +201,28 @@ static bool has_known_sizes(const struct grid *g, const struct grid_rule *r,
     return true;
 }
 
-/* Both axes or none: of one, what is left would be in stripes. */
+/* Both axes or none: of one, what is left would be in stripes. All variables that a node changes
+ * are cut alike. */
 static bool find_tiles(struct grid *g, const struct node *node, struct partition *cut,
                        bool *changed)
 {
     struct grid_rule r;
-    bool is_image;
-    if (node->n_outputs != 1 || node_has(node, OP_STATEFUL) || node->outputs[0].is_ref ||
-        !grid_rule(g, node, &r))
+    enum op_rows rows = node_rows(node);
+    bool is_image, takes_variable = rows == ROWS_UPDATE || rows == ROWS_ASK;
+    if (node->n_outputs != 1 || !grid_rule(g, node, &r) ||
+        (!takes_variable && (node_has(node, OP_STATEFUL) || node->outputs[0].is_ref)))
         return false;
     *cut = grid_cut_for(&r, RULE_RESULT, &is_image);
     if (!cut->is_cut && rule_combines(&r.rule, r.axes[0]) && rule_combines(&r.rule, r.axes[1]))
-        return r.rule.sign == RULE_SUM ||
+        return r.rule.sign == RULE_SUM || rows == ROWS_ASK ||
                (r.rule.sign == RULE_MEAN && dtype_is_floating(node->outputs[0].type));
     if (cut->axis[0] < 0 || cut->axis[1] < 0 || !has_known_sizes(g, &r, cut))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         struct partition in = grid_cut_for(&r, i, &is_image);
         *changed |= in.is_cut && !is_image && want(g, node->inputs[i], &in);
+        if (node_takes_ref(node, i) && !cut_equal(&g->cut[node->inputs[i].node], &in))
+            return false;
     }
     return true;
 }
@@ -238,71 +242,39 @@ static bool is_shape(const struct grid *g, const struct node *node)
     return in->rank > 0 && shape_equal(&value, in);
 }
 
-/* ---- who has variables themselves ---- */
-
-/* All variables of an update are cut alike, or none is. */
-static bool find_writer(struct grid *g, const struct node *node, bool *changed)
-{
-    enum op_rows rows = node_rows(node);
-    bool can = rows == ROWS_UPDATE || rows == ROWS_ASK;
-    struct partition cut = {0};
-    for (int i = 0; i < node->n_inputs && !cut.is_cut; i++)
-        if (node_takes_ref(node, i))
-            cut = g->cut[node->inputs[i].node];
-    if (!cut.is_cut)
-        return false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        bool is_variable = node_takes_ref(node, i);
-        if (is_variable)
-            *changed |= want(g, node->inputs[i], &cut);
-        can &= is_variable ? cut_equal(&g->cut[node->inputs[i].node], &cut)
-                           : grid_shape(g, node->inputs[i])->rank >= 0;
-    }
-    for (int i = 0; i < node->n_inputs && !can; i++)
-        if (node_takes_ref(node, i)) {
-            *changed |= !g->stays_whole[node->inputs[i].node];
-            g->stays_whole[node->inputs[i].node] = true;
-        }
-    if (!can)
-        return false;
-    g->role[node->id] = rows == ROWS_ASK ? GRID_ASK : GRID_TILES;
-    g->cut[node->id] = rows == ROWS_ASK ? (struct partition){0} : cut;
-    return true;
-}
-
 /* ---- the search ---- */
 
 static bool cut_node(struct grid *g, const struct node *node)
 {
     bool changed = false;
     struct partition cut = {0};
-    if (g->r.frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
-        find_writer(g, node, &changed))
-        return changed;
+    if (g->r.frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE)
+        return false;
     enum grid_role role = find_tiles(g, node, &cut, &changed) ? GRID_TILES
                           : is_shape(g, node)                 ? GRID_SHAPE
                                                               : GRID_ONCE;
     g->role[node->id] = (char)role;
     g->cut[node->id] = role == GRID_TILES ? cut : (struct partition){0};
+    for (int i = 0; role == GRID_ONCE && i < node->n_inputs; i++) {
+        int variable = node->inputs[i].node;
+        if (!node_takes_ref(node, i) || !g->cut[variable].is_cut || g->stays_whole[variable])
+            continue;
+        g->stays_whole[variable] = g->is_found_anew = changed = true;
+    }
     return changed;
 }
 
 /* Visits until nothing changes. When a variable has to be whole, all is found anew. */
 static void grid_find(struct grid *g)
 {
-    size_t n = g->from->nodes.n, n_whole = 0;
-    for (bool changed = true; changed;) {
+    size_t n = g->from->nodes.n;
+    for (bool changed = true; changed; g->is_found_anew = false) {
         changed = false;
         for (size_t i = 0; i < n; i++)
             changed |= cut_node(g, graph_node(g->from, g->r.order[i]));
-        size_t whole = 0;
-        for (size_t i = 0; i < n; i++)
-            whole += g->stays_whole[i] != 0;
-        if (whole != n_whole) {
+        if (g->is_found_anew) {
             memset(g->role, 0, n);
             memset(g->cut, 0, n * sizeof *g->cut);
-            n_whole = whole;
-            changed = true;
         }
     }
 }
@@ -699,10 +671,10 @@ static struct edge copy_with_padding(struct grid *g, const struct grid_rule *r, 
     return grid_copy(g, r->rule.node, cell, inputs, padding, 2);
 }
 
-static int visit_tiles(struct grid *g, const struct node *node, struct edge *parts)
+static int visit_tiles(struct grid *g, const struct node *node)
 {
     struct grid_rule r;
-    struct edge *inputs = new_edges(g, node->n_inputs);
+    struct edge *inputs = new_edges(g, node->n_inputs), *parts = new_edges(g, g->n);
     struct area *areas = arena_array(&g->r.arena, (size_t)g->n, sizeof *areas);
     bool is_image, is_padded = op_find_attr(node->op, "explicit_paddings") >= 0;
     grid_rule(g, node, &r);
@@ -722,9 +694,13 @@ static int visit_tiles(struct grid *g, const struct node *node, struct edge *par
         struct build *b = grid_builder(g, node, k);
         parts[k] = build_binary(b, "Mul", parts[k], build_scalar_like(b, parts[k], share));
     }
-    if (!cut.is_cut)
-        return is_now(g, node, build_op(grid_builder(g, node, -1), "AddN", parts, g->n, NULL, 0),
+    if (!cut.is_cut) {
+        struct build *b = grid_builder(g, node, -1);
+        return is_now(g, node,
+                      r.rule.sign == RULE_ALL ? cut_ask(b, parts, g->n)
+                                              : build_op(b, "AddN", parts, g->n, NULL, 0),
                       "of all tiles");
+    }
     if (!stand_in(g, node, parts) && is_image)
         grid_scatter(g, node, &cut, areas, parts);
     return g->err->code;
@@ -735,27 +711,15 @@ static int visit_tiles(struct grid *g, const struct node *node, struct edge *par
 static int visit(struct grid *g, const struct node *node)
 {
     enum grid_role role = (enum grid_role)g->role[node->id];
-    struct edge *parts = new_edges(g, g->n), in = node->n_inputs ? node->inputs[0] : EDGE_NONE;
-    struct build *b;
-    switch (role) {
-    case GRID_TILES:
-        return visit_tiles(g, node, parts);
-    case GRID_ASK:
-        for (int k = 0; k < g->n; k++)
-            parts[k] = grid_copy(g, node, k, &g->parts[in.node][k], NULL, 0);
-        b = grid_builder(g, node, -1);
-        b->device = g->devices[0];
-        return is_now(g, node, cut_ask(b, parts, g->n), "asks each part");
-    case GRID_SHAPE:
-        b = grid_builder(g, node, 0);
-        return is_now(
-            g, node,
-            shape_vector_of(b, node->outputs[0].type, grid_shape(g, in), g->parts[in.node][0]),
-            "of all tiles");
-    case GRID_VARIABLE:
+    if (role == GRID_VARIABLE)
         return 0; /* is there */
-    case GRID_ONCE:
-        break;
+    if (role == GRID_TILES)
+        return visit_tiles(g, node);
+    if (role == GRID_SHAPE) {
+        struct edge in = node->inputs[0], tile = g->parts[in.node][0];
+        struct edge shape = shape_vector_of(grid_builder(g, node, 0), node->outputs[0].type,
+                                            grid_shape(g, in), tile);
+        return is_now(g, node, shape, "of all tiles");
     }
     graph_set_device(g->r.to, rewrite_copy(&g->r, node), device_once(g, node));
     return g->err->code;

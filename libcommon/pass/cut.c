@@ -139,26 +139,35 @@ const char **cut_names(struct rewrite *r, const struct node *node, int n)
     return names;
 }
 
-struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
-                         int k, const char *name, const char *device)
+struct edge *cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
+                          const char *const *names, const char *const *devices)
 {
     const struct shape *whole = &node->outputs[0].shape;
-    const struct shape shape = cut_shape(cut, whole, k);
-    const struct area area = cut_area(cut, k);
     const char *shared = node_string(node, "shared_name");
-    int64_t begin[SHAPE_RANK_MAX] = {0};
-    for (int d = 0; d < 2; d++)
-        if (cut->axis[d] >= 0)
-            begin[cut->axis[d]] = area.from[d];
     bool by_rows = cut->axis[0] == 0 && cut->axis[1] < 0;
-    const struct attr attrs[] = {
-        {"shape", attr_shape(&shape)},
-        {"shared_name",
-         attr_string(*shared ? arena_printf(&r->arena, "%s/part_%d", shared, k) : "")},
-        {SLICE_OF, attr_string(*shared ? shared : node->name)},
-        {SLICE_SHAPE, attr_shape(whole)},
-        {SLICE_OFFSET, by_rows ? attr_int(*begin) : attr_ints(begin, whole->rank)}};
-    const struct rewrite_copy copy = {
-        .node = node, .k = k, .name = name, .device = device, .more = attrs, .n_more = 5};
-    return rewrite_add_copy(r, &copy);
+    int n = cut->n[0] * cut->n[1];
+    struct edge *parts = arena_array(&r->arena, (size_t)n, sizeof *parts);
+    for (int k = 0; k < n; k++) {
+        const struct shape shape = cut_shape(cut, whole, k);
+        const struct area area = cut_area(cut, k);
+        int64_t begin[SHAPE_RANK_MAX] = {0};
+        for (int d = 0; d < 2; d++)
+            if (cut->axis[d] >= 0)
+                begin[cut->axis[d]] = area.from[d];
+        const struct attr attrs[] = {
+            {"shape", attr_shape(&shape)},
+            {"shared_name",
+             attr_string(*shared ? arena_printf(&r->arena, "%s/part_%d", shared, k) : "")},
+            {SLICE_OF, attr_string(*shared ? shared : node->name)},
+            {SLICE_SHAPE, attr_shape(whole)},
+            {SLICE_OFFSET, by_rows ? attr_int(*begin) : attr_ints(begin, whole->rank)}};
+        const struct rewrite_copy copy = {.node = node,
+                                          .k = k,
+                                          .name = names[k],
+                                          .device = devices ? devices[k] : NULL,
+                                          .more = attrs,
+                                          .n_more = 5};
+        parts[k] = rewrite_add_copy(r, &copy);
+    }
+    return parts;
 }

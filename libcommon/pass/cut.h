@@ -49,8 +49,9 @@ bool cut_is_possible(const struct node *node);
 
 /* The names of n parts. */
 const char **cut_names(struct rewrite *r, const struct node *node, int n);
-/* Part k of a variable, under that name: with attributes that say what it is a part of. */
-struct edge cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
-                         int k, const char *name, const char *device);
+/* The parts of a variable, under those names, on those devices (NULL: its own), with attributes
+ * that say what they are parts of. */
+struct edge *cut_variable(struct rewrite *r, const struct node *node, const struct partition *cut,
+                          const char *const *names, const char *const *devices);
 
 #endif

@@ -790,10 +790,7 @@ static int build(struct grid *g, struct graph **to)
         if (g->role[i] != GRID_VARIABLE)
             continue;
         const struct node *node = graph_node(g->from, i);
-        struct edge *parts = new_edges(g, g->n);
-        for (int k = 0; k < g->n; k++)
-            parts[k] = cut_variable(&g->r, node, &g->cut[i], k, g->names[i][k], g->devices[k]);
-        code = stand_in(g, node, parts);
+        code = stand_in(g, node, cut_variable(&g->r, node, &g->cut[i], g->names[i], g->devices));
     }
     for (size_t i = 0; !code && i < g->from->nodes.n; i++)
         code = visit(g, graph_node(g->from, g->r.order[i]));

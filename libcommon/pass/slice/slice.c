@@ -34,15 +34,6 @@ static int64_t slice_first(const struct partition *cut, int k)
     return cut_area(cut, k).from[0];
 }
 
-/* The site of new nodes: their names are below that of `node`, their device and group are those of
- * `with`. In a loop nodes without inputs wait for `here`, so that they belong to the same
- * iteration. */
-struct slice_site {
-    const struct node *node, *with;
-    int k;
-    struct edge here; /* in the result; or EDGE_NONE */
-};
-
 static const struct node_output *slice_output(const struct slicer *s, struct edge edge)
 {
     return &graph_node(s->from, edge.node)->outputs[edge.slot];
@@ -88,16 +79,19 @@ static struct edge slice_copy(struct slicer *s, const struct node *node, int k,
 
 /* ---- new nodes ---- */
 
-static struct build *slice_builder(struct slicer *s, const struct slice_site *site)
+/* Names of new nodes are below that of `node`, their device and group are those of `with`. In a
+ * loop nodes without inputs wait for `here`, an edge of the result or EDGE_NONE, so that they
+ * belong to the same iteration. */
+static struct build *slice_builder(struct slicer *s, const struct node *node,
+                                   const struct node *with, int k, struct edge here)
 {
-    const struct node *leader = group_first_leader(s->from, site->with);
-    const char *scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, site->node->name);
-    s->b = rewrite_build(&s->r, site->node, scope, site->with->device);
+    const struct node *leader = group_first_leader(s->from, with);
+    const char *scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, node->name);
+    s->b = rewrite_build(&s->r, node, scope, with->device);
     if (leader)
-        s->b.colocate =
-            group_attr(&s->r.arena, leader_of_slice(s, leader, site->k)).value.strings[0];
-    if (edge_exists(site->here) && frames_output(s->r.frames, site->with) != FRAME_ROOT) {
-        s->b.controls = arena_copy(&s->r.arena, &site->here.node, sizeof site->here.node);
+        s->b.colocate = group_attr(&s->r.arena, leader_of_slice(s, leader, k)).value.strings[0];
+    if (edge_exists(here) && frames_output(s->r.frames, with) != FRAME_ROOT) {
+        s->b.controls = arena_copy(&s->r.arena, &here.node, sizeof here.node);
         s->b.n_controls = 1;
     }
     return &s->b;
@@ -219,7 +213,7 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
         struct shape part = cut_shape(form->cut, shape, k);
         int64_t drawn = first + slice_first(form->cut, k) * row;
         struct attr offset[] = {{"offset", attr_int(drawn)}, {.name = NULL}};
-        struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
+        struct build *b = slice_builder(s, node, node, k, EDGE_NONE);
         inputs[0] = build_ints(b, part.dims, part.rank);
         form->parts[k] = slice_copy(s, node, k, inputs, node->n_inputs, counts ? offset : NULL);
     }
@@ -253,8 +247,8 @@ static const struct form *sum_parts(struct slicer *s, struct form *form, const s
         index ? form_of(s, FORM_PART, form->cut, node->inputs[0], of) : NULL;
     for (int k = 0; values && k < form->cut->n[0] && !s->err->code; k++) {
         struct edge part = values->parts[k], own = index->parts[k];
-        struct slice_site site = {node, unique ? unique : node, k, unique ? EDGE_NONE : part};
-        struct build *b = slice_builder(s, &site);
+        struct build *b =
+            slice_builder(s, node, unique ? unique : node, k, unique ? EDGE_NONE : part);
         struct area area = cut_area(form->cut, k);
         double rows = (double)(area.to[0] - area.from[0]);
         struct edge inputs[] = {part, unique ? build_slot(own, 1) : own,
@@ -292,7 +286,7 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     }
     struct edge whole = slice_whole(s, node, form->edge);
     for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
-        struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
+        struct build *b = slice_builder(s, node, node, -1, whole);
         form->parts[k] = cut_slice(b, whole, form->cut, cut_area(form->cut, k));
     }
     return slice_note(s, form);
@@ -318,7 +312,7 @@ static const struct form *make_number(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, row});
+    struct build *b = slice_builder(s, node, node, -1, row);
     form->parts[0] = build_cast(b, find_slice(b, form->cut, row), INT32);
     return slice_note(s, form);
 }
@@ -335,8 +329,8 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
     struct edge inputs[] = {slice_whole(s, node, form->edge), number};
     struct attr n = {"num_partitions", attr_int(form->cut->n[0])};
     struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
-    struct slice_site site = {node, graph_node(s->from, numbers.node), -1, EDGE_NONE};
-    return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
+    return build_op(slice_builder(s, node, graph_node(s->from, numbers.node), -1, EDGE_NONE),
+                    "DynamicPartition", inputs, 2, &n, 1);
 }
 
 /* Row numbers within slice k of those within the whole ("Sub"), or the other way around. */
@@ -358,7 +352,7 @@ static const struct form *make_index(struct slicer *s, struct form *form)
         return in ? slice_copies(s, form, &in->parts) : NULL;
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->cut, edge));
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
+    struct build *b = slice_builder(s, node, node, -1, parts);
     for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
         form->parts[k] = shifted(b, "Sub", (struct edge){parts.node, k}, form->cut, k);
     return slice_note(s, form);
@@ -519,7 +513,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, form->parts[0]});
+    struct build *b = slice_builder(s, node, node, -1, form->parts[0]);
     int n = form->cut->n[0];
     struct edge *parts = arena_copy(&s->r.arena, form->parts, (size_t)n * sizeof *parts);
     b->colocate = NULL;
@@ -540,8 +534,7 @@ static struct edge stitch(struct slicer *s, const struct node *node, const struc
     struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
     gather_parts(s, node, cut, inputs + n);
     struct edge number = slice_number_of(s, cut, ids), whole = slice_whole(s, node, ids);
-    struct build *b =
-        slice_builder(s, &(struct slice_site){node, graph_node(s->from, ids.node), -1, whole});
+    struct build *b = slice_builder(s, node, graph_node(s->from, ids.node), -1, whole);
     struct edge range[] = {build_scalar(b, INT32, 0), build_unary(b, "Size", whole),
                            build_scalar(b, INT32, 1)};
     struct edge place = build_op(b, "Range", range, 3, NULL, 0);
@@ -562,7 +555,7 @@ static struct edge gather_whole(struct slicer *s, const struct node *node,
     if (s->err->code)
         return EDGE_NONE;
     const struct node *numbers = graph_node(s->from, node->inputs[1].node);
-    struct build *b = slice_builder(s, &(struct slice_site){node, numbers, -1, ids});
+    struct build *b = slice_builder(s, node, numbers, -1, ids);
     const struct node *table = graph_node(s->from, node->inputs[0].node);
     const struct shape *shape = &table->outputs[node->inputs[0].slot].shape;
     bool vector = build_shape(b, ids)->rank == 1;
@@ -625,8 +618,7 @@ static int slice_stand_in(struct slicer *s, const struct form *form)
 static int visit_variable(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
-    for (int k = 0; k < form.cut->n[0]; k++)
-        form.parts[k] = cut_variable(&s->r, node, form.cut, k, s->names[node->id][k], NULL);
+    form.parts = cut_variable(&s->r, node, form.cut, s->names[node->id], NULL);
     rewrite_note(&s->r, node->name, "cut into slices");
     return slice_stand_in(s, &form);
 }
@@ -658,7 +650,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
     if (node_rows(node) != ROWS_ASK)
         return 0;
     /* The reply is true if it is for all slices. */
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
+    struct build *b = slice_builder(s, node, node, -1, EDGE_NONE);
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
     return s->err->code;
 }

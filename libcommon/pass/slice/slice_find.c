@@ -121,59 +121,6 @@ static int find_roles(struct slicer *s)
     return 0;
 }
 
-/* ---- balance over shards ---- */
-
-/* A variable and its slots. */
-struct slice_weight {
-    int64_t bytes;
-    int table; /* the caller's index */
-    bool may_be_cut, cut;
-};
-
-#define MOST_OVER_MEAN 1.1 /* for the fullest shard */
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct slice_weight *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return (y->bytes > x->bytes) - (y->bytes < x->bytes);
-    return (x->table > y->table) - (x->table < y->table);
-}
-
-/* Spreads tables as the placer does: the largest first, each to the shard with the fewest bytes.
- * Returns whether the fullest has little more than the mean. */
-static bool is_even(const struct slice_weight *weights, size_t n, int shards, double *load)
-{
-    double total = 0, most = 0;
-    memset(load, 0, (size_t)shards * sizeof *load);
-    for (size_t i = 0; i < n; i++) {
-        int least = 0;
-        for (int k = 0; k < shards; k++) {
-            load[k] += weights[i].cut ? (double)weights[i].bytes / shards : 0;
-            least = load[k] < load[least] ? k : least;
-        }
-        load[least] += weights[i].cut ? 0 : (double)weights[i].bytes;
-        total += (double)weights[i].bytes;
-    }
-    for (int k = 0; k < shards; k++)
-        most = load[k] > most ? load[k] : most;
-    return total <= 0 || most * shards / total <= MOST_OVER_MEAN;
-}
-
-/* Sorts the tables, the largest first, and splits them in this order until no shard would have more
- * than a tenth above the mean, or no other may be split. */
-static void balance(struct slice_weight *weights, size_t n, int shards, double *load)
-{
-    if (n)
-        qsort(weights, n, sizeof *weights, by_bytes);
-    for (size_t i = 0; !is_even(weights, n, shards, load); weights[i].cut = true) {
-        while (i < n && (weights[i].cut || !weights[i].may_be_cut))
-            i++;
-        if (i == n)
-            break;
-    }
-}
-
 /* ---- tables ---- */
 
 #define SLICES_MAX 1024
@@ -188,7 +135,7 @@ struct sliced_table {
     bool by_rows;                /* rows of one are looked up, or changed */
     bool elsewhere;              /* one asks for another job than the shards' */
     bool stays;                  /* one asks for a task, or an op needs it whole */
-    bool balances;               /* to be split for balance */
+    bool balances;               /* split, if only for balance */
     const struct partition *cut; /* NULL: stays whole */
 };
 
@@ -216,6 +163,52 @@ static void join(struct slicing_finder *f, int a, int b)
     a = root_of(f, a);
     b = root_of(f, b);
     f->parent[a > b ? a : b] = a > b ? b : a;
+}
+
+/* ---- balance over shards ---- */
+
+#define MOST_OVER_MEAN 1.1 /* for the fullest shard */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct sliced_table *x = *(struct sliced_table *const *)a;
+    const struct sliced_table *y = *(struct sliced_table *const *)b;
+    return x->bytes != y->bytes ? (y->bytes > x->bytes) - (y->bytes < x->bytes) : (x > y) - (x < y);
+}
+
+/* Spreads tables as the placer does: the largest first, each to the shard with the fewest bytes.
+ * Returns whether the fullest has little more than the mean. */
+static bool is_even(struct sliced_table *const *tables, size_t n, int shards, double *load)
+{
+    double total = 0, most = 0;
+    memset(load, 0, (size_t)shards * sizeof *load);
+    for (size_t i = 0; i < n; i++) {
+        double bytes = (double)tables[i]->bytes;
+        int least = 0;
+        for (int k = 0; k < shards; k++) {
+            load[k] += tables[i]->balances ? bytes / shards : 0;
+            least = load[k] < load[least] ? k : least;
+        }
+        load[least] += tables[i]->balances ? 0 : bytes;
+        total += bytes;
+    }
+    for (int k = 0; k < shards; k++)
+        most = load[k] > most ? load[k] : most;
+    return total <= 0 || most * shards / total <= MOST_OVER_MEAN;
+}
+
+/* Sorts the tables, the largest first, and splits them in this order until no shard would have more
+ * than a tenth above the mean, or no other may be split. */
+static void balance(struct sliced_table **tables, size_t n, int shards, double *load)
+{
+    if (n)
+        qsort(tables, n, sizeof *tables, by_bytes);
+    for (size_t i = 0; !is_even(tables, n, shards, load); tables[i]->balances = true) {
+        while (i < n && (tables[i]->balances || tables[i]->stays))
+            i++;
+        if (i == n)
+            break;
+    }
 }
 
 /* ---- the number of slices ---- */
@@ -374,21 +367,18 @@ static int find_tables(struct slicing_finder *f)
     }
     find_wholes(f);
     int shards = f->limits.n;
-    VEC(struct slice_weight) weights = VEC_INIT;
+    VEC(struct sliced_table *) weighed = VEC_INIT;
     for (int i = 0; i < n && s->balance_above > 0 && shards > 1; i++) {
-        const struct sliced_table *table = &f->tables[i];
+        struct sliced_table *table = &f->tables[i];
         if (f->parent[i] != i || !table->bytes || table->elsewhere)
             continue;
-        bool may = !table->stays && table->largest &&
-                   shape_count(&table->shape) > s->balance_above &&
-                   table->shape.dims[axis_for(table, shards)] >= shards;
-        vec_push_in(&s->r.arena, &weights,
-                    ((struct slice_weight){table->bytes, i, may, needed(f, table) > 1}));
+        table->stays |= !table->largest || shape_count(&table->shape) <= s->balance_above ||
+                        table->shape.dims[axis_for(table, shards)] < shards;
+        table->balances = needed(f, table) > 1;
+        vec_push_in(&s->r.arena, &weighed, table);
     }
-    balance(weights.items, weights.n, shards,
+    balance(weighed.items, weighed.n, shards,
             arena_array(&s->r.arena, (size_t)shards + 1, sizeof(double)));
-    for (size_t i = 0; i < weights.n; i++)
-        f->tables[weights.items[i].table].balances = weights.items[i].cut;
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i]);

@@ -19,16 +19,6 @@ static int dense_pass(const struct node *node)
     return node_attr(node, DENSE_PASS) ? (int)node_int(node, DENSE_PASS) : 0;
 }
 
-static struct dense_layout dense_layout_of(const struct dense_cutter *c, struct edge edge)
-{
-    return c->layouts[edge.node];
-}
-
-static bool layout_equal(struct dense_layout a, struct dense_layout b)
-{
-    return a.form == b.form && (a.form != DENSE_CUT || a.axis == b.axis);
-}
-
 /* ---- values in other forms ----
  *
  * Gradients are those of the mean of all workers' losses where workers compute together, and of the
@@ -118,12 +108,12 @@ static struct edge source(const struct dense_cutter *c, struct edge edge)
     return rewrite_edge(&c->r, edge);
 }
 
-static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense_layout from)
+static struct edge to_own(struct dense_cutter *c, struct edge edge, int from)
 {
     const struct shape *shape = &dense_output(c, edge)->shape;
     struct edge x = source(c, edge);
-    if (from.form == DENSE_CUT)
-        x = pad_part(c, x, shape, from.axis);
+    if (from >= 0)
+        x = pad_part(c, x, shape, from);
     /* The shape that the worker's own rows of a value have. */
     struct build *b = &c->b;
     struct edge rows = source(c, c->rows[dense_pass(graph_node(c->from, edge.node))]);
@@ -132,7 +122,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
     struct edge all = shape->rank > 1 ? build_op(b, "Concat", parts, 3, NULL, 0) : parts[1];
     /* A sum is cut to the worker's rows; of a value that all have, the first worker's counts. */
-    bool sums = from.form != DENSE_ALL;
+    bool sums = from != DENSE_ALL;
     const struct edge inputs[] = {x, build_cast(b, all, INT64)};
     const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
                                  {"root", attr_int(sums ? -1 : 0)},
@@ -147,15 +137,15 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
 
 /* The value of all workers' rows, or the value that all workers have. */
 static struct edge to_whole(struct dense_cutter *c, const struct node *reader, struct edge edge,
-                            struct dense_layout from)
+                            int from)
 {
     const struct node_output *output = dense_output(c, edge);
     struct edge x = source(c, edge);
-    if (from.form == DENSE_SUM)
+    if (from == DENSE_SUM)
         return reduce(c, x, "sum");
-    if (from.form == DENSE_CUT)
-        return swap_and_add(c, "CollectiveAllGather", x, output->shape.rank, from.axis);
-    if (from.form != DENSE_OWN)
+    if (from >= 0)
+        return swap_and_add(c, "CollectiveAllGather", x, output->shape.rank, from);
+    if (from != DENSE_OWN)
         return x;
     bool is_mean = dtype_is_floating(output->type);
     if (!dense_is_rows(c, edge))
@@ -171,23 +161,19 @@ static struct edge to_whole(struct dense_cutter *c, const struct node *reader, s
                : collective_add(c, "CollectiveAllGather", &x, 1, NULL);
 }
 
-/* What the edge is in `to`, in that form; an edge without a node once something
- * has failed. Of DENSE_OWN the value of this worker's rows; what has none is DENSE_SAME then. What
- * is cut alone becomes DENSE_SUM. */
 static struct edge dense_convert(struct dense_cutter *c, const struct node *reader,
-                                 struct edge edge, struct dense_layout layout);
+                                 struct edge edge, int layout);
 static struct edge to_cut(struct dense_cutter *c, const struct node *reader, struct edge edge,
-                          struct dense_layout from, int axis)
+                          int from, int axis)
 {
     const struct shape *shape = &dense_output(c, edge)->shape;
-    struct dense_layout whole = {DENSE_ALL, 0};
     if (shape->dims[axis] == SHAPE_UNKNOWN) {
         dense_refuse(c, reader, "its input would be cut along an axis whose length is not known");
         return EDGE_NONE;
     }
-    if (from.form == DENSE_SUM)
+    if (from == DENSE_SUM)
         return swap_and_add(c, "CollectiveReduceScatter", source(c, edge), shape->rank, axis);
-    return slice_part(c, dense_convert(c, reader, edge, whole), shape, axis, NULL);
+    return slice_part(c, dense_convert(c, reader, edge, DENSE_ALL), shape, axis, NULL);
 }
 
 void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope)
@@ -198,44 +184,45 @@ void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope)
     c->priority = node_priority(node);
 }
 
-struct edge dense_known(const struct dense_cutter *c, struct edge edge, struct dense_layout layout)
+struct edge dense_known(const struct dense_cutter *c, struct edge edge, int layout)
 {
     vec_each(known, &c->converted) {
-        if (edge_equal(known->edge, edge) && layout_equal(known->layout, layout))
+        if (edge_equal(known->edge, edge) && known->layout == layout)
             return known->result;
     }
     return EDGE_NONE;
 }
 
-struct edge dense_note(struct dense_cutter *c, struct edge edge, struct dense_layout layout,
-                       struct edge result)
+struct edge dense_note(struct dense_cutter *c, struct edge edge, int layout, struct edge result)
 {
     vec_push_in(&c->r.arena, &c->converted, ((struct conversion){edge, result, layout}));
     return result;
 }
 
+/* What the edge is in `to`, in that layout; EDGE_NONE once something has failed. Of DENSE_OWN the
+ * value of this worker's rows; what has none is DENSE_SAME then. What is cut alone becomes
+ * DENSE_SUM. */
 static struct edge dense_convert(struct dense_cutter *c, const struct node *reader,
-                                 struct edge edge, struct dense_layout layout)
+                                 struct edge edge, int layout)
 {
-    struct dense_layout from = dense_layout_of(c, edge);
-    if (layout.form == DENSE_OWN && !dense_is_rows(c, edge) && from.form != DENSE_OWN)
-        layout.form = DENSE_SAME;
-    if (layout.form == DENSE_SAME && from.form == DENSE_ALL)
-        layout.form = DENSE_ALL;
-    if (layout_equal(from, layout) || (from.form == DENSE_SAME && layout.form != DENSE_CUT))
+    int from = c->layouts[edge.node];
+    if (layout == DENSE_OWN && !dense_is_rows(c, edge) && from != DENSE_OWN)
+        layout = DENSE_SAME;
+    if (layout == from || (from == DENSE_SAME && layout < 0) ||
+        (layout == DENSE_SAME && from == DENSE_ALL))
         return source(c, edge);
-    if (layout.form == DENSE_SAME)
-        layout.form = DENSE_ALL;
+    if (layout == DENSE_SAME)
+        layout = DENSE_ALL;
     struct edge result = dense_known(c, edge, layout);
     if (edge_exists(result))
         return result;
     dense_begin(c, edge, "dense");
-    if (layout.form == DENSE_OWN)
+    if (layout == DENSE_OWN)
         result = to_own(c, edge, from);
-    else if (layout.form == DENSE_CUT)
-        result = to_cut(c, reader, edge, from, layout.axis);
-    else if (layout.form == DENSE_SUM)
-        result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from.axis);
+    else if (layout >= 0)
+        result = to_cut(c, reader, edge, from, layout);
+    else if (layout == DENSE_SUM)
+        result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from);
     else
         result = to_whole(c, reader, edge, from);
     return dense_note(c, edge, layout, result);
@@ -256,7 +243,7 @@ int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node
 {
     const struct attr_value *mark = node_attr(node, "_gradient");
     const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
-    return variable ? c->cut[variable->id] : -1;
+    return variable ? c->cut[variable->id] : DENSE_SAME;
 }
 
 /* ---- layers ---- */
@@ -396,17 +383,15 @@ static int find_layers(struct dense_cutter *c)
 
 /* ---- in which form a node computes its result, and of what ---- */
 
-/* The forms in which a node gets its inputs, and that of its outputs. */
+/* The layouts in which a node gets its inputs, and that of its outputs. */
 struct dense_rule {
-    struct dense_layout *inputs;
-    struct dense_layout output;
+    int *inputs, output;
 };
 
 /* The layout of a whole value: it depends on whether it has rows. */
-static struct dense_layout whole_form(const struct dense_cutter *c, struct edge edge)
+static int whole_form(const struct dense_cutter *c, struct edge edge)
 {
-    bool rows = dense_is_rows(c, edge);
-    return (struct dense_layout){rows ? DENSE_ALL : DENSE_SAME, 0};
+    return dense_is_rows(c, edge) ? DENSE_ALL : DENSE_SAME;
 }
 
 /* Whether, of the workers' together, it is given rows of what is behind the last layer, which each
@@ -418,8 +403,8 @@ static bool is_of_results(const struct dense_cutter *c, const struct node *node)
         struct edge edge = node->inputs[i];
         if (!edge_exists(edge) || !c->r.after[edge.node])
             return false;
-        enum dense_form form = dense_layout_of(c, edge).form;
-        if (form == DENSE_OWN || form == DENSE_SAME || !dense_is_rows(c, edge))
+        int layout = c->layouts[edge.node];
+        if (layout == DENSE_OWN || layout == DENSE_SAME || !dense_is_rows(c, edge))
             continue;
         if (dense_has(c, edge.node, DENSE_GRADIENT | DENSE_BEFORE))
             return false;
@@ -444,24 +429,6 @@ struct dense_inputs {
     bool own, dense, rows, part; /* each worker's own; all's, and that of rows; parts of others */
 };
 
-static const struct dense_layout ALL = {DENSE_ALL, 0};
-
-static struct dense_layout cut_along(int axis)
-{
-    return (struct dense_layout){DENSE_CUT, axis};
-}
-
-static bool is_cut(struct dense_layout layout)
-{
-    return layout.form == DENSE_CUT;
-}
-
-/* A variable of which each worker has a part, or, -1, all, and what is like it. */
-static struct dense_layout at_rest(int axis)
-{
-    return axis < 0 ? (struct dense_layout){DENSE_SAME, 0} : cut_along(axis);
-}
-
 /* ---- ops with a rule of their axes ----
  *
  * Of an axis of the result workers can compute parts, from that part of the inputs that have it;
@@ -477,12 +444,12 @@ static int find_axis(const struct dense_cutter *c, const struct bound_rule *boun
     bool has_terms = false;
     int summed = -1, last = out->rank - 1;
     for (int i = 0; i < node->n_inputs; i++) {
-        struct dense_layout layout = dense_layout_of(c, node->inputs[i]);
-        int axis = is_cut(layout) ? rule_axis(bound, i, layout.axis) : -1;
+        int layout = c->layouts[node->inputs[i].node];
+        int axis = layout >= 0 ? rule_axis(bound, i, layout) : -1;
         if (rule_dimension(bound, RULE_RESULT, axis) >= 0)
             return axis;
         summed = summed < 0 && rule_combines(bound, axis) ? axis : summed;
-        has_terms |= layout.form == DENSE_SUM && dense_is_rows(c, node->inputs[i]);
+        has_terms |= layout == DENSE_SUM && dense_is_rows(c, node->inputs[i]);
     }
     bool gets_columns =
         has_terms && bound->sign < RULE_SUM && last > 0 && out->dims[last] != SHAPE_UNKNOWN;
@@ -501,11 +468,9 @@ static bool rule_of_axes(const struct dense_cutter *c, const struct node *node,
     int axis = find_axis(c, &bound), to = rule_dimension(&bound, RULE_RESULT, axis);
     for (int i = 0; i < node->n_inputs; i++) {
         int own = rule_dimension(&bound, i, axis);
-        rule->inputs[i] = own < 0 ? ALL : cut_along(own);
+        rule->inputs[i] = own < 0 ? DENSE_ALL : own;
     }
-    rule->output = axis < 0 ? whole_form(c, (struct edge){node->id, 0})
-                   : to < 0 ? (struct dense_layout){DENSE_SUM, 0}
-                            : cut_along(to);
+    rule->output = axis < 0 ? whole_form(c, (struct edge){node->id, 0}) : to < 0 ? DENSE_SUM : to;
     return true;
 }
 
@@ -519,9 +484,9 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
         node->outputs[0].shape.dims[0] != dense_output(c, node->inputs[0])->shape.rank ||
         !is_inner(c, graph_node(c->from, node->inputs[0].node)))
         return false;
-    if (is_cut(rule->inputs[0]))
-        rule->inputs[0].form = DENSE_SUM;
-    rule->output = ALL;
+    if (rule->inputs[0] >= 0)
+        rule->inputs[0] = DENSE_SUM;
+    rule->output = DENSE_ALL;
     return true;
 }
 
@@ -530,24 +495,23 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
 static int rule_of_writer(struct dense_cutter *c, const struct node *node, int reference,
                           struct dense_rule *rule)
 {
-    struct dense_layout whole = dense_layout_of(c, node->inputs[reference]);
+    int whole = c->layouts[node->inputs[reference].node];
     const struct shape *shape = &dense_output(c, node->inputs[reference])->shape;
-    rule->output = node_rows(node) == ROWS_ASK ? (struct dense_layout){DENSE_SAME, 0} : whole;
-    if (whole.form == DENSE_CUT && node_rows(node) != ROWS_UPDATE && node_rows(node) != ROWS_ASK)
+    rule->output = node_rows(node) == ROWS_ASK ? DENSE_SAME : whole;
+    if (whole >= 0 && node_rows(node) != ROWS_UPDATE && node_rows(node) != ROWS_ASK)
         return dense_refuse(c, node, "it needs a variable whole, of which each worker has a part");
     for (int i = 0; i < node->n_inputs; i++) {
-        enum dense_form form = rule->inputs[i].form;
         const struct shape *own = &dense_output(c, node->inputs[i])->shape;
-        if (node_takes_ref(node, i) && !layout_equal(rule->inputs[i], whole))
+        if (node_takes_ref(node, i) && rule->inputs[i] != whole)
             return dense_refuse(c, node, "it has variables of which only some are cut");
         if (node_takes_ref(node, i))
             continue;
-        if (whole.form == DENSE_CUT && own->rank && shape_compatible(own, shape))
+        if (whole >= 0 && own->rank && shape_compatible(own, shape))
             rule->inputs[i] = whole;
-        else if (whole.form == DENSE_CUT && own->rank)
+        else if (whole >= 0 && own->rank)
             return dense_refuse(c, node, "it changes a part by what has another shape");
-        else if (form != DENSE_OWN)
-            rule->inputs[i] = (struct dense_layout){DENSE_SAME, 0};
+        else if (rule->inputs[i] != DENSE_OWN)
+            rule->inputs[i] = DENSE_SAME;
     }
     return 0;
 }
@@ -566,10 +530,10 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node,
         return dense_refuse(c, node,
                             "it has a state, and would be given what workers have parts of");
     for (int i = 0; i < node->n_inputs; i++)
-        rule->inputs[i] = (struct dense_layout){own ? DENSE_OWN : DENSE_ALL, 0};
-    rule->output = own               ? (struct dense_layout){DENSE_OWN, 0}
+        rule->inputs[i] = own ? DENSE_OWN : DENSE_ALL;
+    rule->output = own               ? DENSE_OWN
                    : node->n_outputs ? whole_form(c, (struct edge){node->id, 0})
-                                     : (struct dense_layout){DENSE_SAME, 0};
+                                     : DENSE_SAME;
     return 0;
 }
 
@@ -578,17 +542,16 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
     struct dense_inputs given = {0};
     for (int i = 0; i < node->n_inputs; i++) {
         if (edge_exists(node->inputs[i])) /* as it is, unless a rule says otherwise */
-            rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
+            rule->inputs[i] = c->layouts[node->inputs[i].node];
         if (!edge_exists(node->inputs[i]) || !c->r.after[node->inputs[i].node]) {
             given.own = true; /* comes back in a loop */
             continue;
         }
-        enum dense_form form = rule->inputs[i].form;
-        bool shared = form != DENSE_OWN && form != DENSE_SAME;
-        given.own |= form == DENSE_OWN;
+        bool shared = rule->inputs[i] != DENSE_OWN && rule->inputs[i] != DENSE_SAME;
+        given.own |= rule->inputs[i] == DENSE_OWN;
         given.dense |= shared;
         given.rows |= shared && dense_is_rows(c, node->inputs[i]);
-        given.part |= form == DENSE_CUT && !dense_is_rows(c, node->inputs[i]);
+        given.part |= rule->inputs[i] >= 0 && !dense_is_rows(c, node->inputs[i]);
     }
     /* The input that is a variable which the node changes, or asks about. */
     int reference = -1;
@@ -597,13 +560,12 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
             dense_output(c, node->inputs[i])->is_ref)
             reference = i;
     if (node_is(node, "Variable")) {
-        rule->output = at_rest(c->cut[node->id]);
+        rule->output = c->cut[node->id];
     } else if (node_attr(node, "_gradient")) {
         /* The gradient of a variable that is not cut is reduced, and then the same on all
          * workers. */
-        int axis = dense_axis_of_gradient(c, node);
-        rule->output = at_rest(axis);
-        if (axis >= 0 || rule->inputs[0].form != DENSE_OWN)
+        rule->output = dense_axis_of_gradient(c, node);
+        if (rule->output >= 0 || rule->inputs[0] != DENSE_OWN)
             rule->inputs[0] = rule->output;
     } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
         rule_of_writer(c, node, reference, rule);
@@ -613,13 +575,13 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
                    node_makes_resource(node);
         if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
             own = false; /* the same noise for all rows */
-        rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
+        rule->output = own ? DENSE_OWN : DENSE_SAME;
     } else if (!rule_of_axes(c, node, given, rule) && !rule_of_shape(c, node, rule))
         rule_of_others(c, node, given, rule);
     if (c->err->code)
         return c->err->code;
     /* Only the first dimension is of rows. */
-    bool dense = rule->output.form != DENSE_OWN && is_inner(c, node);
+    bool dense = rule->output != DENSE_OWN && is_inner(c, node);
     for (int i = 0; dense && i < node->n_outputs; i++)
         for (int k = 1; k < node->outputs[i].shape.rank; k++)
             if (node->outputs[i].shape.dims[k] == SHAPE_UNKNOWN)
@@ -664,12 +626,9 @@ static struct edge input_of(struct dense_cutter *c, const struct node *node, int
     struct edge edge = node->inputs[i];
     if (!edge_exists(edge) || !c->r.after[edge.node])
         return EDGE_NONE;
-    if (dense_output(c, edge)->is_ref && node_is(graph_node(c->from, edge.node), "Variable") &&
-        layout_equal(rule->inputs[i], dense_layout_of(c, edge)))
-        return rewrite_edge(&c->r, edge);
-    enum dense_form form = dense_layout_of(c, edge).form;
-    if (dense_has(c, node->id, DENSE_INITIAL) && rule->inputs[i].form == DENSE_CUT &&
-        (form == DENSE_OWN || form == DENSE_SAME)) {
+    int layout = c->layouts[edge.node];
+    if (dense_has(c, node->id, DENSE_INITIAL) && rule->inputs[i] >= 0 &&
+        (layout == DENSE_OWN || layout == DENSE_SAME)) {
         /* A part of a value, which is not the same in all workers. */
         const struct attr mark = {WORKER_PART_INITIAL, attr_bool(true)};
         const struct node *variable = graph_node(c->from, node->inputs[0].node);
@@ -695,8 +654,8 @@ static int cut(struct dense_cutter *c)
             if (c->err->code)
                 return c->err->code;
         }
-        bool draws = node_has(node, OP_RANDOM) && rule.output.form != DENSE_OWN;
-        if (rule.output.form == DENSE_CUT || rule.output.form == DENSE_SUM || draws) {
+        bool draws = node_has(node, OP_RANDOM) && rule.output != DENSE_OWN;
+        if (rule.output >= 0 || rule.output == DENSE_SUM || draws) {
             if (add_changed(c, node, view.inputs, draws))
                 return c->err->code;
         } else {
@@ -721,7 +680,7 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     c.layouts = arena_array(&c.r.arena, n + 1, sizeof *c.layouts);
     c.rows = arena_array(&c.r.arena, DENSE_PASSES_MAX, sizeof *c.rows);
     memset(c.rows, -1, DENSE_PASSES_MAX * sizeof *c.rows);
-    memset(c.cut, -1, n * sizeof *c.cut);
+    memset(c.cut, DENSE_SAME, n * sizeof *c.cut);
     c.order = c.r.order;
     c.to = c.r.to;
     int code = find_layers(&c);

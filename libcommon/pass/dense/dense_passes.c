@@ -200,12 +200,6 @@ static void order_updates(struct dense_cutter *c)
 
 /* ---- rows of a pass ---- */
 
-/* In a pass a value is a part of what it is in all. */
-static struct dense_layout part_of(int pass)
-{
-    return (struct dense_layout){DENSE_CUT, pass};
-}
-
 static struct build *begin(struct dense_cutter *c, struct edge edge, const char *what, int pass)
 {
     dense_begin(c, edge, arena_printf(&c->r.arena, "pass_%d/%s", pass, what));
@@ -327,7 +321,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
                             int pass)
 {
     const struct node *node = graph_node(c->from, edge.node);
-    struct edge part = dense_known(c, edge, part_of(pass));
+    struct edge part = dense_known(c, edge, pass);
     if (!in_pass(c, edge.node)) {
         /* A pass takes its rows of a value that is there once. */
         struct edge whole = rewrite_edge(&c->r, edge), range[2];
@@ -344,7 +338,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
         graph_node(c->to, part.node)->outputs[0].shape = *shape;
         mark(c, part.node, DENSE_PASS, pass);
         mark(c, part.node, "_priority", 1 + pass);
-        return dense_note(c, edge, part_of(pass), part);
+        return dense_note(c, edge, pass, part);
     }
     if (node_has(reader, OP_CHECKS))
         return mean_of(c, edge, pass, false);
@@ -353,8 +347,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
     if (edge_exists(part))
         return part;
     struct edge share = share_of(c, dense_output(c, edge)->type, pass);
-    return dense_note(c, edge, part_of(pass),
-                      build_binary(&c->b, "Mul", of_pass(c, edge, pass), share));
+    return dense_note(c, edge, pass, build_binary(&c->b, "Mul", of_pass(c, edge, pass), share));
 }
 
 static int visit_in(struct dense_cutter *c, const struct node *node)
@@ -421,7 +414,7 @@ static void order_passes(struct dense_cutter *c)
                 wait_for(c, c->first[node->id] + k, c->first[*end] + k - 1);
     }
     vec_each(part, &c->converted) {
-        int pass = part->layout.axis;
+        int pass = part->layout;
         if (pass > 1 && !in_pass(c, part->edge.node))
             vec_each(end, &ends)
                 wait_for(c, part->result.node, c->first[*end] + pass - 2);

@@ -10,12 +10,9 @@
 #include "pass/cut.h"
 #include "pass/dense/dense.h"
 
-enum dense_form { DENSE_OWN, DENSE_SAME, DENSE_ALL, DENSE_CUT, DENSE_SUM };
-
-struct dense_layout {
-    enum dense_form form;
-    int axis; /* of DENSE_CUT */
-};
+/* The layout of a value: a form, or the axis along which it is cut. DENSE_SAME is -1, so that
+ * variables that are not cut have it at first. */
+enum dense_form { DENSE_OWN = -4, DENSE_ALL, DENSE_SUM, DENSE_SAME };
 
 enum dense_fact {
     DENSE_GRADIENT = 1 << 0, /* depends on where back-propagation begins */
@@ -39,10 +36,10 @@ enum dense_fact {
     DENSE_COMES_OF_PASS = 1 << 16, /* waits for some pass */
 };
 
-/* A value of the source in a form that is not its node's; of passes, DENSE_CUT: in pass `axis`. */
+/* A value of the source in a layout that is not its node's; of passes, in pass number `layout`. */
 struct conversion {
     struct edge edge, result;
-    struct dense_layout layout;
+    int layout;
 };
 
 struct dense_cutter {
@@ -51,9 +48,9 @@ struct dense_cutter {
     struct graph *to;
     const struct dense_options *options;
     int *order;
-    unsigned *facts;              /* by node */
-    int *cut;                     /* by variable: the axis along which it is cut; -1: it is whole */
-    struct dense_layout *layouts; /* by node, of all outputs */
+    unsigned *facts; /* by node */
+    int *cut;        /* by variable: its layout; DENSE_SAME: it is whole */
+    int *layouts;    /* by node, of all outputs */
     VEC(struct conversion) converted;
     struct edge *rows;     /* by pass, of the source: the first value whose rows came together */
     struct edge reference; /* of the source: the rows of which shares are meant */
@@ -89,12 +86,11 @@ int dense_unroll(struct dense_cutter *c);
 /* dense.c: nodes that are built go below SCOPE/NAME, beside what makes the edge. */
 void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope);
 
-/* What a value is in that form, or EDGE_NONE; from now on it is `result`. */
-struct edge dense_known(const struct dense_cutter *c, struct edge edge, struct dense_layout layout);
-struct edge dense_note(struct dense_cutter *c, struct edge edge, struct dense_layout layout,
-                       struct edge result);
+/* What a value is in that layout, or EDGE_NONE; from now on it is `result`. */
+struct edge dense_known(const struct dense_cutter *c, struct edge edge, int layout);
+struct edge dense_note(struct dense_cutter *c, struct edge edge, int layout, struct edge result);
 
-/* The axis along which the variable is cut whose gradient a node hands over; -1: none is. */
+/* The layout of the variable whose gradient a node hands over; DENSE_SAME: of none. */
 int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node);
 
 /* The variable whose value an edge is, or is a cast of; NULL: it is none. */

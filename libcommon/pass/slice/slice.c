@@ -138,28 +138,57 @@ static bool is_row_by_row(const struct node *node)
     return node_rows(node) == ROWS_ALIKE;
 }
 
+/* Returns whether the node sums over the occurrences of each distinct row. */
+static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
+{
+    return node_rows(node) == ROWS_SUM &&
+           node_rows(graph_node(s->from, index.node)) == ROWS_DISTINCT && !index.slot &&
+           node->inputs[1].node == index.node && node->inputs[1].slot == 1;
+}
+
+/* Returns whether the value is known to have one row for each number. */
+static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
+{
+    const struct node *node = graph_node(s->from, edge.node);
+    if (is_unique_sum(s, node, index) || find_known(s, FORM_PART, edge, index))
+        return true;
+    if (node_rows(node) == ROWS_LOOKUP)
+        return edge_equal(node->inputs[1], index);
+    if (!is_row_by_row(node) || node->n_inputs > 2)
+        return false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int rank = slice_output(s, node->inputs[i])->shape.rank;
+        bool has_rows = rank == node->outputs[0].shape.rank;
+        if (rank < 0 || (has_rows && !has_row_each(s, node->inputs[i], index)))
+            return false;
+    }
+    return true;
+}
+
 /* Finds the inputs that have the rows of the result, that is, do not broadcast along the axis.
  * Returns false if that is unknown, or an input of lower rank has the rows along another axis. */
-static bool find_row_inputs(const struct slicer *s, const struct node *node, int axis, bool *rows)
+static bool find_row_inputs(const struct slicer *s, const struct form *form, bool *rows)
 {
-    const struct shape *out = &node->outputs[0].shape;
-    int n = 0;
+    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct shape *out = &slice_output(s, form->edge)->shape;
+    bool by_number = form->kind == FORM_PART; /* it is not known how many there are */
+    int n = 0, axis = form->cut->axis[0];
     for (int i = 0; i < node->n_inputs; i++) {
         const struct shape *in = &slice_output(s, node->inputs[i])->shape;
         int at = in->rank - out->rank + axis;
-        if (in->rank < 0 || out->rank <= axis)
+        if (in->rank < 0 || out->rank <= axis || !is_row_by_row(node))
             return false;
-        rows[i] = at == axis && in->dims[at] == out->dims[axis];
+        rows[i] = at == axis && (by_number || in->dims[at] == out->dims[axis]);
         n += rows[i];
         if (!rows[i] && at >= 0 && in->dims[at] != 1)
             return false;
     }
-    return n == 1 || (n > 1 && out->dims[axis] > 1);
+    return n == 1 ||
+           (n > 1 && (by_number ? has_row_each(s, form->edge, form->index) : out->dims[axis] > 1));
 }
 
 /* Copies the form's node for each slice, with the slice's part of each input. */
-static const struct form *slice_copies(struct slicer *s, struct form *form,
-                                       struct edge *const *inputs)
+static void slice_copies(struct slicer *s, struct form *form, struct edge *const *inputs)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
@@ -168,7 +197,6 @@ static const struct form *slice_copies(struct slicer *s, struct form *form,
             mine[i] = inputs[i][k];
         form->parts[k] = slice_copy(s, node, k, mine, node->n_inputs, NULL);
     }
-    return slice_note(s, form);
 }
 
 /* Returns the whole value for each slice. */
@@ -183,7 +211,7 @@ static struct edge *slice_same(struct slicer *s, const struct partition *cut,
 }
 
 /* Copies the node for each slice; inputs in `rows` are split like its output. */
-static const struct form *copy_rows(struct slicer *s, struct form *form, const bool *rows)
+static void copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs + 1, sizeof *inputs);
@@ -193,13 +221,13 @@ static const struct form *copy_rows(struct slicer *s, struct form *form, const b
             rows[i] ? form_of(s, form->kind, form->cut, edge, form->index) : NULL;
         inputs[i] = in ? in->parts : slice_same(s, form->cut, node, edge);
     }
-    return s->err->code ? NULL : slice_copies(s, form, inputs);
+    slice_copies(s, form, inputs);
 }
 
 /* ---- rows of slices ---- */
 
 /* Copies a generator with the slice's shape; random numbers begin at the slice's offset. */
-static const struct form *copy_generator(struct slicer *s, struct form *form)
+static void copy_generator(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
@@ -217,10 +245,9 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
         inputs[0] = build_ints(b, part.dims, part.rank);
         form->parts[k] = slice_copy(s, node, k, inputs, node->n_inputs, counts ? offset : NULL);
     }
-    return slice_note(s, form);
 }
 
-static const struct form *cut_constant(struct slicer *s, struct form *form)
+static void cut_constant(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
@@ -232,12 +259,11 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
         const struct attr value[] = {{"value", attr_tensor(&part)}, {.name = NULL}};
         form->parts[k] = slice_copy(s, node, k, NULL, 0, value);
     }
-    return slice_note(s, form);
 }
 
 /* Sums of rows by number: each slice sums its own rows. If the sum is over the occurrences of the
  * distinct numbers that `unique` finds, these are the slice's distinct numbers. */
-static const struct form *sum_parts(struct slicer *s, struct form *form, const struct node *unique)
+static void sum_parts(struct slicer *s, struct form *form, const struct node *unique)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge ids = node->inputs[1], of = unique ? unique->inputs[0] : ids;
@@ -249,17 +275,15 @@ static const struct form *sum_parts(struct slicer *s, struct form *form, const s
         struct edge part = values->parts[k], own = index->parts[k];
         struct build *b =
             slice_builder(s, node, unique ? unique : node, k, unique ? EDGE_NONE : part);
-        struct area area = cut_area(form->cut, k);
-        double rows = (double)(area.to[0] - area.from[0]);
+        int64_t rows = slice_first(form->cut, k + 1) - slice_first(form->cut, k);
         struct edge inputs[] = {part, unique ? build_slot(own, 1) : own,
                                 unique ? build_unary(b, "Size", own)
-                                       : build_scalar(b, INT32, rows)};
+                                       : build_scalar(b, INT32, (double)rows)};
         form->parts[k] = slice_copy(s, node, k, inputs, 3, NULL);
     }
-    return slice_note(s, form);
 }
 
-static const struct form *make_rows(struct slicer *s, struct form *form)
+static void make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
@@ -267,29 +291,26 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     bool fits =
         slice_fits(form->cut, shape) && (s->depth < SLICE_DEPTH_MAX || slice_table(s, form->edge));
     bool *row_inputs = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
-    if (fits && is_row_by_row(node) && find_row_inputs(s, node, axis, row_inputs))
-        return copy_rows(s, form, row_inputs);
     bool loops = s->r.frames->frame[node->id] != FRAME_ROOT;
-    if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
-        (!axis || op_find_attr(node->op, "offset") < 0))
-        return copy_generator(s, form);
-    if (fits && !axis && node_is(node, "Const") && node_type(node, "dtype") != STRING)
-        return cut_constant(s, form);
-    if (fits && !axis && node_rows(node) == ROWS_SUM &&
-        slice_output(s, node->inputs[1])->shape.rank == 1)
-        return sum_parts(s, form, NULL);
-
-    if (shape->rank <= axis) {
+    if (fits && find_row_inputs(s, form, row_inputs)) {
+        copy_rows(s, form, row_inputs);
+    } else if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
+               (!axis || op_find_attr(node->op, "offset") < 0)) {
+        copy_generator(s, form);
+    } else if (fits && !axis && node_is(node, "Const") && node_type(node, "dtype") != STRING) {
+        cut_constant(s, form);
+    } else if (fits && !axis && node_rows(node) == ROWS_SUM &&
+               slice_output(s, node->inputs[1])->shape.rank == 1) {
+        sum_parts(s, form, NULL);
+    } else if (shape->rank <= axis) {
         error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
                   node_text(node), node->op->def->name);
-        return NULL;
-    }
-    struct edge whole = slice_whole(s, node, form->edge);
-    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+    } else {
+        struct edge whole = slice_whole(s, node, form->edge);
         struct build *b = slice_builder(s, node, node, -1, whole);
-        form->parts[k] = cut_slice(b, whole, form->cut, cut_area(form->cut, k));
+        for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
+            form->parts[k] = cut_slice(b, whole, form->cut, cut_area(form->cut, k));
     }
-    return slice_note(s, form);
 }
 
 /* ---- row numbers, split by the slice that they are in ---- */
@@ -308,13 +329,12 @@ static struct edge find_slice(struct build *b, const struct partition *cut, stru
         build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)(size + 1))));
 }
 
-static const struct form *make_number(struct slicer *s, struct form *form)
+static void make_number(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
     struct build *b = slice_builder(s, node, node, -1, row);
     form->parts[0] = build_cast(b, find_slice(b, form->cut, row), INT32);
-    return slice_note(s, form);
 }
 
 static struct edge slice_number_of(struct slicer *s, const struct partition *cut, struct edge edge)
@@ -342,67 +362,21 @@ static struct edge shifted(struct build *b, const char *op, struct edge rows,
     return build_binary(b, op, rows, build_scalar_like(b, rows, (double)slice_first(cut, k)));
 }
 
-static const struct form *make_index(struct slicer *s, struct form *form)
+static void make_index(struct slicer *s, struct form *form)
 {
-    struct edge edge = form->edge;
-    const struct node *node = graph_node(s->from, edge.node);
-    if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
+    const struct node *node = graph_node(s->from, form->edge.node);
+    if (node_rows(node) == ROWS_DISTINCT && !form->edge.slot) {
         /* The distinct row numbers of each slice are found separately. */
-        const struct form *in = form_of(s, FORM_INDEX, form->cut, node->inputs[0], EDGE_NONE);
-        return in ? slice_copies(s, form, &in->parts) : NULL;
+        copy_rows(s, form, (bool[]){true});
+        return;
     }
-    struct edge parts = partition(s, form, slice_number_of(s, form->cut, edge));
+    struct edge parts = partition(s, form, slice_number_of(s, form->cut, form->edge));
     struct build *b = slice_builder(s, node, node, -1, parts);
     for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
         form->parts[k] = shifted(b, "Sub", (struct edge){parts.node, k}, form->cut, k);
-    return slice_note(s, form);
 }
 
 /* ---- rows that belong to row numbers ---- */
-
-/* Returns whether the node sums over the occurrences of each distinct row. */
-static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
-{
-    return node_rows(node) == ROWS_SUM &&
-           node_rows(graph_node(s->from, index.node)) == ROWS_DISTINCT && !index.slot &&
-           node->inputs[1].node == index.node && node->inputs[1].slot == 1;
-}
-
-/* Returns whether the value is known to have one row for each number. */
-static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
-{
-    const struct node *node = graph_node(s->from, edge.node);
-    bool rows[4] = {false};
-    if (is_unique_sum(s, node, index) || find_known(s, FORM_PART, edge, index))
-        return true;
-    if (node_rows(node) == ROWS_LOOKUP)
-        return edge_equal(node->inputs[1], index);
-    if (!is_row_by_row(node) || node->n_inputs > 2)
-        return false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int rank = slice_output(s, node->inputs[i])->shape.rank;
-        rows[i] = rank == node->outputs[0].shape.rank;
-        if (rank < 0 || (rows[i] && !has_row_each(s, node->inputs[i], index)))
-            return false;
-    }
-    return true;
-}
-
-static bool find_aligned(const struct slicer *s, const struct form *form, bool *rows)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    int rank = node->n_outputs ? node->outputs[0].shape.rank : -1, n = 0;
-    if (!is_row_by_row(node) || rank < 1)
-        return false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int in = slice_output(s, node->inputs[i])->shape.rank;
-        rows[i] = in == rank;
-        n += rows[i];
-        if (in < 0)
-            return false;
-    }
-    return n == 1 || (n > 1 && has_row_each(s, form->edge, form->index));
-}
 
 /* Looks up rows of a table in each slice, and beside it, unless the script asks for another device.
  * Only the rows that are found are sent. */
@@ -423,36 +397,37 @@ static void gather_parts(struct slicer *s, const struct node *node, const struct
     }
 }
 
-static const struct form *make_part(struct slicer *s, struct form *form)
+static void make_part(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
     bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
-    if (vector && find_aligned(s, form, rows))
-        return copy_rows(s, form, rows);
-    if (vector && is_unique_sum(s, node, form->index))
-        return sum_parts(s, form, graph_node(s->from, form->index.node));
-    if (vector && node_rows(node) == ROWS_LOOKUP && edge_equal(node->inputs[1], form->index) &&
-        slice_table(s, node->inputs[0]) == form->cut) {
+    if (vector && find_row_inputs(s, form, rows)) {
+        copy_rows(s, form, rows);
+    } else if (vector && is_unique_sum(s, node, form->index)) {
+        sum_parts(s, form, graph_node(s->from, form->index.node));
+    } else if (vector && node_rows(node) == ROWS_LOOKUP &&
+               edge_equal(node->inputs[1], form->index) &&
+               slice_table(s, node->inputs[0]) == form->cut) {
         /* Rows of a slot that is partitioned alike, by the same numbers. */
         gather_parts(s, node, form->cut, form->parts);
-        return slice_note(s, form);
+    } else {
+        struct edge parts = partition(s, form, slice_number_of(s, form->cut, form->index));
+        for (int k = 0; k < form->cut->n[0]; k++)
+            form->parts[k] = (struct edge){parts.node, k};
     }
-    struct edge parts = partition(s, form, slice_number_of(s, form->cut, form->index));
-    for (int k = 0; k < form->cut->n[0]; k++)
-        form->parts[k] = (struct edge){parts.node, k};
-    return slice_note(s, form);
 }
 
 /* Returns a value in a form, known or made now; `index` is for FORM_PART. NULL on failure. */
 static const struct form *form_of(struct slicer *s, enum form_kind kind,
                                   const struct partition *cut, struct edge edge, struct edge index)
 {
-    static const struct form *(*const make[])(struct slicer *,
-                                              struct form *) = {[FORM_ROWS] = make_rows,
-                                                                [FORM_INDEX] = make_index,
-                                                                [FORM_PART] = make_part,
-                                                                [FORM_NUMBER] = make_number};
+    static void (*const make[])(struct slicer *, struct form *) = {
+        [FORM_ROWS] = make_rows,
+        [FORM_INDEX] = make_index,
+        [FORM_PART] = make_part,
+        [FORM_NUMBER] = make_number,
+    };
     struct form form = slice_new_form(s, kind, cut, edge);
     form.index = kind == FORM_PART ? index : EDGE_NONE;
     const struct form *known = find_known(s, kind, edge, form.index);
@@ -462,9 +437,9 @@ static const struct form *form_of(struct slicer *s, enum form_kind kind,
     if (known && known->cut == cut)
         return known;
     s->depth += is_deeper;
-    known = make[kind](s, &form);
+    make[kind](s, &form);
     s->depth -= is_deeper;
-    return known;
+    return slice_note(s, &form);
 }
 
 static struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
@@ -644,11 +619,9 @@ static int visit_writer(struct slicer *s, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++)
         if (!(inputs[i] = writer_input(s, node, i)))
             return s->err->code;
-    if (!slice_copies(s, &form, inputs))
+    slice_copies(s, &form, inputs);
+    if (slice_stand_in(s, &form) || node_rows(node) != ROWS_ASK)
         return s->err->code;
-    rewrite_await_parts(&s->r, node, form.parts, n);
-    if (node_rows(node) != ROWS_ASK)
-        return 0;
     /* The reply is true if it is for all slices. */
     struct build *b = slice_builder(s, node, node, -1, EDGE_NONE);
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
@@ -34,6 +35,21 @@ void replicate_put(struct replicator *r, struct bucket *bucket, const struct exc
     bucket->bytes += bytes > 0 ? bytes : 0;
 }
 
+struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,
+                              struct attr *reductions)
+{
+    size_t n = bucket->values.n;
+    struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
+    const char **names = arena_array(&r->to->arena, n + 1, sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        inputs[i] = bucket->values.items[i].value;
+        names[i] = bucket->values.items[i].reduction;
+    }
+    *reductions =
+        (struct attr){"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = names}};
+    return inputs;
+}
+
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket)
 {
     const struct bucket full = *bucket;
@@ -43,14 +59,8 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     bucket->is_late = false;
     if (!n || r->err->code)
         return r->err->code;
-    struct edge *inputs = arena_array(&r->arena, n, sizeof *inputs);
-    const char **reductions = arena_array(&r->arena, n, sizeof *reductions);
-    for (size_t i = 0; i < n; i++) {
-        inputs[i] = full.values.items[i].value;
-        reductions[i] = full.values.items[i].reduction;
-    }
-    struct attr attrs[3] = {
-        {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}}};
+    struct attr attrs[3];
+    struct edge *inputs = replicate_inputs(r, &full, attrs);
     int n_attrs = 1 + (full.is_initial ? 0 : replicate_schedule_attrs(r, attrs + 1));
     struct edge made = replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, "%s", name);
     if (r->err->code)
@@ -125,19 +135,25 @@ static void flush(struct replicator *r, struct buckets *b)
 {
     replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &b->whole);
     if (b->coded.n)
-        replicate_exchange_codes(r, b);
+        replicate_exchange_codes(r);
     replicate_reduce(r, replicate_bucket_name(r), &b->plain);
     vec_each(x, &b->late)
         replicate_settle(r, *x);
     b->late.n = 0;
 }
 
-void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x)
+struct bucket *replicate_bucket(const struct replicator *r, const struct exchange *x)
 {
-    replicate_put(r, &b->plain, x,
-                  (struct bucket_value){replicate_exchanged(r, x), x->reduction, &x->got});
+    return x->push ? &x->push->sent : &r->buckets->plain;
+}
+
+void replicate_send_whole(struct replicator *r, struct exchange *x)
+{
+    struct edge value = replicate_pushed(r, x);
+    replicate_put(r, replicate_bucket(r, x), x,
+                  (struct bucket_value){value, x->reduction, &x->got});
     if (x->is_delayed)
-        vec_push_in(&r->arena, &b->late, x);
+        vec_push_in(&r->arena, &r->buckets->late, x);
 }
 
 /* A bucket is as urgent as its most urgent value. */
@@ -155,7 +171,7 @@ static void send_around(struct replicator *r, struct buckets *b, struct exchange
         replicate_reduce_pieces(r, x, priority);
         return;
     }
-    x->technique->reduce(r, b, x);
+    x->technique->send(r, x);
     urge(&b->plain, priority);
     urge(&b->codes, priority);
     urge(&b->whole, priority);
@@ -165,7 +181,8 @@ static void send_around(struct replicator *r, struct buckets *b, struct exchange
 
 static void reduce_gradients(struct replicator *r)
 {
-    struct buckets b = {.whole.is_whole = true};
+    struct buckets *b = r->buckets = arena_alloc(&r->arena, sizeof *b);
+    b->whole.is_whole = true;
     r->merged = r->reduced = -1;
     if (r->options->delay)
         begin_delay(r);
@@ -173,13 +190,17 @@ static void reduce_gradients(struct replicator *r)
     replicate_begin_averages(r);
     vec_each(x, &r->planned) {
         if ((*x)->technique)
-            send_around(r, &b, *x);
+            send_around(r, b, *x);
     }
-    flush(r, &b);
-    for (int crossing = CROSSES_BY_FACTORS; crossing < CROSSES_NOT; crossing++)
-        for (size_t i = 0; i < r->planned.n && !r->err->code; i++)
-            if ((int)r->planned.items[i]->crossing == crossing)
-                r->planned.items[i]->technique->reduced(r, r->planned.items[i]);
+    flush(r, b);
+    for (int keeps = 0; keeps < 2; keeps++)
+        for (size_t i = 0; i < r->planned.n && !r->err->code; i++) {
+            const struct technique *technique = r->planned.items[i]->technique;
+            if (technique && !keeps && technique->take)
+                technique->take(r, r->planned.items[i]);
+            if (technique && keeps && technique->keep)
+                technique->keep(r, r->planned.items[i], EDGE_NONE);
+        }
     vec_each(x, &r->planned)
         end_delay(r, *x);
     replicate_end_warm_up(r);

@@ -51,20 +51,19 @@ static int add_join(struct replicator *r)
 static int add_push(struct replicator *r, struct push *push)
 {
     vec_each(x, &push->exchanges) {
-        (*x)->first = (int)push->sent.n;
-        (*x)->technique->push(r, push, *x);
+        (*x)->push = push;
+        (*x)->technique->send(r, *x);
     }
     replicate_send_dues(r, push);
-    size_t n = push->sent.n;
-    struct edge *edges = arena_array(&r->arena, n + 1, sizeof *edges);
+    struct attr unused;
+    struct edge *edges = replicate_inputs(r, &push->sent, &unused);
     const struct node *variable = graph_find(r->from, push->variable);
-    for (size_t j = 0; j < n; j++) {
-        edges[j] = push->sent.items[j].edge;
+    int n = (int)push->sent.values.n;
+    for (int j = 0; j < n; j++)
         if (!r->err->code && !replicate_narrow(r, edges[j].node) && variable)
             replicate_hurry(r, edges[j].node, r->priority[variable->id]);
-    }
     const struct attr aggregator = {"aggregator", attr_string(push->variable)};
-    struct node_spec spec = replicate_spec("AggregatorPush", edges, (int)n, &aggregator, 1);
+    struct node_spec spec = replicate_spec("AggregatorPush", edges, n, &aggregator, 1);
     push->token =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/push", push->variable);
     replicate_wait_for_checks(r, push->token); /* the update waits for its own nodes */
@@ -98,8 +97,8 @@ int replicate_add_pushes(struct replicator *r)
         return r->err->code;
     replicate_end_intervals(r, push);
     vec_each(x, &r->planned) {
-        if ((*x)->technique->pushed)
-            (*x)->technique->pushed(r, *x, build_slot(push, 1));
+        if ((*x)->technique->keep)
+            (*x)->technique->keep(r, *x, build_slot(push, 1));
     }
     if (replicate_keep_states(r, push.node))
         return r->err->code;
@@ -126,27 +125,30 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 /* Adds the node that takes all workers' pushes on the shard, and the values made from them. */
 static int add_take(struct replicator *r, struct push *push)
 {
-    size_t n = push->sent.n;
-    struct arena *arena = &r->to->arena;
-    enum dtype *types = arena_array(arena, n + 1, sizeof *types);
-    struct shape *shapes = arena_array(arena, n + 1, sizeof *shapes);
-    const char **reductions = arena_array(arena, n + 1, sizeof *reductions);
-    for (size_t j = 0; j < n; j++) {
-        types[j] = push->sent.items[j].taken.type;
-        shapes[j] = push->sent.items[j].taken.shape;
-        reductions[j] = push->sent.items[j].reduction;
+    int n = (int)push->sent.values.n;
+    struct attr attrs[4] = {{"aggregator", attr_string(push->variable)}};
+    const struct edge *sent = replicate_inputs(r, &push->sent, &attrs[1]);
+    enum dtype *types = arena_array(&r->to->arena, (size_t)n + 1, sizeof *types);
+    struct shape *shapes = arena_array(&r->to->arena, (size_t)n + 1, sizeof *shapes);
+    for (int j = 0; j < n; j++) {
+        const struct node_output *output = &graph_node(r->to, sent[j].node)->outputs[sent[j].slot];
+        types[j] = output->type;
+        shapes[j] = output->shape;
+        if (strstr(attrs[1].value.strings[j], "rows") && shapes[j].rank > 0)
+            shapes[j].dims[0] = -1;
     }
+    attrs[2] = (struct attr){"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = types}};
+    attrs[3] = (struct attr){"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = shapes}};
     const struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
-    const struct attr attrs[] = {
-        {"T", {.kind = ATTR_LIST_TYPE, .n = (int)n, .types = types}},
-        {"shapes", {.kind = ATTR_LIST_SHAPE, .n = (int)n, .shapes = shapes}},
-        {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}},
-        {"aggregator", attr_string(push->variable)}};
     struct node_spec spec = replicate_spec("AggregatorTake", inputs, 2, attrs, 4);
     push->take =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable).node;
-    for (size_t k = 0; k < push->exchanges.n && !r->err->code; k++)
-        push->exchanges.items[k]->technique->take(r, push, push->exchanges.items[k]);
+    for (int j = 0; j < n; j++)
+        *push->sent.values.items[j].got = (struct edge){push->take, j};
+    vec_each(x, &push->exchanges) {
+        if ((*x)->technique->take && !r->err->code)
+            (*x)->technique->take(r, *x);
+    }
     return r->err->code;
 }
 

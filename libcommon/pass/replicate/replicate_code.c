@@ -105,17 +105,15 @@ static struct replicate_way price(const struct replicator *r, const struct excha
 
 /* ---- nodes ---- */
 
-/* The mean of the codes of some members, given by inputs[1], on a worker or beside the variable, if
- * there is one. */
+/* The mean of the codes of some members, given by inputs[1], on a worker or beside the variable. */
 static struct edge decode(struct replicator *r, const struct exchange *x, const char *suffix,
-                          const struct edge inputs[2], const struct shape *shape,
-                          const char *variable)
+                          const struct edge inputs[2], const struct shape *shape)
 {
     struct attr attrs[6];
     memcpy(attrs, x->coded->attrs, sizeof x->coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
     struct node_spec spec = replicate_spec("DequantizeGradient", inputs, 2, attrs, 6);
-    return replicate_add(r, variable ? replicate_beside(r, variable, spec) : spec, "%s/%s",
+    return replicate_add(r, x->push ? replicate_beside(r, x->push->variable, spec) : spec, "%s/%s",
                          x->node->name, suffix);
 }
 
@@ -158,28 +156,9 @@ static struct coded_gradient *code_value(struct replicator *r, struct exchange *
 
 /* ---- among workers ---- */
 
-static struct bucket *bucket_of_codes(const struct replicator *r, struct buckets *b)
+static struct bucket *bucket_of_codes(const struct replicator *r)
 {
-    return edge_exists(r->coding) ? &b->codes : &b->plain;
-}
-
-static void reduce_code(struct replicator *r, struct buckets *b, struct exchange *x)
-{
-    struct edge value = replicate_exchanged(r, x), whole = EDGE_NONE;
-    if (edge_exists(r->coding)) {
-        whole = replicate_op(r, "Switch", value, r->coding, "%s/Switch", x->node->name);
-        value = build_slot(whole, 1);
-    }
-    /* The residual begins at zero. */
-    struct edge residual = replicate_kept(r, replicate_text(r, x->node->name, "residual"),
-                                          PER_WORKER_SUM, FLOAT32, &x->output->shape);
-    struct coded_gradient *coded = code_value(r, x, value, residual);
-    if (edge_exists(whole))
-        replicate_put(r, &b->whole, x, (struct bucket_value){whole, "mean", &coded->whole});
-    replicate_put(r, bucket_of_codes(r, b), x,
-                  (struct bucket_value){coded->own.code, coded->is_shared_out ? "part" : "rows",
-                                        &coded->codes});
-    vec_push_in(&r->arena, &b->coded, x);
+    return edge_exists(r->coding) ? &r->buckets->codes : &r->buckets->plain;
 }
 
 /* This worker's part of a mean that is shared out, and its code. */
@@ -191,7 +170,7 @@ static void code_mean(struct replicator *r, struct exchange *x, struct edge memb
     const struct shape some = shape_matrix(-1, group), all = shape_matrix(coded->groups, group);
     const struct edge codes[] = {coded->codes, members}, ranks[] = {members, r->rank};
     struct code_edges *mean = &coded->mean;
-    mean->value = decode(r, x, "part/mean", codes, &some, NULL);
+    mean->value = decode(r, x, "part/mean", codes, &some);
     mean->residual = replicate_kept(r, replicate_text(r, x->node->name, "part/residual"),
                                     PER_WORKER_ROWS, FLOAT32, &all);
     mean->first =
@@ -206,7 +185,7 @@ static void take_codes(struct replicator *r, struct exchange *x, struct edge mem
     const struct coded_gradient *coded = x->coded;
     const struct edge inputs[] = {coded->is_shared_out ? coded->means : coded->codes,
                                   coded->is_shared_out ? r->rank : members};
-    x->got = decode(r, x, "mean", inputs, &x->output->shape, NULL);
+    x->got = decode(r, x, "mean", inputs, &x->output->shape);
     if (edge_exists(r->coding)) {
         x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge", x->node->name);
         r->merged = x->got.node;
@@ -215,9 +194,10 @@ static void take_codes(struct replicator *r, struct exchange *x, struct edge mem
 }
 
 /* The workers' ranks are exchanged along with the codes. */
-int replicate_exchange_codes(struct replicator *r, struct buckets *b)
+int replicate_exchange_codes(struct replicator *r)
 {
-    struct bucket *bucket = bucket_of_codes(r, b);
+    struct bucket *bucket = bucket_of_codes(r);
+    exchange_list *all = &r->buckets->coded;
     struct edge members = EDGE_NONE;
     int priority = bucket->priority;
     if (!edge_exists(r->rank))
@@ -226,7 +206,7 @@ int replicate_exchange_codes(struct replicator *r, struct buckets *b)
     replicate_reduce(r, replicate_bucket_name(r), bucket);
     bucket->priority = priority;
     /* Means that are shared out: each worker codes its part for all. */
-    vec_each(x, &b->coded) {
+    vec_each(x, all) {
         if (!(*x)->coded->is_shared_out)
             continue;
         code_mean(r, *x, members);
@@ -234,9 +214,9 @@ int replicate_exchange_codes(struct replicator *r, struct buckets *b)
                       (struct bucket_value){(*x)->coded->mean.code, "rows", &(*x)->coded->means});
     }
     replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket);
-    vec_each(x, &b->coded)
+    vec_each(x, all)
         take_codes(r, *x, members);
-    b->coded.n = 0;
+    all->n = 0;
     return r->err->code;
 }
 
@@ -246,16 +226,6 @@ static void keep_lost(struct replicator *r, const struct exchange *x,
     struct edge kept = replicate_keep(r, x, coding, suffix);
     replicate_wait(r, kept, r->reduced);
     replicate_also(r, &r->ends, kept);
-}
-
-static void reduced(struct replicator *r, struct exchange *x)
-{
-    if (r->reduced < 0)
-        r->reduced =
-            replicate_after(r, "NoOp", WORKER_DEVICE, &r->reducers, ALLREDUCE_SCOPE "exchanged");
-    keep_lost(r, x, &x->coded->own, "lost");
-    if (x->coded->is_shared_out)
-        keep_lost(r, x, &x->coded->mean, "part/lost");
 }
 
 /* Warm-up: gradients cross whole in the first updates, when they are large and change quickly, and
@@ -287,13 +257,16 @@ void replicate_end_warm_up(struct replicator *r)
     replicate_also(r, &r->ends, counted);
 }
 
-/* ---- to shards ---- */
+/* ---- sending and taking ---- */
 
 /* The value if it is there, that is, if `coding` is not `without`; else nothing: a tensor without
- * rows, with the type and other dimensions of `output`. */
+ * rows, with the value's type and other dimensions. */
 static struct edge or_nothing(struct replicator *r, const char *name, struct edge value,
-                              const struct node_output *output, int without)
+                              int without)
 {
+    if (r->err->code)
+        return EDGE_NONE;
+    const struct node_output *output = &graph_node(r->to, value.node)->outputs[value.slot];
     struct shape none = output->shape;
     none.dims[0] = 0;
     struct edge nothing = replicate_zeros(r, name, output->type, &none);
@@ -301,63 +274,78 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
     return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
 }
 
-/* A gradient that is coded only after some updates crosses whole before, depending on the version
- * that the worker computes from, which is the same for all members of a round. So two values cross,
- * one of them nothing, and a flag that tells which. */
-static void push_code(struct replicator *r, struct push *push, struct exchange *x)
+/* With shards the version that a worker computes from tells whether gradients are coded: it is the
+ * same for all members of a round. */
+static void begin_pushed_warm_up(struct replicator *r)
 {
-    struct edge value = replicate_pushed(r, push, x), whole = EDGE_NONE;
-    bool warms_up = r->options->after > 0;
-    struct node_output sent = *x->output;
-    if (warms_up && !edge_exists(r->coding)) {
-        struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
-        r->coding =
-            replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
-    }
-    if (warms_up) {
-        whole = replicate_op(r, "Switch", value, r->coding, "%s/uncoded", x->node->name);
-        value = build_slot(whole, 1);
-    }
-    struct edge residual =
-        replicate_local(r, replicate_text(r, x->node->name, "residual"), FLOAT32, &sent.shape);
-    struct edge code = code_value(r, x, value, residual)->own.code;
-    if (r->err->code)
+    if (r->options->after < 1 || edge_exists(r->coding))
         return;
-    const struct node_output coded = graph_node(r->to, code.node)->outputs[code.slot];
-    if (warms_up) {
-        code = or_nothing(r, replicate_text(r, x->node->name, "code/none"), code, &coded, 0);
-        whole = or_nothing(r, replicate_text(r, x->node->name, "uncoded/none"), whole, &sent, 1);
-    }
-    vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
-    replicate_send(r, push, code, "rows", &coded);
-    if (!warms_up)
-        return;
-    sent.shape.dims[0] = -1;
-    replicate_send(r, push, whole, "mean", &sent);
-    replicate_send(r, push, replicate_due_to_push(r, r->coding), "first", NULL);
+    struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
+    r->coding = replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
 }
 
-/* The first of the values in rounds where the third, the flag, is true; the second where it is
- * not. */
-static struct edge take_either(struct replicator *r, const struct push *push,
-                               const struct exchange *x, const char *suffix, int there)
+/* During a warm-up a push has two values, one of them nothing, and a flag that tells which; workers
+ * exchange the one that there is. */
+static void send_code(struct replicator *r, struct exchange *x)
 {
-    struct edge value = {push->take, x->first + !there}, coding = {push->take, x->first + 2};
-    return build_slot(replicate_op_beside(r, "Switch", value, coding, push->variable, "%s/%s",
-                                          x->node->name, suffix),
+    const char *name = x->node->name, *kept = replicate_text(r, name, "residual");
+    const struct shape *shape = &x->output->shape;
+    struct edge value = replicate_pushed(r, x), whole = EDGE_NONE;
+    if (x->push)
+        begin_pushed_warm_up(r);
+    bool warms_up = edge_exists(r->coding);
+    if (warms_up) {
+        whole = replicate_op(r, "Switch", value, r->coding, "%s/%s", name,
+                             x->push ? "uncoded" : "Switch");
+        value = build_slot(whole, 1);
+    }
+    /* The residual begins at zero. */
+    struct edge residual = x->push ? replicate_local(r, kept, FLOAT32, shape)
+                                   : replicate_kept(r, kept, PER_WORKER_SUM, FLOAT32, shape);
+    struct coded_gradient *coded = code_value(r, x, value, residual);
+    struct edge code = coded->own.code;
+    if (x->push)
+        vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
+    else
+        vec_push_in(&r->arena, &r->buckets->coded, x);
+    if (warms_up && x->push) {
+        code = or_nothing(r, replicate_text(r, name, "code/none"), code, 0);
+        whole = or_nothing(r, replicate_text(r, name, "uncoded/none"), whole, 1);
+    }
+    replicate_put(
+        r, x->push ? &x->push->sent : bucket_of_codes(r), x,
+        (struct bucket_value){code, coded->is_shared_out ? "part" : "rows", &coded->codes});
+    if (warms_up)
+        replicate_put(r, x->push ? &x->push->sent : &r->buckets->whole, x,
+                      (struct bucket_value){whole, "mean", &coded->whole});
+    if (warms_up && x->push)
+        replicate_put(
+            r, &x->push->sent, NULL,
+            (struct bucket_value){replicate_due_to_push(r, r->coding), "first", &coded->is_coded});
+}
+
+/* The value in rounds whose codes are `there`, or are not. */
+static struct edge take_if(struct replicator *r, const struct exchange *x, const char *suffix,
+                           struct edge value, int there)
+{
+    return build_slot(replicate_op_beside(r, "Switch", value, x->coded->is_coded, x->push->variable,
+                                          "%s/%s", x->node->name, suffix),
                       there);
 }
 
-static void take_code(struct replicator *r, const struct push *push, struct exchange *x)
+/* Workers have decoded what they exchanged. */
+static void take_code(struct replicator *r, struct exchange *x)
 {
-    struct edge code = {push->take, x->first};
+    const struct coded_gradient *coded = x->coded;
+    struct edge inputs[] = {coded->codes, {r->round, 1}};
+    if (!x->push)
+        return;
     if (r->options->after > 0)
-        code = take_either(r, push, x, "code/taken", 1);
-    const struct edge inputs[] = {code, {r->round, 1}};
-    x->got = decode(r, x, "mean", inputs, &x->output->shape, push->variable);
+        inputs[0] = take_if(r, x, "code/taken", coded->codes, 1);
+    x->got = decode(r, x, "mean", inputs, &x->output->shape);
     if (r->options->after > 0)
-        x->got = replicate_op_beside(r, "Merge", take_either(r, push, x, "uncoded/taken", 0),
-                                     x->got, push->variable, "%s/mean/Merge", x->node->name);
+        x->got = replicate_op_beside(r, "Merge", take_if(r, x, "uncoded/taken", coded->whole, 0),
+                                     x->got, x->push->variable, "%s/mean/Merge", x->node->name);
 }
 
 /* Keeps the residual; if the push is dropped as late, adds the whole value to it. */
@@ -372,11 +360,23 @@ static void pushed(struct replicator *r, struct exchange *x, struct edge counts)
     replicate_also(r, &r->ends, back);
 }
 
+static void keep_code(struct replicator *r, struct exchange *x, struct edge counts)
+{
+    if (x->push) {
+        pushed(r, x, counts);
+        return;
+    }
+    if (r->reduced < 0)
+        r->reduced =
+            replicate_after(r, "NoOp", WORKER_DEVICE, &r->reducers, ALLREDUCE_SCOPE "exchanged");
+    keep_lost(r, x, &x->coded->own, "lost");
+    if (x->coded->is_shared_out)
+        keep_lost(r, x, &x->coded->mean, "part/lost");
+}
+
 const struct technique replicate_code = {.name = "code",
                                          .refuse = refuse,
                                          .price = price,
-                                         .push = push_code,
+                                         .send = send_code,
                                          .take = take_code,
-                                         .pushed = pushed,
-                                         .reduce = reduce_code,
-                                         .reduced = reduced};
+                                         .keep = keep_code};

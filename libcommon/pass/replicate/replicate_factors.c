@@ -155,10 +155,10 @@ static struct replicate_way price(const struct replicator *r, const struct excha
                                   l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
 }
 
-/* The product of all workers' factors, beside the variable or, if that is NULL, on the worker. */
-static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
-                                 const char *variable)
+/* The product of all workers' factors, beside the variable or on the worker. */
+static struct edge multiply_rows(struct replicator *r, const struct exchange *x)
 {
+    const char *variable = x->push ? x->push->variable : NULL;
     const struct node *product = x->product;
     const char *name = replicate_text(r, x->node->name, "product");
     if (!variable)
@@ -180,54 +180,39 @@ static struct edge multiply_rows(struct replicator *r, const struct exchange *x,
     return (struct edge){made->id, 0};
 }
 
-static void push_factors(struct replicator *r, struct push *push, struct exchange *x)
-{
-    replicate_send_factor(r, push, x->product->inputs[0], false);
-    replicate_send_factor(r, push, x->product->inputs[1], true);
-}
-
-/* The shard multiplies the rows of the round's members, concatenated by rank. This gives the same
- * bits as workers that send each other factors (Chilimbi et al., Project Adam, OSDI 2014, section
- * 3.2). */
-static void take_factors(struct replicator *r, const struct push *push, struct exchange *x)
-{
-    for (int i = 0; i < 2; i++)
-        x->factors[i] = (struct edge){push->take, x->first + i};
-    x->got = multiply_rows(r, x, push->variable);
-}
-
-/* Layers with the same input share a factor: the first that has it sends it. */
-static struct exchange *sender(const struct replicator *r, const struct exchange *x, int i)
+/* Among workers layers with the same input share a factor: the first that has it sends it. */
+static const struct exchange *sender(const struct replicator *r, const struct exchange *x, int i)
 {
     struct exchange *const *other = r->planned.items;
+    if (x->push)
+        return x;
     while ((*other)->crossing != CROSSES_BY_FACTORS ||
            !edge_equal((*other)->product->inputs[i], x->product->inputs[i]))
         other++;
     return *other;
 }
 
-static void reduce_factors(struct replicator *r, struct buckets *b, struct exchange *x)
+static void send_factors(struct replicator *r, struct exchange *x)
 {
     static const char *const reductions[] = {"rows", "mean_rows"};
     for (int i = 0; i < 2; i++)
         if (sender(r, x, i) == x)
-            replicate_put(r, &b->plain, x,
-                          (struct bucket_value){replicate_edge(r, x->product->inputs[i]),
-                                                reductions[i], &x->factors[i]});
+            replicate_put(
+                r, replicate_bucket(r, x), x,
+                (struct bucket_value){replicate_factor(r, x, i), reductions[i], &x->factors[i]});
 }
 
-/* Each worker multiplies all workers' rows. */
-static void reduced(struct replicator *r, struct exchange *x)
+/* Each worker, or the shard, multiplies the rows of all workers, concatenated by rank: both give
+ * the same bits (Chilimbi et al., Project Adam, OSDI 2014, section 3.2). */
+static void take_factors(struct replicator *r, struct exchange *x)
 {
     for (int i = 0; i < 2; i++)
         x->factors[i] = sender(r, x, i)->factors[i];
-    x->got = multiply_rows(r, x, NULL);
+    x->got = multiply_rows(r, x);
 }
 
 const struct technique replicate_factors = {.name = "factors",
                                             .refuse = refuse,
                                             .price = price,
-                                            .push = push_factors,
-                                            .take = take_factors,
-                                            .reduce = reduce_factors,
-                                            .reduced = reduced};
+                                            .send = send_factors,
+                                            .take = take_factors};

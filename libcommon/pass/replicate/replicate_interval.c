@@ -202,7 +202,7 @@ int replicate_add_dues(struct replicator *r)
             continue;
         const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", push->steps);
         struct edge due = replicate_due(r, name, r->own->pushed, push->steps / r->steps);
-        vec_push_in(&r->arena, &r->own->dues, ((struct due){push->steps, due, 0}));
+        vec_push_in(&r->arena, &r->own->dues, ((struct due){push->steps, due, EDGE_NONE}));
     }
     return r->err->code;
 }
@@ -212,8 +212,8 @@ void replicate_send_dues(struct replicator *r, struct push *push)
     if (!r->has_intervals || push != steady_push(r))
         return;
     vec_each(due, &r->own->dues) {
-        due->value = (int)push->sent.n;
-        replicate_send(r, push, replicate_due_to_push(r, due->due), "first", NULL);
+        struct edge flag = replicate_due_to_push(r, due->due);
+        replicate_put(r, &push->sent, NULL, (struct bucket_value){flag, "first", &due->taken});
     }
 }
 
@@ -244,7 +244,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push)
     struct edge members = {r->round, 1};
     if (replicate_is_steady(r, push))
         return members;
-    struct edge due = {steady_push(r)->take, replicate_find_due(r, push->steps)->value};
+    struct edge due = replicate_find_due(r, push->steps)->taken;
     return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,
                                           "%s/take/members", push->variable),
                       1);

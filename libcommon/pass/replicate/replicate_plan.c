@@ -10,11 +10,8 @@
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
-static const struct technique whole_gradient = {.name = "gradient",
-                                                .price = replicate_price_whole,
-                                                .push = replicate_push_whole,
-                                                .take = replicate_take_whole,
-                                                .reduce = replicate_reduce_whole};
+static const struct technique whole_gradient = {
+    .name = "gradient", .price = replicate_price_whole, .send = replicate_send_whole};
 
 static const struct technique *const techniques[] = {
     [CROSSES_WHOLE] = &whole_gradient,

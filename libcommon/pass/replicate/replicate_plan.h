@@ -24,15 +24,12 @@ struct technique {
     /* Returns NULL, or why the value cannot cross so (absent: it always can); its cost. */
     const char *(*refuse)(const struct replicator *r, struct exchange *x);
     struct replicate_way (*price)(const struct replicator *r, const struct exchange *x);
-    /* With shards: what a worker sends with the push; what the shard makes of the values that it
-     * took; and, once the push's fate is known, what the worker keeps. NULL: nothing. */
-    void (*push)(struct replicator *r, struct push *push, struct exchange *x);
-    void (*take)(struct replicator *r, const struct push *push, struct exchange *x);
-    void (*pushed)(struct replicator *r, struct exchange *x, struct edge counts);
-    /* Among workers: puts the exchanged values into buckets; and, after all exchanges, makes the
-     * values for updates. NULL: nothing. */
-    void (*reduce)(struct replicator *r, struct buckets *b, struct exchange *x);
-    void (*reduced)(struct replicator *r, struct exchange *x);
+    /* Sends what crosses, with the exchange's push or in buckets. */
+    void (*send)(struct replicator *r, struct exchange *x);
+    /* Makes the value for updates of what has crossed. NULL: that is it. */
+    void (*take)(struct replicator *r, struct exchange *x);
+    /* Keeps what the worker needs later; `counts`, of a push: whether it does. NULL: nothing. */
+    void (*keep)(struct replicator *r, struct exchange *x, struct edge counts);
 };
 extern const struct technique replicate_factors, replicate_code;
 
@@ -42,6 +39,17 @@ extern const struct technique replicate_factors, replicate_code;
 int replicate_plan_averages(struct replicator *r);
 void replicate_begin_averages(struct replicator *r);
 int replicate_end_averages(struct replicator *r);
+
+/* replicate_allreduce.c: adds a value, of the exchange or of NULL, to those that cross together;
+ * returns these as a node's inputs, and the attribute of their reductions. */
+void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
+                   struct bucket_value value);
+struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,
+                              struct attr *reductions);
+/* Returns what the value crosses in, unless it is coded. */
+struct bucket *replicate_bucket(const struct replicator *r, const struct exchange *x);
+/* A technique's `send`: the value as it is. */
+void replicate_send_whole(struct replicator *r, struct exchange *x);
 
 /* replicate_plan.c: finds all values that are exchanged, and how each crosses. */
 int replicate_plan(struct replicator *r);

@@ -74,23 +74,31 @@ struct exchange {
     VEC(struct gradient_piece) pieces; /* by row */
     struct edge kept;    /* variable with the step before's value, or that of the last average */
     struct edge brought; /* in the result: crosses instead of the worker's value; or EDGE_NONE */
-    int first;           /* index of its first value in the push */
+    struct push *push;   /* that sends it; NULL: workers exchange it, or not known yet */
     struct edge got;     /* in the result: the value for updates */
 };
 typedef VEC(struct exchange *) exchange_list;
 
-/* A value that a push sends, in the result, with its type and shape in the take. */
-struct sent_value {
-    struct edge edge;
-    const char *reduction;
-    struct node_output taken;
+/* Values that cross together, in the result. */
+struct bucket {
+    VEC(struct bucket_value {
+        struct edge value;     /* the worker's */
+        const char *reduction; /* of workers' values to one */
+        struct edge *got;      /* where to store that one */
+    })
+    values;
+    int64_t bytes;
+    int priority;    /* of the most urgent value; 0: none */
+    bool is_late;    /* it has values of the step before */
+    bool is_initial; /* it has initial values, which belong to no step */
+    bool is_whole;   /* it has uncoded gradients of a warm-up */
 };
 
 /* A push: the gradients of one variable, and other values that its updates need. */
 struct push {
     const char *variable;
     exchange_list exchanges;
-    VEC(struct sent_value) sent;
+    struct bucket sent;
     int steps;         /* between two of these pushes */
     struct edge token; /* in the result */
     int take;          /* node of the result */
@@ -136,6 +144,7 @@ struct replicator {
     int merged;                  /* a node after `coding` was used */
     struct edge rank;            /* of the worker; EDGE_NONE: not needed */
     int computed;                /* a node after all of a step that reads variables */
+    struct buckets *buckets;     /* without shards */
     node_list reducers;          /* nodes that reduce values for updates */
     int reduced;                 /* a node after `reducers` */
     int initial;                 /* the node that reduces initial values, and */

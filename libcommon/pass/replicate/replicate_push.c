@@ -7,24 +7,11 @@
  */
 #include "pass/replicate/replicate_push.h"
 
-#include <string.h>
-
 #include "graph/infer.h"
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_reduce.h"
 
 /* ---- values of a push ---- */
-
-void replicate_send(struct replicator *r, struct push *push, struct edge value,
-                    const char *reduction, const struct node_output *taken)
-{
-    if (r->err->code)
-        return;
-    struct sent_value sent = {value, reduction,
-                              taken ? *taken : graph_node(r->to, value.node)->outputs[value.slot]};
-    if (strstr(reduction, "rows") && sent.taken.shape.rank > 0)
-        sent.taken.shape.dims[0] = -1;
-    vec_push_in(&r->arena, &push->sent, sent);
-}
 
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 {
@@ -90,20 +77,19 @@ static struct edge mean_of_steps(struct replicator *r, const char *name, struct 
 
 /* Holds the gradient back: the result is the sum, in pushes to the clock that have this
  * interval. */
-static struct edge hold(struct replicator *r, const struct push *push, const struct exchange *x,
-                        struct edge gradient)
+static struct edge hold(struct replicator *r, const struct exchange *x, struct edge gradient)
 {
     const char *name = replicate_text(r, x->node->name, "held");
-    struct step_sum sum = sum_steps(r, name, x, gradient, replicate_find_due(r, push->steps)->due);
+    struct step_sum sum =
+        sum_steps(r, name, x, gradient, replicate_find_due(r, x->push->steps)->due);
     vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, sum.variable, sum.rest}));
     replicate_assign(r, &r->own->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
 }
 
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct exchange *x)
+struct edge replicate_pushed(struct replicator *r, struct exchange *x)
 {
-    struct edge value = replicate_crossing(r, x);
+    struct edge value = replicate_exchanged(r, x);
     enum dtype type = x->output->type;
     if (edge_exists(r->own->fires) && x->is_gradient) {
         const char *name = replicate_text(r, x->node->name, "sum");
@@ -114,18 +100,7 @@ struct edge replicate_pushed(struct replicator *r, const struct push *push,
         value = mean_of_steps(r, name, sum.full, type);
     } else if (edge_exists(r->own->fires))
         value = replicate_when(r, value, r->own->fires, "%s/push", x->node->name);
-    return replicate_is_steady(r, push) ? value : hold(r, push, x, value);
-}
-
-void replicate_push_whole(struct replicator *r, struct push *push, struct exchange *x)
-{
-    replicate_send(r, push, replicate_pushed(r, push, x), x->reduction, x->output);
-}
-
-void replicate_take_whole(struct replicator *r, const struct push *push, struct exchange *x)
-{
-    (void)r;
-    x->got = (struct edge){push->take, x->first};
+    return !x->push || replicate_is_steady(r, x->push) ? value : hold(r, x, value);
 }
 
 /* ---- rows of factors ---- */
@@ -157,19 +132,16 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     return build_slot(steered, 1);
 }
 
-void replicate_send_factor(struct replicator *r, struct push *push, struct edge factor,
-                           bool is_right)
+struct edge replicate_factor(struct replicator *r, const struct exchange *x, int i)
 {
+    static const char *const names[] = {"gradient/left/rows", "gradient/right/rows"};
+    struct edge factor = x->product->inputs[i], value = replicate_edge(r, factor);
     const struct node_output *rows = &graph_node(r->from, factor.node)->outputs[factor.slot];
-    struct edge value = replicate_edge(r, factor);
-    if (edge_exists(r->own->fires)) {
-        const char *name = replicate_text(r, push->variable,
-                                          is_right ? "gradient/right/rows" : "gradient/left/rows");
-        value = keep_rows(r, name, rows, value);
-        if (is_right) /* the mean over steps also divides it */
-            value = mean_of_steps(r, name, value, rows->type);
-    }
-    replicate_send(r, push, value, is_right ? "mean_rows" : "rows", rows);
+    if (!edge_exists(r->own->fires))
+        return value;
+    const char *name = replicate_text(r, x->push->variable, names[i]);
+    value = keep_rows(r, name, rows, value);
+    return i ? mean_of_steps(r, name, value, rows->type) : value; /* it divides the product */
 }
 
 /* ---- the counter of steps ---- */

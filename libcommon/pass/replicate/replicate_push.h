@@ -10,8 +10,7 @@
 /* The pushes with gradients of one interval. */
 struct due {
     int steps;
-    struct edge due; /* in the result: whether this push is one of them */
-    int value;       /* index of the value in the steady push that tells the update */
+    struct edge due, taken; /* in the result: whether this push is one of them; for the update */
 };
 
 /* A private variable of a worker that checkpoints contain, in the result; the gradient that it is
@@ -47,18 +46,10 @@ int replicate_end_update(struct replicator *r);
  * states, and `set` ends the request. */
 int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
 
-/* replicate_push.c: pushes the gradient as it is; takes it. */
-void replicate_push_whole(struct replicator *r, struct push *push, struct exchange *x);
-void replicate_take_whole(struct replicator *r, const struct push *push, struct exchange *x);
-/* Returns the value that is pushed, summed over steps where several share a push. */
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct exchange *x);
-/* Adds a value to the push; `taken`: its type and shape in the take, NULL: the value's. The second
- * function adds a factor of the gradient, which is an edge of the source. */
-void replicate_send(struct replicator *r, struct push *push, struct edge value,
-                    const char *reduction, const struct node_output *taken);
-void replicate_send_factor(struct replicator *r, struct push *push, struct edge factor,
-                           bool is_right);
+/* replicate_push.c: return the worker's value, summed over steps where several share a push; and a
+ * factor of it, with the rows of those steps. */
+struct edge replicate_pushed(struct replicator *r, struct exchange *x);
+struct edge replicate_factor(struct replicator *r, const struct exchange *x, int i);
 /* Returns the flag for the update; dead in steps without a push. */
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
 /* Checks, once it is planned how gradients cross, that sums over steps are possible. */

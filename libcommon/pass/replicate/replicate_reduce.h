@@ -8,23 +8,6 @@
 
 #include "pass/replicate/replicate_plan.h"
 
-/* A value of an AllReduce to be built, in the result: the worker's, and where to store the reduced
- * one. */
-struct bucket_value {
-    struct edge value;
-    const char *reduction;
-    struct edge *got;
-};
-
-struct bucket {
-    VEC(struct bucket_value) values;
-    int64_t bytes;
-    int priority;    /* of the most urgent value; 0: none */
-    bool is_late;    /* it has values of the step before */
-    bool is_initial; /* it has initial values, which belong to no step */
-    bool is_whole;   /* it has uncoded gradients of a warm-up */
-};
-
 /* Gradients that are coded later cross with the rest until then, unless there is a warm-up: then
  * either the codes or the whole gradients cross. */
 struct buckets {
@@ -32,17 +15,12 @@ struct buckets {
     exchange_list coded, late; /* exchanges in code; whole ones of the step before */
 };
 
-/* Adds a value of the exchange, or of NULL. The second adds the node that reduces a bucket's values
- * together, and empties the bucket. */
-void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
-                   struct bucket_value value);
+/* Adds the node that reduces a bucket's values together, and empties the bucket. */
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
 static inline const char *replicate_bucket_name(const struct replicator *r)
 {
     return r->options->average ? ALLREDUCE_SCOPE "averages" : ALLREDUCE_SCOPE "gradients";
 }
-/* A technique's `reduce`: the gradient as it is. */
-void replicate_reduce_whole(struct replicator *r, struct buckets *b, struct exchange *x);
 /* Returns the value that the worker exchanges: its own, or that of the step before. The latter's
  * result is settled: updates wait for all of the step that reads variables. */
 struct edge replicate_exchanged(struct replicator *r, struct exchange *x);
@@ -65,6 +43,7 @@ struct coded_gradient {
     int64_t groups;
     struct attr attrs[5];            /* of the code */
     struct edge codes, means, whole; /* of all workers: of `own`, of `mean`, uncoded */
+    struct edge is_coded;            /* with shards and a warm-up: which of the two was sent */
 };
 
 struct edge replicate_quantize(struct replicator *r, const struct exchange *x, const char *name,
@@ -77,7 +56,7 @@ struct edge replicate_keep(struct replicator *r, const struct exchange *x,
 void replicate_begin_warm_up(struct replicator *r);
 void replicate_end_warm_up(struct replicator *r);
 /* Exchanges the codes of the buckets, and decodes them. */
-int replicate_exchange_codes(struct replicator *r, struct buckets *buckets);
+int replicate_exchange_codes(struct replicator *r);
 
 /* ---- large gradients of products in pieces: replicate_pieces.c ---- */
 

@@ -116,6 +116,9 @@ static const struct mode_word {
 };
 #define N_WORDS (sizeof words / sizeof *words)
 
+/* By word: where the mode's text has it last; NULL: nowhere. */
+typedef const char *given_words[N_WORDS];
+
 static int refuse_word(const struct replicate_options *options, int taker, const char *word,
                        struct error *err)
 {
@@ -133,7 +136,7 @@ static int refuse_word(const struct replicate_options *options, int taker, const
 
 /* Reads the words that the kind takes; the others go to `others`, and are errors if it is NULL. */
 static int read_words(struct replicate_options *options, int taker, const char *text,
-                      struct str *others, struct error *err)
+                      given_words given, struct str *others, struct error *err)
 {
     struct str word = STR_INIT;
     while (*text && !err->code) {
@@ -147,9 +150,11 @@ static int read_words(struct replicate_options *options, int taker, const char *
                               &(struct word_value){word.data + skip, text + skip, err}))
                 break;
         }
-        if (i == N_WORDS && others)
+        if (i < N_WORDS)
+            given[i] = strcmp(str_text(&word), "schedule=direct") ? text : NULL; /* the default */
+        else if (others)
             str_printf(others, "%s%s", others->n ? "," : "", str_text(&word));
-        else if (i == N_WORDS)
+        else
             refuse_word(options, taker, str_text(&word), err);
         text += n + (text[n] == ',');
     }
@@ -165,7 +170,53 @@ const char *replicate_mode_name(const struct replicate_options *options)
                                                   : options->policy;
 }
 
-/* ---- checks of several words together ---- */
+/* ---- words together ---- */
+
+#define CODES "bits= threshold= top="
+
+/* A word that needs one of the others, or excludes all of them. In the error's text * stands for
+ * the word and its value. */
+static const struct mode_rule {
+    const char *word;
+    enum mode_rule_kind { NEEDS, EXCLUDES } kind;
+    const char *others, *why;
+} rules[] = {
+    {"update=pass", NEEDS, "dense=b dense=c", "* is of the passes of dense=b and dense=c"},
+    {"after=", NEEDS, CODES, "after=N is for a code: bits=N, top=SHARE"},
+    {"schedule=", EXCLUDES, CODES, "* is for whole gradients: codes are not added on the way"},
+    {"average=", EXCLUDES, "delay=", "* exchanges variables, where delay=1 is about gradients"},
+    {"average=", EXCLUDES, "factors=", "* exchanges variables, where factors is about gradients"},
+    {"average=", EXCLUDES, "dense=", "* exchanges variables, where dense is about gradients"},
+    {"average=", EXCLUDES, "pieces=", "* exchanges variables, where pieces is about gradients"},
+    {"factors=", EXCLUDES, "delay=", "delay=1 keeps gradients, and * has none to keep"},
+};
+
+/* Returns the first given word that starts as one of those; NULL: there is none. */
+static const char *find_word(const given_words given, const char *starts)
+{
+    for (size_t n; *starts; starts += n + (starts[n] == ' ')) {
+        n = strcspn(starts, " ");
+        for (size_t i = 0; i < N_WORDS; i++)
+            if (given[i] && !strncmp(given[i], starts, n))
+                return given[i];
+    }
+    return NULL;
+}
+
+static int check_rules(const struct replicate_options *options, const given_words given,
+                       enum mode_rule_kind kind, struct error *err)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const char *word = find_word(given, rules[i].word), *why = rules[i].why;
+        bool has_other = word && find_word(given, rules[i].others);
+        if (!word || rules[i].kind != kind || has_other == (kind == NEEDS))
+            continue;
+        int before = (int)strcspn(why, "*"), length = why[before] ? (int)strcspn(word, ",") : 0;
+        return error_set(err, ERR_USAGE, "--mode %s: %.*s%.*s%s", replicate_mode_name(options),
+                         before, why, length, word, why + before + (why[before] == '*'));
+    }
+    return 0;
+}
 
 static const struct replicate_code no_code = {.threshold = -1, .share = -1};
 
@@ -183,63 +234,31 @@ static bool name_code(struct replicate_code *code)
            (code->threshold != 0 || code->bits == 1);
 }
 
-static int check_code(struct replicate_options *options, struct error *err)
+static int check_words(struct replicate_options *options, const given_words given,
+                       struct error *err)
 {
-    struct replicate_code *code = &options->code;
-    if (!code->bits && code->threshold < 0 && code->share < 0) {
-        *code = (struct replicate_code){.name = NULL};
-        return options->after ? error_set(err, ERR_USAGE,
-                                          "--mode %s: after=N is for a code: bits=N, top=SHARE",
-                                          replicate_mode_name(options))
-                              : 0;
-    }
-    return name_code(code) ? 0
-                           : error_set(err, ERR_USAGE,
-                                       "--mode %s has codes bits=1 to 8, bits=1 or 2 with "
-                                       "threshold=X, and top=SHARE, a part of 1",
-                                       replicate_mode_name(options));
-}
-
-static int check_reduced(const struct replicate_options *options, struct error *err)
-{
-    const char *name = replicate_mode_name(options);
-    const char *schedule = options->schedules   ? "auto"
-                           : options->by_device ? by_device_name(options->by_device)
-                                                : schedule_name(options->schedule);
-    if (options->code.name && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
+    if (check_rules(options, given, NEEDS, err))
+        return err->code;
+    if (!find_word(given, CODES))
+        options->code = (struct replicate_code){.name = NULL};
+    else if (!name_code(&options->code))
         return error_set(err, ERR_USAGE,
-                         "--mode %s: schedule=%s is for whole gradients: codes are not added on "
-                         "the way",
-                         name, schedule);
-    const char *of_gradients = !options->average                  ? NULL
-                               : options->delay                   ? "delay=1"
-                               : options->factors != FACTORS_NONE ? "factors"
-                               : options->dense                   ? "dense"
-                               : options->piece_bytes             ? "pieces"
-                                                                  : NULL;
-    if (of_gradients)
-        return error_set(err, ERR_USAGE,
-                         "--mode %s: average=%d exchanges variables, where %s is about gradients",
-                         name, options->average, of_gradients);
+                         "--mode %s has codes bits=1 to 8, bits=1 or 2 with threshold=X, and "
+                         "top=SHARE, a part of 1",
+                         replicate_mode_name(options));
     if (options->delay > 1)
-        return error_set(err, ERR_USAGE, "--mode %s has no delay but of one step", name);
-    if (options->delay && options->factors != FACTORS_NONE)
-        return error_set(err, ERR_USAGE,
-                         "--mode %s: delay=1 keeps gradients, and factors=%s has none to keep",
-                         name, options->factors == FACTORS_ALL ? "all" : "auto");
-    return 0;
+        return error_set(err, ERR_USAGE, "--mode %s has no delay but of one step",
+                         replicate_mode_name(options));
+    return check_rules(options, given, EXCLUDES, err);
 }
 
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
+    given_words given = {NULL};
+    int taker = options->by_servers ? SERVED : REDUCED;
     options->mode = REPLICATE_ALLREDUCE;
-    if (read_words(options, options->by_servers ? SERVED : REDUCED, text, NULL, err))
-        return err->code;
-    if (options->update_each && options->dense != 'b' && options->dense != 'c')
-        return error_set(err, ERR_USAGE,
-                         "--mode %s: update=pass is of the passes of dense=b and dense=c",
-                         replicate_mode_name(options));
-    return check_code(options, err) ? err->code : check_reduced(options, err);
+    return read_words(options, taker, text, given, NULL, err) ? err->code
+                                                              : check_words(options, given, err);
 }
 
 /* All-reduce whose sums are computed by shards. */
@@ -258,17 +277,20 @@ static int parse_served(struct replicate_options *options, const char *mode, con
 
 static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
 {
+    given_words given = {NULL};
     options->mode = REPLICATE_DOWNPOUR;
     memcpy(options->policy, "async", sizeof "async");
-    return read_words(options, DOWNPOUR, text, NULL, err) ? err->code : check_code(options, err);
+    return read_words(options, DOWNPOUR, text, given, NULL, err) ? err->code
+                                                                 : check_words(options, given, err);
 }
 
 /* Takes a code, which may be used where whole gradients or factors take longer. */
 static int parse_auto(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_options code = {.mode = REPLICATE_AUTO, .code = no_code};
-    if (strlen(text) >= sizeof options->policy || read_words(&code, AUTO, text, NULL, err) ||
-        check_code(&code, err))
+    given_words given = {NULL};
+    if (strlen(text) >= sizeof options->policy || read_words(&code, AUTO, text, given, NULL, err) ||
+        check_words(&code, given, err))
         return error_set(err, ERR_USAGE,
                          "--mode auto takes a code that may be used, as all-reduce has them "
                          "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",
@@ -284,7 +306,8 @@ static int parse_policy(struct replicate_options *options, const char *mode, str
     struct error why = ERROR_INIT;
     struct policy policy;
     struct str text = STR_INIT;
-    read_words(options, PUSHED, mode, &text, err);
+    given_words given = {NULL};
+    read_words(options, PUSHED, mode, given, &text, err);
     bool is_known =
         text.n < sizeof options->policy && !policy_parse(&policy, str_text(&text), &why);
     if (is_known)
@@ -292,7 +315,7 @@ static int parse_policy(struct replicate_options *options, const char *mode, str
     str_clear(&text);
     policy_print_usages(&text);
     if (is_known)
-        check_code(options, err);
+        check_words(options, given, err);
     else if (strstr(mode, ",push"))
         error_set(err, ERR_USAGE,
                   "--mode '%s': intervals of pushes are of downpour, whose rounds have one "
@@ -315,10 +338,11 @@ static const struct mode_kind {
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct str others = STR_INIT;
+    given_words given = {NULL};
     options->rate = -1;
     options->code = no_code;
     options->mode = REPLICATE_POLICY;
-    read_words(options, ANY, mode, &others, err);
+    read_words(options, ANY, mode, given, &others, err);
     if (options->by_servers)
         parse_served(options, mode, str_text(&others), err);
     str_release(&others);

@@ -74,7 +74,7 @@ bool runner_saves_together(const struct runner *r)
 
 int runner_stepped(struct runner *r, struct error *err)
 {
-    return r->kind->stepped ? r->kind->stepped(r, err) : 0;
+    return r->kind->stepped ? r->kind->stepped(r, false, err) : 0;
 }
 
 bool runner_is_settled(const struct runner *r)
@@ -84,7 +84,7 @@ bool runner_is_settled(const struct runner *r)
 
 int runner_settle(struct runner *r, struct error *err)
 {
-    return r->kind->settle(r, err);
+    return r->kind->stepped(r, true, err);
 }
 
 int64_t runner_meets_at(const struct runner *r)

@@ -59,15 +59,13 @@ struct runner_kind {
     bool (*goes_together)(const struct runner *runner);
     int (*gather_rows)(struct runner *runner, const struct collective_key *key,
                        const struct tensor *rows, bool *met, struct tensor *all, struct error *err);
-    /* Called after a step, before it is measured and saved, to do what others wait for. NULL:
-     * nothing. */
-    int (*stepped)(struct runner *runner, struct error *err);
+    /* Called after a step, before it is measured and saved, to do what others wait for; `is_last`:
+     * once more after the last step, if that is not settled, to make it so. NULL: nothing. */
+    int (*stepped)(struct runner *runner, bool is_last, struct error *err);
     /* Returns by which step processes that go on together meet after this one. NULL: by it. */
     int64_t (*meets_at)(const struct runner *runner);
     /* Returns whether the variables of this step may be measured and saved. NULL: yes. */
     bool (*is_settled)(const struct runner *runner);
-    /* Called after the last step if that is not settled: makes it so, with the others. */
-    int (*settle)(struct runner *runner, struct error *err);
     /* Called after a step; returns whether to end, because of a signal or of another worker. */
     bool (*is_over)(struct runner *runner);
     /* Returns whether the processes save together: then each calls `gather` after a step, and

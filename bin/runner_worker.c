@@ -40,16 +40,10 @@ static bool ends_wait(void *context)
     return worker_ends_wait(worker_of(r), r->options.driver);
 }
 
-static int stepped(struct runner *r, struct error *err)
+static int stepped(struct runner *r, bool is_last, struct error *err)
 {
-    struct worker *worker = worker_of(r);
-    int code = worker_average(worker, r->options.driver, false, err);
-    return code ? code : worker_rest(worker, r->options.driver, false, err);
-}
-
-static int take_last_average(struct runner *r, struct error *err)
-{
-    return worker_average(worker_of(r), r->options.driver, true, err);
+    return worker_moment(worker_of(r), r->options.driver, is_last ? MOMENT_LAST : MOMENT_STEPPED,
+                         err);
 }
 
 static bool is_settled(const struct runner *r)
@@ -65,7 +59,7 @@ static int64_t meets_at(const struct runner *r)
 static int waits_for_feeds(void *context, struct error *err)
 {
     const struct runner *r = context;
-    return worker_rest(worker_of(r), r->options.driver, true, err);
+    return worker_moment(worker_of(r), r->options.driver, MOMENT_IDLE, err);
 }
 
 static int open_worker(struct runner *r, struct error *err)
@@ -128,7 +122,7 @@ static int start_worker(struct runner *r, const struct runner_origin *begin, str
         code = worker_start(worker_of(r), r->options.driver, &origin, &counted, err);
     if (!code && counted)
         code = rejoin(r, counted, err);
-    return code ? code : worker_rest(worker_of(r), r->options.driver, false, err);
+    return code ? code : worker_moment(worker_of(r), r->options.driver, MOMENT_STARTED, err);
 }
 
 static bool worker_may_begin(struct runner *r)
@@ -223,7 +217,6 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .gather_rows = gather_rows,
                                             .stepped = stepped,
                                             .is_settled = is_settled,
-                                            .settle = take_last_average,
                                             .meets_at = meets_at,
                                             .is_over = job_is_over,
                                             .saves_together = shares_state,

@@ -486,8 +486,8 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
         code = ask_for_updates(worker, err);
     if (!code)
         code = join(driver, counted, err);
-    if (!code && worker->average_every && graph_entry(driver->graph, WORKER_ANCHOR))
-        code = driver_run_entry(driver, WORKER_ANCHOR, 0, NULL, 0, err);
+    if (!code)
+        code = worker_moment(worker, driver, MOMENT_START, err);
     worker->averaged = *counted;
     if (!code)
         worker_react(&worker->state, WORKER_STARTED);
@@ -508,33 +508,66 @@ struct device *worker_device(struct worker *worker)
     return worker->devices.devices.n ? worker->devices.devices.items[0] : NULL;
 }
 
-int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err)
+bool worker_is_settled(const struct worker *worker, int64_t step)
+{
+    return !worker->average_every || step <= worker->averaged;
+}
+
+/* Averages in code start from the present values. */
+static int set_anchor(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                      struct error *err)
+{
+    (void)moment;
+    return worker->average_every && graph_entry(driver->graph, WORKER_ANCHOR)
+               ? driver_run_entry(driver, WORKER_ANCHOR, 0, NULL, 0, err)
+               : 0;
+}
+
+/* If workers step separately, all take the mean of their variables every so many steps; after its
+ * last step a worker takes part in the average that is due next. */
+static int take_average(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                        struct error *err)
+{
+    int64_t due = worker_average_step(worker, driver->step);
+    struct tensor every = TENSOR_INIT;
+    if (worker_is_settled(worker, driver->step) || (due != driver->step && moment != MOMENT_LAST))
+        return 0;
+    int code = driver_run_entry(driver, WORKER_AVERAGE, due, &every, 1, err);
+    tensor_release(&every);
+    worker->averaged = due;
+    return code;
+}
+
+/* If shards ask for the worker's private state, gives it to them and waits until it is in a
+ * checkpoint. An idle worker gives it in any case, so that shards need not wait for it. */
+static int rest(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                struct error *err)
 {
     struct saved_variable asked = {.node = worker->asked};
     if (!worker->asked || worker_react(&worker->state, WORKER_RESTS) == WORKER_IGNORE ||
         worker_take(worker, &asked, err))
         return err->code;
-    bool rests = is_idle || (asked.value.type == BOOL && *(const bool *)asked.value.data);
+    bool rests =
+        moment == MOMENT_IDLE || (asked.value.type == BOOL && *(const bool *)asked.value.data);
     tensor_release(&asked.value);
     if (rests && FAILPOINT("worker.rest"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.rest");
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
 }
 
-bool worker_is_settled(const struct worker *worker, int64_t step)
+int worker_moment(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                  struct error *err)
 {
-    return !worker->average_every || step <= worker->averaged;
-}
-
-int worker_average(struct worker *worker, struct driver *driver, bool is_last, struct error *err)
-{
-    int64_t due = worker_average_step(worker, driver->step);
-    struct tensor every = TENSOR_INIT;
-    if (worker_is_settled(worker, driver->step) || (due != driver->step && !is_last))
-        return 0;
-    int code = driver_run_entry(driver, WORKER_AVERAGE, due, &every, 1, err);
-    tensor_release(&every);
-    worker->averaged = due;
+    static const struct {
+        unsigned moments;
+        int (*act)(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                   struct error *err);
+    } acts[] = {{MOMENT_START, set_anchor},
+                {MOMENT_STEPPED | MOMENT_LAST, take_average},
+                {MOMENT_STARTED | MOMENT_STEPPED | MOMENT_IDLE, rest}};
+    int code = 0;
+    for (size_t i = 0; !code && i < sizeof acts / sizeof *acts; i++)
+        code = acts[i].moments & moment ? acts[i].act(worker, driver, moment, err) : 0;
     return code;
 }
 

@@ -86,15 +86,17 @@ bool worker_ends_wait(struct worker *worker, const struct driver *driver);
  * begins another before this worker has contributed; workers on their own end before it. */
 bool worker_begins(struct worker *worker, const struct driver *driver, bool asked, bool last);
 
-/* Called after a step, or after joining: if shards ask for the worker's private state, runs the
- * entry rest, which gives it to them and waits until it is in a checkpoint. `is_idle`: the next
- * step may be far off; gives the state in any case, so that shards need not wait for it. */
-int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
+/* Moments at which a worker runs entries of its own, those that are due (worker.c has a table). */
+enum worker_moment {
+    MOMENT_START = 1,   /* within worker_start, once variables have their values */
+    MOMENT_STARTED = 2, /* it has joined, and fed records that count are passed over */
+    MOMENT_STEPPED = 4, /* after a step */
+    MOMENT_IDLE = 8,    /* the next step may be far off */
+    MOMENT_LAST = 16    /* after its last step, which is not settled */
+};
+int worker_moment(struct worker *worker, struct driver *driver, enum worker_moment moment,
+                  struct error *err);
 
-/* Called after a step: if workers step separately, and an average is due or this is the worker's
- * last step, all take the mean of their variables (the entry average). After its last step a worker
- * takes part in the average that is due next. */
-int worker_average(struct worker *worker, struct driver *driver, bool is_last, struct error *err);
 /* Returns the step at which workers meet after that one: it, or that of its average. */
 static inline int64_t worker_average_step(const struct worker *worker, int64_t step)
 {

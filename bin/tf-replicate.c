@@ -262,7 +262,7 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
         int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
         /* tiles are on shards, which make checkpoints of their variables */
         return !code && towers && str_starts(towers, "/job:ps/")
-                   ? grid_clock(graphs->replicated, entry, timeout, err)
+                   ? replicate_grid_clock(graphs->replicated, entry, timeout, err)
                    : code;
     }
     if (options->dense && cut_dense(graphs, options, err))

@@ -49,10 +49,4 @@ bool grid_parse(struct grid_options *options, const char *text);
 int grid_graph(const struct graph *from, const struct grid_options *options, struct graph **to,
                struct error *err);
 
-/* Adds a clock on ps:0 to a graph in tiles that are on shards: each step of the entry that trains
- * (NULL: the only one) is one of its rounds, the driver, worker:0, its only worker. A graph that
- * does not train stays as it is. timeout: seconds that a step waits for its round. ERR_DATA:
- * several entries train, or another one changes what that one does. */
-int grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err);
-
 #endif

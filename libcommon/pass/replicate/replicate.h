@@ -164,4 +164,10 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err);
 
+/* Adds a clock on ps:0 to a graph in tiles that are on shards: each step of the entry that trains
+ * (NULL: the only one) is one of its rounds, and the driver, worker:0, its only worker. A graph
+ * that does not train stays as it is. timeout: seconds that a step waits for its round. ERR_DATA:
+ * several entries train, or another one needs what changes in that one. */
+int replicate_grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err);
+
 #endif

@@ -7,15 +7,12 @@
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
-#define CLOCK_ATTRS_MAX 6
+#define CLOCK_ATTRS_MAX 8
 
-/* Adds an op of the clock; `spec` has the inputs. */
-static int add_clock(struct replicator *r, const char *name, struct node_spec spec)
+int replicate_clock(struct replicator *r, const char *name, struct node_spec spec)
 {
     struct attr attrs[CLOCK_ATTRS_MAX];
     const struct op *declared = registry_find(r->to->registry, spec.op);
-    spec.attrs = attrs;
-    spec.device = CLOCK_DEVICE;
     /* All ops of the clock have these attributes; those that may wait for others have a timeout. */
     int n = 0;
     attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
@@ -24,7 +21,11 @@ static int add_clock(struct replicator *r, const char *name, struct node_spec sp
     attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
     if (op_find_attr(declared, "timeout") >= 0)
         attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
+    for (int i = 0; i < spec.n_attrs; i++)
+        attrs[n++] = spec.attrs[i];
+    spec.attrs = attrs;
     spec.n_attrs = n;
+    spec.device = CLOCK_DEVICE;
     return replicate_add(r, spec, "%s", name).node;
 }
 
@@ -34,8 +35,8 @@ static int add_clock(struct replicator *r, const char *name, struct node_spec sp
 static int add_join(struct replicator *r)
 {
     struct edge heads = replicate_journal_heads(r);
-    r->leave = add_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
-    r->join = add_clock(
+    r->leave = replicate_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
+    r->join = replicate_clock(
         r, "clock/join",
         (struct node_spec){.op = "ClockJoin", .inputs = &heads, .n_inputs = edge_exists(heads)});
     r->version = replicate_local(r, WORKER_VERSION, INT64, &SHAPE_SCALAR).node;
@@ -91,7 +92,7 @@ int replicate_add_pushes(struct replicator *r)
     struct node_spec spec = replicate_spec_of_two("ClockPush", inputs);
     spec.controls = waits.items;
     spec.n_controls = (int)waits.n;
-    struct edge push = {add_clock(r, "clock/push", spec), 0};
+    struct edge push = {replicate_clock(r, "clock/push", spec), 0};
     replicate_assign(r, &r->ends, replicate_out(r->version), push, "clock/push/version");
     if (r->err->code || replicate_end_local(r))
         return r->err->code;
@@ -110,8 +111,8 @@ int replicate_add_pushes(struct replicator *r)
 int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set)
 {
     node_list nodes = VEC_INIT;
-    int rest = add_clock(r, "clock/rest",
-                         (struct node_spec){.op = "ClockRest", .inputs = tokens, .n_inputs = n});
+    int rest = replicate_clock(
+        r, "clock/rest", (struct node_spec){.op = "ClockRest", .inputs = tokens, .n_inputs = n});
     struct edge version = replicate_assign(r, &nodes, replicate_out(r->version),
                                            replicate_out(rest), "clock/rest/version");
     const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
@@ -154,7 +155,7 @@ static int add_take(struct replicator *r, struct push *push)
 
 int replicate_add_update(struct replicator *r)
 {
-    r->round = add_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
+    r->round = replicate_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
     for (int pass = 0; pass < 2; pass++) { /* a steady one tells whether there are others */
         vec_each(push, &r->pushes) {
             if (replicate_is_steady(r, push) == !pass && add_take(r, push))
@@ -168,8 +169,8 @@ int replicate_end_update(struct replicator *r)
 {
     struct edge round = {r->round, 0};
     int advance =
-        add_clock(r, "clock/advance",
-                  (struct node_spec){.op = "ClockAdvance", .inputs = &round, .n_inputs = 1});
+        replicate_clock(r, "clock/advance",
+                        (struct node_spec){.op = "ClockAdvance", .inputs = &round, .n_inputs = 1});
     node_list over = VEC_INIT;
     graph_each(node, r->from) {
         if (has(r, node->id, FACT_WRITER) || (has(r, node->id, FACT_UPDATE) && !node->n_outputs))

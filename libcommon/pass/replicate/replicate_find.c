@@ -61,14 +61,38 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
     }
 }
 
-/* Marks all nodes that an entry needs. */
-static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
+const bool *replicate_needed(struct replicator *r, const struct entry *entry)
 {
     struct graph_walk walk = graph_walk_new(&r->arena, r->from);
     graph_walk_entry(&walk, entry);
-    const bool *needed = graph_walk_end(&walk, r->from);
+    return graph_walk_end(&walk, r->from);
+}
+
+static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
+{
+    const bool *needed = replicate_needed(r, entry);
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] |= needed[i] ? fact : 0;
+}
+
+int replicate_find_entry(struct replicator *r, const char *what)
+{
+    vec_each(entry, &r->from->entries) {
+        const bool *needed = replicate_needed(r, entry);
+        bool trains = false;
+        graph_each(node, r->from)
+            trains |= needed[node->id] && node_attr(node, "_gradient");
+        if (!trains || (r->options->entry && strcmp(r->options->entry, entry->name) != 0))
+            continue;
+        if (r->entry)
+            return error_set(r->err, ERR_DATA,
+                             "both '%s' and '%s' train: say with --entry which one %s",
+                             r->entry->name, entry->name, what);
+        r->entry = entry;
+    }
+    if (r->entry)
+        mark_needed(r, r->entry, FACT_NEEDED);
+    return 0;
 }
 
 /* ---- dependences ---- */
@@ -247,31 +271,14 @@ void replicate_find_priorities(struct replicator *r)
 
 int replicate_find(struct replicator *r)
 {
-    if (check_nodes(r))
+    if (check_nodes(r) || replicate_find_entry(r, "is replicated"))
         return r->err->code;
-    const struct spread trains = {FACT_MARKED, FACT_TRAINS, .controls = true};
-    while (spread_facts(r->from, r->order, r->facts, trains)) /* repeat for loops */
-        ;
-    vec_each(entry, &r->from->entries) {
-        bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
-        bool trains_one = false;
-        for (int i = 0; i < entry->n_edges; i++)
-            trains_one |= has(r, entry->edges[i].node, FACT_TRAINS | FACT_MARKED);
-        if (!wanted || !trains_one)
-            continue;
-        if (r->entry)
-            return error_set(r->err, ERR_DATA,
-                             "both '%s' and '%s' train: say with --entry which one is replicated",
-                             r->entry->name, entry->name);
-        r->entry = entry;
-    }
     if (!r->entry)
         return error_set(r->err, ERR_DATA,
                          "%s%s%s trains: entry.train = minimize(...) makes one that does",
                          r->options->entry ? "the entry '" : "no entry",
                          r->options->entry ? r->options->entry : "",
                          r->options->entry ? "' does not exist or nothing of it" : "");
-    mark_needed(r, r->entry, FACT_NEEDED);
 
     graph_each_ordered(node, r->from, r->order) {
         unsigned facts = (node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node))

@@ -29,8 +29,7 @@ enum node_fact {
     FACT_INITIAL = 1 << 9,   /* only initial values need it */
     FACT_CONTROLS = 1 << 10, /* pushes wait for it */
     FACT_WRITTEN = 1 << 11,  /* changes a variable in training, or comes after such a node */
-    FACT_TRAINS = 1 << 12,   /* depends on a node that hands over a gradient */
-    FACT_SHARED = 1 << 14,   /* changes, in training, a variable that workers share */
+    FACT_SHARED = 1 << 12,   /* changes, in training, a variable that workers share */
     FACT_FIRST = 1 << 13     /* gives a variable its initial value, in the entry init */
 };
 
@@ -173,6 +172,10 @@ static inline bool replicate_pushes(const struct replicator *r)
 
 /* replicate_find.c: finds facts, pushes, and the entry. */
 int replicate_find(struct replicator *r);
+/* Finds the entry that trains, which `what` is done with, and marks the nodes that it needs; NULL:
+ * there is none. Returns by node whether an entry needs it. */
+int replicate_find_entry(struct replicator *r, const char *what);
+const bool *replicate_needed(struct replicator *r, const struct entry *entry);
 /* Returns the exchange of an edge of the source; NULL: no update needs it from workers. */
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
 /* Makes one of an edge of the source, of which no more is known than its node and output. */

@@ -42,6 +42,8 @@ struct worker_own {
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
+/* Adds an op of the clock; `spec` has the inputs, and attributes besides those of all. */
+int replicate_clock(struct replicator *r, const char *name, struct node_spec spec);
 /* Adds the entry that a worker runs when asked to rest: the tokens prove that it has given its
  * states, and `set` ends the request. */
 int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);

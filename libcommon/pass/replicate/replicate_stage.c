@@ -20,6 +20,21 @@ static bool has_phase(const struct towers *t, int node, enum item_phase phase)
     return t->towered[node] && pipeline_unit(t->pipeline, node)->phase == phase;
 }
 
+/* Moves nodes, in their order or in the opposite one, until none moves any more. */
+static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
+                             bool (*move)(struct towers *, const struct node *))
+{
+    size_t n = t->r->from->nodes.n;
+    bool news = true;
+    while (news) {
+        news = false;
+        for (size_t i = 0; i < n; i++) {
+            int node = t->r->order[backwards ? n - 1 - i : i];
+            news |= has_phase(t, node, phase) && move(t, graph_node(t->r->from, node));
+        }
+    }
+}
+
 /* Returns the forward node whose gradient the node computes, found by its scope; -1: none. */
 static int forward_of(const struct towers *t, const struct node *node)
 {
@@ -73,31 +88,26 @@ static int unit_of(const struct stage_cutter *c, int node)
 
 /* ---- the line ---- */
 
-static void find_bound(const struct towers *t)
+/* Forward nodes that depend on more than the feeds. */
+static bool bind_unit(struct towers *t, const struct node *node)
 {
-    const struct replicator *r = t->r;
-    bool news = true;
-    while (news) {
-        news = false;
-        graph_each_ordered(node, r->from, r->order) {
-            struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
-            bool before = unit->is_bound;
-            for (int k = 0; has_phase(t, node->id, PHASE_FORWARD) && k < node->n_inputs; k++) {
-                const struct node *needed = graph_node(r->from, node->inputs[k].node);
-                unit->is_bound |= t->towered[needed->id]
-                                      ? pipeline_unit(t->pipeline, needed->id)->is_bound
-                                      : node_is(needed, "Variable") || !node_has(needed, OP_SOURCE);
-            }
-            news |= unit->is_bound != before;
-        }
+    const struct graph *from = t->r->from;
+    struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+    bool before = unit->is_bound;
+    for (int k = 0; k < node->n_inputs; k++) {
+        const struct node *needed = graph_node(from, node->inputs[k].node);
+        unit->is_bound |= t->towered[needed->id]
+                              ? pipeline_unit(t->pipeline, needed->id)->is_bound
+                              : node_is(needed, "Variable") || !node_has(needed, OP_SOURCE);
     }
+    return unit->is_bound != before;
 }
 
 static void add_units(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
     struct pipeline *p = c->t->pipeline;
-    find_bound(c->t);
+    move_until_still(c->t, PHASE_FORWARD, false, bind_unit);
     graph_each_ordered(node, r->from, r->order) {
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         if (!has_phase(c->t, node->id, PHASE_FORWARD) || !unit->is_bound || unit->in_line >= 0)
@@ -327,21 +337,6 @@ static bool lower_free(struct towers *t, const struct node *node)
         news = true;
     }
     return news;
-}
-
-/* Moves nodes, in their order or in the opposite one, until none moves any more. */
-static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
-                             bool (*move)(struct towers *, const struct node *))
-{
-    size_t n = t->r->from->nodes.n;
-    bool news = true;
-    while (news) {
-        news = false;
-        for (size_t i = 0; i < n; i++) {
-            int node = t->r->order[backwards ? n - 1 - i : i];
-            news |= has_phase(t, node, phase) && move(t, graph_node(t->r->from, node));
-        }
-    }
 }
 
 static void place_forward(struct towers *t)

@@ -129,10 +129,10 @@ static int build(struct replicator *r)
     bool failed = r->options->towers ? replicate_towers(r)
                   : !replicate_pushes(r)
                       ? replicate_allreduce(r)
-                      : replicate_add_local(r) || replicate_copy_before(r) ||
+                      : replicate_add_local(r) || replicate_copy_all(r, 0) ||
                             replicate_add_pushes(r) || replicate_add_update(r) ||
                             replicate_copy_update(r) || replicate_end_update(r) ||
-                            replicate_copy_after(r) || find_members(r);
+                            replicate_copy_all(r, FACT_AFTER) || find_members(r);
     return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
 }
 

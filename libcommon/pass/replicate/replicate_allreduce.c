@@ -254,17 +254,8 @@ int replicate_allreduce(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] &= ~(unsigned)FACT_WRITER; /* updates are each worker's own */
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (!has(r, r->order[i], FACT_AFTER))
-            replicate_copy(r, graph_node(r->from, r->order[i]));
+    replicate_copy_all(r, 0);
     replicate_sum_rows(r);
     reduce_gradients(r);
-    if (reduce_initial(r))
-        return r->err->code;
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, r->order[i], FACT_AFTER) &&
-            !replicate_copy_pieces(r, graph_node(r->from, r->order[i])))
-            replicate_copy(r, graph_node(r->from, r->order[i]));
-    replicate_close(r);
-    return r->err->code;
+    return reduce_initial(r) || replicate_copy_all(r, FACT_AFTER) ? r->err->code : 0;
 }

@@ -33,10 +33,8 @@ int replicate_plan_averages(struct replicator *r)
     const struct graph *from = r->from;
     unsigned char *marks = arena_array(&r->arena, from->nodes.n + 1, sizeof *marks);
     const int *variables = access_variables(from, &r->arena);
-    if (replicate_may_leave_out(r))
-        return error_set(r->err, ERR_DATA,
-                         "the graph leaves out updates now and then, as a dynamic loss scale does, "
-                         "which goes by all gradients: average=N has none of others");
+    if (replicate_refuse_leaving_out(r, "goes by all gradients: average=N has none of others"))
+        return r->err->code;
     vec_each(x, &r->exchanges) {
         (*x)->crossing = CROSSES_NOT;
         if ((*x)->is_gradient && (*x)->variable)

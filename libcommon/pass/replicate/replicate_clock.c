@@ -21,6 +21,8 @@ int replicate_clock(struct replicator *r, const char *name, struct node_spec spe
     attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
     if (op_find_attr(declared, "timeout") >= 0)
         attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
+    if (replicate_has_states(r))
+        attrs[n++] = (struct attr){"keeps", attr_bool(true)};
     for (int i = 0; i < spec.n_attrs; i++)
         attrs[n++] = spec.attrs[i];
     spec.attrs = attrs;
@@ -108,19 +110,6 @@ int replicate_add_pushes(struct replicator *r)
     return r->err->code;
 }
 
-int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set)
-{
-    node_list nodes = VEC_INIT;
-    int rest = replicate_clock(
-        r, "clock/rest", (struct node_spec){.op = "ClockRest", .inputs = tokens, .n_inputs = n});
-    struct edge version = replicate_assign(r, &nodes, replicate_out(r->version),
-                                           replicate_out(rest), "clock/rest/version");
-    const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
-    if (!r->err->code)
-        graph_add_entry(r->to, "rest", edges, 2);
-    return r->err->code;
-}
-
 /* ---- the update ---- */
 
 /* Adds the node that takes all workers' pushes on the shard, and the values made from them. */
@@ -192,5 +181,5 @@ int replicate_end_update(struct replicator *r)
     const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {joined, CONTROL_SLOT}};
     if (!r->err->code)
         graph_add_entry(r->to, "join", edges, 3);
-    return r->err->code ? r->err->code : replicate_tell_clocks(r);
+    return r->err->code;
 }

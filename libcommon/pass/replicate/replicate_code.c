@@ -70,7 +70,7 @@ static bool is_shared_out(const struct replicator *r)
            (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
 }
 
-static struct replicate_way price(const struct replicator *r, const struct exchange *x)
+static struct cost_sum price(const struct replicator *r, const struct exchange *x)
 {
     const struct shape *shape = &x->output->shape;
     const struct replicate_code *code = &r->options->code;
@@ -91,16 +91,15 @@ static struct replicate_way price(const struct replicator *r, const struct excha
         double every = x->steps;
         double push_ns = replicate_workers_ns(r, CODE_PASSES * pass) +
                          replicate_shards_ns(r, n * DECODE_PASSES * pass);
-        return (struct replicate_way){bytes / every,
-                                      way.latency + (way.per_byte * bytes + push_ns) / every};
+        return (struct cost_sum){bytes / every,
+                                 way.latency + (way.per_byte * bytes + push_ns) / every};
     }
-    struct replicate_way crosses =
-        shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}
-               : replicate_gather_way(r, bytes);
+    struct cost_sum crosses = shared
+                                  ? (struct cost_sum){both, 2 * way.latency + way.per_byte * both}
+                                  : replicate_gather_way(r, bytes);
     double passes =
         shared ? CODE_PASSES * (1 + 1.0 / n) + 2 * DECODE_PASSES : CODE_PASSES + n * DECODE_PASSES;
-    return (struct replicate_way){crosses.bytes,
-                                  crosses.ns + replicate_workers_ns(r, passes * pass)};
+    return (struct cost_sum){crosses.bytes, crosses.ns + replicate_workers_ns(r, passes * pass)};
 }
 
 /* ---- nodes ---- */

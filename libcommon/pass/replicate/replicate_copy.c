@@ -8,6 +8,7 @@
 #include "graph/device_name.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
 
 /* ---- names, groups ---- */
 
@@ -60,7 +61,7 @@ bool replicate_is_read(const struct replicator *r, const struct node *node)
            part_is_variable(r->from, node->inputs[0]);
 }
 
-void replicate_copy(struct replicator *r, const struct node *node)
+static void copy_outside(struct replicator *r, const struct node *node)
 {
     bool by_shards = replicate_pushes(r) && has(r, node->id, FACT_SHARD | FACT_INITIAL);
     const struct node_spec spec = {
@@ -75,16 +76,17 @@ void replicate_copy(struct replicator *r, const struct node *node)
     }
 }
 
-static bool is_outside(const struct replicator *r, int node)
+int replicate_copy_all(struct replicator *r, unsigned after)
 {
-    return !has(r, node, FACT_UPDATE) || has(r, node, FACT_KEPT);
-}
-
-int replicate_copy_before(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (is_outside(r, r->order[i]) && !has(r, r->order[i], FACT_AFTER))
-            replicate_copy(r, graph_node(r->from, r->order[i]));
+    graph_each_ordered(node, r->from, r->order) {
+        bool is_outside =
+            !replicate_pushes(r) || !has(r, node->id, FACT_UPDATE) || has(r, node->id, FACT_KEPT);
+        if (is_outside && (r->facts[node->id] & FACT_AFTER) == after &&
+            !replicate_copy_pieces(r, node))
+            copy_outside(r, node);
+    }
+    if (after)
+        replicate_close(r);
     return r->err->code;
 }
 
@@ -115,15 +117,6 @@ int replicate_copy_update(struct replicator *r)
             r->options->note(r->options->context, copy->name, "update");
     }
     return 0;
-}
-
-int replicate_copy_after(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (is_outside(r, r->order[i]) && has(r, r->order[i], FACT_AFTER))
-            replicate_copy(r, graph_node(r->from, r->order[i]));
-    replicate_close(r);
-    return r->err->code;
 }
 
 /* ---- gradients of some rows ----

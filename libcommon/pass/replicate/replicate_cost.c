@@ -213,12 +213,12 @@ void replicate_find_ways(struct replicator *r)
     ways->sent.latency = fmax(ways->sent.latency, ways->served_sums.latency);
 }
 
-static struct replicate_way by_way(const struct replicator *r, double bytes, double per_byte)
+static struct cost_sum by_way(const struct replicator *r, double bytes, double per_byte)
 {
-    return (struct replicate_way){bytes, r->ways->sent.latency + per_byte * bytes};
+    return (struct cost_sum){bytes, r->ways->sent.latency + per_byte * bytes};
 }
 
-struct replicate_way replicate_gather_way(const struct replicator *r, double bytes)
+struct cost_sum replicate_gather_way(const struct replicator *r, double bytes)
 {
     int n = r->ways->n;
     if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
@@ -227,7 +227,7 @@ struct replicate_way replicate_gather_way(const struct replicator *r, double byt
 }
 
 /* Excludes the computation of the gradient. */
-struct replicate_way replicate_price_whole(const struct replicator *r, const struct exchange *x)
+struct cost_sum replicate_price_whole(const struct replicator *r, const struct exchange *x)
 {
     double bytes = replicate_bytes(r, x->edge);
     if (replicate_pushes(r))
@@ -240,6 +240,6 @@ struct replicate_way replicate_price_whole(const struct replicator *r, const str
     struct cost_sum sum;
     struct error ignored = ERROR_INIT; /* then the direct schedule is used */
     if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
-        return (struct replicate_way){sum.bytes, sum.ns};
+        return sum;
     return by_way(r, bytes * (2.0 * (r->ways->n - 1) / r->ways->n), r->ways->sent.per_byte);
 }

@@ -141,18 +141,18 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
 
 /* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards receive the rows
  * of all, and share the products. */
-static struct replicate_way price(const struct replicator *r, const struct exchange *x)
+static struct cost_sum price(const struct replicator *r, const struct exchange *x)
 {
     double left = replicate_bytes(r, x->product->inputs[0]);
     double right = replicate_bytes(r, x->product->inputs[1]);
     double products = r->ways->n * replicate_node_ns(r, x->product);
     struct cost_way way = r->ways->sent;
     if (replicate_pushes(r))
-        return (struct replicate_way){left + right, way.latency + way.per_byte * (left + right) +
-                                                        replicate_shards_ns(r, products)};
-    struct replicate_way l = replicate_gather_way(r, left), q = replicate_gather_way(r, right);
-    return (struct replicate_way){l.bytes + q.bytes,
-                                  l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
+        return (struct cost_sum){left + right, way.latency + way.per_byte * (left + right) +
+                                                   replicate_shards_ns(r, products)};
+    struct cost_sum l = replicate_gather_way(r, left), q = replicate_gather_way(r, right);
+    return (struct cost_sum){l.bytes + q.bytes,
+                             l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
 }
 
 /* The product of all workers' factors, beside the variable or on the worker. */

@@ -59,6 +59,16 @@ bool replicate_may_leave_out(const struct replicator *r)
     return false;
 }
 
+int replicate_refuse_leaving_out(struct replicator *r, const char *why)
+{
+    return replicate_may_leave_out(r)
+               ? error_set(r->err, ERR_DATA,
+                           "the graph leaves out updates now and then, as a dynamic loss scale "
+                           "does, which %s",
+                           why)
+               : 0;
+}
+
 /* Returns a push with a gradient that is in each push to the clock. */
 static struct push *steady_push(struct replicator *r)
 {
@@ -120,10 +130,9 @@ int replicate_find_intervals(struct replicator *r)
                              push->variable, push->steps, r->steps);
         r->has_intervals |= !replicate_is_steady(r, push);
     }
-    if (r->has_intervals && replicate_may_leave_out(r))
-        return error_set(r->err, ERR_DATA,
-                         "the graph leaves out updates now and then, as a dynamic loss scale does, "
-                         "which goes by all gradients: they have one interval");
+    if (r->has_intervals &&
+        replicate_refuse_leaving_out(r, "goes by all gradients: they have one interval"))
+        return r->err->code;
     /* A value that is no gradient (a fed rate) belongs to the step, and other updates may also need
      * it. */
     struct push *steady = r->has_intervals ? steady_push(r) : NULL;

@@ -57,12 +57,12 @@ static void choose(struct replicator *r, struct exchange *x)
         return;
     double read_ns = price_read(r, x), steps = r->options->average ? x->steps : 1;
     for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++) {
-        struct replicate_way *way = &x->ways[i];
+        struct cost_sum *way = &x->ways[i];
         x->why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;
         if (x->why_not[i])
             continue;
         *way = techniques[i]->price(r, x);
-        *way = (struct replicate_way){way->bytes / steps, way->ns / steps};
+        *way = (struct cost_sum){way->bytes / steps, way->ns / steps};
         /* A push while others still read takes no time of its own. */
         way->ns -= cost_beside_reads(r->ways->pushers_beside, r->ways->sent.per_byte * way->bytes,
                                      read_ns);

@@ -23,7 +23,7 @@ struct technique {
     const char *name; /* in --explain */
     /* Returns NULL, or why the value cannot cross so (absent: it always can); its cost. */
     const char *(*refuse)(const struct replicator *r, struct exchange *x);
-    struct replicate_way (*price)(const struct replicator *r, const struct exchange *x);
+    struct cost_sum (*price)(const struct replicator *r, const struct exchange *x);
     /* Sends what crosses, with the exchange's push or in buckets. */
     void (*send)(struct replicator *r, struct exchange *x);
     /* Makes the value for updates of what has crossed. NULL: that is it. */
@@ -58,7 +58,7 @@ int replicate_plan(struct replicator *r);
  * whole gradients; then the cost by these. */
 void replicate_find_ways(struct replicator *r);
 int replicate_choose_schedule(struct replicator *r);
-struct replicate_way replicate_price_whole(const struct replicator *r, const struct exchange *x);
+struct cost_sum replicate_price_whole(const struct replicator *r, const struct exchange *x);
 void replicate_explain(const struct replicate_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int replicate_find_rates(struct replicator *r); /* measured speed of a worker's CPU */
@@ -70,7 +70,7 @@ double replicate_node_ns(const struct replicator *r, const struct node *node);
 double replicate_workers_ns(const struct replicator *r, double ns);
 double replicate_shards_ns(const struct replicator *r, double ns);
 /* The cost of gathering rows, or a code: each worker sends `bytes` to all others. */
-struct replicate_way replicate_gather_way(const struct replicator *r, double bytes);
+struct cost_sum replicate_gather_way(const struct replicator *r, double bytes);
 
 /* Stores up to two attributes of nodes that use the schedule; returns their number. */
 int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);

@@ -36,12 +36,6 @@ enum node_fact {
 /* How a value that updates need from workers crosses; CROSSES_NOT: each worker has its own. */
 enum replicate_crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE, CROSSES_NOT };
 
-/* The modelled cost of one way to cross. */
-struct replicate_way {
-    double bytes; /* sent by a worker in a step */
-    double ns;
-};
-
 /* Some rows of a gradient, in the result: the worker's own, and the sum over all workers. */
 struct gradient_piece {
     struct edge made;
@@ -55,12 +49,12 @@ struct exchange {
     struct edge edge;        /* in the source */
     const struct node *node; /* its node */
     const struct node_output *output;
-    const struct node *variable;  /* the variable whose gradient it is; NULL: none */
-    bool is_gradient, is_of_rows; /* a gradient; rows of a table's, or their numbers */
-    int steps;                    /* between two pushes of it */
-    const char *reduction;        /* of workers' values to one: mean, mean_rows, rows, first */
-    struct replicate_way ways[CROSSES_NOT]; /* by enum replicate_crossing */
-    const char *why_not[CROSSES_NOT];       /* the reason why it cannot cross so; NULL: it can */
+    const struct node *variable;       /* the variable whose gradient it is; NULL: none */
+    bool is_gradient, is_of_rows;      /* a gradient; rows of a table's, or their numbers */
+    int steps;                         /* between two pushes of it */
+    const char *reduction;             /* of workers' values to one: mean, mean_rows, rows, first */
+    struct cost_sum ways[CROSSES_NOT]; /* modelled cost of a step, by enum replicate_crossing */
+    const char *why_not[CROSSES_NOT];  /* the reason why it cannot cross so; NULL: it can */
     enum replicate_crossing crossing;
     const struct technique *technique; /* of that crossing; NULL: it does not cross */
     bool is_delayed;                   /* workers exchange the value of the step before */
@@ -191,10 +185,9 @@ bool replicate_is_read(const struct replicator *r, const struct node *node);
 void replicate_find_priorities(struct replicator *r);
 
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
-int replicate_copy_before(struct replicator *r); /* nodes that do not come after updates */
 int replicate_copy_update(struct replicator *r);
-int replicate_copy_after(struct replicator *r);
-void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
+/* Copies the nodes outside of the update: those that come after updates (FACT_AFTER), or others. */
+int replicate_copy_all(struct replicator *r, unsigned after);
 
 /* Sums rows that a gradient has more than once; returns the edge of the value that is to cross. */
 int replicate_sum_rows(struct replicator *r);

@@ -223,10 +223,9 @@ int replicate_end_local(struct replicator *r)
         const char *name = replicate_text(r, local.variable->name, "local");
         double rate = gradient ? rate_of(r, local.variable) : 0;
         struct edge next = local.used;
-        if (rate > 0 && replicate_may_leave_out(r))
-            return error_set(r->err, ERR_DATA,
-                             "the graph leaves out updates now and then, as a dynamic loss scale "
-                             "does, which steps of a worker's own cannot: give downpour rate=0");
+        if (rate > 0 &&
+            replicate_refuse_leaving_out(r, "steps of a worker's own cannot: give downpour rate=0"))
+            return r->err->code;
         if (rate > 0) {
             struct edge factor =
                 replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);

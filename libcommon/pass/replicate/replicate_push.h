@@ -44,9 +44,6 @@ int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
 /* Adds an op of the clock; `spec` has the inputs, and attributes besides those of all. */
 int replicate_clock(struct replicator *r, const char *name, struct node_spec spec);
-/* Adds the entry that a worker runs when asked to rest: the tokens prove that it has given its
- * states, and `set` ends the request. */
-int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
 
 /* replicate_push.c: return the worker's value, summed over steps where several share a push; and a
  * factor of it, with the rows of those steps. */
@@ -57,17 +54,18 @@ struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
 /* Checks, once it is planned how gradients cross, that sums over steps are possible. */
 int replicate_check_sums(struct replicator *r);
 
-/* replicate_state.c: a worker that is killed recovers its state. Returns what the worker tells the
- * clock of its journal when it joins; EDGE_NONE: it has no journal, since it has no state or is a
- * group of several processes. */
+/* replicate_state.c: a worker that is killed recovers its state. Returns whether it has any; and
+ * what it tells the clock of its journal when it joins, EDGE_NONE: it has none, as without state
+ * or as a group of several processes. */
+bool replicate_has_states(const struct replicator *r);
 struct edge replicate_journal_heads(struct replicator *r);
 /* Writes all states before the push to the clock; after it come what the worker gives to shards,
  * and the clock's request. Does nothing if workers have no state. */
 int replicate_keep_states(struct replicator *r, int push);
-int replicate_tell_clocks(struct replicator *r);
 
 /* Returns whether updates are behind a Switch, which leaves them out now and then. */
 bool replicate_may_leave_out(const struct replicator *r);
+int replicate_refuse_leaving_out(struct replicator *r, const char *why); /* then */
 
 /* replicate_interval.c: which gradients are pushed when, and which nodes of the update depend on
  * that. */

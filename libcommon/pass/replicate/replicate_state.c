@@ -17,12 +17,17 @@
  * if the push counts, else the whole. So the journal has the sum that was coded, and a worker that
  * recovers codes it again. */
 
-struct edge replicate_journal_heads(struct replicator *r)
+bool replicate_has_states(const struct replicator *r)
 {
     bool found = r->has_intervals;
     vec_each(x, &r->planned)
         found |= (*x)->crossing == CROSSES_IN_CODE;
-    if (!found || r->options->replica_tasks > 1)
+    return found;
+}
+
+struct edge replicate_journal_heads(struct replicator *r)
+{
+    if (!replicate_has_states(r) || r->options->replica_tasks > 1)
         return EDGE_NONE;
     return replicate_op(r, "JournalHeads", EDGE_NONE, EDGE_NONE, "journal/heads");
 }
@@ -173,6 +178,20 @@ static void begin(struct replicator *r, const struct own_state *state, const str
 
 /* ---- the shards' copies ---- */
 
+/* The entry that a worker runs when asked to rest: the tokens prove that it has given its states,
+ * and `set` ends the request. */
+static int add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set)
+{
+    node_list nodes = VEC_INIT;
+    int rest = replicate_clock(r, "clock/rest", replicate_spec("ClockRest", tokens, n, NULL, 0));
+    struct edge version = replicate_assign(r, &nodes, replicate_out(r->version),
+                                           replicate_out(rest), "clock/rest/version");
+    const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
+    if (!r->err->code)
+        graph_add_entry(r->to, "rest", edges, 2);
+    return r->err->code;
+}
+
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
@@ -195,15 +214,6 @@ int replicate_keep_states(struct replicator *r, int push)
     replicate_assign(r, &r->joined, asked, build_slot(replicate_out(r->join), 5),
                      "clock/asked/join");
     replicate_assign(r, &r->ends, asked, ((struct edge){push, 2}), "clock/asked/set");
-    return replicate_add_rest(r, tokens, (int)r->own->states.n,
-                              replicate_op(r, "Assign", asked, no, "clock/asked/rest"));
-}
-
-int replicate_tell_clocks(struct replicator *r)
-{
-    const struct attr keeps = {"keeps", attr_bool(true)};
-    for (size_t i = 0; i < r->to->nodes.n && r->own->states.n && !r->err->code; i++)
-        if (node_attr(graph_node(r->to, (int)i), keeps.name))
-            graph_set_attr(r->to, graph_node(r->to, (int)i), &keeps, r->err);
-    return r->err->code;
+    return add_rest(r, tokens, (int)r->own->states.n,
+                    replicate_op(r, "Assign", asked, no, "clock/asked/rest"));
 }

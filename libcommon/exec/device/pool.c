@@ -142,12 +142,21 @@ static struct pool_buffer *take_off(struct pool_buffer **at)
     return p;
 }
 
+/* Returns the link to the first idle buffer of the class that is large enough, or the last link. */
+static struct pool_buffer **find_idle(struct pool *pool, int class, size_t bytes)
+{
+    struct pool_buffer **at = &pool->idle[class];
+    while (*at && (*at)->capacity < bytes)
+        at = &(*at)->next;
+    return at;
+}
+
 bool pool_has(struct pool *pool, size_t bytes)
 {
     size_t rounded;
     int class = size_class(bytes, &rounded);
     pthread_mutex_lock(&pool->lock);
-    bool has = class < N_CLASSES && pool->idle[class];
+    bool has = class < N_CLASSES && *find_idle(pool, class, bytes);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
@@ -158,11 +167,8 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     int class = size_class(bytes, &rounded);
     if (class >= N_CLASSES)
         return NULL;
-    struct pool_buffer **at = &pool->idle[class];
     pthread_mutex_lock(&pool->lock);
-    while (*at && (*at)->capacity < bytes)
-        at = &(*at)->next;
-    struct pool_buffer *p = take_off(at);
+    struct pool_buffer *p = take_off(find_idle(pool, class, bytes));
     /* A buffer that is too small is replaced by one of the class's full size. */
     struct pool_buffer *smaller = p ? NULL : take_off(&pool->idle[class]);
     pool->n_out++;

@@ -21,7 +21,7 @@ void pool_free(struct pool *pool);
  * pool_alloc: a value of a plan that no longer runs may be kept for long. */
 void pool_trim(struct pool *pool);
 
-/* Returns whether the pool has a returned buffer of that size class. */
+/* Returns whether a returned buffer can hold so many bytes: pool_alloc would hand it out. */
 bool pool_has(struct pool *pool, size_t bytes);
 
 /* Held once; NULL without memory. */

@@ -115,6 +115,18 @@ static void a_second_size_takes_the_whole_class(void **state)
     pool_free(pool);
 }
 
+static void a_pool_has_what_is_large_enough(void **state)
+{
+    struct pool *pool = pool_new(&counts, true);
+    (void)state;
+    assert_false(pool_has(pool, 8 * MIB + 1));
+    take(pool, 8 * MIB + 2);
+    assert_true(pool_has(pool, 8 * MIB + 1));
+    assert_true(pool_has(pool, 8 * MIB + 2));
+    assert_false(pool_has(pool, 8 * MIB + 3)); /* of the same class */
+    pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +134,7 @@ int main(void)
         cmocka_unit_test(what_is_idle_is_guarded),
         cmocka_unit_test(what_is_large_is_not_rounded),
         cmocka_unit_test(a_second_size_takes_the_whole_class),
+        cmocka_unit_test(a_pool_has_what_is_large_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,12 +31,11 @@ static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *
                       struct error *err)
 {
     struct str names = STR_INIT;
-    if (stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err))
-        return err->code;
+    stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err);
     for (size_t i = 0; i < e->names.n; i++) {
         if (!strcmp(e->names.items[i], rule->metric)) {
             str_release(&names);
-            return 0;
+            return err->code;
         }
         str_printf(&names, "%s%s", i ? ", " : "it is not evaluated; there are ", e->names.items[i]);
     }

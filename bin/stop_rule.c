@@ -20,9 +20,8 @@ int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struc
     char *rest = arena_strdup(arena, text);
     const char *metric = strsep(&rest, ",");
     *rule = (struct stop_rule){.patience = 1, .best = NAN, .factor = 0.1};
-    if (!(rule->metric = retain_metric(metric, arena, &rule->is_low, err)))
-        return err->code;
-    for (const char *part; (part = strsep(&rest, ","));) {
+    rule->metric = retain_metric(metric, arena, &rule->is_low, err);
+    for (const char *part; !err->code && (part = strsep(&rest, ","));) {
         if (!strncmp(part, "patience=", 9) && str_to_int64(part + 9, &rule->patience) &&
             rule->patience > 0)
             continue;
@@ -34,7 +33,7 @@ int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struc
         return error_set(err, ERR_USAGE, "it is METRIC,patience=EVALUATIONS,min-delta=VALUE%s",
                          reduces ? ",factor=BELOW_1,least=VALUE" : "");
     }
-    return 0;
+    return err->code;
 }
 
 void stop_rule_apply(struct stop_rule *rule, double value)

@@ -19,7 +19,8 @@ struct stop_rule {
     double factor, least;    /* for the variable to reduce */
 };
 
-/* Parses a rule, into the arena; `reduces`: it may have factor and least. ERR_USAGE. */
+/* Parses a rule, into the arena; `reduces`: it may have factor and least. ERR_USAGE; the
+ * metric's name is set also then. */
 int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struct arena *arena,
                    struct error *err);
 

@@ -161,13 +161,12 @@ static int fill_command(struct ckpt_work *job, int n, char **operands, struct er
         .owner = owner,
         .producer = tool_provenance(job->tool),
         .step = step < 0 ? -1 : step,
+        .policy = policy,
+        .by = by,
         .watch = {watch, job},
         .say = say,
         .context = job,
         .metrics = {.verb = operands[0], .store = operands[n - 1], .newest = -1, .problems = -1}};
-    if (by && !(c->by = retain_metric(by, &job->arena, &policy.best_is_low, err)))
-        return error_prefix(err, "--by %s: ", by);
-    c->policy = policy;
     return take_share(&c->fraction, err);
 }
 

@@ -13,23 +13,26 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
 {
     manifest_vec all;
     damage_vec damages;
+    struct arena arena = ARENA_INIT;
     if (store_read_all(store, &all, &damages, err))
         return err->code;
     command_say_damages(c, &damages);
+    const char *by = c->by ? retain_metric(c->by, &arena, &c->policy.best_is_low, err) : NULL;
     struct retain_item *items = mem_array(all.n + 1, sizeof *items);
     for (size_t i = 0; i < all.n; i++) {
         items[i].step = all.items[i].step;
         items[i].time = all.items[i].time;
-        items[i].has_metric =
-            c->by && ckpt_manifest_find_scalar(&all.items[i], c->by, &items[i].metric);
+        items[i].has_metric = by && ckpt_manifest_find_scalar(&all.items[i], by, &items[i].metric);
     }
     /* A mistyped name must not cause the best ones to be forgotten. */
-    bool has_any = !c->by || !all.n;
+    bool has_any = !by || !all.n;
     for (size_t i = 0; i < all.n && !has_any; i++)
         has_any = items[i].has_metric;
     if (!has_any) {
         error_set(err, ERR_NOINPUT, "%s: no checkpoint has a scalar '%s'; nothing was forgotten",
-                  store_name(store), c->by);
+                  store_name(store), by);
+    } else if (err->code) {
+        error_prefix(err, "--by %s: ", c->by);
     } else {
         VEC(int64_t) steps = VEC_INIT;
         retain(&c->policy, items, all.n);
@@ -48,6 +51,7 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
     }
     mem_free(items);
     manifests_release(&all);
+    arena_release(&arena);
     return err->code;
 }
 

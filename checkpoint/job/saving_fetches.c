@@ -32,21 +32,23 @@ static bool may_be_scalar(const struct node_output *output)
 int saving_check_metric(struct saving *s, struct error *err)
 {
     const struct request *request = &s->driver->request;
-    size_t i = 0;
+    size_t i = 0, k = 0;
     if (!s->options->best)
         return 0;
-    if (!(s->metric = retain_metric(s->options->best, &s->arena, &s->metric_is_low, err)))
-        return error_prefix(err, "--save-best %s: ", s->options->best);
-    for (size_t k = 0; k < s->n_measured; k++)
-        if (!strcmp(s->measured[k], s->metric))
-            return 0;
+    s->metric = retain_metric(s->options->best, &s->arena, &s->metric_is_low, err);
+    while (k < s->n_measured && strcmp(s->measured[k], s->metric) != 0)
+        k++;
     while (i < request->names.n && strcmp(request->names.items[i], s->metric) != 0)
         i++;
-    if (i == request->names.n)
+    if (k == s->n_measured && i == request->names.n)
         return error_set(
             err, ERR_USAGE,
             "--save-best %s: neither fetched nor evaluated: METRIC, METRIC:min, METRIC:max",
             s->metric);
+    if (err->code)
+        return error_prefix(err, "--save-best %s: ", s->options->best);
+    if (k < s->n_measured)
+        return 0;
     const struct edge edge = request->fetches.items[i];
     const struct node_output *output = &graph_node(request->graph, edge.node)->outputs[edge.slot];
     return may_be_scalar(output) ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);

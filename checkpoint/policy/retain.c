@@ -26,10 +26,9 @@ const char *retain_metric(const char *text, struct arena *arena, bool *is_low, s
     *is_low = said ? colon[2] == 'i' : i < n_low;
     if (said)
         *colon = '\0';
-    if (i < n)
-        return name;
-    error_set(err, ERR_USAGE, "is less of it better, or more? %s:min or %s:max", text, text);
-    return NULL;
+    if (i == n)
+        error_set(err, ERR_USAGE, "is less of it better, or more? %s:min or %s:max", text, text);
+    return name;
 }
 
 int retain_print_metric(const char *text, struct str *out, struct error *err)
@@ -37,10 +36,10 @@ int retain_print_metric(const char *text, struct str *out, struct error *err)
     bool is_low;
     struct arena arena = ARENA_INIT;
     const char *name = retain_metric(text, &arena, &is_low, err);
-    if (name)
+    if (!err->code)
         str_printf(out, "%s:%s", name, is_low ? "min" : "max");
     arena_release(&arena);
-    return name ? 0 : err->code;
+    return err->code;
 }
 
 /* ---- periods: two times are in one period if these texts are equal ---- */

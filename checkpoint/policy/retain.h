@@ -37,7 +37,7 @@ bool retain_has_rules(const struct retain_policy *policy);
 void retain(const struct retain_policy *policy, struct retain_item *items, size_t n);
 
 /* Parses "loss", "bits:min" or "lasted:max"; returns the metric's name, in the arena. *is_low:
- * whether less is better. NULL: neither the name nor a suffix says so. */
+ * whether less is better. ERR_USAGE: neither the name, which is returned, nor a suffix says so. */
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low, struct error *err);
 /* Returns whether a metric's value is better than another; NaN counts as no value. */
 static inline bool retain_is_better(bool is_low, double value, double than)

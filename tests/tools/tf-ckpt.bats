@@ -290,7 +290,7 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     fill store
     refuses 66 "store: no checkpoint has a scalar 'acuracy'; nothing was forgotten" \
         forget store --keep-best 3 --by acuracy:max
-    refuses 64 "--by acuracy: is less of it better, or more? acuracy:min or acuracy:max" \
+    refuses 66 "store: no checkpoint has a scalar 'acuracy'; nothing was forgotten" \
         forget store --keep-best 3 --by acuracy
     refuses 64 "--keep-daily: -2 is negative" forget store --keep-last 1 --keep-daily -2
     refuses 64 "forget needs a rule" forget store --keep-last 0

@@ -114,7 +114,7 @@ static struct groups groups_of(const struct source *s)
     return g;
 }
 
-/* Errors are those of saved_parts_have; nothing is changed then. */
+/* Errors are those of saved_parts_read; nothing is changed then. */
 static int join(struct source *s, const struct groups *g, struct group *group, struct error *err)
 {
     size_t n = 0;
@@ -140,7 +140,7 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
     group->whole = whole;
     const struct slice_parts joined = slices_as_parts(s, slices, n);
     const struct variable like = variable_of(&group->whole);
-    if (saved_parts_have(&joined.parts, &like, err))
+    if (saved_parts_read(&joined.parts, &like, NULL, NULL, err))
         return err->code;
     group->is_joined = true;
     return 0;

@@ -73,39 +73,21 @@ struct variable restore_variable(const struct node *node, const struct restore_n
     return like;
 }
 
-struct variable_loader {
-    struct checkpoint *checkpoint;
-    const struct graph *graph;
+struct restoring {
     const struct restore_names *names;
-    bool may_lack; /* some variables may be missing */
+    struct arena arena;
 };
 
-/* Reads all that the graph needs from the checkpoint; `saved` NULL: only checks that it fits. */
-static int load_variables(const struct variable_loader *loading, saved_variables *saved,
-                          struct error *err)
+static struct variable saved_as(void *context, const struct node *node)
 {
-    struct arena arena = ARENA_INIT;
-    for (size_t i = 0; i < loading->graph->nodes.n && !err->code; i++) {
-        struct saved_variable one = {.node = graph_node(loading->graph, (int)i)};
-        uint64_t updates;
-        if (!node_is(one.node, "Variable"))
-            continue;
-        struct variable like = restore_variable(one.node, loading->names, &arena);
-        if (saved)
-            checkpoint_read_variable(loading->checkpoint, &like, &one.value, &updates, err);
-        else
-            checkpoint_has_variable(loading->checkpoint, &like, err);
-        if (err->code == ERR_NOINPUT && (loading->may_lack || !holders_must_save(one.node))) {
-            error_clear(err);
-        } else if (err->code == ERR_NOINPUT) {
-            err->code = ERR_DATA;
-        } else if (!err->code && saved) {
-            one.updates = (int64_t)updates;
-            vec_push(saved, one);
-        }
-    }
-    arena_release(&arena);
-    return err->code;
+    struct restoring *restoring = context;
+    return restore_variable(node, restoring->names, &restoring->arena);
+}
+
+/* A stream, which has no context, contains the variables that there are. */
+static bool may_lack(void *context, const struct node *node)
+{
+    return !context || !holders_must_save(node);
 }
 
 int checkpoint_load_resources(struct checkpoint *c, const char *shard,
@@ -139,13 +121,15 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     restored->run = c->manifest.run;
     if (!restored->passed_over.code)
         restored->passed_over = passed_over;
-    const struct variable_loader loading = {c, request->graph, &request->names, false};
-    restored->fits = !load_variables(&loading, NULL, err);
-    if (restored->fits && !load_variables(&loading, &saved, err) &&
+    struct restoring restoring = {&request->names, ARENA_INIT};
+    const struct load_request wanted = {request->graph, saved_as, may_lack, NULL, &restoring};
+    restored->fits = !checkpoint_load_variables(c, &wanted, NULL, err);
+    if (restored->fits && !checkpoint_load_variables(c, &wanted, &saved, err) &&
         !checkpoint_load_resources(c, NULL, request->variables, err))
         for (size_t i = 0; i < saved.n && !err->code; i++)
             variable_put(request->variables, &saved.items[i], request->device, err);
     saved_release(&saved);
+    arena_release(&restoring.arena);
     checkpoint_close(c);
     return err->code;
 }
@@ -196,7 +180,6 @@ static void take_first(struct checkpoint_listener *skipped, const char *why)
 int store_stream(const char *path, int64_t step, const struct graph *graph,
                  struct stream_reader **reader, struct error *passed_over, struct error *err)
 {
-    static const struct restore_names same = {NULL, 0};
     struct skip_tale skipped = {{take_first}, passed_over};
     struct store *store;
     struct checkpoint *c;
@@ -205,8 +188,8 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
     if (store_open(path, NULL, &store, err))
         return err->code;
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
-        const struct variable_loader loading = {c, graph, &same, true};
-        if (!load_variables(&loading, &saved, err)) {
+        const struct load_request wanted = {.graph = graph, .may_lack = may_lack};
+        if (!checkpoint_load_variables(c, &wanted, &saved, err)) {
             /* A file in memory: its reader passes all of it on. */
             int fd = memfd_create("checkpoint", MFD_CLOEXEC);
             if (fd < 0) {

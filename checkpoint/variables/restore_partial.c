@@ -71,7 +71,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
             map_put(&p.wanted, key(&p, like.container, like.name), 0);
             if (like.slice.of)
                 map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
-            if (saved_parts_have(&p.parts, &like, err)) {
+            if (saved_parts_read(&p.parts, &like, NULL, NULL, err)) {
                 if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it does not fit */
                     omit(&p, err->text);
                     error_clear(err);

@@ -2,7 +2,6 @@
 #include "checkpoint/variables/slices.h"
 
 #include "base/container_of.h"
-#include "exec/state/saved_parts.h"
 
 struct entries {
     struct saved_parts parts;
@@ -42,10 +41,11 @@ static struct entries entries_of(struct checkpoint *c)
     return all;
 }
 
-int checkpoint_has_variable(struct checkpoint *c, const struct variable *like, struct error *err)
+int checkpoint_load_variables(struct checkpoint *c, const struct load_request *wanted,
+                              saved_variables *saved, struct error *err)
 {
     const struct entries entries = entries_of(c);
-    return saved_parts_have(&entries.parts, like, err);
+    return saved_parts_load(&entries.parts, wanted, saved, err);
 }
 
 int checkpoint_read_variable(struct checkpoint *c, const struct variable *like,

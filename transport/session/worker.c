@@ -309,7 +309,7 @@ static int take_part(void *context, const struct variable_record *part, struct e
 
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err)
 {
-    const struct load_request wanted = {worker->options.graph, is_own, take_part, worker};
+    const struct load_request wanted = {worker->options.graph, NULL, is_own, take_part, worker};
     saved_variables all = VEC_INIT;
     int64_t step;
     int code = variables_load(&wanted, reader, &all, &step, err);

@@ -194,7 +194,7 @@ static int check_gaps(const struct part_search *s, struct error *err)
 
 /* Searches with everything zeroed except `parts` and `like`; the caller releases `found`. Returns
  * the part that is the whole result; -1: it is made of several parts, or there is an error, as of
- * saved_parts_have. */
+ * saved_parts_read. */
 static int search(struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
@@ -217,15 +217,6 @@ static int search(struct part_search *s, struct error *err)
     if (!err->code)
         check_gaps(s, err);
     return -1;
-}
-
-int saved_parts_have(const struct saved_parts *parts, const struct variable *like,
-                     struct error *err)
-{
-    struct part_search s = {.parts = parts, .like = like};
-    search(&s, err);
-    vec_release(&s.found);
-    return err->code;
 }
 
 /* ---- reading ---- */
@@ -273,15 +264,18 @@ int saved_parts_read(const struct saved_parts *parts, const struct variable *lik
                      struct tensor *value, uint64_t *updates, struct error *err)
 {
     struct part_search s = {.parts = parts, .like = like};
-    *value = (struct tensor)TENSOR_INIT;
-    *updates = 0;
+    if (value) {
+        *value = (struct tensor)TENSOR_INIT;
+        *updates = 0;
+    }
     int all = search(&s, err);
     if (all < 0 && s.found.n == 1 && box_count(&s.found.items[0].box) == box_count(&s.wanted.box))
         all = (int)s.found.items[0].i; /* it has no gaps */
-    if (!err->code && all >= 0) {
+    bool reads = value && !err->code;
+    if (reads && all >= 0) {
         *updates = parts->at(parts, (size_t)all).updates;
         parts->read(parts, (size_t)all, value, err);
-    } else if (!err->code) {
+    } else if (reads) {
         read_found(&s, value, updates, err);
     }
     vec_release(&s.found);

@@ -30,14 +30,11 @@ struct saved_parts {
 /* Makes an index of the parts, by their names and those of their wholes. */
 void saved_parts_index(const struct saved_parts *parts, struct name_index *index);
 
-/* Checks that the parts have all elements of such a variable, under its name or in slices of the
- * same whole. Dimensions that `like` leaves open are as they were saved. ERR_DATA names the
- * variable if the parts do not fit or have gaps; ERR_NOINPUT: there are none. */
-int saved_parts_have(const struct saved_parts *parts, const struct variable *like,
-                     struct error *err);
-
-/* Errors as of saved_parts_have and of reading, and ERR_DATA if slices overlap and differ there.
- * The caller releases the value. *updates: the largest number of a slice. */
+/* Reads such a variable, under its name or from slices of the same whole; `value` NULL: only checks
+ * that the parts have all of its elements. Dimensions that `like` leaves open are as they were
+ * saved. ERR_DATA names the variable if the parts do not fit, have gaps, or overlap and differ
+ * there; ERR_NOINPUT: there are none. The caller releases the value. *updates: the largest number
+ * of a slice. */
 int saved_parts_read(const struct saved_parts *parts, const struct variable *like,
                      struct tensor *value, uint64_t *updates, struct error *err);
 

@@ -150,34 +150,41 @@ static int read_part(const struct saved_parts *parts, size_t i, struct tensor *v
     return 0;
 }
 
+int saved_parts_load(const struct saved_parts *parts, const struct load_request *wanted,
+                     saved_variables *saved, struct error *err)
+{
+    error_clear(err);
+    for (size_t i = 0; i < wanted->graph->nodes.n && !err->code; i++) {
+        struct saved_variable one = {.node = graph_node(wanted->graph, (int)i)};
+        uint64_t updates;
+        if (!node_is(one.node, "Variable"))
+            continue;
+        const struct variable like = wanted->like ? wanted->like(wanted->context, one.node)
+                                                  : variable_of_node(one.node, NULL);
+        int code = saved_parts_read(parts, &like, saved ? &one.value : NULL, &updates, err);
+        bool is_missing = code == ERR_NOINPUT;
+        if (is_missing && wanted->may_lack && wanted->may_lack(wanted->context, one.node)) {
+            error_clear(err);
+        } else if (is_missing) {
+            err->code = ERR_DATA;
+        } else if (!code && saved) {
+            one.updates = (int64_t)updates;
+            vec_push(saved, one);
+        }
+    }
+    return err->code;
+}
+
 int variables_load(const struct load_request *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err)
 {
-    const struct graph *graph = wanted->graph;
     struct saved_stream all = {0};
     int code = stream_read_variables(reader, &all.arena, &all.records, err);
     all.parts =
         (struct saved_parts){stream_reader_name(reader), all.records.n, part_at, read_part, NULL};
     saved_parts_index(&all.parts, &all.index);
     all.parts.index = &all.index;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        struct saved_variable one = {.node = graph_node(graph, (int)i)};
-        uint64_t updates;
-        if (!node_is(one.node, "Variable"))
-            continue;
-        const struct variable like = variable_of_node(one.node, NULL);
-        code = saved_parts_read(&all.parts, &like, &one.value, &updates, err);
-        one.updates = (int64_t)updates;
-        if (code == ERR_NOINPUT && wanted->may_lack &&
-            wanted->may_lack(wanted->context, one.node)) {
-            error_clear(err);
-            code = 0;
-        } else if (code) {
-            code = err->code = code == ERR_NOINPUT ? ERR_DATA : code;
-        } else {
-            vec_push(saved, one);
-        }
-    }
+    code = code ? code : saved_parts_load(&all.parts, wanted, saved, err);
     for (size_t i = 0; !code && wanted->part && i < all.records.n; i++)
         if (resource_is_part(all.records.items[i].name))
             code = wanted->part(wanted->context, &all.records.items[i], err);

@@ -10,7 +10,7 @@
 
 #include "base/vec.h"
 #include "exec/device/device_set.h"
-#include "exec/state/variable.h"
+#include "exec/state/saved_parts.h"
 #include "graph/graph.h"
 #include "wire/record.h"
 
@@ -50,7 +50,9 @@ typedef VEC(struct saved_variable) saved_variables;
 
 struct load_request {
     const struct graph *graph;
-    /* Returns whether the stream may lack a variable; NULL: it may lack none. */
+    /* Returns the node's variable as it was saved; NULL: as variable_of_node returns it. */
+    struct variable (*like)(void *context, const struct node *node);
+    /* Returns whether a variable may be missing; NULL: none may. */
     bool (*may_lack)(void *context, const struct node *node);
     /* Called for each part of a resource (exec/state/resource.h), once the variables are known to
      * fit; NULL: parts are skipped. */
@@ -58,8 +60,13 @@ struct load_request {
     void *context;
 };
 
-/* Reads a stream to its end; *saved gets the graph's variables, in the order of nodes. Errors as of
- * variables_restore. The caller always calls saved_release. */
+/* Appends the graph's variables, in the order of nodes, to *saved; NULL: only checks that they fit.
+ * Errors as of saved_parts_read, but ERR_DATA for a missing one. Ignores `part`. */
+int saved_parts_load(const struct saved_parts *parts, const struct load_request *wanted,
+                     saved_variables *saved, struct error *err);
+
+/* Reads a stream to its end, as saved_parts_load does; errors as of variables_restore. The caller
+ * always calls saved_release. */
 int variables_load(const struct load_request *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err);
 void saved_release(saved_variables *saved);

@@ -102,7 +102,7 @@ struct batch_norm_work {
             factor[k] = (type)(((const type *)w->scale)[channel] * r);                             \
             shift[k] = (type)(training ? sum[k] / n : 0);                                          \
             slope[k] = (type)(training ? product[k] / n * r * r : 0);                              \
-            ((type *)w->out[1])[channel] = (type)(product[k] * r);                                 \
+            ((type *)w->out[1])[channel] = (type)(n > 0 ? product[k] * r : 0);                     \
             ((type *)w->out[2])[channel] = (type)sum[k];                                           \
         }                                                                                          \
         EACH_POSITION(w, first)                                                                    \

@@ -146,7 +146,7 @@ DEVICE_INLINE void finish_backward(const struct cuda_batch_norm &call, int64_t c
     vector_of(call, 0)[channel] = scale * r;
     vector_of(call, 1)[channel] = call.training ? sum.a / n : 0;
     vector_of(call, 2)[channel] = call.training ? sum.b / n * r * r : 0;
-    static_cast<T *>(call.out[1])[channel] = narrow<T>(static_cast<wide<T>>(sum.b * r));
+    static_cast<T *>(call.out[1])[channel] = narrow<T>(static_cast<wide<T>>(n > 0 ? sum.b * r : 0));
     static_cast<T *>(call.out[2])[channel] = narrow<T>(static_cast<wide<T>>(sum.a));
 }
 

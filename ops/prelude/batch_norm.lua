@@ -19,6 +19,12 @@ local function variables(channels, dtype, o)
           mean = make("mean", 0, false), variance = make("variance", 1, false)}
 end
 
+-- Statistics of no rows are the averages, which therefore stay, as in Keras.
+local function of_rows(x, v, mean, variance)
+  local some = Greater(Size(x), 0)
+  return Select(some, mean, v.mean), Select(some, variance, v.variance)
+end
+
 -- For images, by the fused op; in training it also returns the batch's mean and variance.
 local function fused(x, v, training, o, layout)
   local attrs = {epsilon = o.epsilon or 0.001, is_training = training, data_format = layout}
@@ -27,7 +33,7 @@ local function fused(x, v, training, o, layout)
   end
   local empty = Const({}, {dtype = x.dtype})
   local y, mean, variance = FusedBatchNorm(x, v.scale, v.offset, empty, empty, attrs)
-  return y, mean, variance
+  return y, of_rows(x, v, mean, variance)
 end
 
 -- For anything else: over all axes but the last.
@@ -36,13 +42,13 @@ local function composed(x, v, training, o)
   if training then
     local axes = tf.axes(0, x.rank - 2)
     mean = Mean(x, axes)
-    variance = Mean(SquaredDifference(x, mean), axes)
+    mean, variance = of_rows(x, v, mean, Mean(SquaredDifference(x, mean), axes))
   end
   local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * v.scale) + v.offset
   if not training then return y end
   -- The average is of the unbiased variance, as in the fused op.
   local n = tf.cast(Size(x), tf.count_type(x.dtype)) / tf.dim("nn.batch_norm", x, x.rank)
-  return y, mean, variance * tf.cast(n / Maximum(n - 1, 1), x.dtype)
+  return y, mean, variance * tf.cast(Maximum(n, 1) / Maximum(n - 1, 1), x.dtype)
 end
 
 function nn.batch_norm(x, o)

@@ -128,6 +128,18 @@ is("nn.instance_norm of one", training(nn.instance_norm)(Const{{{3.0}}}), {{{0.0
 is("nn.batch_norm of one row", training(nn.batch_norm)(Const{{3.0}}), {{0.0}})
 local image = Const{{{{3.0}}}}
 is("nn.batch_norm of one pixel", training(nn.batch_norm)(image), {{{{0.0}}}})
+-- Without rows the averages and the weights stay, as in Keras.
+for name, none in pairs{no_rows = Fill({0, 2}, 1.0), no_images = Fill({0, 2, 2, 2}, 1.0)} do
+  local y = nn.batch_norm(none, {name = name})
+  local axes = Const(y.rank == 2 and {0, 1} or {0, 1, 2, 3}, {dtype = int32})
+  last[#last + 1] = minimize(Sum(y * y, axes), optim.sgd{rate = 1})
+  control({last[#last]}, function()
+    for part, stays in pairs{scale = {1.0, 1}, offset = {0.0, 0}, mean = {0.0, 0},
+                             variance = {1.0, 1}} do
+      is("nn.batch_norm of " .. name .. ": " .. part, tensor(name .. "/" .. part) + 0, stays)
+    end
+  end)
+end
 is("nn.lrn of 0", slope(nn.lrn, {{{{0.0, 0.0}}}}), {{{{1.0, 1}}}})
 is("nn.max_pool of -inf", nn.max_pool(image * -inf, 1), {{{{-inf}}}})
 is("nn.max_pool over an edge", nn.max_pool(image * -inf, 3, {padding = "SAME"}), {{{{-inf}}}})

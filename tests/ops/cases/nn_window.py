@@ -443,6 +443,12 @@ def normalizations(g):
                  [to_format(dx.astype(dtype), layout), (d * xc * r).sum((0, 1, 2)).astype(dtype),
                   d.sum((0, 1, 2), dtype=np.float64).astype(dtype), None, None], attrs, tol * 4,
                  grad2=shape == (2, 3, 4, 3))
+    for dtype in FLOATS:  # as in TensorFlow: statistics of nothing are NaN, its gradients 0
+        none, v, nan = np.zeros((0, 2, 2, 3), dtype), np.ones(3, dtype), np.full(3, np.nan, dtype)
+        g.op(f"FusedBatchNorm/{dtype}-nothing", "FusedBatchNorm", [none, v, v, v[:0], v[:0]], [none, nan, nan, nan, nan],
+             nograd="statistics of nothing have none")
+        g.op(f"FusedBatchNormGrad/{dtype}-nothing", "FusedBatchNormGrad", [none, none, v, nan, nan],
+             [none, 0 * v, 0 * v, None, None], nograd="of nothing")
     x, v = np.ones((1, 2, 2, 3)), np.ones(3)
     g.error("FusedBatchNorm/scale", "FusedBatchNorm", [x, np.ones(2), v, v[:0], v[:0]], "one per channel")
     g.error("FusedBatchNorm/rank", "FusedBatchNorm", [np.ones((2, 3)), v, v, v[:0], v[:0]], "rank 4")

@@ -31,15 +31,14 @@ static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *
                       struct error *err)
 {
     struct str names = STR_INIT;
+    bool is_known = false;
     stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err);
     for (size_t i = 0; i < e->names.n; i++) {
-        if (!strcmp(e->names.items[i], rule->metric)) {
-            str_release(&names);
-            return err->code;
-        }
+        is_known |= !strcmp(e->names.items[i], rule->metric);
         str_printf(&names, "%s%s", i ? ", " : "it is not evaluated; there are ", e->names.items[i]);
     }
-    error_set(err, ERR_USAGE, "%s", names.n ? names.data : "nothing is evaluated");
+    if (!is_known)
+        error_set(err, ERR_USAGE, "%s", names.n ? names.data : "nothing is evaluated");
     str_release(&names);
     return err->code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/cells.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -61,6 +62,28 @@ enum cell_kind cell_kind(const char *text, size_t n)
     return parse_bool(text, n, &truth) ? CELL_BOOL : CELL_TEXT;
 }
 
+size_t cell_amount(const char *text, size_t n, char plain[CELL_AMOUNT_BYTES])
+{
+    static const char *const signs[] = {"$", "€", "£", "¥"};
+    double number;
+    if (n >= CELL_AMOUNT_BYTES || memchr(text, '\0', n))
+        return 0;
+    memcpy(plain, text, n);
+    plain[n] = '\0';
+    for (char *at = plain; *at;) {
+        size_t skip = *at == ',' && at > plain && isdigit((unsigned char)at[-1]) &&
+                      strspn(at + 1, "0123456789") == 3 &&
+                      !memchr(plain, '.', (size_t)(at - plain));
+        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
+            if (!strncmp(at, signs[k], strlen(signs[k])))
+                skip = strlen(signs[k]);
+        memmove(at, at + skip, strlen(at + skip) + 1);
+        at += !skip;
+    }
+    n = strlen(plain);
+    return number_float64(plain, n, &number) == NUMBER_OK ? n : 0;
+}
+
 /* ---- elements ---- */
 
 void cells_release(struct cells *cells)
@@ -98,12 +121,13 @@ static int complain(const struct cells *cells, enum number_status status, const 
                     size_t n, struct error *err)
 {
     double number;
+    char plain[CELL_AMOUNT_BYTES];
     if (status == NUMBER_RANGE && cell_refuse(text, n, "is out of the range of ", err))
         return error_append(err, "%s", dtype_name(cells->type));
+    const char *what = cells->type == BOOL ? "is not 0, 1, true or false" : "is not a whole number";
     if (number_float64(text, n, &number))
-        return cell_refuse(text, n, "is not a number", err);
-    return cell_refuse(
-        text, n, cells->type == BOOL ? "is not 0, 1, true or false" : "is not a whole number", err);
+        what = cell_amount(text, n, plain) ? "is a number only as :amount" : "is not a number";
+    return cell_refuse(text, n, what, err);
 }
 
 /* Parses "5", also written as "5.0" or "5e0" by programs that have only floats. */
@@ -123,41 +147,29 @@ static enum number_status parse_whole(const char *text, size_t n, int64_t *value
 
 static bool fits(enum dtype type, int64_t value)
 {
-    int bits = 8 * (int)dtype_bytes(type);
-    bool is_signed = type == INT8 || type == INT16 || type == INT32 || type == INT64;
-    if (bits == 64)
-        return is_signed || value >= 0;
-    int64_t beyond = (int64_t)1 << (bits - is_signed);
-    return value < beyond && value >= (is_signed ? -beyond : 0);
+    int64_t item;
+    struct tensor one = {.type = type, .data = &item};
+    tensor_set_int64(&one, 0, value);
+    return tensor_get_int64(&one, 0) == value && (type != UINT64 || value >= 0);
 }
 
 static int add_float(struct cells *cells, const char *text, size_t n, struct error *err)
 {
     double wide;
     float narrow;
-    uint16_t half;
     int64_t truth;
+    char item[sizeof wide];
+    struct tensor one = {.type = cells->type, .data = item};
     enum number_status status =
         cells->type == FLOAT64 ? number_float64(text, n, &wide) : number_float32(text, n, &narrow);
-    if (status == NUMBER_INVALID && parse_bool(text, n, &truth)) {
+    if (status == NUMBER_INVALID && parse_bool(text, n, &truth))
         wide = (double)truth;
-        narrow = (float)truth;
-        status = NUMBER_OK;
-    }
-    if (status)
+    else if (status)
         return complain(cells, status, text, n, err);
-    switch (cells->type) {
-    case FLOAT64:
-        return cells_add_bytes(cells, &wide, sizeof wide, err);
-    case FLOAT16:
-        half = float32_to_float16(narrow);
-        return cells_add_bytes(cells, &half, sizeof half, err);
-    case BFLOAT16:
-        half = float32_to_bfloat16(narrow);
-        return cells_add_bytes(cells, &half, sizeof half, err);
-    default:
-        return cells_add_bytes(cells, &narrow, sizeof narrow, err);
-    }
+    else if (cells->type != FLOAT64)
+        wide = (double)narrow;
+    tensor_set_float64(&one, 0, wide);
+    return cells_add_bytes(cells, item, dtype_bytes(cells->type), err);
 }
 
 int cells_add(struct cells *cells, const char *text, size_t n, struct error *err)
@@ -168,6 +180,10 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
         return code;
     }
     cell_trim(&text, &n);
+    char plain[CELL_AMOUNT_BYTES];
+    size_t length = cells->are_amounts ? cell_amount(text, n, plain) : 0;
+    text = length ? plain : text;
+    n = length ? length : n;
     if (dtype_is_floating(cells->type))
         return add_float(cells, text, n, err);
     int64_t value;

@@ -57,16 +57,14 @@ static bool set_onehot(struct data_column *column, const char *value)
 
 static bool set_standardize(struct data_column *column, const char *value)
 {
-    (void)value;
     column->norm = NORM_STANDARDIZE;
-    return true;
+    return !value;
 }
 
 static bool set_min_max(struct data_column *column, const char *value)
 {
-    (void)value;
     column->norm = NORM_SCALE;
-    return true;
+    return !value;
 }
 
 static bool set_impute(struct data_column *column, const char *value)
@@ -102,9 +100,8 @@ static bool set_date(struct data_column *column, const char *value)
 
 static bool set_text(struct data_column *column, const char *value)
 {
-    (void)value;
     column->type = STRING;
-    return true;
+    return !value;
 }
 
 /* Parts of one group exclude each other. */
@@ -140,6 +137,7 @@ static const struct part {
     {"hash", "hash=N", GROUP_READING, set_hash, VALUE},
     {"date", "date[=year|month|day|hour|minute|second|weekday|yearday]", GROUP_READING, set_date,
      EITHER},
+    {"amount", "amount", GROUP_READING, FLAG(amount)},
     {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, VALUE},
     {"flag", "flag", GROUP_FLAG, FLAG(flag)},
     {"log1p", "log1p", GROUP_LOG, FLAG(log1p)},
@@ -239,7 +237,7 @@ static const char *find_conflict(const struct data_column *column)
 {
     bool is_text = column->type == STRING;
     bool computes = column->norm || column->log1p || column->scale != 1 || column->offset != 0;
-    if (is_text && (data_column_computes(column) || column->reading != READ_NUMBER))
+    if (is_text && (data_column_computes(column) || column->reading || column->amount))
         return "text cannot be computed with";
     if ((column->onehot || column->onehot_of_ids) && column->norm)
         return column->norm == NORM_SCALE ? "either scale or onehot"

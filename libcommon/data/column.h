@@ -24,6 +24,7 @@ struct data_column {
     const char *where; /* as written */
     enum dtype type;   /* DTYPE_INVALID: data_column_type decides */
     enum data_reading reading;
+    bool amount;            /* of READ_NUMBER: "$1,234.50" is one */
     const char *categories; /* "a,b"; NULL: those found in the rows */
     bool balance;           /* feeds the weight of a category, not its id */
     int64_t buckets;        /* of hashes */

@@ -8,6 +8,7 @@
         const ctype *items = (const ctype *)from->data + first;                                    \
         for (int64_t i = 0; i < n; i++)                                                            \
             values[i] = (double)(expression);                                                      \
+        return;                                                                                    \
     } while (0)
 
 void convert_load(const struct tensor *from, int64_t first, int64_t n, double *values)
@@ -15,16 +16,12 @@ void convert_load(const struct tensor *from, int64_t first, int64_t n, double *v
     switch (from->type) {
     case FLOAT32:
         LOAD(float, items[i]);
-        return;
     case FLOAT64:
         LOAD(double, items[i]);
-        return;
     case UINT8:
         LOAD(uint8_t, items[i]);
-        return;
     case INT32:
         LOAD(int32_t, items[i]);
-        return;
     default:
         for (int64_t i = 0; i < n; i++)
             values[i] = tensor_get_float64(from, first + i);
@@ -78,10 +75,6 @@ int convert_store(struct tensor *to, int64_t first, int64_t n, const double *val
         STORE(double, values[i]);
     case INT32:
         STORE(int32_t, values[i]);
-    case INT64:
-        STORE(int64_t, values[i]);
-    case UINT64:
-        STORE(uint64_t, values[i]);
     default:
         for (int64_t i = 0; i < n; i++)
             tensor_set_float64(to, first + i, values[i]);

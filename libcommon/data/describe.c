@@ -16,7 +16,8 @@
 
 const char *column_type_name(enum column_type type)
 {
-    static const char *const names[] = {"empty", "whole", "number", "bool", "date", "text"};
+    static const char *const names[] = {"empty", "whole", "number", "amount",
+                                        "bool",  "date",  "text"};
     return names[type];
 }
 
@@ -81,11 +82,14 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
                 column->missing++;
                 continue;
             }
-            if (kind == CELL_NUMBER && number_float64(text, n, &value) == NUMBER_OK) {
-                int64_t count = ++column->kinds[COLUMN_NUMBER];
-                column->kinds[COLUMN_WHOLE] += value == trunc(value);
-                column->min = count == 1 ? value : fmin(column->min, value);
-                column->max = count == 1 ? value : fmax(column->max, value);
+            char plain[CELL_AMOUNT_BYTES];
+            size_t length = kind == CELL_TEXT ? cell_amount(text, n, plain) : 0;
+            if (number_float64(length ? plain : text, length ? length : n, &value) == NUMBER_OK) {
+                int64_t count = ++column->kinds[COLUMN_AMOUNT];
+                column->kinds[COLUMN_NUMBER] += kind == CELL_NUMBER;
+                column->kinds[COLUMN_WHOLE] += kind == CELL_NUMBER && value == trunc(value);
+                column->min = fmin(column->min, value); /* from NaN on */
+                column->max = fmax(column->max, value);
                 column->mean =
                     count == 1 ? value : column->mean + (value - column->mean) / (double)count;
             }
@@ -195,11 +199,12 @@ void description_suggest(const struct table_description *d, struct str *operands
     for (size_t i = 0; i <= last; i++) {
         const struct column_summary *column = &d->columns.items[i];
         bool has_few = column->distinct.n <= ONEHOT_MAX, is_text = column->type == COLUMN_TEXT;
+        bool is_date = column->type == COLUMN_DATE, is_amount = column->type == COLUMN_AMOUNT;
         const char *impute = column->missing ? ":impute=most" : "";
         str_clear(&word);
         if (i == last)
             str_append(&word, "y");
-        else if (column->type == COLUMN_DATE || (is_text && !is_key(d, column))) {
+        else if (is_date || is_amount || (is_text && !is_key(d, column))) {
             /* Make a name that a script can use. */
             const char *name = column->name;
             size_t begin = word.n;
@@ -216,13 +221,12 @@ void description_suggest(const struct table_description *d, struct str *operands
         append_where(d, i, &word);
         bool is_class = is_text || column->type == COLUMN_BOOL ||
                         (column->type == COLUMN_WHOLE && column->distinct.n <= CLASSES_MAX);
-        if (column->type == COLUMN_DATE)
-            str_printf(&word, ":date%s:standardize", column->missing ? ":impute=median" : "");
+        str_append(&word, is_date ? ":date" : is_amount ? ":amount" : "");
+        if (is_date || (is_amount && i != last))
+            str_printf(&word, "%s:standardize", column->missing ? ":impute=median" : "");
         else if (i == last)
             str_printf(&word, "%s%s", is_class ? ":category" : "",
-                       !column->missing ? ""
-                       : is_class       ? ":impute=most"
-                                        : ":impute=mean");
+                       is_class || !column->missing ? impute : ":impute=mean");
         else if (has_few)
             str_printf(&word, ":onehot%s", impute);
         else

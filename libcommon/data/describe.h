@@ -15,6 +15,7 @@ enum column_type {
     COLUMN_EMPTY,
     COLUMN_WHOLE,
     COLUMN_NUMBER,
+    COLUMN_AMOUNT,
     COLUMN_BOOL,
     COLUMN_DATE,
     COLUMN_TEXT

@@ -18,6 +18,7 @@ void fields_init(struct column_fields *fields, const struct data_column *column,
         fields->cells.type = FLOAT64;
     else
         fields->cells.type = fields->column.type;
+    fields->cells.are_amounts = column->amount;
     fields->are_floats = column->reading == READ_NUMBER &&
                          (fields->cells.type == FLOAT32 || fields->cells.type == FLOAT64);
 }

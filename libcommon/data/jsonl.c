@@ -158,7 +158,8 @@ static int read_members(struct jsonl_reader *reader, const json_t *value, bool n
         if (names && is_known && reader->is_alone)
             return bad(reader, "two columns have one name", err);
         if (names && !is_known && columns->names.n == CSV_FIELDS_MAX)
-            return bad(reader, "too many columns", err);
+            return error_set(err, ERR_DATA, "%s:%" PRIu64 ": more than %zu columns",
+                             gzfile_name(reader->file), reader->line, CSV_FIELDS_MAX);
         if (names)
             reader->at =
                 is_known ? (size_t)place + 1 : jsonl_columns_add(columns, path, reader->at);

@@ -170,3 +170,25 @@ setup() {
     fails 65 "minus.csv: 'x': row 2 of the rows selected: log1p of -2 does not exist" \
         csv minus.csv x=1:log1p
 }
+
+@test "amounts with signs and separators are numbers where that is said" {
+    local wrong
+    printf '%s\n' name,price,tax 'a,"1,234.5",€5' 'b,"-$2,000,000",NA' 'c, 12 ,£6.25' 'd,$-3,¥7' > m.csv
+    # As float() of Python reads them without the signs and commas.
+    tf-data csv m.csv x=price:amount n=price:amount:float64:offset=0.5 y=tax:amount:impute=5 -b 4 |
+        tf-show --json | jq -ce '.x == [1234.5,-2000000,12,-3] and .y == [5,5,6.25,7] and
+            .n == [1235,-1999999.5,12.5,-2.5]'
+    tf-data csv m.csv --rows 3,4 x=price:int32:amount -b 2 | tf-show --json | jq -ce '.x == [12,-3]'
+    fails 65 "m.csv:2: column 2: '1,234.5' is a number only as :amount" csv m.csv x=price
+    fails 65 "m.csv:2: column 2: '1,234.5' is a number only as :amount" csv m.csv x=price:int32
+    for wrong in 1,23 ,123 1,2345 1.5,000 1,234,56 '5 $ 5' '$' 1,,234 "$(printf '%070d' 5),000" \
+        '1e400$'; do
+        printf '%s\n' x "\"$wrong\"" > w.csv
+        run -65 tf-data csv w.csv x=x:amount -o /dev/null
+    done
+    fails 64 "'x=price:amount:text': text cannot be computed with" csv m.csv x=price:amount:text
+    # What describe suggests feeds them.
+    tf-data describe m.csv --json | jq -e '[.columns[].type] == ["text", "amount", "amount"] and
+        .columns[1].min == -2000000 and .columns[1].max == 1234.5'
+    eval "$(tf-data describe m.csv | tail -n 1)" | tf-show | grep -F 'y float32[4] min 5 max 7'
+}

@@ -66,6 +66,13 @@ setup() {
         jq -c .y | finds -x '\[2,4\]'
 }
 
+@test "JSON lines: the number of columns has a limit, which is told" {
+    /usr/bin/python3 -c 'print("{\"v\": [%s]}" % ", ".join(["7"] * (1 << 20)))' >most.jsonl
+    tf-data jsonl most.jsonl 'x=v[1048575]' | tf-show --json | jq -ce '.x == [7]'
+    sed 's/\]/, 7&/' most.jsonl >more.jsonl
+    fails 65 "more.jsonl:1: more than 1048576 columns" jsonl more.jsonl 'x=v[5]'
+}
+
 @test "JSON lines and CSV of the same rows are prepared alike, also as they arrive" {
     printf '%s\n' 'n,w,d' '1,red,2024-01-01' ',blue,2024-01-02' '3,,2024-02-01' > d.csv
     printf '%s\n' '{"n":1,"w":"red","d":"2024-01-01"}' '{"n":null,"w":"blue","d":"2024-01-02"}' \

@@ -145,7 +145,7 @@ static int save(struct runner *r, bool has_values, struct error *err)
         return saving_finish(saving, r->options.driver->step, err)
                    ? error_append(err, "; step %" PRId64 " is not saved", r->options.driver->step)
                    : 0;
-    int code = record_file_open(&file, r->options.tool, r->options.saving->options->path, err);
+    int code = record_file_open(&file, r->options.tool, r->options.saving->options->path, -1, err);
     if (code)
         return code;
     code = r->kind->write(r, file.writer, err);

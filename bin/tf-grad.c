@@ -4,10 +4,8 @@
  */
 #include <stdio.h>
 
+#include "bin/filter.h"
 #include "bin/ops_option.h"
-#include "cli/tool.h"
-#include "graph/graph_io.h"
-#include "ops/ops.h"
 #include "ops/script/script.h"
 
 static const char *loss, *optimizer = "sgd", *of;
@@ -56,8 +54,9 @@ static void print_line(const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-static int extend(struct graph *graph, struct error *err)
+static int extend(struct filter *filter, struct error *err)
 {
+    struct graph *graph = filter->graph;
     struct script_options options = {.seed = seed, .print = print_line};
     struct script *script = script_new(graph, &options, err);
     if (!script)
@@ -75,30 +74,16 @@ static int extend(struct graph *graph, struct error *err)
     return code;
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
+static int check_options(struct filter *filter, struct error *err)
 {
-    struct stream_reader *reader;
-    struct graph *graph = NULL;
+    (void)filter;
     if (!loss == !of)
         return error_set(err, ERR_USAGE, "either --minimize LOSS or --of Y --wrt X is needed");
-    if (of && !wrt.n)
-        return error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of);
-    if (tool_open_writer(tool, 1, err) ||
-        tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
-        return err->code;
-    int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = extend(graph, err)))
-        error_prefix(err, "%s: ", stream_reader_name(reader));
-    if (!code) {
-        graph_add_made(graph, tool_provenance(tool));
-        code = graph_write(tool->writer, graph, err);
-    }
-    graph_free(graph);
-    tool_close_reader(reader);
-    return code;
+    return of && !wrt.n ? error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of) : 0;
 }
 
 int main(int argc, char **argv)
 {
-    return ops_tool_main(&table, run, argc, argv);
+    static struct filter filter = {.check = check_options, .rewrite = extend};
+    return filter_main(&filter, &table, argc, argv);
 }

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "bin/filter.h"
 #include "bin/ops_option.h"
-#include "cli/tool.h"
 #include "exec/plan/fuse.h"
 #include "exec/session/evaluate.h"
-#include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/half/half.h"
 #include "pass/simplify/simplify.h"
@@ -103,30 +102,24 @@ static const struct option_table table = {
 };
 
 /* The passes to run, in their order, and the device passes to leave out. */
-struct chosen_passes {
+static struct chosen_passes {
     const struct pass *passes[PASSES_MAX];
     int n;
     unsigned without; /* fuse_options */
-};
+} choice;
 
 static void print_note(void *tool, const char *node, const char *what)
 {
     tool_say(tool, "'%s': %s", node, what);
 }
 
-static int write_graph(struct tool *tool, struct graph *graph, struct error *err)
-{
-    graph_add_made(graph, tool_provenance(tool));
-    return graph_write(tool->writer, graph, err);
-}
-
-static int write_fused(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
-                       struct error *err)
+static int fuse(struct filter *f, struct error *err)
 {
     int n_gone[N_DEVICE_PASSES], code = 0;
+    struct graph *graph = filter_last(f);
     struct edge *kept = mem_array(keep.n + 1, sizeof *kept);
     struct fuse_options options = {
-        .kernels = ops_kernels(), .device = device, .keep = kept, .without = choice->without};
+        .kernels = ops_kernels(), .device = device, .keep = kept, .without = choice.without};
     struct fusion fused = {0};
     for (size_t i = 0; i < keep.n && !code; i++)
         code = graph_parse_edge(graph, keep.items[i], &kept[options.n_keep++], err);
@@ -134,62 +127,66 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
         fuse_graph(graph, &options, &fused, n_gone);
     if (!code && report)
         for (int i = 0; i < N_DEVICE_PASSES; i++)
-            if (!(choice->without >> i & 1) && device_passes[i].find)
-                tool_say(tool, "%s: %d %s", device_passes[i].name, n_gone[i],
+            if (!(choice.without >> i & 1) && device_passes[i].find)
+                tool_say(f->tool, "%s: %d %s", device_passes[i].name, n_gone[i],
                          device_passes[i].verb);
-    if (!code)
-        code = write_graph(tool, fused.graph ? fused.graph : graph, err);
-    fusion_release(&fused);
+    for (size_t i = 0; i < fused.before.n; i++)
+        filter_add(f, fused.before.items[i]);
+    filter_add(f, fused.graph);
+    vec_release(&fused.before);
+    mem_free(fused.node_of);
     mem_free(kept);
     return code;
 }
 
-static int optimize(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
-                    struct error *err)
+/* Gives the filter the graphs that a pass has made. */
+static void take_graphs(struct filter *f, struct pass_result *result)
 {
+    for (size_t i = 0; i < result->graphs.n; i++)
+        filter_add(f, result->graphs.items[i]);
+    vec_release(&result->graphs);
+}
+
+static int optimize(struct filter *f, struct error *err)
+{
+    const struct tool *tool = f->tool;
     struct evaluator evaluator = {.kernels = ops_kernels()};
     struct fold_evaluator fold = {evaluator_run, &evaluator};
     struct pass_options options = {.keep = keep.items,
                                    .n_keep = (int)keep.n,
                                    .evaluator = &fold,
                                    .note = report && tool->verbose ? print_note : NULL,
-                                   .context = tool};
+                                   .context = f->tool};
     struct half_options wanted = {.pass = &options};
-    struct pass_result halved = {.graph = graph};
+    struct pass_result result = {0};
     int code = half ? half_parse(&wanted, half, loss_scale, err) : 0;
     if (!code && half)
-        code = half_rewrite(graph, &wanted, &halved, err);
+        code = half_rewrite(f->graph, &wanted, &result, err);
     if (!code && half && report)
         tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss",
-                 halved.n_changes[HALF_HALVED], halved.n_changes[HALF_SCALED]);
-    if (!code) {
-        struct pass_result result;
-        code = pass_optimize(halved.graph, choice->passes, choice->n, &options, &result, err);
-        if (!code) {
-            if (report) {
-                for (int i = 0; i < choice->n; i++)
-                    tool_say(tool, "%s: %d %s", choice->passes[i]->name, result.n_changes[i],
-                             choice->passes[i]->verb);
-                tool_say(tool, "%zu of %zu nodes stay, after %d round%s", result.graph->nodes.n,
-                         halved.graph->nodes.n, result.n_rounds, result.n_rounds == 1 ? "" : "s");
-            }
-            code = device ? write_fused(tool, result.graph, choice, err)
-                          : write_graph(tool, result.graph, err);
-            pass_result_release(&result);
-        }
-    }
-    pass_result_release(&halved);
+                 result.n_changes[HALF_HALVED], result.n_changes[HALF_SCALED]);
+    take_graphs(f, &result);
+    size_t n_before = filter_last(f)->nodes.n;
+    if (!code)
+        code = pass_optimize(filter_last(f), choice.passes, choice.n, &options, &result, err);
+    take_graphs(f, &result);
+    for (int i = 0; i < choice.n && !code && report; i++)
+        tool_say(tool, "%s: %d %s", choice.passes[i]->name, result.n_changes[i],
+                 choice.passes[i]->verb);
+    if (!code && report)
+        tool_say(tool, "%zu of %zu nodes stay, after %d round%s", filter_last(f)->nodes.n, n_before,
+                 result.n_rounds, result.n_rounds == 1 ? "" : "s");
+    if (!code && device)
+        code = fuse(f, err);
     evaluator_release(&evaluator);
     return code;
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
+static int choose_passes(struct filter *f, struct error *err)
 {
-    struct chosen_passes choice;
-    struct stream_reader *reader;
-    struct graph *graph = NULL;
     const struct kernel_table *kernels = ops_kernels();
     bool known = !device;
+    (void)f;
     for (size_t i = 0; i < kernels->n && !known; i++)
         known = !strcmp(kernels->rows[i].device, device);
     if (!known)
@@ -197,7 +194,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct half_options ignored;
     if (half && half_parse(&ignored, half, loss_scale, err))
         return err->code;
-    choice = (struct chosen_passes){.without = passes.n || !device ? DEVICE_PASSES_ALL : 0};
+    choice.without = passes.n || !device ? DEVICE_PASSES_ALL : 0;
     for (int i = 0; !passes.n && i < pass_count; i++)
         choice.passes[choice.n++] = &pass_list[i];
     for (size_t i = 0; i < passes.n; i++) {
@@ -214,18 +211,11 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
                              device ? ", cse, updates, sums, products or chains" : " or cse");
     }
-    if (tool_open_writer(tool, 1, err) ||
-        tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
-        return err->code;
-    int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = optimize(tool, graph, &choice, err)))
-        error_prefix(err, "%s: ", stream_reader_name(reader));
-    graph_free(graph);
-    tool_close_reader(reader);
-    return code;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    return ops_tool_main(&table, run, argc, argv);
+    static struct filter filter = {.check = choose_passes, .rewrite = optimize};
+    return filter_main(&filter, &table, argc, argv);
 }

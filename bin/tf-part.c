@@ -7,20 +7,19 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "bin/filter.h"
 #include "bin/ops_option.h"
-#include "cli/output.h"
-#include "cli/tool.h"
-#include "graph/graph_io.h"
-#include "ops/ops.h"
+#include "cli/record_file.h"
 #include "pass/part/part.h"
 #include "show/show.h"
 
-static const char *cluster_file, *costs_file;
+static struct filter filter;
+static struct parts parts;
 static bool report;
 
 static const struct option_row rows[] = {
-    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE", "how fast devices and links are"},
-    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
+    {'c', "cluster", OPTION_TEXT, &filter.cluster_path, "FILE", "how fast devices and links are"},
+    {0, "costs", OPTION_TEXT, &filter.costs_path, "FILE", "measured times, from tf-show --costs"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what crosses, and how large it is"},
     {'o', "output", OPTION_TEXT, &tool_output, "FILE|DIR/",
      "write to FILE instead of stdout; DIR/: a file for each device in it"},
@@ -59,8 +58,7 @@ static const char *short_device(const char *device)
     return str_starts(device, "/job:localhost/task:0/") && last ? last + strlen("device:") : device;
 }
 
-static void print_crossing(const struct graph *graph, const struct parts *parts,
-                           const struct part_crossing *crossing)
+static void print_crossing(const struct graph *graph, const struct part_crossing *crossing)
 {
     struct str name = STR_INIT, bytes = STR_INIT;
     graph_print_edge(&name, graph, crossing->edge);
@@ -73,8 +71,8 @@ static void print_crossing(const struct graph *graph, const struct parts *parts,
     else
         show_bytes(&bytes, crossing->bytes);
     fprintf(stderr, "%s  %s -> %s  %s\n", str_text(&name),
-            short_device(parts->parts.items[crossing->from].device),
-            short_device(parts->parts.items[crossing->to].device), str_text(&bytes));
+            short_device(parts.parts.items[crossing->from].device),
+            short_device(parts.parts.items[crossing->to].device), str_text(&bytes));
     str_release(&name);
     str_release(&bytes);
 }
@@ -84,8 +82,7 @@ static void print_crossing(const struct graph *graph, const struct parts *parts,
 static int write_file(const struct tool *tool, const struct graph_part *part, struct error *err)
 {
     struct str path = STR_INIT;
-    struct output *output;
-    int fd;
+    struct record_file file;
     /* "/job:ps/task:1/device:CPU:0" is written to ps-1-CPU-0.tfg. */
     str_append(&path, tool_output);
     for (const char *p = part->device; *p;) {
@@ -98,21 +95,14 @@ static int write_file(const struct tool *tool, const struct graph_part *part, st
         p = colon ? colon + 1 + n : p + strlen(p);
     }
     str_append(&path, ".tfg");
-    int code = output_open(str_text(&path), &output, &fd, err);
-    if (!code) {
-        struct stream_writer *writer =
-            stream_writer_new(fd, str_text(&path), tool_provenance(tool), 1);
-        code = graph_write(writer, part->graph, err);
-        if (!code)
-            code = stream_finish(writer, err);
-        stream_writer_free(writer);
-        if (!code)
-            code = output_commit(output, err);
+    if (!record_file_open(&file, tool, str_text(&path), 1, err)) {
+        if (!graph_write(file.writer, part->graph, err))
+            record_file_commit(&file, err);
         else
-            output_discard(output);
+            record_file_discard(&file);
     }
     str_release(&path);
-    return code;
+    return err->code;
 }
 
 static bool to_folder(void)
@@ -120,78 +110,63 @@ static bool to_folder(void)
     return tool_output && str_ends(tool_output, "/");
 }
 
-/* The source of the graph and its parts. */
-struct part_source {
-    struct graph *graph;
-    struct cluster cluster;
-    struct costs costs;
-};
-
-static int cut(struct tool *tool, const char *file, struct part_source *source, struct parts *parts,
-               struct error *err)
+static int cut(struct filter *f, struct error *err)
 {
-    const struct part_estimates estimates = {.cluster = cluster_file ? &source->cluster : NULL,
-                                             .costs = costs_file ? &source->costs : NULL};
-    struct stream_reader *reader;
-    if ((cluster_file && cluster_read(&source->cluster, cluster_file, err)) ||
-        (costs_file && costs_read(&source->costs, costs_file, err)) ||
-        tool_open_reader(tool, file, &reader, err))
-        return err->code;
-    int code = graph_read_whole(reader, ops_registry(), &source->graph, err);
-    if (!code && (code = part_graph(source->graph, &estimates, parts, err)))
-        error_prefix(err, "%s: ", stream_reader_name(reader));
-    tool_close_reader(reader);
-    return code;
+    const struct part_estimates estimates = {.cluster = f->cluster_path ? &f->cluster : NULL,
+                                             .costs = f->costs_path ? &f->costs : NULL};
+    return part_graph(f->graph, &estimates, &parts, err);
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
+static void print_report(const struct filter *f)
 {
-    struct part_source source = {0};
-    struct parts parts = {0};
-    int code = cut(tool, n ? operands[0] : NULL, &source, &parts, err);
-    if (!code) {
-        if (!to_folder())
-            code = tool_open_writer(tool, (int64_t)parts.parts.n, err);
-        else if (mkdir(tool_output, 0777) && errno != EEXIST)
-            code = error_set_errno(err, ERR_IO, "%s", tool_output);
-        for (size_t i = 0; !code && i < parts.parts.n; i++) {
-            const struct graph_part *part = &parts.parts.items[i];
-            graph_add_made(part->graph, tool_provenance(tool));
-            code = to_folder() ? write_file(tool, part, err)
-                               : graph_write(tool->writer, part->graph, err);
-        }
+    struct str total = STR_INIT, order = STR_INIT;
+    int64_t bytes = 0;
+    size_t n_tensors = 0;
+    bool known = true;
+    for (size_t i = 0; i < parts.crossings.n; i++) {
+        const struct part_crossing *crossing = &parts.crossings.items[i];
+        print_crossing(f->graph, crossing);
+        n_tensors += crossing->edge.slot != CONTROL_SLOT;
+        known = known && crossing->bytes >= 0;
+        bytes += crossing->bytes > 0 ? crossing->bytes : 0;
     }
-    if (!code && report) {
-        struct str total = STR_INIT, order = STR_INIT;
-        int64_t bytes = 0;
-        size_t n_tensors = 0;
-        bool known = true;
-        for (size_t i = 0; i < parts.crossings.n; i++) {
-            const struct part_crossing *crossing = &parts.crossings.items[i];
-            print_crossing(source.graph, &parts, crossing);
-            n_tensors += crossing->edge.slot != CONTROL_SLOT;
-            known = known && crossing->bytes >= 0;
-            bytes += crossing->bytes > 0 ? crossing->bytes : 0;
-        }
-        show_bytes(&total, bytes);
-        size_t n_orders = parts.crossings.n - n_tensors;
-        if (n_orders)
-            str_printf(&order, "; %zu time%s order only", n_orders, n_orders == 1 ? "" : "s");
-        tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts.parts.n,
-                 parts.parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
-                 n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
-                 str_text(&order));
-        str_release(&order);
-        str_release(&total);
+    show_bytes(&total, bytes);
+    size_t n_orders = parts.crossings.n - n_tensors;
+    if (n_orders)
+        str_printf(&order, "; %zu time%s order only", n_orders, n_orders == 1 ? "" : "s");
+    tool_say(f->tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts.parts.n,
+             parts.parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
+             n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
+             str_text(&order));
+    str_release(&order);
+    str_release(&total);
+}
+
+static int write_parts(struct filter *f, struct error *err)
+{
+    if (!to_folder())
+        tool_open_writer(f->tool, (int64_t)parts.parts.n, err);
+    else if (mkdir(tool_output, 0777) && errno != EEXIST)
+        error_set_errno(err, ERR_IO, "%s", tool_output);
+    for (size_t i = 0; !err->code && i < parts.parts.n; i++) {
+        const struct graph_part *part = &parts.parts.items[i];
+        graph_add_made(part->graph, tool_provenance(f->tool));
+        if (to_folder())
+            write_file(f->tool, part, err);
+        else
+            graph_write(f->tool->writer, part->graph, err);
     }
-    parts_release(&parts);
-    graph_free(source.graph);
-    cluster_release(&source.cluster);
-    costs_release(&source.costs);
-    return code;
+    if (!err->code && report)
+        print_report(f);
+    return err->code;
 }
 
 int main(int argc, char **argv)
 {
-    return ops_tool_main(&table, run, argc, argv);
+    filter.check = filter_read_model;
+    filter.rewrite = cut;
+    filter.write = write_parts;
+    int status = filter_main(&filter, &table, argc, argv);
+    parts_release(&parts);
+    return status;
 }

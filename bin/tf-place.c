@@ -5,25 +5,24 @@
 #include <math.h>
 #include <string.h>
 
+#include "bin/filter.h"
 #include "bin/ops_option.h"
-#include "cli/tool.h"
-#include "graph/graph_io.h"
 #include "ops/ops.h"
-#include "pass/place/cost.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice.h"
 
+static struct filter filter;
 static struct option_list devices;
-static const char *cluster_file, *costs_file;
+static struct placement placement;
 static int64_t assume = 32, cut_above = SLICE_BALANCE_ABOVE;
 static bool report, soft;
 
 static const struct option_row rows[] = {
     {0, "devices", OPTION_LIST, &devices, "DEVICE,...",
      "what there is (CPU:0): CPU:1, /job:ps/task:0/device:CPU:0"},
-    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
+    {'c', "cluster", OPTION_TEXT, &filter.cluster_path, "FILE",
      "what there is, and how fast: tasks, devices, memory, links"},
-    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
+    {0, "costs", OPTION_TEXT, &filter.costs_path, "FILE", "measured times, from tf-show --costs"},
     {0, "assume", OPTION_NATURAL, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "cut-above", OPTION_NATURAL, &cut_above, "N",
      "elements that a variable has which may be cut to balance shards (1000000; 0: none is)"},
@@ -130,38 +129,31 @@ static void say_time(struct str *line, double ns)
         str_printf(line, "%.1f us", ns / 1e3);
 }
 
-/* What was read from files. */
-struct world {
-    struct placement placement;
-    struct cluster cluster;
-    struct costs costs;
-};
-
-static int find_devices(struct world *world, struct error *err)
+static int find_devices(struct filter *f, struct error *err)
 {
-    struct placement *placement = &world->placement;
-    if (cluster_file)
-        return cluster_read(&world->cluster, cluster_file, err)
-                   ? err->code
-                   : placement_add_cluster(placement, &world->cluster, err);
-    if (!devices.n)
-        return placement_add(placement, "CPU:0", err);
-    for (size_t i = 0; i < devices.n; i++)
-        if (placement_add(placement, devices.items[i], err)) {
+    if (filter_read_model(f, err))
+        return err->code;
+    if (f->cluster_path && placement_add_cluster(&placement, &f->cluster, err))
+        return err->code;
+    if (!f->cluster_path && !devices.n && placement_add(&placement, "CPU:0", err))
+        return err->code;
+    for (size_t i = 0; !f->cluster_path && i < devices.n; i++)
+        if (placement_add(&placement, devices.items[i], err)) {
             err->code = ERR_USAGE;
             return error_prefix(err, "--devices: ");
         }
+    placement_take_facts(&placement, &f->costs);
     return 0;
 }
 
-static int place_stream(struct tool *tool, struct stream_reader *reader, struct world *world,
-                        struct error *err)
+static int place(struct filter *f, struct error *err)
 {
+    const struct tool *tool = f->tool;
     struct report r = {.arena = ARENA_INIT};
-    bool reports = report && !tool->quiet, simulates = cluster_file || costs_file;
-    struct place_costs model = {.measured = costs_file ? &world->costs : NULL, .assume = assume};
+    bool reports = report && !tool->quiet, simulates = f->cluster_path || f->costs_path;
+    struct place_costs model = {.measured = f->costs_path ? &f->costs : NULL, .assume = assume};
     struct place_result result;
-    struct place_options options = {.placement = &world->placement,
+    struct place_options options = {.placement = &placement,
                                     .kernels = ops_kernels(),
                                     .model = simulates ? &model : NULL,
                                     .result = &result,
@@ -169,33 +161,28 @@ static int place_stream(struct tool *tool, struct stream_reader *reader, struct 
                                     .moved = note_moved,
                                     .note = reports ? print_note : NULL,
                                     .context = &r};
-    struct graph *whole = NULL, *sliced = NULL;
-    int code = graph_read_whole(reader, ops_registry(), &whole, err);
-    if (code)
-        return code;
-    struct slice_options cuts = {&world->placement, cut_above};
-    code = placement_add_groups(&world->placement, whole, err);
+    struct graph *sliced = NULL;
+    struct slice_options cuts = {&placement, cut_above};
+    int code = placement_add_groups(&placement, f->graph, err);
     if (!code)
-        code = slice_variables(whole, &cuts, &sliced, err);
-    struct graph *graph = sliced ? sliced : whole;
-    if (!code && costs_file)
-        cost_scale_cores(&world->cluster, graph, &world->costs, assume);
+        code = slice_variables(f->graph, &cuts, &sliced, err);
+    filter_add(f, sliced);
+    struct graph *graph = filter_last(f);
+    if (!code && f->costs_path)
+        cost_scale_cores(&f->cluster, graph, &f->costs, assume);
     if (!code)
         code = place_graph(graph, &options, err);
-    if (code)
-        error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         /* Costs measured for another graph would silently leave all times to estimates. */
-        bool is_used = !costs_file || !graph->nodes.n;
+        bool is_used = !f->costs_path || !graph->nodes.n;
         for (size_t i = 0; i < graph->nodes.n && !is_used; i++) {
             const struct node *node = graph_node(graph, (int)i);
             double ns;
-            for (size_t k = 0; k < world->placement.devices.n && !is_used; k++)
-                is_used = costs_find(&world->costs, node,
-                                     world->placement.devices.items[k].name.type, &ns);
+            for (size_t k = 0; k < placement.devices.n && !is_used; k++)
+                is_used = costs_find(&f->costs, node, placement.devices.items[k].name.type, &ns);
         }
         if (!is_used)
-            tool_say(tool, "%s: measures no node of the graph", costs_file);
+            tool_say(tool, "%s: measures no node of the graph", f->costs_path);
         for (size_t i = 0; i < r.moved.n; i++) {
             const struct move *moved = &r.moved.items[i];
             if (moved->n == 1)
@@ -230,41 +217,18 @@ static int place_stream(struct tool *tool, struct stream_reader *reader, struct 
                      result.transfer_bytes / 1024);
             str_release(&line);
         }
-        graph_add_made(graph, tool_provenance(tool));
-        code = graph_write(tool->writer, graph, err);
     }
     vec_release(&r.lines);
     vec_release(&r.moved);
     arena_release(&r.arena);
-    graph_free(sliced);
-    graph_free(whole);
-    return code;
-}
-
-static int run(struct tool *tool, int n, char **operands, struct error *err)
-{
-    struct world world = {.placement = {.arena = ARENA_INIT}};
-    struct stream_reader *reader;
-    int code = find_devices(&world, err);
-    if (!code && costs_file)
-        code = costs_read(&world.costs, costs_file, err);
-    if (!code)
-        placement_take_facts(&world.placement, &world.costs);
-    if (!code)
-        code = tool_open_writer(tool, 1, err);
-    if (!code)
-        code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
-    if (!code) {
-        code = place_stream(tool, reader, &world, err);
-        tool_close_reader(reader);
-    }
-    placement_release(&world.placement);
-    cluster_release(&world.cluster);
-    costs_release(&world.costs);
     return code;
 }
 
 int main(int argc, char **argv)
 {
-    return ops_tool_main(&table, run, argc, argv);
+    filter.check = find_devices;
+    filter.rewrite = place;
+    int status = filter_main(&filter, &table, argc, argv);
+    placement_release(&placement);
+    return status;
 }

@@ -4,19 +4,18 @@
  */
 #include <string.h>
 
+#include "bin/filter.h"
 #include "bin/ops_option.h"
-#include "cli/tool.h"
 #include "graph/device_name.h"
-#include "graph/graph_io.h"
-#include "ops/ops.h"
 #include "pass/dense/dense.h"
 #include "pass/grid/grid.h"
-#include "pass/place/cost.h"
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
 
-static const char *mode = "sync", *compress, *entry, *cluster_file, *costs_file;
+static struct filter filter;
+static const char *mode = "sync", *compress, *entry;
 static const char *towers, *pipeline, *grid;
+static struct replicate_options options;
 static struct grid_options tiles;                                        /* with --grid */
 static int64_t accumulate = 1, workers = -1, in_graph = -1, stages = -1; /* -1: not given */
 static int64_t replica_tasks = 1, assume = 32;
@@ -46,9 +45,9 @@ static const struct option_row rows[] = {
      "that are expected; without it tf-place sets as many as the cluster has"},
     {0, "replica-tasks", OPTION_NATURAL, &replica_tasks, "G",
      "of each worker: the script's /job:worker/task:k is the k-th of each group of G tasks"},
-    {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
+    {'c', "cluster", OPTION_TEXT, &filter.cluster_path, "FILE",
      "the cluster, for what its workers and links decide"},
-    {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
+    {0, "costs", OPTION_TEXT, &filter.costs_path, "FILE", "measured times, from tf-show --costs"},
     {0, "assume", OPTION_NATURAL, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "timeout", OPTION_SECONDS, &timeout, "TIME",
      "that a worker waits for others before it fails (300s); 0: for ever"},
@@ -140,9 +139,9 @@ static int read_number(const char *name, const char *what, int most, int64_t *nu
     return 0;
 }
 
-static int read_options(struct replicate_options *options, struct error *err)
+static int read_options(struct error *err)
 {
-    if (replicate_parse(options, mode, err) ||
+    if (replicate_parse(&options, mode, err) ||
         read_number("accumulate", "steps", INT32_MAX, &accumulate, err) ||
         read_number("workers", "workers", REPLICATE_WORKERS_MAX, &workers, err) ||
         read_number("in-graph", "towers", INT32_MAX, &in_graph, err) ||
@@ -150,7 +149,7 @@ static int read_options(struct replicate_options *options, struct error *err)
         return err->code;
     if (compress && strcmp(compress, "bf16") != 0 && strcmp(compress, "fp16") != 0)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
-    if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
+    if (accumulate > 1 && options.mode == REPLICATE_DOWNPOUR)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
     if (replica_tasks < 1 || replica_tasks > DEVICE_GROUP_MAX)
         return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
@@ -174,9 +173,9 @@ static int read_options(struct replicate_options *options, struct error *err)
     if (alone && of_workers)
         return error_set(err, ERR_USAGE, "--%s has no workers, for whom --%s would be", alone,
                          of_workers);
-    if (replica_tasks > 1 && (alone || options->mode == REPLICATE_ALLREDUCE))
+    if (replica_tasks > 1 && (alone || options.mode == REPLICATE_ALLREDUCE))
         return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not --%s%s",
-                         alone ? alone : "mode ", alone ? "" : replicate_mode_name(options));
+                         alone ? alone : "mode ", alone ? "" : replicate_mode_name(&options));
     if (towers && !alone)
         return error_set(
             err, ERR_USAGE,
@@ -190,127 +189,92 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--towers is, with --pipeline, for what --stages makes; without it the "
                          "script says where its stages are");
-    if (pipeline && replicate_parse_pipeline(options, pipeline, err))
+    if (pipeline && replicate_parse_pipeline(&options, pipeline, err))
         return err->code;
-    tiles.device = options->tower_device = towers;
-    tiles.note = options->note = report ? note : NULL;
-    options->towers = (int)in_graph;
-    options->stages = (int)stages;
-    options->replica_tasks = (int)replica_tasks;
-    options->accumulate = (int)accumulate;
-    options->workers = (int)workers;
-    options->timeout = timeout;
-    options->entry = entry;
-    options->assume = assume;
-    options->explain = explain ? print_line : NULL;
+    tiles.device = options.tower_device = towers;
+    tiles.note = options.note = report ? note : NULL;
+    options.towers = (int)in_graph;
+    options.stages = (int)stages;
+    options.replica_tasks = (int)replica_tasks;
+    options.accumulate = (int)accumulate;
+    options.workers = (int)workers;
+    options.timeout = timeout;
+    options.entry = entry;
+    options.assume = assume;
+    options.explain = explain ? print_line : NULL;
     if (compress)
-        options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
+        options.wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;
 }
 
-/* The files that choices are based on. */
-struct model_files {
-    struct cluster cluster;
-    struct costs costs;
-};
-
-static int read_model(struct model_files *files, struct replicate_options *options,
-                      struct error *err)
+static int check_options(struct filter *f, struct error *err)
 {
-    if (cluster_file && cluster_read(&files->cluster, cluster_file, err))
+    if (read_options(err) || filter_read_model(f, err))
         return err->code;
-    if (costs_file && costs_read(&files->costs, costs_file, err))
-        return err->code;
-    options->cluster = cluster_file ? &files->cluster : NULL;
-    options->measured = costs_file ? &files->costs : NULL;
-    if (options->mode == REPLICATE_POLICY && replicate_workers(options) > 0 &&
-        policy_check_workers(options->policy, replicate_workers(options), err))
+    options.cluster = f->cluster_path ? &f->cluster : NULL;
+    options.measured = f->costs_path ? &f->costs : NULL;
+    if (options.mode == REPLICATE_POLICY && replicate_workers(&options) > 0 &&
+        policy_check_workers(options.policy, replicate_workers(&options), err))
         return err->code = ERR_USAGE;
-    if (explain && !workers && !(cluster_file && cluster_count(&files->cluster, "worker")))
+    if (explain && !workers && !(f->cluster_path && cluster_count(&f->cluster, "worker")))
         return error_set(err, ERR_USAGE,
                          "--explain depends on the number of workers: give -c or --workers");
     return 0;
 }
 
-/* A graph, and those derived from it, which borrow from it. */
-struct graphs {
-    struct graph *read, *passes, *cut, *parted, *replicated;
-};
-
 /* Schemes b and c have a pass for each worker. */
-static int cut_dense(struct graphs *graphs, const struct replicate_options *options,
-                     struct error *err)
+static int cut_dense(struct filter *f, struct error *err)
 {
-    int n = replicate_workers(options);
-    const struct dense_options dense = {.note = options->note,
+    int n = replicate_workers(&options);
+    const struct dense_options dense = {.note = options.note,
                                         .passes = n,
-                                        .by_worker = options->dense == 'b',
-                                        .update_each = options->update_each};
-    if (options->dense != 'a' && (n < 1 || n > DENSE_PASSES_MAX))
-        return error_set(err, ERR_USAGE,
-                         "dense=%c has a pass for each worker, 1 to %d: give -c or --workers",
-                         options->dense, DENSE_PASSES_MAX);
-    if (options->dense != 'a' && dense_passes(graphs->read, &dense, &graphs->passes, err))
-        return err->code;
-    return dense_graph(graphs->passes ? graphs->passes : graphs->read, &dense, &graphs->cut, err);
+                                        .by_worker = options.dense == 'b',
+                                        .update_each = options.update_each};
+    struct graph *passes, *cut;
+    if (options.dense != 'a') {
+        if (n < 1 || n > DENSE_PASSES_MAX)
+            return error_set(err, ERR_USAGE,
+                             "dense=%c has a pass for each worker, 1 to %d: give -c or --workers",
+                             options.dense, DENSE_PASSES_MAX);
+        if (dense_passes(f->graph, &dense, &passes, err))
+            return err->code;
+        filter_add(f, passes);
+    }
+    if (!dense_graph(filter_last(f), &dense, &cut, err))
+        filter_add(f, cut);
+    return err->code;
 }
 
-static int rewrite(struct graphs *graphs, const struct replicate_options *options,
-                   struct error *err)
+static int rewrite(struct filter *f, struct error *err)
 {
+    struct graph *made;
+    bool by_factors = options.factors != FACTORS_NONE || options.mode == REPLICATE_AUTO;
+    if (options.measured)
+        cost_scale_cores(&f->cluster, f->graph, &f->costs, assume);
     if (grid) {
-        int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
+        if (grid_graph(f->graph, &tiles, &made, err))
+            return err->code;
+        filter_add(f, made);
         /* tiles are on shards, which make checkpoints of their variables */
-        return !code && towers && str_starts(towers, "/job:ps/")
-                   ? replicate_grid_clock(graphs->replicated, entry, timeout, err)
-                   : code;
+        return towers && str_starts(towers, "/job:ps/")
+                   ? replicate_grid_clock(made, entry, timeout, err)
+                   : 0;
     }
-    if (options->dense && cut_dense(graphs, options, err))
+    if (options.dense && cut_dense(f, err))
         return err->code;
-    const struct graph *from = graphs->cut ? graphs->cut : graphs->read;
-    bool by_factors = options->factors != FACTORS_NONE || options->mode == REPLICATE_AUTO;
-    if (by_factors && replicate_part_terms(from, &graphs->parted, err))
-        return err->code;
-    return replicate_graph(graphs->parted ? graphs->parted : from, options, &graphs->replicated,
-                           err);
-}
-
-static int run(struct tool *tool, int n, char **operands, struct error *err)
-{
-    struct model_files files = {.costs = {.arena = ARENA_INIT}};
-    struct replicate_options options = {.context = NULL};
-    struct stream_reader *reader;
-    int code = read_options(&options, err);
-    if (!code)
-        code = read_model(&files, &options, err);
-    if (!code)
-        code = tool_open_writer(tool, 1, err);
-    if (!code)
-        code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
-    if (!code) {
-        struct graphs graphs = {.read = NULL};
-        code = graph_read_whole(reader, ops_registry(), &graphs.read, err);
-        if (!code && options.measured)
-            cost_scale_cores(&files.cluster, graphs.read, options.measured, assume);
-        if (!code && (code = rewrite(&graphs, &options, err)))
-            error_prefix(err, "%s: ", stream_reader_name(reader));
-        if (!code) {
-            graph_add_made(graphs.replicated, tool_provenance(tool));
-            code = graph_write(tool->writer, graphs.replicated, err);
-        }
-        graph_free(graphs.replicated);
-        graph_free(graphs.parted);
-        graph_free(graphs.cut);
-        graph_free(graphs.passes);
-        graph_free(graphs.read);
-        tool_close_reader(reader);
+    if (by_factors) {
+        if (replicate_part_terms(filter_last(f), &made, err))
+            return err->code;
+        filter_add(f, made);
     }
-    costs_release(&files.costs);
-    cluster_release(&files.cluster);
-    return code;
+    if (!replicate_graph(filter_last(f), &options, &made, err))
+        filter_add(f, made);
+    return err->code;
 }
 
 int main(int argc, char **argv)
 {
-    return ops_tool_main(&table, run, argc, argv);
+    filter.check = check_options;
+    filter.rewrite = rewrite;
+    return filter_main(&filter, &table, argc, argv);
 }

@@ -10,14 +10,14 @@
 #include "base/str.h"
 
 int record_file_open(struct record_file *file, const struct tool *tool, const char *path,
-                     struct error *err)
+                     int64_t expected, struct error *err)
 {
     *file = (struct record_file){0};
     int fd, code = tool_check_stream_path(path, err);
     if (!code)
         code = output_open(path, &file->output, &fd, err);
     if (!code)
-        file->writer = stream_writer_new(fd, path, tool_provenance(tool), -1);
+        file->writer = stream_writer_new(fd, path, tool_provenance(tool), expected);
     return code;
 }
 
@@ -30,11 +30,11 @@ int record_file_open_in(struct record_file *file, const struct tool *tool, const
     if (named_folder && !exists && mkdir(path, 0777))
         return error_set_errno(err, ERR_IO, "%s", path);
     if (!named_folder && !(exists && S_ISDIR(status.st_mode)))
-        return record_file_open(file, tool, path, err);
+        return record_file_open(file, tool, path, -1, err);
     str_printf(&own, "%s/%s-%ld.rec", path, tool->table->tool, (long)getpid());
     char *name = mem_strdup(str_text(&own));
     str_release(&own);
-    int code = record_file_open(file, tool, name, err);
+    int code = record_file_open(file, tool, name, -1, err);
     if (code)
         mem_free(name);
     else

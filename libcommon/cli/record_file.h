@@ -14,9 +14,10 @@ struct record_file {
     char *path; /* of a file in a folder */
 };
 
-/* The path must outlive the file. Errors as of output_open. */
+/* The path must outlive the file. `expected` is the number of records, -1: unknown. Errors as of
+ * output_open. */
 int record_file_open(struct record_file *file, const struct tool *tool, const char *path,
-                     struct error *err);
+                     int64_t expected, struct error *err);
 
 /* Like record_file_open; if the path is a folder each process writes a file of its own in it, and
  * "name/" creates the folder. */

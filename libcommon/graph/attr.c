@@ -88,6 +88,31 @@ struct attr_value attr_ints(const int64_t *values, int n)
     return (struct attr_value){.kind = ATTR_LIST_INT, .n = n, .ints = values};
 }
 
+struct attr_value attr_item(const struct attr_value *list, int i)
+{
+    const char *at = (const char *)list->ints + (size_t)i * item_bytes[list->kind];
+    struct attr_value item = {.kind = list->kind - (ATTR_LIST_INT - ATTR_INT)};
+    if (item.kind == ATTR_SHAPE)
+        item.shape = (const struct shape *)(const void *)at;
+    else
+        memcpy(&item.i, at, item_bytes[list->kind]);
+    return item;
+}
+
+void attr_add(struct arena *arena, struct attr_value *list, const struct attr_value *item)
+{
+    size_t bytes = item_bytes[list->kind];
+    bool full = (list->n & (list->n - 1)) == 0; /* its room is a power of two */
+    if (full) {
+        void *grown = arena_array(arena, list->n ? (size_t)list->n * 2 : 1, bytes);
+        if (list->n)
+            memcpy(grown, list->ints, (size_t)list->n * bytes);
+        list->ints = grown;
+    }
+    memcpy((char *)(uintptr_t)list->ints + (size_t)list->n++ * bytes,
+           item->kind == ATTR_SHAPE ? (const void *)item->shape : (const void *)&item->i, bytes);
+}
+
 struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
 {
     struct attr_value copy = *value;
@@ -150,13 +175,10 @@ bool attr_equal(const struct attr_value *a, const struct attr_value *b)
         break;
     }
     bool equal = a->n == b->n;
-    size_t bytes = item_bytes[a->kind];
-    for (int i = 0; equal && i < a->n; i++)
-        equal = a->kind == ATTR_LIST_STRING ? !strcmp(a->strings[i], b->strings[i])
-                : a->kind == ATTR_LIST_SHAPE
-                    ? shape_equal(&a->shapes[i], &b->shapes[i])
-                    : !memcmp((const char *)a->ints + (size_t)i * bytes,
-                              (const char *)b->ints + (size_t)i * bytes, bytes);
+    for (int i = 0; equal && i < a->n; i++) {
+        struct attr_value one = attr_item(a, i), other = attr_item(b, i);
+        equal = attr_equal(&one, &other);
+    }
     return equal;
 }
 
@@ -166,9 +188,8 @@ static uint64_t hash_shape(const struct shape *s, uint64_t seed)
     return s->rank > 0 ? hash_bytes(s->dims, (size_t)s->rank * sizeof *s->dims, hash) : hash;
 }
 
-uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
+static uint64_t hash_value(const struct attr_value *v, uint64_t hash)
 {
-    uint64_t hash = hash_bytes(&v->kind, sizeof v->kind, seed);
     switch (v->kind) {
     case ATTR_NONE:
         return hash;
@@ -191,13 +212,13 @@ uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
     }
     hash = hash_bytes(&v->n, sizeof v->n, hash);
     for (int i = 0; i < v->n; i++) {
-        if (v->kind == ATTR_LIST_STRING)
-            hash = hash_bytes(v->strings[i], strlen(v->strings[i]), hash);
-        else if (v->kind == ATTR_LIST_SHAPE)
-            hash = hash_shape(&v->shapes[i], hash);
-        else
-            hash = hash_bytes((const char *)v->ints + (size_t)i * item_bytes[v->kind],
-                              item_bytes[v->kind], hash);
+        struct attr_value item = attr_item(v, i);
+        hash = hash_value(&item, hash);
     }
     return hash;
+}
+
+uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
+{
+    return hash_value(v, hash_bytes(&v->kind, sizeof v->kind, seed));
 }

@@ -66,6 +66,11 @@ struct attr_value attr_shape(const struct shape *value);
 struct attr_value attr_tensor(const struct tensor *value);
 struct attr_value attr_ints(const int64_t *values, int n);
 
+/* Returns an item of a list, as a value of its own that borrows from it. */
+struct attr_value attr_item(const struct attr_value *list, int i);
+/* Adds an item of the list's kind; the list's memory grows in the arena. */
+void attr_add(struct arena *arena, struct attr_value *list, const struct attr_value *item);
+
 /* Deep copy into an arena; tensor data is copied. */
 struct attr_value attr_copy(struct arena *arena, const struct attr_value *value);
 

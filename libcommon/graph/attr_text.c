@@ -68,26 +68,8 @@ void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
         for (int i = 0; i < v->n; i++) {
             if (i)
                 str_append_char(out, ',');
-            switch (v->kind) {
-            case ATTR_LIST_INT:
-                str_printf(out, "%" PRId64, v->ints[i]);
-                break;
-            case ATTR_LIST_FLOAT:
-                print_float(out, v->floats[i]);
-                break;
-            case ATTR_LIST_BOOL:
-                str_append(out, v->bools[i] ? "true" : "false");
-                break;
-            case ATTR_LIST_STRING:
-                print_quoted(out, v->strings[i]);
-                break;
-            case ATTR_LIST_TYPE:
-                str_append(out, dtype_name(v->types[i]));
-                break;
-            default:
-                shape_print(out, &v->shapes[i]);
-                break;
-            }
+            struct attr_value item = attr_item(v, i);
+            attr_print(out, &item, limit);
         }
         str_append_char(out, ']');
     }
@@ -206,21 +188,7 @@ static const char *parse_list(struct arena *arena, const char *text, enum attr_k
         text = parse_item(arena, skip_blanks(text), item.kind, &item, err);
         if (!text)
             return NULL;
-        /* Adds an item to a list whose memory is grown in the arena by doubling. */
-        size_t bytes = item.kind == ATTR_BOOL    ? sizeof(bool)
-                       : item.kind == ATTR_TYPE  ? sizeof(enum dtype)
-                       : item.kind == ATTR_SHAPE ? sizeof(struct shape)
-                                                 : sizeof(int64_t);
-        bool full = (v->n & (v->n - 1)) == 0;
-        if (full) {
-            void *grown = arena_array(arena, v->n ? (size_t)v->n * 2 : 1, bytes);
-            if (v->n)
-                memcpy(grown, v->ints, (size_t)v->n * bytes);
-            v->ints = grown;
-        }
-        const void *from =
-            item.kind == ATTR_SHAPE ? (const void *)item.shape : (const void *)&item.i;
-        memcpy((char *)(uintptr_t)v->ints + (size_t)v->n++ * bytes, from, bytes);
+        attr_add(arena, v, &item);
         text = skip_blanks(text);
     }
     return text + 1;

@@ -98,93 +98,69 @@ static bool read_type(const msgpack_object *object, enum dtype *type)
 
 /* ---- attributes ---- */
 
-#define READ_LIST(field, type, expression)                                                         \
-    do {                                                                                           \
-        type *list = arena_array(&r->raw.arena, n, sizeof *list);                                  \
-        for (size_t i = 0; i < n; i++)                                                             \
-            if (!(expression))                                                                     \
-                return false;                                                                      \
-        value->field = list;                                                                       \
-        return true;                                                                               \
-    } while (0)
-
-static bool read_bool(const msgpack_object *object, bool *value)
+/* Reads a value whose kind is known, and is no list. */
+static bool read_item(struct graph_reader *r, const msgpack_object *object, struct attr_value *item)
 {
-    *value = object->via.boolean;
-    return object->type == MSGPACK_OBJECT_BOOLEAN;
+    struct shape *shape;
+    switch (item->kind) {
+    case ATTR_INT:
+        return read_int(object, &item->i);
+    case ATTR_FLOAT:
+        return read_float(object, &item->f);
+    case ATTR_BOOL:
+        item->b = object->type == MSGPACK_OBJECT_BOOLEAN && object->via.boolean;
+        return object->type == MSGPACK_OBJECT_BOOLEAN;
+    case ATTR_STRING:
+        item->s = read_text(r, object, "a string");
+        return item->s;
+    case ATTR_TYPE:
+        return read_type(object, &item->type);
+    default:
+        item->shape = shape = arena_alloc(&r->raw.arena, sizeof *shape);
+        return read_shape(object, shape);
+    }
 }
 
 static bool read_list(struct graph_reader *r, const msgpack_object *object,
                       struct attr_value *value)
 {
-    const msgpack_object *items = object->via.array.ptr;
-    size_t n = object->via.array.size;
-    if (object->type != MSGPACK_OBJECT_ARRAY || n > INT32_MAX)
-        return false;
-    value->n = (int)n;
-    switch (value->kind) {
-    case ATTR_LIST_INT:
-        READ_LIST(ints, int64_t, read_int(&items[i], &list[i]));
-    case ATTR_LIST_FLOAT:
-        READ_LIST(floats, double, read_float(&items[i], &list[i]));
-    case ATTR_LIST_BOOL:
-        READ_LIST(bools, bool, read_bool(&items[i], &list[i]));
-    case ATTR_LIST_STRING:
-        READ_LIST(strings, const char *, list[i] = read_text(r, &items[i], "a string"));
-    case ATTR_LIST_TYPE:
-        READ_LIST(types, enum dtype, read_type(&items[i], &list[i]));
-    default:
-        READ_LIST(shapes, struct shape, read_shape(&items[i], &list[i]));
+    bool fits = object->type == MSGPACK_OBJECT_ARRAY && object->via.array.size <= INT32_MAX;
+    for (uint32_t i = 0; fits && i < object->via.array.size; i++) {
+        struct attr_value item = {.kind = value->kind - (ATTR_LIST_INT - ATTR_INT)};
+        fits = read_item(r, &object->via.array.ptr[i], &item);
+        attr_add(&r->raw.arena, value, &item);
     }
+    return fits;
 }
 
 static bool read_value(struct graph_reader *r, const msgpack_object *object,
                        struct attr_value *value)
 {
+    static const enum attr_kind kinds[] = {
+        [MSGPACK_OBJECT_POSITIVE_INTEGER] = ATTR_INT, [MSGPACK_OBJECT_NEGATIVE_INTEGER] = ATTR_INT,
+        [MSGPACK_OBJECT_FLOAT32] = ATTR_FLOAT,        [MSGPACK_OBJECT_FLOAT64] = ATTR_FLOAT,
+        [MSGPACK_OBJECT_BOOLEAN] = ATTR_BOOL,         [MSGPACK_OBJECT_STR] = ATTR_STRING};
     int64_t index;
-    *value = (struct attr_value){0};
-    switch (object->type) {
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        value->kind = ATTR_INT;
-        return read_int(object, &value->i);
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        value->kind = ATTR_FLOAT;
-        return read_float(object, &value->f);
-    case MSGPACK_OBJECT_BOOLEAN:
-        value->kind = ATTR_BOOL;
-        return read_bool(object, &value->b);
-    case MSGPACK_OBJECT_STR:
-        *value = attr_string(read_text(r, object, "a string"));
-        return value->s != NULL;
-    case MSGPACK_OBJECT_MAP:
-        break; /* a map of one entry, kind and value */
-    default:
+    bool is_known = (size_t)object->type < sizeof kinds / sizeof *kinds;
+    *value = (struct attr_value){.kind = is_known ? kinds[object->type] : ATTR_NONE};
+    if (value->kind)
+        return read_item(r, object, value);
+    /* The others are a map of one entry, kind and value. */
+    if (object->type != MSGPACK_OBJECT_MAP || object->via.map.size != 1)
         return false;
-    }
     const msgpack_object *key = &object->via.map.ptr->key, *val = &object->via.map.ptr->val;
-    if (object->via.map.size != 1 || key->type != MSGPACK_OBJECT_STR ||
-        !attr_kind_parse(key->via.str.ptr, key->via.str.size, &value->kind))
+    if (key->type != MSGPACK_OBJECT_STR ||
+        !attr_kind_parse(key->via.str.ptr, key->via.str.size, &value->kind) ||
+        value->kind <= ATTR_STRING)
         return false;
-    switch (value->kind) {
-    case ATTR_TYPE:
-        return read_type(val, &value->type);
-    case ATTR_SHAPE: {
-        struct shape *shape = arena_alloc(&r->raw.arena, sizeof *shape);
-        value->shape = shape;
-        return read_shape(val, shape);
-    }
-    case ATTR_TENSOR:
-        if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors || r->used[index])
-            return false; /* a second use would be a second copy: a small record could become a
-                           * large graph */
-        r->used[index] = 1;
-        value->tensor = &r->record->tensors[index].tensor;
-        return true;
-    default:
-        return value->kind >= ATTR_LIST_INT && read_list(r, val, value);
-    }
+    if (value->kind != ATTR_TENSOR)
+        return value->kind < ATTR_LIST_INT ? read_item(r, val, value) : read_list(r, val, value);
+    if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors || r->used[index])
+        return false; /* a second use would be a second copy: a small record could become a
+                       * large graph */
+    r->used[index] = 1;
+    value->tensor = &r->record->tensors[index].tensor;
+    return true;
 }
 
 /* ---- nodes and names ---- */

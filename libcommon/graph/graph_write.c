@@ -32,62 +32,37 @@ static void pack_shape(msgpack_packer *packer, const struct shape *shape)
         msgpack_pack_int64(packer, shape->dims[i]);
 }
 
-static void pack_bool(msgpack_packer *packer, bool value)
+static void pack_item(msgpack_packer *packer, const struct attr_value *v)
 {
-    (value ? msgpack_pack_true : msgpack_pack_false)(packer);
+    if (v->kind == ATTR_INT)
+        msgpack_pack_int64(packer, v->i);
+    else if (v->kind == ATTR_FLOAT)
+        msgpack_pack_double(packer, v->f);
+    else if (v->kind == ATTR_BOOL)
+        (v->b ? msgpack_pack_true : msgpack_pack_false)(packer);
+    else if (v->kind == ATTR_SHAPE)
+        pack_shape(packer, v->shape);
+    else
+        pack_text(packer, v->kind == ATTR_TYPE ? dtype_name(v->type) : v->s);
 }
 
 static void pack_value(struct graph_writer *w, const char *name, const struct attr_value *v)
 {
-    switch (v->kind) {
-    case ATTR_INT:
-        msgpack_pack_int64(w->packer, v->i);
-        return;
-    case ATTR_FLOAT:
-        msgpack_pack_double(w->packer, v->f);
-        return;
-    case ATTR_BOOL:
-        pack_bool(w->packer, v->b);
-        return;
-    case ATTR_STRING:
-        pack_text(w->packer, v->s);
-        return;
-    default:
-        break;
-    }
     /* A kind that msgpack has no type for is a map of one entry: its kind and the value. */
-    msgpack_pack_map(w->packer, 1);
-    pack_key(w->packer, attr_kind_name(v->kind));
-    if (v->kind == ATTR_TYPE) {
-        pack_text(w->packer, dtype_name(v->type));
-    } else if (v->kind == ATTR_SHAPE) {
-        pack_shape(w->packer, v->shape);
-    } else if (v->kind == ATTR_TENSOR) {
+    if (v->kind > ATTR_STRING) {
+        msgpack_pack_map(w->packer, 1);
+        pack_key(w->packer, attr_kind_name(v->kind));
+    }
+    if (v->kind == ATTR_TENSOR) {
         msgpack_pack_int64(w->packer, (int64_t)w->tensors.n);
         vec_push(&w->tensors, ((struct named_tensor){name, *v->tensor}));
+    } else if (v->kind < ATTR_LIST_INT) {
+        pack_item(w->packer, v);
     } else {
         msgpack_pack_array(w->packer, (size_t)v->n);
         for (int i = 0; i < v->n; i++) {
-            switch (v->kind) {
-            case ATTR_LIST_INT:
-                msgpack_pack_int64(w->packer, v->ints[i]);
-                break;
-            case ATTR_LIST_FLOAT:
-                msgpack_pack_double(w->packer, v->floats[i]);
-                break;
-            case ATTR_LIST_BOOL:
-                pack_bool(w->packer, v->bools[i]);
-                break;
-            case ATTR_LIST_STRING:
-                pack_text(w->packer, v->strings[i]);
-                break;
-            case ATTR_LIST_TYPE:
-                pack_text(w->packer, dtype_name(v->types[i]));
-                break;
-            default:
-                pack_shape(w->packer, &v->shapes[i]);
-                break;
-            }
+            struct attr_value item = attr_item(v, i);
+            pack_item(w->packer, &item);
         }
     }
 }

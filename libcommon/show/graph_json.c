@@ -52,26 +52,8 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
         str_append_char(out, '[');
         for (int i = 0; i < v->n; i++) {
             str_append(out, i ? "," : "");
-            switch (v->kind) {
-            case ATTR_LIST_INT:
-                str_printf(out, "%" PRId64, v->ints[i]);
-                break;
-            case ATTR_LIST_FLOAT:
-                show_json_float(out, v->floats[i]);
-                break;
-            case ATTR_LIST_BOOL:
-                str_append(out, v->bools[i] ? "true" : "false");
-                break;
-            case ATTR_LIST_STRING:
-                print_text(out, v->strings[i]);
-                break;
-            case ATTR_LIST_TYPE:
-                print_text(out, dtype_name(v->types[i]));
-                break;
-            default:
-                print_shape(out, &v->shapes[i]);
-                break;
-            }
+            struct attr_value item = attr_item(v, i);
+            print_value(out, &item, elide);
         }
         str_append_char(out, ']');
         break;

@@ -93,66 +93,59 @@ static struct shape to_shape(lua_State *L, int index, const struct wanted_attr *
     return shape;
 }
 
+/* Reads a value of a kind that is neither a tensor nor a list. */
+static struct attr_value to_item(lua_State *L, int index, enum attr_kind kind,
+                                 const struct wanted_attr *w)
+{
+    struct shape shape;
+    switch (kind) {
+    case ATTR_INT:
+        return attr_int(to_int(L, index, w));
+    case ATTR_FLOAT:
+        return attr_float(to_float(L, index, w));
+    case ATTR_BOOL:
+        return attr_bool(to_bool(L, index, w));
+    case ATTR_STRING:
+        return attr_string(to_text(L, index, w));
+    case ATTR_TYPE:
+        return attr_type(to_type(L, index, w));
+    default:
+        shape = to_shape(L, index, w);
+        return attr_shape(arena_copy(&script_of(L)->scratch, &shape, sizeof shape));
+    }
+}
+
 static struct attr_value to_list(lua_State *L, int index, enum attr_kind kind,
                                  const struct wanted_attr *w)
 {
-    struct arena *scratch = &script_of(L)->scratch;
+    struct attr_value list = {.kind = kind};
     if (lua_type(L, index) != LUA_TTABLE)
         refuse(L, index, w, "a list");
     int n = (int)lua_rawlen(L, index);
-    static const size_t bytes[] = {sizeof(int64_t), sizeof(double),     sizeof(bool),
-                                   sizeof(char *),  sizeof(enum dtype), sizeof(struct shape)};
-    void *items = arena_array(scratch, (size_t)n + 1, bytes[kind - ATTR_LIST_INT]);
     for (int i = 0; i < n; i++) {
         lua_rawgeti(L, index, i + 1);
-        if (kind == ATTR_LIST_INT)
-            ((int64_t *)items)[i] = to_int(L, -1, w);
-        else if (kind == ATTR_LIST_FLOAT)
-            ((double *)items)[i] = to_float(L, -1, w);
-        else if (kind == ATTR_LIST_BOOL)
-            ((bool *)items)[i] = to_bool(L, -1, w);
-        else if (kind == ATTR_LIST_STRING)
-            ((const char **)items)[i] = to_text(L, -1, w);
-        else if (kind == ATTR_LIST_TYPE)
-            ((enum dtype *)items)[i] = to_type(L, -1, w);
-        else
-            ((struct shape *)items)[i] = to_shape(L, -1, w);
+        struct attr_value item = to_item(L, -1, kind - (ATTR_LIST_INT - ATTR_INT), w);
+        attr_add(&script_of(L)->scratch, &list, &item);
         lua_pop(L, 1);
     }
-    return (struct attr_value){.kind = kind, .n = n, .ints = items};
+    return list;
 }
 
 struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
                              const char *op)
 {
     struct wanted_attr w = {op, attr->name};
-    struct shape shape;
+    struct arena *scratch = &script_of(L)->scratch;
     index = lua_absindex(L, index);
-    switch (attr->kind) {
-    case ATTR_INT:
-        return attr_int(to_int(L, index, &w));
-    case ATTR_FLOAT:
-        return attr_float(to_float(L, index, &w));
-    case ATTR_BOOL:
-        return attr_bool(to_bool(L, index, &w));
-    case ATTR_STRING:
-        return attr_string(to_text(L, index, &w));
-    case ATTR_TYPE:
-        return attr_type(to_type(L, index, &w));
-    case ATTR_SHAPE:
-        shape = to_shape(L, index, &w);
-        return attr_shape(arena_copy(&script_of(L)->scratch, &shape, sizeof shape));
-    case ATTR_TENSOR: {
-        struct arena *scratch = &script_of(L)->scratch;
-        if (type == DTYPE_INVALID)
-            type = value_type(L, index);
-        struct tensor tensor =
-            value_tensor(L, index, type, arena_printf(scratch, "%s: attribute '%s'", w.op, w.name));
-        return attr_tensor(arena_copy(scratch, &tensor, sizeof tensor));
-    }
-    default:
+    if (attr->kind >= ATTR_LIST_INT)
         return to_list(L, index, attr->kind, &w);
-    }
+    if (attr->kind != ATTR_TENSOR)
+        return to_item(L, index, attr->kind, &w);
+    if (type == DTYPE_INVALID)
+        type = value_type(L, index);
+    struct tensor tensor =
+        value_tensor(L, index, type, arena_printf(scratch, "%s: attribute '%s'", w.op, w.name));
+    return attr_tensor(arena_copy(scratch, &tensor, sizeof tensor));
 }
 
 struct attr_value value_free_attr(lua_State *L, int index, const char *name, const char *op)

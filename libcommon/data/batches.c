@@ -71,7 +71,7 @@ static int permute(int64_t **order, int64_t rows, uint64_t seed, int64_t epoch, 
 
 struct table_batches {
     struct batches batches;
-    const struct table *table;
+    struct table table;
     struct batch_options feeding;
     int64_t rows;      /* of this shard per epoch */
     int64_t per_epoch; /* batches */
@@ -91,7 +91,7 @@ static int table_next(struct batches *batches, struct batch *batch, bool *more, 
     int64_t epoch = b->step / b->per_epoch + 1, first = b->step % b->per_epoch * f->batch;
     int64_t n = b->rows - first < f->batch ? b->rows - first : f->batch;
     if (f->shuffle && b->order_epoch != epoch) {
-        int code = permute(&b->order, b->table->rows, f->seed, epoch, err);
+        int code = permute(&b->order, b->table.rows, f->seed, epoch, err);
         if (code)
             return code;
         b->order_epoch = epoch;
@@ -100,24 +100,25 @@ static int table_next(struct batches *batches, struct batch *batch, bool *more, 
         int64_t place = f->shard + (first + i) * f->n_shards;
         b->indices[i] = b->order ? b->order[place] : place;
     }
-    int code = fill(batch, b->table, b->indices, first, n, err);
+    int code = fill(batch, &b->table, b->indices, first, n, err);
     if (code)
         return code;
     batch->step = ++b->step;
-    batch->position = (struct feed_position){b->table->source, epoch, first + n, f->seed};
+    batch->position = (struct feed_position){b->table.source, epoch, first + n, f->seed};
     return 0;
 }
 
 static void table_free(struct batches *batches)
 {
     struct table_batches *b = (struct table_batches *)batches;
+    table_release(&b->table);
     mem_free(b->order);
     mem_free(b->indices);
     mem_free(b);
 }
 
-int batches_of_table(const struct table *table, const struct batch_options *f,
-                     struct batches **batches, struct error *err)
+int batches_of_table(struct table *table, const struct batch_options *f, struct batches **batches,
+                     struct error *err)
 {
     int64_t rows = f->shard >= table->rows ? 0 : (table->rows - f->shard - 1) / f->n_shards + 1;
     int64_t per_epoch = rows / f->batch + (!f->drop_remainder && rows % f->batch != 0);
@@ -126,14 +127,17 @@ int batches_of_table(const struct table *table, const struct batch_options *f,
         total = INT64_MAX;
     if (f->steps && (total < 0 || f->steps < total))
         total = f->steps;
-
     if (per_epoch == 0)
-        return too_few(table->source, rows, f, err);
-    if (total >= 0 && check_after(table->source, total, f, err))
+        too_few(table->source, rows, f, err);
+    else if (total >= 0)
+        check_after(table->source, total, f, err);
+    if (err->code) {
+        table_release(table);
         return err->code;
+    }
     struct table_batches *b = mem_alloc(sizeof *b);
     b->batches = (struct batches){.next = table_next, .free = table_free, .expected = -1};
-    b->table = table;
+    b->table = *table;
     b->feeding = *f;
     b->rows = rows;
     b->per_epoch = per_epoch;

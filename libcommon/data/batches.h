@@ -45,8 +45,9 @@ struct batches {
     int64_t expected; /* number of batches; -1: unknown */
 };
 
-/* Makes batches of a table, which is borrowed. ERR_DATA: no rows, or too few for one batch. */
-int batches_of_table(const struct table *table, const struct batch_options *feeding,
+/* Makes batches of a table, which they release, as does a failure. ERR_DATA: no rows, or too few
+ * for one batch. */
+int batches_of_table(struct table *table, const struct batch_options *feeding,
                      struct batches **batches, struct error *err);
 
 /* Makes batches of rows as they arrive, for one epoch. Takes ownership of `columns`, which are `n`

@@ -12,9 +12,8 @@
 
 /* ---- parts ---- */
 
-static bool set_shape(struct data_column *column, const char *text)
+static bool parse_shape(const char *text, struct shape *shape)
 {
-    struct shape *shape = &column->shape;
     *shape = SHAPE_SCALAR;
     for (;; text++) {
         size_t n = strcspn(text, "x");
@@ -40,70 +39,6 @@ static bool parse_width(const char *text, int64_t *width)
            *width <= WIDTH_MAX;
 }
 
-static bool set_factor(struct data_column *column, const char *value)
-{
-    return parse_finite(value, &column->scale);
-}
-
-static bool set_offset(struct data_column *column, const char *value)
-{
-    return parse_finite(value, &column->offset);
-}
-
-static bool set_onehot(struct data_column *column, const char *value)
-{
-    return parse_width(value, &column->onehot);
-}
-
-static bool set_standardize(struct data_column *column, const char *value)
-{
-    column->norm = NORM_STANDARDIZE;
-    return !value;
-}
-
-static bool set_min_max(struct data_column *column, const char *value)
-{
-    column->norm = NORM_SCALE;
-    return !value;
-}
-
-static bool set_impute(struct data_column *column, const char *value)
-{
-    column->impute = value;
-    return *value != '\0';
-}
-
-static bool set_category(struct data_column *column, const char *value)
-{
-    column->reading = READ_CATEGORY;
-    column->categories = value;
-    return !value || *value;
-}
-
-static bool set_balance(struct data_column *column, const char *value)
-{
-    column->balance = true;
-    return set_category(column, value);
-}
-
-static bool set_hash(struct data_column *column, const char *value)
-{
-    column->reading = READ_HASH;
-    return parse_width(value, &column->buckets);
-}
-
-static bool set_date(struct data_column *column, const char *value)
-{
-    column->reading = READ_DATE;
-    return date_part_parse(value ? value : "seconds", &column->date_part);
-}
-
-static bool set_text(struct data_column *column, const char *value)
-{
-    column->type = STRING;
-    return !value;
-}
-
 /* Parts of one group exclude each other. */
 enum column_part {
     GROUP_TYPE,
@@ -118,37 +53,80 @@ enum column_part {
     GROUP_LOG
 };
 
-/* How a part may be given, and what it sets. */
-#define VALUE true, false, 0
-#define BARE false, true, 0
-#define EITHER true, true, 0
-#define FLAG(member) NULL, false, true, offsetof(struct data_column, member)
+/* How a part may be given. */
+#define VALUE true, false
+#define BARE false, true
+#define EITHER true, true
+
+/* What a part does with a member of the column. */
+enum part_act {
+    SETS_NOTHING,
+    SETS_FLAG,
+    TAKES_NUMBER,
+    TAKES_WIDTH,
+    TAKES_TEXT,
+    TAKES_SHAPE,
+    TAKES_DATE
+};
+#define IN(member) offsetof(struct data_column, member)
 
 static const struct part {
     const char *name, *usage;
     enum column_part group;
-    bool (*set)(struct data_column *column, const char *value); /* NULL: the flag is set */
     bool with_value, without_value;
-    size_t flag; /* offset of a bool */
+    enum dtype type; /* that it sets as well, ... */
+    enum data_reading reading;
+    enum data_norm norm;
+    enum part_act act; /* ... and the member */
+    size_t member;
 } parts[] = {
-    {"text", "text", GROUP_TYPE, set_text, BARE},
-    {"category", "category[=A,B]", GROUP_READING, set_category, EITHER},
-    {"balance", "balance", GROUP_READING, set_balance, BARE},
-    {"hash", "hash=N", GROUP_READING, set_hash, VALUE},
-    {"date", "date[=year|month|day|hour|minute|second|weekday|yearday]", GROUP_READING, set_date,
-     EITHER},
-    {"amount", "amount", GROUP_READING, FLAG(amount)},
-    {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, set_impute, VALUE},
-    {"flag", "flag", GROUP_FLAG, FLAG(flag)},
-    {"log1p", "log1p", GROUP_LOG, FLAG(log1p)},
-    {"standardize", "standardize", GROUP_NORM, set_standardize, BARE},
-    {"scale", "scale[=S]", GROUP_NORM, set_min_max, BARE},
-    {"scale", "scale[=S]", GROUP_FACTOR, set_factor, VALUE},
-    {"offset", "offset=O", GROUP_OFFSET, set_offset, VALUE},
-    {"onehot", "onehot[=N]", GROUP_ONEHOT, set_onehot, VALUE},
-    {"onehot", "onehot[=N]", GROUP_ONEHOT, FLAG(onehot_of_ids)},
-    {"shape", "shape=8x8x1", GROUP_SHAPE, set_shape, VALUE},
+    {"text", "text", GROUP_TYPE, BARE, STRING, 0, 0, SETS_NOTHING, 0},
+    {"category", "category[=A,B]", GROUP_READING, EITHER, 0, READ_CATEGORY, 0, TAKES_TEXT,
+     IN(categories)},
+    {"balance", "balance", GROUP_READING, BARE, 0, READ_CATEGORY, 0, SETS_FLAG, IN(balance)},
+    {"hash", "hash=N", GROUP_READING, VALUE, 0, READ_HASH, 0, TAKES_WIDTH, IN(buckets)},
+    {"date", "date[=year|month|day|hour|minute|second|weekday|yearday]", GROUP_READING, EITHER, 0,
+     READ_DATE, 0, TAKES_DATE, IN(date_part)},
+    {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, VALUE, 0, 0, 0, TAKES_TEXT,
+     IN(impute)},
+    {"flag", "flag", GROUP_FLAG, BARE, 0, 0, 0, SETS_FLAG, IN(flag)},
+    {"log1p", "log1p", GROUP_LOG, BARE, 0, 0, 0, SETS_FLAG, IN(log1p)},
+    {"standardize", "standardize", GROUP_NORM, BARE, 0, 0, NORM_STANDARDIZE, SETS_NOTHING, 0},
+    {"scale", "scale[=S]", GROUP_NORM, BARE, 0, 0, NORM_SCALE, SETS_NOTHING, 0},
+    {"scale", "scale[=S]", GROUP_FACTOR, VALUE, 0, 0, 0, TAKES_NUMBER, IN(scale)},
+    {"offset", "offset=O", GROUP_OFFSET, VALUE, 0, 0, 0, TAKES_NUMBER, IN(offset)},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, VALUE, 0, 0, 0, TAKES_WIDTH, IN(onehot)},
+    {"onehot", "onehot[=N]", GROUP_ONEHOT, BARE, 0, 0, 0, SETS_FLAG, IN(onehot_of_ids)},
+    {"shape", "shape=8x8x1", GROUP_SHAPE, VALUE, 0, 0, 0, TAKES_SHAPE, IN(shape)},
 };
+
+/* Returns false for a value that does not fit; NULL: there is none. */
+static bool set_part(struct data_column *column, const struct part *part, const char *value)
+{
+    void *member = (char *)column + part->member;
+    column->type = part->type ? part->type : column->type;
+    column->reading = part->reading ? part->reading : column->reading;
+    column->norm = part->norm ? part->norm : column->norm;
+    switch (part->act) {
+    case SETS_NOTHING:
+        break;
+    case SETS_FLAG:
+        *(bool *)member = true;
+        break;
+    case TAKES_NUMBER:
+        return parse_finite(value, member);
+    case TAKES_WIDTH:
+        return parse_width(value, member);
+    case TAKES_TEXT:
+        *(const char **)member = value;
+        return !value || *value;
+    case TAKES_SHAPE:
+        return parse_shape(value, member);
+    case TAKES_DATE:
+        return date_part_parse(value ? value : "seconds", member);
+    }
+    return true;
+}
 
 enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
 
@@ -176,10 +154,8 @@ static enum part_status parse_part(struct data_column *column, const char *text,
     if (*said & bit)
         return PART_TWICE;
     *said |= bit;
-    if (part && !part->set)
-        *(bool *)((char *)column + part->flag) = true;
     if (part)
-        return !part->set || part->set(column, value) ? PART_OK : PART_BAD;
+        return set_part(column, part, value) ? PART_OK : PART_BAD;
     column->type = type;
     return type != RESOURCE && type != COMPLEX64 ? PART_OK : PART_BAD;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "data/fit.h"
 
 #define SMALL_FILE ((off_t)64 << 20) /* bytes */
@@ -26,27 +25,7 @@ bool data_format_has_rows(enum data_format format)
     return format == DATA_CSV || format == DATA_JSONL;
 }
 
-/* ---- a table owned by its batches ---- */
-
-struct loaded_table {
-    struct batches batches;
-    struct batches *inner;
-    struct table table;
-};
-
-static int loaded_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
-{
-    struct loaded_table *loaded = (struct loaded_table *)batches;
-    return loaded->inner->next(loaded->inner, batch, more, err);
-}
-
-static void loaded_free(struct batches *batches)
-{
-    struct loaded_table *loaded = (struct loaded_table *)batches;
-    batches_free(loaded->inner);
-    table_release(&loaded->table);
-    mem_free(loaded);
-}
+/* ---- a table ---- */
 
 static int load(const struct data_request *r, struct table *table, struct error *err)
 {
@@ -71,19 +50,11 @@ static int load(const struct data_request *r, struct table *table, struct error 
 
 static int open_table(struct data_request *r, struct batches **batches, struct error *err)
 {
-    struct loaded_table *loaded = mem_alloc(sizeof *loaded);
-    int code = load(r, &loaded->table, err);
-    if (!code)
-        code = batches_of_table(&loaded->table, &r->feeding, &loaded->inner, err);
-    if (code) {
-        loaded_free(&loaded->batches);
-        return code;
-    }
-    loaded->batches = (struct batches){
-        .next = loaded_next, .free = loaded_free, .expected = loaded->inner->expected};
-    *batches = &loaded->batches;
-    r->last_row = loaded->table.last_row;
-    return 0;
+    struct table table = {0};
+    if (load(r, &table, err))
+        return err->code;
+    r->last_row = table.last_row;
+    return batches_of_table(&table, &r->feeding, batches, err);
 }
 
 /* ---- rows as they arrive ---- */

@@ -236,19 +236,22 @@ static void permutations(void **unused)
 static void check_epoch(int64_t n, const struct batch_options *options)
 {
     struct error err = ERROR_INIT;
-    struct named_tensor column = {.name = "x"};
+    struct tensor values;
     struct shape shape = shape_vector(n);
-    assert_int_equal(tensor_alloc(&column.tensor, INT64, &shape, &err), 0);
+    assert_int_equal(tensor_alloc(&values, INT64, &shape, &err), 0);
     int seen[100] = {0};
     for (int64_t i = 0; i < n; i++)
-        ((int64_t *)column.tensor.data)[i] = i;
-    struct table table = {.source = "t", .columns = &column, .n = 1, .rows = n};
+        ((int64_t *)values.data)[i] = i;
     struct batch_options f = *options;
     for (f.shard = 0; f.shard < f.n_shards; f.shard++) {
         struct batches *batches;
         struct batch batch;
         bool more;
         int64_t steps = 0;
+        struct table table = {.source = mem_strdup("t"), .n = 1, .rows = n};
+        table.columns = mem_array(1, sizeof *table.columns);
+        table.columns->name = "x";
+        tensor_share(&table.columns->tensor, &values);
         assert_int_equal(batches_of_table(&table, &f, &batches, &err), 0);
         while (!batches->next(batches, &batch, &more, &err) && more) {
             assert_int_equal(batch.step, ++steps);
@@ -261,7 +264,7 @@ static void check_epoch(int64_t n, const struct batch_options *options)
     }
     for (int64_t i = 0; i < n; i++)
         assert_int_equal(seen[i], f.epochs);
-    tensor_release(&column.tensor);
+    tensor_release(&values);
 }
 
 static void every_row_once_an_epoch(void **unused)

@@ -31,7 +31,7 @@ static int write_last(struct filter *f, struct error *err)
     return graph_write(f->tool->writer, filter_last(f), err);
 }
 
-static int rewrite(struct filter *f, const char *file, struct error *err)
+static int read_and_rewrite(struct filter *f, const char *file, struct error *err)
 {
     struct stream_reader *reader;
     if ((!f->write && tool_open_writer(f->tool, 1, err)) ||
@@ -46,7 +46,7 @@ static int rewrite(struct filter *f, const char *file, struct error *err)
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     filter->tool = tool;
-    if (!filter->check(filter, err) && !rewrite(filter, n ? operands[0] : NULL, err))
+    if (!filter->check(filter, err) && !read_and_rewrite(filter, n ? operands[0] : NULL, err))
         filter->write ? filter->write(filter, err) : write_last(filter, err);
     while (filter->made.n)
         graph_free(vec_pop(&filter->made));

@@ -40,19 +40,16 @@ static void choose(struct choice *choice, const struct record *record, const cha
 int ps_read_value(struct tool *tool, const char *path, const char *name, struct tensor *value,
                   struct error *err)
 {
-    struct stream_reader *reader;
+    struct tensor_source source = {0};
     struct record record = {0};
     struct choice choice = {TENSOR_INIT, 0, 0};
-    struct arrays arrays = {0};
     bool more = true;
-    if (tool_open_reader(tool, path, &reader, err))
+    if (tool_open_reader(tool, path, &source.reader, err))
         return err->code;
-    if (!arrays_read(&arrays, reader, &record, err) && arrays.are_there)
-        choose(&choice, &record, name);
-    while (!err->code && !arrays.are_there && !stream_read(reader, &record, &more, err) && more)
+    while (!tensor_source_read(&source, &record, &more, err) && more)
         choose(&choice, &record, name);
     record_release(&record);
-    tool_close_reader(reader);
+    tool_close_reader(source.reader);
     *value = choice.value;
     if (err->code || choice.n == 1 || choice.n_named == 1)
         return err->code;

@@ -21,7 +21,7 @@ static void add_tensor(struct record *record, const char *name, struct tensor t)
         (struct named_tensor){arena_strdup(&record->arena, name), t};
 }
 
-static int read_npz(struct arrays *arrays, const struct str *bytes, const char *name,
+static int read_npz(struct tensor_source *source, const struct str *bytes, const char *name,
                     struct record *record, struct error *err)
 {
     struct npz npz = {0};
@@ -29,47 +29,48 @@ static int read_npz(struct arrays *arrays, const struct str *bytes, const char *
         return err->code;
     if (npz.n == 0)
         error_set(err, ERR_DATA, "%s: no arrays", name);
-    int n = arrays->n_wanted ? arrays->n_wanted : npz.n;
+    int n = source->n_wanted ? source->n_wanted : npz.n;
     record->tensors = mem_array((size_t)n + 1, sizeof *record->tensors);
     record->tensors_capacity = n + 1;
     for (int i = 0; i < n && !err->code; i++) {
         struct error own = ERROR_INIT;
         int place = i;
-        if (arrays->n_wanted && npz_find(&npz, arrays->wanted[i], &place, err))
+        if (source->n_wanted && npz_find(&npz, source->wanted[i], &place, err))
             break;
         struct tensor t = TENSOR_INIT;
         if (!npz_read(&npz, place, &t, &own)) {
             add_tensor(record, npz_name(&npz, place), t);
-        } else if (arrays->n_wanted) {
+        } else if (source->n_wanted) {
             *err = own;
-        } else if (!arrays->unread.code) {
-            arrays->unread = own;
+        } else if (!source->unread.code) {
+            source->unread = own;
         }
     }
     npz_close(&npz);
     return err->code;
 }
 
-int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct record *record,
-                struct error *err)
+int tensor_source_begin(struct tensor_source *source, struct record *record, struct error *err)
 {
     char start[8];
     size_t n;
+    struct stream_reader *reader = source->reader;
     const char *name = stream_reader_name(reader);
-    arrays->unread = ERROR_INIT;
+    source->unread = ERROR_INIT;
+    source->is_begun = true;
     if (stream_reader_peek(reader, start, sizeof start, &n, err))
         return err->code;
     bool is_npz = begins(start, n, "PK\x03\x04") || begins(start, n, "PK\x05\x06");
-    arrays->are_there = is_npz || begins(start, n, "\x93NUMPY") ||
-                        (begins(start, n, "\x1f\x8b") && str_ends(name, ".npy.gz"));
-    if (!arrays->are_there)
+    source->are_arrays = is_npz || begins(start, n, "\x93NUMPY") ||
+                         (begins(start, n, "\x1f\x8b") && str_ends(name, ".npy.gz"));
+    if (!source->are_arrays)
         return 0;
     struct str bytes = STR_INIT;
     record->kind = RECORD_TENSOR;
     int code = stream_reader_take_rest(reader, &bytes, err);
     struct tensor one = TENSOR_INIT;
     if (!code && is_npz) {
-        code = read_npz(arrays, &bytes, name, record, err);
+        code = read_npz(source, &bytes, name, record, err);
     } else if (!code && !(code = npy_read_memory(bytes.data, bytes.n, name, &one, err))) {
         record->tensors = mem_array(1, sizeof *record->tensors);
         record->tensors_capacity = 1;
@@ -77,6 +78,18 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
     }
     str_release(&bytes);
     return code;
+}
+
+int tensor_source_read(struct tensor_source *source, struct record *record, bool *more,
+                       struct error *err)
+{
+    if (!source->is_begun && tensor_source_begin(source, record, err))
+        return err->code;
+    if (!source->are_arrays)
+        return stream_read(source->reader, record, more, err);
+    *more = !source->is_read;
+    source->is_read = true;
+    return 0;
 }
 
 /* ---- gathering ---- */

@@ -12,17 +12,22 @@
 #include "base/vec.h"
 #include "wire/record.h"
 
-struct arrays {
+struct tensor_source {
+    struct stream_reader *reader;
     const char *const *wanted; /* arrays to read of an archive; n_wanted 0: all */
     int n_wanted;
-    bool are_there;      /* the input is a .npy or .npz file, from a pipe or not */
+    bool is_begun;            /* set by the caller: the input is a stream, whatever its beginning */
+    bool are_arrays, is_read; /* it is a .npy or .npz file, from a pipe or not; and was read */
     struct error unread; /* if all are read: of the first that was left out, as it is no tensor */
 };
 
-/* If the input has arrays, `record` gets them as the tensors of a tensor record; that of a .npy
- * file has no name. Otherwise nothing was read. */
-int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct record *record,
-                struct error *err);
+/* Waits for the input's first bytes, and reads it if it has arrays. */
+int tensor_source_begin(struct tensor_source *source, struct record *record, struct error *err);
+
+/* Reads the next record; *more is false at the end. Arrays of a file are the tensors of one tensor
+ * record; that of a .npy file has no name. */
+int tensor_source_read(struct tensor_source *source, struct record *record, bool *more,
+                       struct error *err);
 
 /* Collects tensors of one name, over all records that have it. */
 struct array_gather {

@@ -74,7 +74,7 @@ static int extend(struct filter *filter, struct error *err)
     return code;
 }
 
-static int check_options(struct filter *filter, struct error *err)
+static int check_loss(struct filter *filter, struct error *err)
 {
     (void)filter;
     if (!loss == !of)
@@ -84,6 +84,6 @@ static int check_options(struct filter *filter, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct filter filter = {.check = check_options, .rewrite = extend};
+    static struct filter filter = {.check = check_loss, .rewrite = extend};
     return filter_main(&filter, &table, argc, argv);
 }

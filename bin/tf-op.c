@@ -58,9 +58,8 @@ static const struct option_table table = {
 struct arguments {
     VEC(struct eager_input) inputs;
     VEC(struct eager_attr) attrs;
-    struct stream_reader *in; /* stdin, once an operand needed it */
-    bool are_arrays;          /* stdin is a .npy or .npz file */
-    struct record record;     /* of stdin; `next` is its first unused tensor */
+    struct tensor_source in; /* stdin; without a reader until an operand needs it */
+    struct record record;    /* of stdin; `next` is its first unused tensor */
     int next;
 };
 
@@ -73,45 +72,29 @@ static void push_tensor(struct arguments *args, const struct tensor *t)
     vec_push(&args->inputs, input);
 }
 
-/* Opens a stream, or reads a NumPy file, whose arrays are then all in `record`. */
-static int open_input(struct tool *tool, const char *path, struct stream_reader **reader,
-                      struct record *record, bool *are_arrays, struct error *err)
+/* An array that is no tensor is an error here. */
+static int read_record(struct tensor_source *source, struct record *record, bool *more,
+                       struct error *err)
 {
-    struct arrays arrays = {0};
-    if (tool_open_reader(tool, path, reader, err) || arrays_read(&arrays, *reader, record, err))
-        return err->code;
-    *are_arrays = arrays.are_there;
-    *err = arrays.unread;
+    if (!tensor_source_read(source, record, more, err) && source->unread.code)
+        *err = source->unread;
     return err->code;
 }
 
 static int open_stdin(struct tool *tool, struct arguments *args, struct error *err)
 {
-    return args->in ? 0 : open_input(tool, "-", &args->in, &args->record, &args->are_arrays, err);
+    return args->in.reader ? 0 : tool_open_reader(tool, "-", &args->in.reader, err);
 }
 
 /* Adds the next tensor of stdin; *more is false at its end. */
 static int next_of_stdin(struct arguments *args, bool *more, struct error *err)
 {
     *more = true;
-    while (args->next >= args->record.n_tensors) {
-        *more = !args->are_arrays;
-        if (!*more)
-            return 0;
-        args->next = 0;
-        if (stream_read(args->in, &args->record, more, err))
+    for (; args->next >= args->record.n_tensors; args->next = 0)
+        if (read_record(&args->in, &args->record, more, err) || !*more)
             return err->code;
-        if (!*more)
-            return 0;
-    }
     push_tensor(args, &args->record.tensors[args->next++].tensor);
     return 0;
-}
-
-static void push_record(struct arguments *args, const struct record *record)
-{
-    for (int i = 0; i < record->n_tensors; i++)
-        push_tensor(args, &record->tensors[i].tensor);
 }
 
 /* ---- operands ---- */
@@ -139,24 +122,21 @@ static int take_operand(struct tool *tool, char *text, struct arguments *args, s
         vec_push(&args->inputs, input);
         return 0;
     }
-    struct stream_reader *reader = NULL;
+    struct tensor_source source = {0};
     struct record record = {0};
-    bool more = true, are_arrays = false;
+    bool more = true;
     size_t before = args->inputs.n;
-    int code = open_input(tool, text, &reader, &record, &are_arrays, err);
-    if (!code && are_arrays)
-        push_record(args, &record);
-    while (!code && !are_arrays && !(code = stream_read(reader, &record, &more, err)) && more)
-        push_record(args, &record);
+    if (tool_open_reader(tool, text, &source.reader, err))
+        return err->code;
+    while (!read_record(&source, &record, &more, err) && more)
+        for (int i = 0; i < record.n_tensors; i++)
+            push_tensor(args, &record.tensors[i].tensor);
     record_release(&record);
-    if (reader)
-        tool_close_reader(reader);
-    if (!code && args->inputs.n == before)
-        return error_set(err, ERR_DATA, "%s: no tensor", text);
-    return code;
+    tool_close_reader(source.reader);
+    if (!err->code && args->inputs.n == before)
+        error_set(err, ERR_DATA, "%s: no tensor", text);
+    return err->code;
 }
-
-/* ---- output ---- */
 
 /* ---- the verbs ---- */
 

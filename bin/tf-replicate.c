@@ -207,7 +207,7 @@ static int read_options(struct error *err)
     return 0;
 }
 
-static int check_options(struct filter *f, struct error *err)
+static int check_model(struct filter *f, struct error *err)
 {
     if (read_options(err) || filter_read_model(f, err))
         return err->code;
@@ -245,7 +245,7 @@ static int cut_dense(struct filter *f, struct error *err)
     return err->code;
 }
 
-static int rewrite(struct filter *f, struct error *err)
+static int add_workers(struct filter *f, struct error *err)
 {
     struct graph *made;
     bool by_factors = options.factors != FACTORS_NONE || options.mode == REPLICATE_AUTO;
@@ -274,7 +274,7 @@ static int rewrite(struct filter *f, struct error *err)
 
 int main(int argc, char **argv)
 {
-    filter.check = check_options;
-    filter.rewrite = rewrite;
+    filter.check = check_model;
+    filter.rewrite = add_workers;
     return filter_main(&filter, &table, argc, argv);
 }

@@ -85,34 +85,15 @@ static const struct option_table table = {
     .operands_max = -1,
 };
 
-/* ---- input ---- */
-
-/* The first input: a record of the stream, or the arrays of a .npy or .npz file. */
-struct shown_source {
-    struct stream_reader *reader;
-    struct arrays arrays;
-    bool array_read;
-};
-
-static int next_record(struct shown_source *from, struct record *record, bool *more,
-                       struct error *err)
-{
-    if (!from->arrays.are_there)
-        return stream_read(from->reader, record, more, err);
-    *more = !from->array_read;
-    from->array_read = true;
-    return 0;
-}
-
 /* ---- --npy ---- */
 
-static int write_npy(struct shown_source *from, struct record *record, const char *name,
+static int write_npy(struct tensor_source *from, struct record *record, const char *name,
                      struct error *err)
 {
     struct array_gather gathering = {.source = stream_reader_name(from->reader), .wanted = name};
     bool more = true;
     int code = 0;
-    while (!code && !(code = next_record(from, record, &more, err)) && more)
+    while (!code && !(code = tensor_source_read(from, record, &more, err)) && more)
         code = array_gather_add(&gathering, record, err);
     if (!code)
         code = array_gather_write(&gathering, show.out, err);
@@ -122,7 +103,7 @@ static int write_npy(struct shown_source *from, struct record *record, const cha
 
 /* ---- --csv ---- */
 
-static int write_table(struct shown_source *from, struct record *record, struct error *err)
+static int write_table(struct tensor_source *from, struct record *record, struct error *err)
 {
     const char *name = stream_reader_name(from->reader);
     bool more = true;
@@ -133,7 +114,7 @@ static int write_table(struct shown_source *from, struct record *record, struct 
     show_table.prep = prep_path ? &prep : NULL;
     if (prep_path && prep_read(&prep, prep_path, err))
         return err->code;
-    while (!next_record(from, record, &more, err) && more)
+    while (!tensor_source_read(from, record, &more, err) && more)
         if (show_table_add(&show_table, record, err))
             return error_prefix(err, "%s: ", name);
     if (!err->code && show_table_end(&show_table, err))
@@ -171,12 +152,12 @@ static void idle(void *context)
         print_line(f);
 }
 
-static int follow_file(struct follower *f, struct shown_source *from, struct record *record,
+static int follow_file(struct follower *f, struct tensor_source *from, struct record *record,
                        struct error *err)
 {
     bool more = true;
     int code;
-    while (!(code = next_record(from, record, &more, err)) && more)
+    while (!(code = tensor_source_read(from, record, &more, err)) && more)
         if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED) {
             /* A step may emit its fetches in several records: the count is that of steps. */
             int64_t expected = stream_reader_expected(from->reader);
@@ -198,7 +179,7 @@ static int follow_file(struct follower *f, struct shown_source *from, struct rec
     return code;
 }
 
-static int follow_all(struct shown_source *from, struct record *record, struct error *err)
+static int follow_all(struct tensor_source *from, struct record *record, struct error *err)
 {
     struct follower f = {.terminal = isatty(fileno(show.out))};
     int code;
@@ -225,12 +206,12 @@ static const char *output_name(void)
     return tool_output && strcmp(tool_output, "-") ? tool_output : "stdout";
 }
 
-static int show_all(struct shown_source *from, struct record *record, struct error *err)
+static int show_all(struct tensor_source *from, struct record *record, struct error *err)
 {
     const char *name = stream_reader_name(from->reader);
     bool more = true, has_graph = false, has_trace = false;
     int code;
-    while (!(code = next_record(from, record, &more, err)) && more) {
+    while (!(code = tensor_source_read(from, record, &more, err)) && more) {
         if ((code = show_record(&show, record, err)))
             return error_prefix(err, "%s: ", code == ERR_IO ? output_name() : name);
         has_graph |= record->kind == RECORD_GRAPH;
@@ -255,7 +236,7 @@ static int show_all(struct shown_source *from, struct record *record, struct err
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct shown_source from = {0};
+    struct tensor_source from = {0};
     struct record record = {0};
     show.registry = ops_registry();
     show.verbose = tool->verbose;
@@ -273,10 +254,11 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (follow && n && strcmp(operands[0], "-"))
         tool_catch_signals();
     code = tool_open_reader(tool, n ? operands[0] : NULL, &from.reader, err);
-    from.arrays.wanted = show.names;
-    from.arrays.n_wanted = csv || tsv ? 0 : show.n_names;
-    if (!code && !follow)
-        code = arrays_read(&from.arrays, from.reader, &record, err);
+    from.wanted = show.names;
+    from.n_wanted = csv || tsv ? 0 : show.n_names;
+    from.is_begun = follow;
+    if (!code && !follow) /* what feeds it may write the file of --prep first */
+        code = tensor_source_begin(&from, &record, err);
     if (!code && npy) {
         code = write_npy(&from, &record, show.n_names ? show.names[0] : NULL, err);
     } else if (!code && (csv || tsv)) {
@@ -288,8 +270,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
                 code = error_set(err, ERR_DATA, "%s: no tensor '%s'",
                                  stream_reader_name(from.reader), show.names[i]);
     }
-    if (!code && from.arrays.unread.code) {
-        *err = from.arrays.unread;
+    if (!code && from.unread.code) {
+        *err = from.unread;
         code = err->code;
     }
     record_release(&record);

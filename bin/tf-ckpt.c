@@ -3,19 +3,21 @@
  * tf-ckpt: maintains stores of checkpoints, and inspects them. Made for cron: silent when all is
  * well.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/time.h"
-#include "bin/ckpt_limit.h"
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"
 
 #define STOP_SECONDS 0.01 /* from a signal until waits end */
+#define LATE_SECONDS 0.5  /* for a verb that checks --max-runtime itself: its message is better */
 
 static atomic_bool is_stopped;
 static bool json, dry_run, all, replace;
@@ -172,16 +174,22 @@ static int fill_command(struct ckpt_work *job, int n, char **operands, struct er
 
 /* ---- running ---- */
 
+static void print_figures(const struct ckpt_work *job, struct text_metrics metrics, int status,
+                          struct str *text)
+{
+    metrics.status = status;
+    metrics.time = (int64_t)(time_wall() * 1e6);
+    metrics.seconds = time_now() - job->began;
+    text_metrics(text, &metrics);
+}
+
 static int write_metrics(struct ckpt_work *job, int status, struct error *err)
 {
     struct text_metrics *m = &job->command.metrics;
     struct str text = STR_INIT;
     struct output *output;
     int fd;
-    m->status = status;
-    m->time = (int64_t)(time_wall() * 1e6);
-    m->seconds = time_now() - job->began;
-    text_metrics(&text, m);
+    print_figures(job, *m, status, &text);
     if (!output_open(metrics_path, &output, &fd, err)) {
         if (dprintf(fd, "%s", text.data) == (int)text.n) {
             output_commit(output, err);
@@ -192,6 +200,37 @@ static int write_metrics(struct ckpt_work *job, int status, struct error *err)
     }
     str_release(&text);
     return err->code;
+}
+
+/* Ends the process wherever it is when --max-runtime is over: in a long read, or waiting for a
+ * lock, a disk, or the other end of a pipe. Calls no function that may wait for a lock which the
+ * stalled thread holds. To end here is safe: a store is whole whenever its writer ends, and only
+ * complete files have names. */
+static void end_in_time(void *context)
+{
+    const struct ckpt_work *job = context;
+    const struct text_metrics *m = &job->command.metrics;
+    output_unlink_all();
+    if (metrics_path) {
+        struct stat old;
+        struct str text = STR_INIT, temporary = STR_INIT;
+        print_figures(
+            job,
+            (struct text_metrics){.verb = m->verb, .store = m->store, .newest = -1, .problems = -1},
+            EX_TEMPFAIL, &text);
+        /* The figures go to a temporary file, which is renamed once it is complete; what is no
+         * regular file is written directly. */
+        bool is_special = !stat(metrics_path, &old) && !S_ISREG(old.st_mode);
+        str_printf(&temporary, "%s.%ld.tmp", metrics_path, (long)getpid());
+        int fd = is_special ? open(metrics_path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+                            : open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        bool written = fd >= 0 && write(fd, text.data, text.n) == (ssize_t)text.n;
+        written = fd >= 0 && !close(fd) && written;
+        if (fd >= 0 && !is_special && (!written || rename(temporary.data, metrics_path)))
+            unlink(temporary.data);
+    }
+    fprintf(stderr, "tf-ckpt: %s: %s: stopped, as --max-runtime is over\n", m->store, m->verb);
+    _exit(EX_TEMPFAIL);
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
@@ -227,16 +266,13 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     tool_wait_silently(tool);
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
     /* save needs no limit: each of its requests to shards has a deadline. */
-    const struct ckpt_limit limit = {.seconds = max_runtime,
-                                     .verb = job.command.metrics.verb,
-                                     .store = job.command.metrics.store,
-                                     .metrics_path = metrics_path};
-    if (max_runtime <= 0 || verb->run == ckpt_save || !ckpt_limit_start(&limit, err)) {
+    if (max_runtime <= 0 || verb->run == ckpt_save ||
+        !tool_limit_elapsed(max_runtime + LATE_SECONDS, end_in_time, &job, err)) {
         if (verb->run)
             verb->run(&job, err);
         else
             verb->command(&job.command, err);
-        ckpt_limit_end();
+        tool_end_limit();
     }
     progress_clear();
     if (err->code == ERR_CANCELLED && !tool_signal())

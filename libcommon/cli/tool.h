@@ -130,6 +130,10 @@ void tool_when_idle(int (*idle)(void *context, struct error *err), void *context
  * the caller must not touch the tool's output. One limit at a time. */
 int tool_limit_time(struct tool *tool, double seconds, const struct error *reason,
                     struct error *err);
+/* The same for time that passes, of which the tool may be waiting: then `expire` is called in
+ * another thread, which may not wait for what the tool holds, and ends the process. */
+int tool_limit_elapsed(double seconds, void (*expire)(void *context), void *context,
+                       struct error *err);
 void tool_end_limit(void);
 
 /* A descriptor that is readable after a signal, for event loops; -1: signals are not caught. */

@@ -133,9 +133,12 @@ static inline void shuffled_free(struct rendezvous *rendezvous)
 static inline struct rendezvous *shuffled_new(uint64_t seed)
 {
     struct shuffled *s = mem_alloc(sizeof *s);
-    s->interface = (struct rendezvous){
-        shuffled_send, shuffled_receive, shuffled_abort, shuffled_aborted, shuffled_free, true,
-        NULL};
+    s->interface = (struct rendezvous){.send = shuffled_send,
+                                       .receive = shuffled_receive,
+                                       .abort = shuffled_abort,
+                                       .aborted = shuffled_aborted,
+                                       .free = shuffled_free,
+                                       .takes_devices = true};
     s->random = seed;
     pthread_mutex_init(&s->lock, NULL);
     return &s->interface;

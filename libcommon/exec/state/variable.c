@@ -229,9 +229,13 @@ int variable_prepare_write(struct variable *variable, const struct shape *shape,
                          shape_text_typed(variable->type, shape), mem_limit_text());
     if (is_move && how == VARIABLE_UPDATE)
         memcpy(buffer->data, before->data, bytes);
+    const struct tensor value = {/* `shape` may be that of the value that goes */
+                                 .type = variable->type,
+                                 .shape = *shape,
+                                 .data = buffer->data,
+                                 .buffer = buffer};
     leave_memory(variable);
-    variable->value = (struct tensor){
-        .type = variable->type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    variable->value = value;
     return 0;
 }
 

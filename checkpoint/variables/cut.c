@@ -19,14 +19,14 @@ void cut_take(struct variable_store *store, const variable_vec *variables, struc
 /* ---- collecting ---- */
 
 struct part_writer {
-    struct resource_writer writer; /* first */
+    struct resource_sink sink; /* first */
     struct cut *cut;
 };
 
-static int cut_part(struct resource_writer *writer, const char *container, const char *name,
+static int cut_part(struct resource_sink *sink, const char *container, const char *name,
                     const struct tensor *value, struct error *err)
 {
-    struct part_writer *parts = (struct part_writer *)writer;
+    struct part_writer *parts = (struct part_writer *)sink;
     struct cut *cut = parts->cut;
     struct save_tensor part = {.container = arena_strdup(&cut->arena, container),
                                .name = arena_strdup(&cut->arena, name)};
@@ -46,13 +46,13 @@ static void drop_parts(struct cut *cut)
 
 int cut_collect(struct cut *cut, struct error *err)
 {
-    struct part_writer parts = {{cut_part}, cut};
+    struct part_writer parts = {{cut_part, NULL}, cut};
     error_clear(err);
     if (variable_snapshots_collect(&cut->snapshots, err))
         return err->code;
     for (size_t i = 0; i < cut->snapshots.n; i++)
         cut->tensors.items[i].value = cut->snapshots.items[i].value; /* owned by the snapshot */
-    if (resource_snapshots_save(&cut->resources, &parts.writer, err)) {
+    if (resource_snapshots_save(&cut->resources, &parts.sink, err)) {
         drop_parts(cut);
         return err->code;
     }

@@ -200,7 +200,7 @@ static int aggregator_save(const void *pointer, struct resource_sink *sink, stru
     }
     struct shape shape = {.rank = 2, .dims = {(int64_t)snapshot->n, 4}};
     struct tensor table = tensor_borrow(INT64, &shape, rows);
-    int code = sink->put(sink, "ids", &table, err);
+    int code = resource_put(sink, "ids", &table, err);
     mem_free(rows);
 
     for (size_t i = 0; i < snapshot->n; i++) {
@@ -208,7 +208,7 @@ static int aggregator_save(const void *pointer, struct resource_sink *sink, stru
         for (int k = 0; !code && k < staged->n; k++) {
             char part[64];
             snprintf(part, sizeof part, "push%zu.%d", i, k);
-            code = sink->put(sink, part, &staged->values[k], err);
+            code = resource_put(sink, part, &staged->values[k], err);
         }
     }
     return code;

@@ -87,7 +87,7 @@ static int put_table(struct resource_sink *sink, const char *part, int64_t *valu
 {
     struct shape shape = {.rank = 2, .dims = {(int64_t)rows, columns}};
     struct tensor table = tensor_borrow(INT64, &shape, values);
-    return sink->put(sink, part, &table, err);
+    return resource_put(sink, part, &table, err);
 }
 
 int clock_save(const void *pointer, struct resource_sink *sink, struct error *err)
@@ -100,7 +100,7 @@ int clock_save(const void *pointer, struct resource_sink *sink, struct error *er
         policy_print(&text, &snapshot->policy);
         struct shape shape = shape_vector((int64_t)text.n);
         struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
-        code = sink->put(sink, "policy", &bytes, err);
+        code = resource_put(sink, "policy", &bytes, err);
         str_release(&text);
     }
     if (!code) {

@@ -112,7 +112,7 @@ static int state_save(const void *pointer, struct resource_sink *sink, struct er
     const struct state_parts *parts = pointer;
     int code = 0;
     for (int i = 0; i < N_PARTS && !code && is_whole(parts); i++)
-        code = sink->put(sink, part_names[i], &parts->items[i], err);
+        code = resource_put(sink, part_names[i], &parts->items[i], err);
     return code;
 }
 

@@ -161,7 +161,7 @@ static int values_save(const void *pointer, struct resource_sink *sink, struct e
     for (size_t i = 0; i < snapshot->n && !code; i++) {
         char part[32];
         snprintf(part, sizeof part, "%" PRId64, snapshot->items[i].worker);
-        code = sink->put(sink, part, &snapshot->items[i].value, err);
+        code = resource_put(sink, part, &snapshot->items[i].value, err);
     }
     return code;
 }

@@ -243,15 +243,15 @@ int worker_put(struct worker *worker, struct saved_variable *saved, struct error
 }
 
 struct resource_stream {
-    struct resource_writer writer; /* first */
+    struct resource_sink sink; /* first */
     struct stream_writer *stream;
     int64_t step;
 };
 
-static int write_part(struct resource_writer *writer, const char *container, const char *name,
+static int write_part(struct resource_sink *sink, const char *container, const char *name,
                       const struct tensor *value, struct error *err)
 {
-    const struct resource_stream *to = (struct resource_stream *)writer;
+    const struct resource_stream *to = (struct resource_stream *)sink;
     const struct variable_record part = {
         .container = container, .name = name, .value = *value, .step = to->step};
     return stream_write_variable(to->stream, &part, err);
@@ -261,10 +261,10 @@ static int write_part(struct resource_writer *writer, const char *container, con
 static int save_resources(struct worker *worker, int64_t step, struct stream_writer *stream,
                           struct error *err)
 {
-    struct resource_stream to = {{write_part}, stream, step};
+    struct resource_stream to = {{write_part, NULL}, stream, step};
     struct resource_snapshots snapshots = {VEC_INIT};
     resource_snapshots_place(driver_session_variables(worker->session), &snapshots);
-    int code = resource_snapshots_save(&snapshots, &to.writer, err);
+    int code = resource_snapshots_save(&snapshots, &to.sink, err);
     resource_snapshots_release(&snapshots);
     return code;
 }

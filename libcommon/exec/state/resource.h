@@ -15,12 +15,19 @@
 
 #include "exec/state/variable.h"
 
-/* Takes the parts of a resource that is being saved. The value is valid during the call;
- * reference-counted memory may be shared, and nobody changes it. */
+struct resource;
+
+/* Takes the parts of resources that are saved, under names such as "clock:train/members", which no
+ * variable has. The value is valid during the call; reference-counted memory may be shared, and
+ * nobody changes it. */
 struct resource_sink {
-    int (*put)(struct resource_sink *sink, const char *part, const struct tensor *value,
-               struct error *err);
+    int (*put)(struct resource_sink *sink, const char *container, const char *name,
+               const struct tensor *value, struct error *err);
+    const struct resource *saved; /* now */
 };
+/* Gives a part of the resource that is being saved; for kinds. */
+int resource_put(struct resource_sink *sink, const char *part, const struct tensor *value,
+                 struct error *err);
 
 struct resource_size {
     int64_t bytes, items; /* that wait in it */
@@ -84,14 +91,9 @@ struct resource_snapshots {
 void resource_snapshots_place(struct variable_store *store, struct resource_snapshots *snapshots);
 void resource_snapshots_release(struct resource_snapshots *snapshots);
 
-/* Gives all parts of marked resources to `put`, in the order of the snapshots, under names such as
- * "clock:train/members", which no variable has. */
-struct resource_writer {
-    int (*put)(struct resource_writer *writer, const char *container, const char *name,
-               const struct tensor *value, struct error *err);
-};
-int resource_snapshots_save(const struct resource_snapshots *snapshots,
-                            struct resource_writer *writer, struct error *err);
+/* Gives all parts of marked resources to `sink`, in the order of the snapshots. */
+int resource_snapshots_save(const struct resource_snapshots *snapshots, struct resource_sink *sink,
+                            struct error *err);
 
 /* Returns whether the name is that of a part. */
 bool resource_is_part(const char *name);

@@ -253,31 +253,23 @@ void resource_snapshots_release(struct resource_snapshots *snapshots)
 
 /* ---- saving and restoring resources ---- */
 
-struct named_sink {
-    struct resource_sink sink; /* first */
-    struct resource_writer *writer;
-    const struct resource *resource;
-};
-
-static int put(struct resource_sink *sink, const char *part, const struct tensor *value,
-               struct error *err)
+int resource_put(struct resource_sink *sink, const char *part, const struct tensor *value,
+                 struct error *err)
 {
-    struct named_sink *to = (struct named_sink *)sink;
     struct str name = STR_INIT;
-    str_printf(&name, "%s:%s/%s", to->resource->kind->name, to->resource->name, part);
-    int code = to->writer->put(to->writer, to->resource->container, str_text(&name), value, err);
+    str_printf(&name, "%s:%s/%s", sink->saved->kind->name, sink->saved->name, part);
+    int code = sink->put(sink, sink->saved->container, str_text(&name), value, err);
     str_release(&name);
     return code;
 }
 
-int resource_snapshots_save(const struct resource_snapshots *snapshots,
-                            struct resource_writer *writer, struct error *err)
+int resource_snapshots_save(const struct resource_snapshots *snapshots, struct resource_sink *sink,
+                            struct error *err)
 {
     int code = 0;
     for (size_t i = 0; !code && i < snapshots->items.n; i++) {
-        const struct resource_snapshot *snapshot = &snapshots->items.items[i];
-        struct named_sink to = {{put}, writer, snapshot->resource};
-        code = snapshot->resource->kind->save(snapshot->state, &to.sink, err);
+        sink->saved = snapshots->items.items[i].resource;
+        code = sink->saved->kind->save(snapshots->items.items[i].state, sink, err);
     }
     return code;
 }

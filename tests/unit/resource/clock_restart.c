@@ -17,14 +17,14 @@ struct part {
 };
 
 struct store {
-    struct resource_writer writer; /* must be first */
+    struct resource_sink sink; /* must be first */
     VEC(struct part) parts;
 };
 
-static int put(struct resource_writer *writer, const char *container, const char *name,
+static int put(struct resource_sink *sink, const char *container, const char *name,
                const struct tensor *value, struct error *err)
 {
-    struct store *store = (struct store *)writer;
+    struct store *store = (struct store *)sink;
     struct part part = {mem_strdup(container), mem_strdup(name), TENSOR_INIT};
     assert_true(resource_is_part(name));
     int code = tensor_copy(&part.value, value, err);
@@ -37,7 +37,7 @@ static void save_all(struct bench *b, struct store *store)
     struct resource_snapshots snapshots;
     struct error err = ERROR_INIT;
     resource_snapshots_place(b->store, &snapshots);
-    assert_int_equal(resource_snapshots_save(&snapshots, &store->writer, &err), 0);
+    assert_int_equal(resource_snapshots_save(&snapshots, &store->sink, &err), 0);
     resource_snapshots_release(&snapshots);
 }
 
@@ -85,7 +85,7 @@ static void what_was_pushed_survives_a_restart(void **state)
 {
     struct bench before, after;
     struct waiter w[2], again = new_waiter();
-    struct store store = {.writer = {put}};
+    struct store store = {.sink = {put, NULL}};
     struct error err = ERROR_INIT;
     struct push_id id = {1, 8, 2};
     (void)state;
@@ -138,7 +138,7 @@ static void a_worker_that_drives_pushes_again(void **state)
 {
     struct bench before, after;
     struct waiter w;
-    struct store store = {.writer = {put}};
+    struct store store = {.sink = {put, NULL}};
     (void)state;
     bench_open(&before, "sync", 1);
     clock_drive_by_worker(before.clock);
@@ -164,7 +164,7 @@ static int members_after_the_end(int workers)
 {
     struct bench before, after = {.store = variable_store_new()};
     struct waiter w[2], round = new_waiter();
-    struct store store = {.writer = {put}};
+    struct store store = {.sink = {put, NULL}};
     struct error err = ERROR_INIT;
     bench_open(&before, "sync", 2);
     for (int i = 0; i < 2; i++) {

@@ -123,12 +123,14 @@ struct decided {
     int64_t *of;               /* by worker */
 };
 
-static int take_members(struct resource_sink *sink, const char *part, const struct tensor *value,
-                        struct error *err)
+static int take_members(struct resource_sink *sink, const char *container, const char *name,
+                        const struct tensor *value, struct error *err)
 {
     const struct decided *decided = (struct decided *)sink;
+    bool is_it = !strcmp(name, "clock:train/members");
+    (void)container;
     (void)err;
-    for (int64_t p = 0; !strcmp(part, "members") && p < value->shape.dims[0]; p++) {
+    for (int64_t p = 0; is_it && p < value->shape.dims[0]; p++) {
         const int64_t *row = (const int64_t *)value->data + p * value->shape.dims[1];
         decided->of[row[0]] = row[5];
         assert_int_equal(row[7], 0); /* no push waits */
@@ -140,7 +142,9 @@ static int take_members(struct resource_sink *sink, const char *part, const stru
 static void take_cut(struct trial *t, int64_t version)
 {
     struct cut *cut = &t->cuts[t->n_cuts++];
-    struct decided decided = {{take_members}, cut->decided};
+    static const struct resource train = {
+        .kind = &clock_kind, .container = "default", .name = "train"};
+    struct decided decided = {{take_members, &train}, cut->decided};
     struct error err = ERROR_INIT;
     memset(cut, 0, sizeof *cut);
     cut->version = version;

@@ -15,21 +15,10 @@
 static struct guard {
     pthread_mutex_t lock;
     pthread_cond_t told; /* signalled when a waiter, or all, have been told */
-} guards[N_GUARDS];
-
-static pthread_once_t guards_made = PTHREAD_ONCE_INIT;
-
-static void make_guards(void)
-{
-    for (int i = 0; i < N_GUARDS; i++) {
-        pthread_mutex_init(&guards[i].lock, NULL);
-        pthread_cond_init(&guards[i].told, NULL);
-    }
-}
+} guards[N_GUARDS] = {[0 ... N_GUARDS - 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER}};
 
 static struct guard *lock_step(const struct step *step)
 {
-    pthread_once(&guards_made, make_guards);
     struct guard *guard = &guards[(uintptr_t)step / sizeof *step % N_GUARDS];
     pthread_mutex_lock(&guard->lock);
     return guard;

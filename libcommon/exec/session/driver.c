@@ -237,11 +237,10 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
 
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 {
-    int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
-    struct step_feeds feeding = {&driver->feeds, &driver->record, step, driver->step};
+    struct step_feeds feeding = {&driver->feeds, &driver->record, driver->step + 1, driver->step};
     *more = true;
     /* There is nothing to prefetch until a device has asked for a feed. */
-    if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
+    if (driver->feed_reader && !driver->ahead && driver->steps_fed &&
         stage_is_wanted(driver->stage))
         driver->ahead = read_on(driver);
     if (driver->feed_reader && driver->ahead)
@@ -255,17 +254,17 @@ int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
 {
     bool more = true;
+    int64_t passed = 0;
     int code = 0;
     driver->step = n;
-    driver->passed = 0;
-    driver->is_passing = true;
-    while (!code && more && driver->passed < n && driver->feed_reader) {
-        code = driver_next_feeds(driver, &more, err);
-        driver->passed += more && !code;
+    while (!code && more && passed < n && driver->feed_reader) {
+        struct step_feeds feeding = {&driver->feeds, &driver->record, passed + 1, true};
+        feeds_clear(&driver->feeds);
+        code = read_feeds(driver, &feeding, &more, err);
+        passed += more && !code;
     }
-    driver->is_passing = false;
     if (!code)
-        driver->step = driver->passed;
+        driver->step = passed;
     return code;
 }
 

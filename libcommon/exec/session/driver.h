@@ -51,8 +51,6 @@ struct driver {
     struct node_list needs; /* sources that a step must feed besides constants */
     struct record record;
     int64_t step;                        /* the last that was run, which the variables are of */
-    int64_t passed;                      /* steps that count as run, and whose feeds were taken */
-    bool is_passing;                     /* such feeds are being taken */
     struct request_view *views;          /* by fetch; NULL until they are needed */
     double flushed;                      /* time of the last flush of fetches; 0: not yet */
     struct stage *stage;                 /* NULL: no step was run yet */

@@ -15,8 +15,9 @@ struct plan_cache_entry {
     struct plan_set *set;
     uint64_t last_used;
     uint64_t uses;
-    atomic_int users; /* steps that run it now: it stays; incremented only under the lock */
-    bool keep;        /* handed out by session_plans */
+    /* Steps that run it now, and session_plans, for ever: it stays. Incremented only under the
+     * lock. */
+    atomic_int users;
 };
 
 struct session {
@@ -154,7 +155,7 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
     pthread_mutex_lock(&session->lock);
     struct plan_cache_entry **oldest = NULL; /* the least recently used that nobody runs */
     vec_each(at, &session->plans) {
-        if (!(*at)->users && !(*at)->keep && (!oldest || (*at)->last_used < (*oldest)->last_used))
+        if (!(*at)->users && (!oldest || (*at)->last_used < (*oldest)->last_used))
             oldest = at;
     }
     if (oldest && session->plans.n >= session->plans_max) {
@@ -271,9 +272,7 @@ int session_plans(struct session *session, const struct session_call *call,
     struct plan_cache_entry *c = acquire(session, call, NULL, err);
     if (!c)
         return err->code;
-    c->keep = true;
     *n = plan_set_plans(c->set, plans);
-    return_plan(c);
     return 0;
 }
 

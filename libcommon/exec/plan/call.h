@@ -40,7 +40,7 @@ struct call_host {
     bool is_captured;         /* part of captured work, which keeps its memory and has no other */
     struct plan *plan;
     const struct item *item;
-    struct tensor **fetches;       /* of the step */
+    struct tensor *fetches;        /* of the run */
     struct tensor *kept;           /* by output: its memory in captured work; NULL: none */
     struct pool *pool;             /* source of counted outputs; NULL: there is none yet */
     temporary_vec *temporaries;    /* freed after the call */

@@ -144,7 +144,7 @@ static int fetch_run(struct kernel_call *call)
     const struct plan *plan = host->plan;
     struct device *device = call->device;
     const struct tensor *in = call->in[0];
-    struct tensor *fetch = &(*host->fetches)[*(const int *)call->state];
+    struct tensor *fetch = &host->fetches[*(const int *)call->state];
     const struct value *value = &plan->values.items[host->item->in[0]];
     /* the sole holder of a computed value, in memory that outlives the device */
     if (!host->planned && device->is_host && value->kind == VALUE_COMPUTED && !value->is_outgoing &&

@@ -19,10 +19,10 @@ struct captured_write { /* a variable that the segment uses */
 
 /* An input from outside, or an output for others, whose memory is in no arena. */
 struct kept_value {
-    struct tensor *at;   /* the call's tensor; NULL: it is a fetch */
+    struct tensor *at;   /* the call's tensor, or the fetch */
     struct tensor *kept; /* its memory in all steps */
     const struct value *value;
-    int fetch;
+    bool is_fetch;
     bool is_token; /* dropped when everything has been enqueued */
     bool is_fed;   /* a feed's copy, enqueued before each launch */
 };
@@ -103,9 +103,10 @@ static void find_kept(const struct capture_call *c)
         if (item->builtin != BUILTIN_FETCH)
             continue;
         int fetch = *(const int *)item->state;
-        struct kept_value kept = {.kept = &c->run->kept_fetches[fetch],
+        struct kept_value kept = {.at = &c->run->fetches[fetch],
+                                  .kept = &c->run->kept_fetches[fetch],
                                   .value = &c->run->plan->values.items[item->in[0]],
-                                  .fetch = fetch};
+                                  .is_fetch = true};
         vec_push(&c->captured->outputs, kept);
     }
 }
@@ -154,18 +155,13 @@ static int take_inputs(const struct capture_call *c)
     return code;
 }
 
-static struct tensor *kept_place(const struct capture_call *c, const struct kept_value *k)
-{
-    return k->at ? k->at : &c->run->fetches[k->fetch];
-}
-
 /* Sets outputs to their kept memory: before a capture, fetches and copies of feeds; at a launch,
  * the values that the segment makes. */
 static void exchange_values(const struct capture_call *c, bool captures)
 {
     vec_each(k, &c->captured->outputs) {
-        if (captures ? !k->at || k->is_fed : !k->is_fed)
-            tensor_share(kept_place(c, k), k->kept);
+        if (captures ? k->is_fetch || k->is_fed : !k->is_fed)
+            tensor_share(k->at, k->kept);
     }
 }
 
@@ -250,7 +246,7 @@ static bool capture(const struct capture_call *c)
     struct error err = ERROR_INIT;
     vec_each(k, &captured->outputs) { /* memory cannot be allocated during a capture */
         const struct value *value = k->value;
-        struct pool *pool = k->at ? plan->pool : plan->host_pool;
+        struct pool *pool = k->is_fetch ? plan->host_pool : plan->pool;
         size_t bytes = (size_t)shape_bytes(&value->shape, value->type);
         if (!k->kept->buffer &&
             tensor_in_buffer(k->kept, value->type, &value->shape, pool_alloc(pool, bytes), &err))
@@ -265,8 +261,8 @@ static bool capture(const struct capture_call *c)
     drop_inputs(c);
     bool is_made = !code;
     vec_each(k, &captured->outputs) { /* unless an output was made elsewhere, or others hold it */
-        is_made &= kept_place(c, k)->data == k->kept->data;
-        tensor_release(kept_place(c, k));
+        is_made &= k->at->data == k->kept->data;
+        tensor_release(k->at);
         is_made &= is_free(k->kept);
     }
     captured->state = is_made ? CAPTURE_MADE : CAPTURE_REFUSED;

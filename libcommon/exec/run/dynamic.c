@@ -51,8 +51,8 @@ static bool was_started(const struct run *run)
 
 static void help(void *argument);
 
-/* Releases the lock. True: the caller was the last user of the run, and has concluded it. */
-static bool unlock(struct run *run)
+/* Releases the lock; the last user of a started run concludes it. */
+static void unlock(struct run *run)
 {
     bool is_over = run->active == 0;
     if (is_over && run->helpers > 0) /* helpers that have not come yet are not needed */
@@ -63,7 +63,6 @@ static bool unlock(struct run *run)
     pthread_mutex_unlock(&run->lock);
     if (is_over)
         run->conclude(run);
-    return is_over;
 }
 
 static bool is_short(const struct run *run, const struct activation *a)
@@ -252,8 +251,8 @@ void run_begin(struct run *run, bool computes)
     ready_start_root(run, &ready);
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
-    if (!unlock(run))
-        run_execute(run, mine, computes);
+    unlock(run);
+    run_execute(run, mine, computes); /* nothing, if the run is over */
 }
 
 void run_drain(struct run *run)

@@ -24,18 +24,24 @@
 #include "exec/step/device_step.h"
 #include "exec/step/step.h"
 
+/* The memory of a frame that is not in use. */
+struct idle_frame {
+    struct frame *frames;
+    struct iteration *iterations;
+    struct loop_run *loop; /* which is one item; NULL: it has not run yet */
+};
+
 struct run {
     struct plan *plan;
     struct step *step;
-    struct tensor *feeds; /* an array of its own */
-    struct tensor *fetches;
-    struct step_done *done;  /* NULL: the thread that runs the step waits for its end */
+    struct tensor *feeds, *fetches; /* arrays of its own */
+    struct tensor *results;         /* the caller's: what it gets of the fetches */
+    struct step_done *done;         /* NULL: the thread that runs the step waits for its end */
     struct step_waiter stop; /* aborts the rendezvous when the step stops; registered if `waits` */
     bool waits;
     struct frame *root;
-    struct frame **idle_frames; /* by index of the frame */
-    bool *dead;                 /* for fixed orders: by value, then by item; NULL: nothing dies */
-    struct iteration **idle_iterations;
+    struct idle_frame *idle; /* by index of the frame */
+    bool *dead;              /* for fixed orders: by value, then by item; NULL: nothing dies */
     struct run *next;
 
     /* Called when an awaited lock or asynchronous kernel is there, and at the end of all. */
@@ -43,7 +49,6 @@ struct run {
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
 
-    struct loop_run **loops;          /* by frame; NULL: not run yet */
     struct shared_arena *arenas[2];   /* that the root borrows during a step; NULL: none */
     struct segment_capture *captured; /* by segment; NULL: the plan has none; so is the next */
     struct tensor *kept_fetches;      /* fetches in the memory that captured work writes to */

@@ -136,7 +136,7 @@ static void enter_frame(struct run *run, struct iteration *it, int item, const s
     while (frame && frame->index != of->child_frame)
         frame = frame->next;
     if (!frame) {
-        frame = frame_new(run, of->child_frame, it->frame, it);
+        frame = frame_new(run, of->child_frame, it);
         frame->next = it->children;
         it->children = frame;
         start_iteration(run, frame, 0, ready)->outstanding--;
@@ -183,12 +183,12 @@ static void leave_frame(struct run *run, struct iteration *it, int item, const s
     for (size_t i = 0; i < frame->def->exits.n; i++)
         if (frame->def->exits.items[i] == item)
             frame->exited[i] = true;
-    send_value(run, frame->parent_iteration, item, value, ready);
+    send_value(run, frame->parent, item, value, ready);
 }
 
 static void end_frame(struct run *run, struct frame *frame, struct activation **ready)
 {
-    struct iteration *parent = frame->parent_iteration;
+    struct iteration *parent = frame->parent;
     struct token dead = {.is_live = false};
     for (size_t i = 0; i < frame->def->exits.n; i++)
         if (!frame->exited[i])
@@ -329,7 +329,7 @@ void ready_start_root(struct run *run, struct activation **ready)
             schedule(run, run->root->oldest, 0, false, ready);
         return;
     }
-    run->root = frame_new(run, 0, NULL, NULL);
+    run->root = frame_new(run, FRAME_ROOT, NULL);
     const struct plan_frame *def = run->root->def;
     struct iteration *it = iteration_new(run, run->root, 0);
     for (size_t i = 0; i < def->roots.n; i++) {

@@ -33,7 +33,7 @@ static bool tells_itself(const struct plan *plan, const struct item *item)
     return plan_is_copied(plan, item) || item->builtin == BUILTIN_COPY_OUT;
 }
 
-struct item_start item_start_traced(const struct kernel_call *call)
+struct item_start item_start(const struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
     struct item_start start = {.time = time_now_ns()};
@@ -58,7 +58,7 @@ void item_copied(const struct kernel_call *call, struct device_timer *timing)
 
 /* ---- the end ---- */
 
-int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err)
+int item_begin(const struct item *item, struct device_step *on_device, struct error *err)
 {
     if (item->uses_copies)
         device_step_await_copies(on_device);

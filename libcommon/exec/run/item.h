@@ -15,14 +15,9 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 /* Copies into `buffer`; ERR_OS if the buffer is NULL (its allocation failed). */
 int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
                struct tensor *to, struct error *err);
-/* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; the
- * device waits for copies of its inputs. */
-int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err);
-static inline int item_begin(const struct item *item, struct device_step *on_device,
-                             struct error *err)
-{
-    return item->is_prepared ? item_make_ready(item, on_device, err) : 0;
-}
+/* Before the kernel of an item with `is_prepared` runs: ERR_DATA unless every variable that it
+ * reads has a value; the device waits for copies of its inputs. */
+int item_begin(const struct item *item, struct device_step *on_device, struct error *err);
 /* An item that always runs, and of which the kernel is all: no locks, nothing to prepare before or
  * to drop after it. Long plans of short kernels run as fast as memory delivers the data read here,
  * so these are apart from the other data of items. */
@@ -35,11 +30,7 @@ struct item_start {
     int64_t time;
     struct device_timer *timing; /* of enqueued work; NULL: of none */
 };
-struct item_start item_start_traced(const struct kernel_call *call);
-static inline struct item_start item_start(const struct kernel_call *call, const struct step *step)
-{
-    return step->trace ? item_start_traced(call) : (struct item_start){0};
-}
+struct item_start item_start(const struct kernel_call *call);
 /* The same for a copy that a kernel of the planner's own items enqueues. */
 struct device_timer *item_start_copy(const struct kernel_call *call, enum queue_kind queue);
 void item_copied(const struct kernel_call *call, struct device_timer *timing);

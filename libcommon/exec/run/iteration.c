@@ -76,7 +76,7 @@ static void make_call(struct run *run, struct iteration *it, int at)
         in[item->n_in + i] = &it->outputs[item->first_output + i];
     c->host = (struct call_host){.planned = has_order,
                                  .counts = has_order && plan->pool && plan->options.device->is_host,
-                                 .fetches = &run->fetches,
+                                 .fetches = run->fetches,
                                  .plan = plan,
                                  .item = item,
                                  .iteration = it,
@@ -229,15 +229,14 @@ void iteration_place(struct run *run, struct iteration *it)
 
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
 {
-    struct iteration *it = run->idle_iterations[frame->index];
+    struct iteration *it = run->idle[frame->index].iterations;
     if (it)
-        run->idle_iterations[frame->index] = it->next;
+        run->idle[frame->index].iterations = it->next;
     else
         it = iteration_alloc(run, frame->index);
     it->frame = frame;
     it->number = number;
-    it->tag =
-        !frame->parent ? 0 : while_iteration(frame->parent_iteration->tag, frame->def->key, number);
+    it->tag = !frame->parent ? 0 : while_iteration(frame->parent->tag, frame->def->key, number);
     it->outstanding = it->n_fired = 0;
     it->children = NULL;
     it->next = NULL;
@@ -272,17 +271,16 @@ void iteration_drop(struct run *run, struct iteration *it)
     for (size_t at = 0; is_left && at < def->order.n; at++)
         iteration_drop_outputs(run->plan, it, def->order.items[at].item);
     region_close(it);
-    it->next = run->idle_iterations[it->frame->index];
-    run->idle_iterations[it->frame->index] = it;
+    it->next = run->idle[it->frame->index].iterations;
+    run->idle[it->frame->index].iterations = it;
 }
 
-struct frame *frame_new(struct run *run, int index, struct frame *parent,
-                        struct iteration *parent_iteration)
+struct frame *frame_new(struct run *run, int index, struct iteration *parent)
 {
     const struct plan_frame *def = &run->plan->frames.items[index];
-    struct frame *frame = run->idle_frames[index];
+    struct frame *frame = run->idle[index].frames;
     if (frame) {
-        run->idle_frames[index] = frame->next;
+        run->idle[index].frames = frame->next;
     } else {
         frame = mem_alloc(sizeof *frame);
         frame->exited = mem_alloc(def->exits.n + 1);
@@ -290,7 +288,6 @@ struct frame *frame_new(struct run *run, int index, struct frame *parent,
     frame->def = def;
     frame->index = index;
     frame->parent = parent;
-    frame->parent_iteration = parent_iteration;
     frame->oldest = frame->newest = NULL;
     frame->enters_left = def->n_enters;
     memset(frame->exited, 0, def->exits.n);
@@ -318,8 +315,8 @@ void frame_drop(struct run *run, struct frame *frame)
         }
         iteration_drop(run, it);
     }
-    frame->next = run->idle_frames[frame->index];
-    run->idle_frames[frame->index] = frame;
+    frame->next = run->idle[frame->index].frames;
+    run->idle[frame->index].frames = frame;
 }
 
 void frame_clear(struct run *run)
@@ -333,7 +330,7 @@ void frame_free_idle(struct run *run)
 {
     for (size_t i = 0; i < run->plan->frames.n; i++) {
         const struct plan_frame *def = &run->plan->frames.items[i];
-        for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
+        for (struct iteration *it = run->idle[i].iterations, *next; it; it = next) {
             next = it->next;
             for (int k = 0; it->kept && k < def->n_outputs; k++)
                 tensor_release(&it->kept[k]);
@@ -353,7 +350,7 @@ void frame_free_idle(struct run *run)
             mem_free(it->activations);
             mem_free(it);
         }
-        for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
+        for (struct frame *f = run->idle[i].frames, *next; f; f = next) {
             next = f->next;
             vec_release(&f->deferred);
             vec_release(&f->invariants);

@@ -56,8 +56,8 @@ struct deferral {
 struct frame {
     const struct plan_frame *def;
     int index;
-    struct frame *parent, *next; /* next: among the children of the parent's iteration, or idle */
-    struct iteration *parent_iteration;
+    struct frame *next;       /* among the children of the iteration, or idle */
+    struct iteration *parent; /* NULL: the root, or a loop that is an item */
     struct iteration *oldest, *newest;
     int enters_left;
     bool *exited;                  /* by position in def->exits: a live value left there */
@@ -130,8 +130,7 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
 void iteration_drop(struct run *run, struct iteration *it);
 /* Gives the root's iteration the arenas that the run has now. */
 void iteration_place(struct run *run, struct iteration *it);
-struct frame *frame_new(struct run *run, int index, struct frame *parent,
-                        struct iteration *parent_iteration);
+struct frame *frame_new(struct run *run, int index, struct iteration *parent);
 void frame_drop(struct run *run, struct frame *frame);
 /* Drops everything that a failed step left behind, and the root frame of any step. */
 void frame_clear(struct run *run);

@@ -24,7 +24,7 @@ static struct loop_run *loop_run_new(struct run *run, const struct plan_frame *l
     struct loop_run *l = mem_alloc(sizeof *l + n * sizeof *l->carried);
     l->next = l->carried + loop->n_entered;
     pthread_mutex_lock(&run->lock);
-    l->frame = frame_new(run, (int)(loop - run->plan->frames.items), NULL, NULL);
+    l->frame = frame_new(run, (int)(loop - run->plan->frames.items), NULL);
     iteration_new(run, l->frame, 0)->carried = l->carried;
     pthread_mutex_unlock(&run->lock);
     return l;
@@ -82,7 +82,7 @@ int while_run(struct kernel_call *call)
     struct run *run = call_host(call)->iteration->activations->run;
     const struct plan *plan = run->plan;
     const struct plan_frame *loop = call->state;
-    struct loop_run **own = &run->loops[loop - plan->frames.items], *l = *own;
+    struct loop_run **own = &run->idle[loop - plan->frames.items].loop, *l = *own;
     int code = 0;
     if (!l)
         l = *own = loop_run_new(run, loop);

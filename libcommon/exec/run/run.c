@@ -45,16 +45,15 @@ static void run_free(struct run *run)
     captured_release(run);
     run->failed = false; /* the root of a whole plan holds nothing */
     for (size_t i = 1; i < run->plan->frames.n; i++)
-        loop_run_free(run, run->loops[i]);
+        loop_run_free(run, run->idle[i].loop);
     frame_clear(run);
     frame_free_idle(run);
-    mem_free(run->loops);
     device_step_release(&run->on_device);
     vec_release(&run->own.temporaries);
     mem_free(run->feeds);
-    mem_free(run->idle_frames);
+    mem_free(run->fetches);
+    mem_free(run->idle);
     mem_free(run->dead);
-    mem_free(run->idle_iterations);
     pthread_mutex_destroy(&run->lock);
     pthread_cond_destroy(&run->changed);
     mem_free(run);
@@ -72,7 +71,6 @@ static void conclude(struct run *run);
 static struct run *run_new(struct plan *plan)
 {
     struct run *run = mem_alloc(sizeof *run);
-    size_t n = plan->frames.n;
     run->plan = plan;
     run->keeper.run = run;
     run->conclude = conclude;
@@ -80,16 +78,15 @@ static struct run *run_new(struct plan *plan)
     run->resume = run_resume;
     run->stop.cancelled = abort_rendezvous;
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
-    run->loops = mem_array(n, sizeof *run->loops);
-    run->idle_frames = mem_array(n, sizeof *run->idle_frames);
+    run->fetches = mem_array((size_t)plan->n_fetches + 1, sizeof *run->fetches);
+    run->idle = mem_array(plan->frames.n, sizeof *run->idle);
     if (plan->has_branches)
         run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);
-    run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
     captured_open(run);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
     if (plan->is_whole) { /* the one iteration stays as long as the run */
-        run->root = frame_new(run, FRAME_ROOT, NULL, NULL);
+        run->root = frame_new(run, FRAME_ROOT, NULL);
         iteration_new(run, run->root, 0);
     }
     return run;
@@ -150,8 +147,12 @@ static void end_step(struct step *step, const struct step_done *done)
 static void end(struct run *run, int code, const struct error *err)
 {
     struct plan *plan = run->plan;
-    for (int i = 0; code && i < plan->n_fetches; i++)
-        tensor_release(&run->fetches[i]);
+    for (int i = 0; i < plan->n_fetches; i++) {
+        if (code)
+            tensor_release(&run->fetches[i]);
+        run->results[i] = run->fetches[i];
+        run->fetches[i] = (struct tensor)TENSOR_INIT;
+    }
     if (code)
         step_stop(run->step, err);
     if (run->waits)
@@ -244,9 +245,8 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
         return NULL;
     }
     run->step = step;
-    run->fetches = fetches;
+    run->results = fetches;
     run->done = done;
-    run->queue = NULL;
     run->failed = false;
     for (int i = 0; i < plan->n_feeds; i++) {
         run->feeds[i] = feeds[i];

@@ -7,7 +7,8 @@
 #define STEPS_MAX 16 /* no tree of so many needs more intermediate results than the kernel has */
 
 struct step_chain {
-    VEC(const struct node *) steps; /* in the order in which they run; the last is the end */
+    VEC(const char *) ops; /* in the order in which they run; the last is the end's */
+    VEC(int64_t) operands; /* two of each: the number of an input, -1, or -2 - that of a step */
     fuse_edges inputs;
 };
 
@@ -123,60 +124,38 @@ static int input_number(struct step_chain *chain, struct edge edge)
     return (int)chain->inputs.n - 1;
 }
 
-static void collect(const struct fuse_groups *g, struct step_chain *chain, const struct node *node)
+/* Adds the steps up to the node's. Returns what the node is as an operand. */
+static int64_t add_steps(const struct fuse_groups *g, struct step_chain *chain,
+                         const struct node *node)
 {
+    int64_t operands[2] = {-1, -1};
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(g->graph, node->inputs[i].node);
-        if (g->end[from->id] == g->end[node->id])
-            collect(g, chain, from);
-        else
-            input_number(chain, node->inputs[i]);
+        operands[i] = g->end[from->id] == g->end[node->id] ? add_steps(g, chain, from)
+                                                           : input_number(chain, node->inputs[i]);
     }
-    vec_push(&chain->steps, node);
+    for (int i = 0; i < 2; i++)
+        vec_push_in(&g->to->arena, &chain->operands, operands[i]);
+    vec_push_in(&g->to->arena, &chain->ops, node->op->def->name);
+    return -1 - (int64_t)chain->ops.n;
 }
 
-static int64_t step_number(const struct step_chain *chain, const struct node *node)
-{
-    size_t i = 0;
-    while (chain->steps.items[i] != node)
-        i++;
-    return (int64_t)(chain->inputs.n + i);
-}
-
-/* The ops and operands as attributes of FusedElementwise, in the graph's memory. */
-static struct attr *describe(const struct fuse_groups *g, struct step_chain *chain, int *n)
-{
-    struct arena *arena = &g->to->arena;
-    size_t n_steps = chain->steps.n;
-    const char **ops = arena_array(arena, n_steps, sizeof *ops);
-    int64_t *operands = arena_array(arena, 2 * n_steps, sizeof *operands);
-    for (size_t i = 0; i < n_steps; i++) {
-        const struct node *node = chain->steps.items[i];
-        ops[i] = node->op->def->name;
-        for (int k = 0; k < 2; k++) {
-            struct edge edge = k < node->n_inputs ? node->inputs[k] : EDGE_NONE;
-            const struct node *from = k < node->n_inputs ? graph_node(g->graph, edge.node) : NULL;
-            operands[2 * i + (size_t)k] = !from ? -1
-                                          : g->end[from->id] == g->end[node->id]
-                                              ? step_number(chain, from)
-                                              : input_number(chain, edge);
-        }
-    }
-    struct attr *attrs = arena_array(arena, 4, sizeof *attrs);
-    attrs[0] = (struct attr){"N", attr_int((int64_t)chain->inputs.n)};
-    attrs[1] = (struct attr){"T", attr_type(chain->steps.items[0]->outputs[0].type)};
-    attrs[2] = (struct attr){"operands", attr_ints(operands, (int)(2 * n_steps))};
-    attrs[3] = (struct attr){"ops", {.kind = ATTR_LIST_STRING, .n = (int)n_steps, .strings = ops}};
-    *n = 4;
-    return attrs;
-}
-
+/* To the kernel, steps have the numbers behind those of inputs. */
 void fuse_chains_describe(struct fuse_groups *g, const struct node *end, struct node_spec *spec)
 {
-    struct step_chain chain = {VEC_INIT, VEC_INIT};
-    collect(g, &chain, end);
+    struct step_chain chain = {VEC_INIT, VEC_INIT, VEC_INIT};
+    add_steps(g, &chain, end);
+    int64_t n_inputs = (int64_t)chain.inputs.n;
+    vec_each(operand, &chain.operands) {
+        *operand = *operand < -1 ? n_inputs - 2 - *operand : *operand;
+    }
+    const struct attr attrs[] = {
+        {"N", attr_int(n_inputs)},
+        {"T", attr_type(end->outputs[0].type)},
+        {"operands", attr_ints(chain.operands.items, (int)chain.operands.n)},
+        {"ops", {.kind = ATTR_LIST_STRING, .n = (int)chain.ops.n, .strings = chain.ops.items}}};
     spec->op = "FusedElementwise";
-    spec->attrs = describe(g, &chain, &spec->n_attrs);
+    spec->attrs = arena_copy(&g->to->arena, attrs, sizeof attrs);
+    spec->n_attrs = sizeof attrs / sizeof *attrs;
     fuse_take_inputs(g, &chain.inputs, spec);
-    vec_release(&chain.steps);
 }

@@ -53,39 +53,28 @@ static void claim(struct fuse_groups *g, const struct node *product)
 
 /* ---- their nodes ---- */
 
-struct product_group {
-    const struct node *product;
-    VEC(const char *) ops; /* behind it */
-    fuse_edges inputs;
-};
-
-static void collect(const struct fuse_groups *g, const struct node *node,
-                    struct product_group *group)
-{
-    const struct node *before = node->n_inputs ? graph_node(g->graph, node->inputs[0].node) : NULL;
-    bool is_product = !before || g->end[before->id] != g->end[node->id];
-    if (is_product)
-        group->product = node;
-    else
-        collect(g, before, group);
-    for (int k = is_product ? 0 : 1; k < node->n_inputs; k++)
-        vec_push(&group->inputs, node->inputs[k]);
-    if (!is_product)
-        vec_push(&group->ops, node->op->def->name);
-}
-
 void fuse_products_describe(struct fuse_groups *g, const struct node *end, struct node_spec *spec)
 {
-    struct product_group group = {NULL, VEC_INIT, VEC_INIT};
-    collect(g, end, &group);
-    const char **ops = arena_copy(&g->to->arena, group.ops.items, group.ops.n * sizeof *ops);
+    struct arena *arena = &g->to->arena;
+    VEC(const char *) ops = VEC_INIT; /* behind the product */
+    fuse_edges inputs = VEC_INIT;
+    const struct node *product = end, *node;
+    while (product->n_inputs && g->end[product->inputs[0].node] == end->id)
+        product = graph_node(g->graph, product->inputs[0].node);
+    for (int k = 0; k < product->n_inputs; k++)
+        vec_push(&inputs, product->inputs[k]);
+    for (node = product; node != end;) {
+        node = g->taker[node->id];
+        vec_push_in(arena, &ops, node->op->def->name);
+        for (int k = 1; k < node->n_inputs; k++)
+            vec_push(&inputs, node->inputs[k]);
+    }
     const struct attr more[] = {
-        {"N", attr_int((int)group.inputs.n - group.product->n_inputs)},
-        {"epilogue", {.kind = ATTR_LIST_STRING, .n = (int)group.ops.n, .strings = ops}}};
-    spec->op = whole_op(g, group.product);
-    fuse_set_attrs(g, group.product, more, 2, spec);
-    fuse_take_inputs(g, &group.inputs, spec);
-    vec_release(&group.ops);
+        {"N", attr_int((int)inputs.n - product->n_inputs)},
+        {"epilogue", {.kind = ATTR_LIST_STRING, .n = (int)ops.n, .strings = ops.items}}};
+    spec->op = whole_op(g, product);
+    fuse_set_attrs(g, product, more, 2, spec);
+    fuse_take_inputs(g, &inputs, spec);
 }
 
 void fuse_products_find(struct fuse_groups *g)

@@ -105,11 +105,9 @@ void plan_release(struct plan *plan)
     frames_free(plan->graph_frames);
     vec_release(&plan->items);
     vec_release(&plan->values);
-    graph_free(plan->graph);
+    fusion_release(&plan->fused);
+    graph_free(plan->pruned);
     edge_map_release(&plan->fed);
-    for (size_t i = 0; i < plan->wholes.n; i++)
-        graph_free(plan->wholes.items[i]);
-    vec_release(&plan->wholes);
     mem_free(plan->dump);
     arena_release(&plan->memory);
     arenas_free(plan->own_arenas);

@@ -295,7 +295,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
             return err->code;
     }
     prune_init(&p, plan->source, request, false);
-    plan->graph = p.to;
+    plan->graph = plan->pruned = p.to;
     int code = build(plan, &p, fetch_edges, err);
     plan->feed_nodes = arena_copy(&plan->memory, p.feed, n * sizeof *plan->feed_nodes);
     prune_release(&p);
@@ -303,21 +303,6 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 }
 
 /* ---- device passes ---- */
-
-/* Takes the fused graph, and keeps the graphs that it borrows names and attributes from. */
-static void take_fused(struct plan *plan, struct fusion *fused, struct edge *fetch_edges)
-{
-    for (int i = 0; i < plan->n_fetches; i++)
-        fetch_edges[i] = fusion_edge(fused, fetch_edges[i]);
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (plan->feed_nodes[i] >= 0)
-            plan->feed_nodes[i] = fused->node_of[plan->feed_nodes[i]];
-    vec_push(&fused->before, plan->graph);
-    plan->graph = fused->graph;
-    plan->wholes = fused->before;
-    fused->graph = NULL;
-    fused->before = (graph_vec)VEC_INIT;
-}
 
 /* Skips the passes for runs that check each op's result, or run items one by one. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges)
@@ -327,12 +312,15 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
                                    .keep = fetch_edges,
                                    .n_keep = plan->n_fetches,
                                    .without = plan->options.without};
-    struct fusion fused;
+    struct fusion *fused = &plan->fused;
     if (plan->options.cut == CUT_ITEMS || plan->options.check_numerics)
         return;
     options.without |= (unsigned)plan->options.device->exact << DEVICE_PASS_SUMS;
-    fuse_graph(plan->graph, &options, &fused, NULL);
-    if (fused.graph)
-        take_fused(plan, &fused, fetch_edges);
-    fusion_release(&fused);
+    fuse_graph(plan->pruned, &options, fused, NULL);
+    plan->graph = fused->graph ? fused->graph : plan->pruned;
+    for (int i = 0; i < plan->n_fetches; i++)
+        fetch_edges[i] = fusion_edge(fused, fetch_edges[i]);
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feed_nodes[i] >= 0)
+            plan->feed_nodes[i] = fused->node_of[plan->feed_nodes[i]];
 }

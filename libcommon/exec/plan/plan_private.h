@@ -23,8 +23,9 @@ struct run;
 
 struct plan {
     const struct graph *source;
-    struct graph *graph;           /* pruned copy; its nodes are what items point to */
-    graph_vec wholes;              /* the graphs before fusion, from which `graph` borrows */
+    struct graph *pruned;          /* a copy of what the request needs of it */
+    struct fusion fused;           /* that graph behind the device's passes */
+    struct graph *graph;           /* one of both; its nodes are what items point to */
     struct frames *graph_frames;   /* NULL: the graph has no control flow */
     VEC(struct plan_frame) frames; /* the first is the root, outside of all loops */
     const int *parents;            /* of frames; -1: the root has none */

@@ -169,84 +169,76 @@ static int mark_order(struct plan *plan, struct prune *p, const plan_order *orde
 
 #define ROUNDS_MAX 4 /* a popped element may decide the shape of what is pushed elsewhere */
 
-struct stacks {
-    struct graph *graph;
-    int *stack;           /* by node with a handle as its first input: who made the stack; -1 */
-    struct shape *pushed; /* by node that makes a stack: the shape common to its elements */
-    bool *is_known;       /* by maker: something is pushed */
-    bool any_lost;        /* something is pushed to an unknown stack */
+enum { NO_STACK = -2, UNKNOWN_STACK = -1 };
+
+/* Finds the maker of the stack whose handle the node has, through Enter, Switch and others that
+ * pass it on. It is unknown behind a Merge, which may pass either of two, and a stack of stacks. */
+static int stack_of(const struct graph *graph, const struct node *node)
+{
+    struct edge handle = node->n_inputs ? node->inputs[0] : EDGE_NONE;
+    if (!node->n_inputs || !node_has(node, OP_STATEFUL) ||
+        graph_node(graph, handle.node)->outputs[handle.slot].type != RESOURCE)
+        return NO_STACK;
+    do
+        node = graph_node(graph, node->inputs[0].node);
+    while (!node_has(node, OP_STATEFUL) && (node->n_inputs == 1 || node_is(node, "Switch")));
+    return node_makes_resource(node) ? node->id : UNKNOWN_STACK;
+}
+
+/* What is pushed to a stack. */
+struct pushed {
+    bool any;
+    struct shape shape; /* common to all elements */
 };
 
-/* Finds the maker of a handle through Enter, Switch and others that pass it on. -1: unknown, since
- * a Merge may pass either of two and a stack may pop any. */
-static int maker_of(const struct graph *graph, struct edge handle)
+/* Finds, by maker, what is pushed to each stack. Returns false if one of them is unknown. */
+static bool find_pushed(const struct graph *graph, struct pushed *all)
 {
-    const struct node *node = graph_node(graph, handle.node);
-    while (!node_has(node, OP_STATEFUL) && (node->n_inputs == 1 || node_is(node, "Switch")))
-        node = graph_node(graph, node->inputs[0].node);
-    return node_makes_resource(node) ? node->id : -1;
+    graph_each(node, graph) {
+        int stack = node->n_inputs == 2 ? stack_of(graph, node) : NO_STACK;
+        struct edge edge = stack == NO_STACK ? EDGE_NONE : node->inputs[1];
+        if (stack < 0 && stack != NO_STACK)
+            return false;
+        if (stack < 0)
+            continue;
+        struct shape shape = graph_node(graph, edge.node)->outputs[edge.slot].shape;
+        bool is_common = !all[stack].any || shape_equal(&all[stack].shape, &shape);
+        all[stack] = (struct pushed){true, is_common ? shape : SHAPE_ANY};
+    }
+    return true;
 }
 
-/* Finds the maker of each stack that a node has a handle of, and the values pushed there. */
-static void find(struct stacks *s)
+/* Gives popped values the shapes of what is pushed. Returns whether there are any new ones. */
+static bool set_popped(struct graph *graph, const struct pushed *all, struct error *err)
 {
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, (int)i);
-        struct edge handle = node->n_inputs ? node->inputs[0] : (struct edge){0};
-        bool any = node->n_inputs && node_has(node, OP_STATEFUL) &&
-                   graph_node(s->graph, handle.node)->outputs[handle.slot].type == RESOURCE;
-        int maker = s->stack[i] = any ? maker_of(s->graph, handle) : -1;
-        s->any_lost |= any && maker < 0 && node->n_inputs == 2;
-        if (maker < 0 || node->n_inputs != 2)
+    bool found = false;
+    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        int stack = node->n_inputs == 1 ? stack_of(graph, node) : NO_STACK;
+        if (stack < 0 || !all[stack].any || !shape_is_known(&all[stack].shape) ||
+            !node_attr(node, "shape") || shape_is_known(&node->outputs[0].shape))
             continue;
-        struct edge edge = node->inputs[1];
-        const struct shape *shape = &graph_node(s->graph, edge.node)->outputs[edge.slot].shape;
-        struct shape *pushed = &s->pushed[maker];
-        if (!s->is_known[maker])
-            *pushed = *shape;
-        else if (!shape_equal(pushed, shape))
-            *pushed = SHAPE_ANY;
-        s->is_known[maker] = true;
+        found = true;
+        graph_set_attr(graph, node, &(struct attr){"shape", attr_shape(&all[stack].shape)}, err);
     }
-}
-
-static int set_shapes(struct stacks *s, bool *any, struct error *err)
-{
-    *any = false;
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        struct node *node = graph_node(s->graph, (int)i);
-        int maker = s->stack[i];
-        bool is_known =
-            !s->any_lost && maker >= 0 && s->is_known[maker] && shape_is_known(&s->pushed[maker]);
-        if (!is_known || node->n_inputs != 1 || !node_attr(node, "shape") ||
-            shape_is_known(&node->outputs[0].shape))
-            continue;
-        struct attr shape = {"shape", attr_shape(&s->pushed[maker])};
-        *any = true;
-        if (graph_set_attr(s->graph, node, &shape, err))
-            return err->code;
-    }
-    return *any ? graph_infer(s->graph, err) : 0;
+    return found;
 }
 
 static int infer_stacks(struct graph *graph, struct error *err)
 {
     struct arena memory = ARENA_INIT;
-    size_t n = graph->nodes.n + 1;
     bool any = false;
-    int code = 0;
-    for (size_t i = 0; i < graph->nodes.n && !any; i++)
-        any = node_makes_resource(graph_node(graph, (int)i));
-    for (int round = 0; any && round < ROUNDS_MAX && !code; round++) {
-        struct stacks s = {.graph = graph,
-                           .stack = arena_array(&memory, n, sizeof *s.stack),
-                           .pushed = arena_array(&memory, n, sizeof *s.pushed),
-                           .is_known = arena_array(&memory, n, sizeof *s.is_known)};
-        find(&s);
-        code = set_shapes(&s, &any, err);
+    graph_each(node, graph) {
+        any |= node_makes_resource(node);
+    }
+    for (int round = 0; any && round < ROUNDS_MAX && !err->code; round++) {
+        struct pushed *all = arena_array(&memory, graph->nodes.n, sizeof *all);
+        any = find_pushed(graph, all) && set_popped(graph, all, err);
+        if (any && !err->code)
+            graph_infer(graph, err);
     }
     arena_release(&memory);
-    return code;
+    return err->code;
 }
 
 /* ---- the graph ---- */

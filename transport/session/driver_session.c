@@ -767,7 +767,6 @@ static struct program *make_program(struct driver_session *session, const struct
         program->own_order = order_of(session, program, session->own);
         vec_each(place, &program->own_order)
             place->node = place->node < 0 ? -1 : own_node(session, place->node);
-        plan_order_sort(&program->own_order);
     }
     if (!code && !register_all(session, call, program, err))
         return program;

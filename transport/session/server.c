@@ -701,7 +701,6 @@ static int read_order(const struct graph *graph, const struct query *query, plan
     for (uint32_t i = 0; i + 4 < n; i += 5)
         if (read_place(graph, all->via.array.ptr + i, order, err))
             return err->code;
-    plan_order_sort(order);
     return 0;
 }
 

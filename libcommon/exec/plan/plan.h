@@ -56,9 +56,8 @@ struct plan_place {
 };
 
 /* The order of reads and writes that the plan of a part cannot see itself, because other parts use
- * the variables, too; sorted by node (exec/run/divide.h). */
+ * the variables, too (exec/run/divide.h). */
 typedef VEC(struct plan_place) plan_order;
-void plan_order_sort(plan_order *order);
 
 struct plan_request {
     const struct plan_feed *feeds;

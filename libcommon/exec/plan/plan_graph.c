@@ -114,50 +114,32 @@ static void copy_nodes(struct prune *p)
 
 /* ---- orders set by other parts ---- */
 
-/* Marks a node with its places, from the first-th on; returns the index of the next node's. A place
- * is three numbers: input, depth, place; a negative place is a read that is to be copied. */
-static size_t mark_node(struct prune *p, const plan_order *order, size_t first, struct error *err)
-{
-    struct node *node = graph_node(p->to, p->copy[order->items[first].node]);
-    size_t at = first, n = 0;
-    while (at < order->n && order->items[at].node == order->items[first].node)
-        at++;
-    int64_t *places = arena_array(&p->to->arena, 3 * (at - first) + 1, sizeof *places);
-    for (size_t i = first; i < at; i++) {
-        const struct plan_place *place = &order->items[i];
-        places[n++] = place->input;
-        places[n++] = place->depth;
-        places[n++] = place->is_copied ? -place->place : place->place;
-    }
-    struct attr_value value = {.kind = ATTR_LIST_INT, .n = (int)n, .ints = places};
-    graph_set_attr(p->to, node, &(struct attr){PLAN_PLACE, value}, err);
-    return at;
-}
+typedef VEC(int64_t) place_vec;
 
-static int by_node(const void *a, const void *b)
-{
-    const struct plan_place *x = a, *y = b;
-    return x->node != y->node ? (x->node < y->node ? -1 : 1) : x->input - y->input;
-}
-
-void plan_order_sort(plan_order *order)
-{
-    if (order->n)
-        qsort(order->items, order->n, sizeof *order->items, by_node);
-}
-
+/* Marks nodes with their places, three numbers each: input, depth, place; a negative place is a
+ * read that is to be copied. */
 static int mark_order(struct plan *plan, struct prune *p, const plan_order *order,
                       struct error *err)
 {
+    place_vec *marks = arena_array(&p->memory, p->to->nodes.n + 1, sizeof *marks);
     plan->fetch_places =
         arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_places);
-    for (size_t i = 0, next; !err->code && i < order->n; i = next) {
-        const struct plan_place *place = &order->items[i];
-        next = i + 1;
-        if (place->node >= 0 && p->needed[place->node])
-            next = mark_node(p, order, i, err);
-        else if (place->node < 0 && place->input < plan->n_fetches)
+    vec_each(place, order) {
+        if (place->node < 0 && place->input < plan->n_fetches)
             plan->fetch_places[place->input] = place->place;
+        if (place->node < 0 || !p->needed[place->node])
+            continue;
+        const int64_t numbers[] = {p->slot[place->node] + place->input, place->depth,
+                                   place->is_copied ? -place->place : place->place};
+        for (int i = 0; i < 3; i++)
+            vec_push_in(&p->to->arena, &marks[p->copy[place->node]], numbers[i]);
+    }
+    for (size_t i = 0; i < p->to->nodes.n && !err->code; i++) {
+        struct attr_value value = {
+            .kind = ATTR_LIST_INT, .n = (int)marks[i].n, .ints = marks[i].items};
+        if (value.n)
+            graph_set_attr(p->to, graph_node(p->to, (int)i), &(struct attr){PLAN_PLACE, value},
+                           err);
     }
     return err->code;
 }
@@ -196,11 +178,11 @@ static bool find_pushed(const struct graph *graph, struct pushed *all)
 {
     graph_each(node, graph) {
         int stack = node->n_inputs == 2 ? stack_of(graph, node) : NO_STACK;
-        struct edge edge = stack == NO_STACK ? EDGE_NONE : node->inputs[1];
-        if (stack < 0 && stack != NO_STACK)
+        if (stack == UNKNOWN_STACK)
             return false;
-        if (stack < 0)
+        if (stack == NO_STACK)
             continue;
+        struct edge edge = node->inputs[1];
         struct shape shape = graph_node(graph, edge.node)->outputs[edge.slot].shape;
         bool is_common = !all[stack].any || shape_equal(&all[stack].shape, &shape);
         all[stack] = (struct pushed){true, is_common ? shape : SHAPE_ANY};

@@ -185,7 +185,6 @@ int uncut_order(struct uncut *u, plan_order *order, struct error *err)
                                          .is_copied = copied[at->access]};
         vec_push(order, place);
     }
-    plan_order_sort(order);
     access_order_release(&found);
     access_graph_release(&graph);
     frames_free(frames);

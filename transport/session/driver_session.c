@@ -848,6 +848,7 @@ static void start_remote(struct remote_run *run, uint64_t handle)
         feeds[i] = (struct named_tensor){"", step->call->feed_values[run->share->feeds.items[i]]};
     run->call.replied = remote_over;
     msgpack_packer *packer = conns_call_begin(conns, run->task->peer, "step", 7, &run->call, &err);
+    int code = err.code;
     if (packer) {
         const struct driver_session *session = step->session;
         pack_key_uint(packer, "session", session->id);
@@ -857,10 +858,10 @@ static void start_remote(struct remote_run *run, uint64_t handle)
         pack_key_uint(packer, "seed", step->step->seed);
         pack_key_uint(packer, "replica", step->step->replica);
         pack_key_uint(packer, "incarnation", step->step->incarnation);
-        conns_call(conns, &run->call, feeds, (int)n, &err);
+        code = conns_call(conns, &run->call, feeds, (int)n, &err);
     }
     mem_free(feeds);
-    if (err.code)
+    if (code) /* else the reply comes, or has come, by itself */
         remote_over(&run->call, NULL, &err);
 }
 

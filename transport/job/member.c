@@ -133,19 +133,22 @@ int member_listen(struct member *member, struct address *bound, struct error *er
 
 /* ---- waiting for a job's tasks ---- */
 
+const struct cluster_task *member_find_task(const struct cluster *cluster, const char *task)
+{
+    struct error ignored = ERROR_INIT;
+    char job[DEVICE_WORD_BYTES];
+    int index;
+    return task_parse(task, job, &index, &ignored) ? NULL : cluster_find(cluster, job, index);
+}
+
 /* Returns what is known against one of the other tasks; NULL: nothing. */
 static const char *lacks(const struct member *member, const char *const *tasks, size_t n,
                          const char **which)
 {
     for (size_t i = 0; i < n; i++) {
-        char job[DEVICE_WORD_BYTES];
-        struct error ignored = ERROR_INIT;
-        int index;
         if (!strcmp(tasks[i], member->task))
             continue;
-        const struct cluster_task *task = task_parse(tasks[i], job, &index, &ignored)
-                                              ? NULL
-                                              : cluster_find(&member->cluster, job, index);
+        const struct cluster_task *task = member_find_task(&member->cluster, tasks[i]);
         const char *why = task ? job_lacks(&member->job, task) : NULL;
         *which = tasks[i];
         if (why)

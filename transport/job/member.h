@@ -57,4 +57,7 @@ int member_listen(struct member *member, struct address *bound, struct error *er
  * ERR_UNAVAILABLE naming one that is not; ERR_CANCELLED: given up. */
 int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err);
 
+/* Returns the task of that name, "ps:0"; NULL: the cluster has none. */
+const struct cluster_task *member_find_task(const struct cluster *cluster, const char *task);
+
 #endif

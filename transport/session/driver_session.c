@@ -17,6 +17,7 @@
 #include "exec/step/step.h"
 #include "graph/graph_io.h"
 #include "graph/task.h"
+#include "transport/job/member.h"
 
 #define LOOK_SECONDS 0.5 /* between checks whether to give up */
 /* Seconds until a stalled task is disconnected after a step was cancelled, as leases are long; and
@@ -429,11 +430,7 @@ static void failed(struct conns_watcher *watcher, const char *name, const struct
 static const char *find_address(const struct driver_session *session, const char *name,
                                 struct error *err)
 {
-    char job[DEVICE_WORD_BYTES];
-    int index;
-    if (task_parse(name, job, &index, err))
-        return NULL;
-    const struct cluster_task *task = cluster_find(session->options.cluster, job, index);
+    const struct cluster_task *task = member_find_task(session->options.cluster, name);
     if (!task)
         error_set(err, ERR_CONFIG, "the graph needs %s, which is not in the cluster", name);
     return task ? task->address : NULL;

@@ -6,7 +6,6 @@
  * checkpoint.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -45,26 +44,16 @@ static struct graph_exchanges find_exchanges(const struct graph *graph)
 /* The tasks that join: the job's tasks by index, whose places are their ranks, then the servers. */
 struct join_tasks {
     int n, n_servers, rank;
-    struct join_task {
-        const char *job;
-        int index;
-        char text[TASK_TEXT_BYTES];
-    } * tasks;
     const char **names;
+    struct arena arena;
 };
 
 static void add_job(struct join_tasks *all, const struct cluster *cluster, const char *job, int n,
                     int at)
 {
-    for (int index = 0, end = at + n; at < end; index++) {
-        struct join_task *task = &all->tasks[at];
-        if (!cluster_find(cluster, job, index))
-            continue;
-        task->job = job;
-        task->index = index;
-        snprintf(task->text, sizeof task->text, "%s:%d", job, index);
-        all->names[at++] = task->text;
-    }
+    for (int index = 0, end = at + n; at < end; index++)
+        if (cluster_find(cluster, job, index))
+            all->names[at++] = arena_printf(&all->arena, "%s:%d", job, index);
 }
 
 static int find_tasks(const struct worker *worker, struct join_tasks *all, struct error *err)
@@ -78,9 +67,8 @@ static int find_tasks(const struct worker *worker, struct join_tasks *all, struc
                          "sums of the graph go by shards, and the cluster has no task of the job "
                          "%s",
                          SHARD_JOB);
-    size_t n = (size_t)all->n + (size_t)all->n_servers;
-    all->tasks = mem_array(n, sizeof *all->tasks);
-    all->names = mem_array(n, sizeof *all->names);
+    all->names =
+        arena_array(&all->arena, (size_t)all->n + (size_t)all->n_servers, sizeof *all->names);
     add_job(all, &member->cluster, member->job_name, all->n, 0);
     add_job(all, &member->cluster, SHARD_JOB, all->n_servers, all->n);
     while (strcmp(all->names[all->rank], member->task) != 0)
@@ -105,8 +93,7 @@ static int meet(struct worker *worker, const struct join_tasks *all, struct erro
     if (!code)
         code = member_wait_for(member, all->names, n, err);
     for (size_t k = 0; !code && k < n; k++)
-        addresses[k] =
-            cluster_find(&member->cluster, all->tasks[k].job, all->tasks[k].index)->address;
+        addresses[k] = member_find_task(&member->cluster, all->names[k])->address;
     if (!code)
         code = collective_links_join(worker->collective, &meeting, err);
     mem_free(addresses);
@@ -126,8 +113,7 @@ int worker_open_collective(struct worker *worker, struct error *err)
         worker->collective = collective_links_new(member->conns, &group, all.rank);
         code = meet(worker, &all, err);
     }
-    mem_free(all.names);
-    mem_free(all.tasks);
+    arena_release(&all.arena);
     return code;
 }
 

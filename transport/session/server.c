@@ -92,11 +92,10 @@ static enum served_reaction served_react(struct served_session *served, enum ser
 }
 
 /* Finds the session that a query names, if the asker owns it and its state allows the event. NULL:
- * an error was sent as the reply. */
-static struct served_session *find_session(struct server *server, const struct query *query,
-                                           enum served_event event)
+ * there is none. */
+static struct served_session *find_session(const struct server *server, const struct query *query,
+                                           enum served_event event, struct error *err)
 {
-    struct error err = ERROR_INIT;
     uint64_t id = 0;
     record_get_uint(&query->record->header, "session", &id);
     for (struct served_session *served = server->sessions; served; served = served->next)
@@ -104,10 +103,9 @@ static struct served_session *find_session(struct server *server, const struct q
             served_react(served, event) == SERVED_GO_ON)
             return served;
     if (server->ends)
-        error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);
+        error_set(err, ERR_UNAVAILABLE, "%s ends", server->options.task);
     else
-        error_set(&err, ERR_PROTOCOL, "there is no such session");
-    reply_error(query->peer, query->id, &err);
+        error_set(err, ERR_PROTOCOL, "there is no such session");
     return NULL;
 }
 
@@ -338,29 +336,22 @@ static void run(struct served_step *step)
         plan_and_start(step);
 }
 
-static void verb_step(void *context, const struct query *query)
+static int verb_step(struct served_session *served, const struct query *query, struct error *err)
 {
-    struct served_session *served = find_session(context, query, SERVED_ASKED);
-    struct error err = ERROR_INIT;
-    if (!served)
-        return;
     struct served_step *step;
-    if (reuse_step(served, &step, &err)) {
-        reply_error(query->peer, query->id, &err);
-        return;
-    }
+    if (reuse_step(served, &step, err))
+        return err->code;
     step->query = query->id;
     step->asker = peer_retain(query->peer);
     atomic_init(&step->holders, 1);
-    int code = read_step(step, query, &err);
+    int code = read_step(step, query, err);
     if (!code && step->step.number && FAILPOINT("server.step"))
-        code = error_set(&err, ERR_RETRY, "failpoint server.step");
-    if (!code) {
+        code = error_set(err, ERR_RETRY, "failpoint server.step");
+    if (code)
+        step_release(step);
+    else
         run(step);
-        return;
-    }
-    reply_error(query->peer, query->id, &err);
-    step_release(step);
+    return code;
 }
 
 /* ---- cancel ---- */
@@ -378,15 +369,12 @@ static struct served_step *hold_step(struct served_session *served, uint64_t id)
     return step;
 }
 
-static void verb_cancel(void *context, const struct query *query)
+static int verb_cancel(struct served_session *served, const struct query *query, struct error *err)
 {
-    struct served_session *served = find_session(context, query, SERVED_ASKED);
     struct error why = ERROR_INIT;
     const char *text = record_text(&query->record->header, "text");
     int64_t code = ERR_CANCELLED;
     uint64_t id = 0;
-    if (!served)
-        return;
     record_get_uint(&query->record->header, "step", &id);
     record_get_int(&query->record->header, "code", &code);
     error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s",
@@ -399,6 +387,8 @@ static void verb_cancel(void *context, const struct query *query)
         exchange_forget(served->exchange, id); /* its part is over, but others wanted its values */
     }
     reply_done(query->peer, query->id);
+    (void)err;
+    return 0;
 }
 
 static void cancel_all(struct served_session *served, const struct error *why)
@@ -438,15 +428,14 @@ static void served_close(struct served_session *served, const struct error *why)
         cancel_all(served, why);
 }
 
-static void verb_close(void *context, const struct query *query)
+static int verb_close(struct served_session *served, const struct query *query, struct error *err)
 {
-    struct served_session *served = find_session(context, query, SERVED_LEFT);
     struct error why = ERROR_INIT;
-    if (!served)
-        return;
     error_set(&why, ERR_CANCELLED, "the driver closed the session");
     served_close(served, &why);
     reply_done(query->peer, query->id);
+    (void)err;
+    return 0;
 }
 
 /* ---- opening ---- */
@@ -704,41 +693,38 @@ static int read_order(const struct graph *graph, const struct query *query, plan
     return 0;
 }
 
-static void verb_register(void *context, const struct query *query)
+static int verb_register(struct served_session *served, const struct query *query,
+                         struct error *err)
 {
-    struct served_session *served = find_session(context, query, SERVED_ASKED);
-    struct error err = ERROR_INIT;
     edge_vec targets = VEC_INIT;
-    if (!served)
-        return;
     struct handle *handle = mem_alloc(sizeof *handle);
     int code =
-        FAILPOINT("server.register") ? error_set(&err, ERR_RETRY, "failpoint server.register") : 0;
+        FAILPOINT("server.register") ? error_set(err, ERR_RETRY, "failpoint server.register") : 0;
     if (!code && served->handles.n >= SERVER_HANDLES_MAX)
-        code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
+        code = error_set(err, ERR_PROTOCOL, "register: there are %zu handles already",
                          served->handles.n);
     if (!code)
-        code = read_names(served->graph, query, "feeds", &handle->feeds, &err);
+        code = read_names(served->graph, query, "feeds", &handle->feeds, err);
     if (!code)
-        code = read_names(served->graph, query, "fetches", &handle->fetches, &err);
+        code = read_names(served->graph, query, "fetches", &handle->fetches, err);
     if (!code)
-        code = read_names(served->graph, query, "targets", &targets, &err);
+        code = read_names(served->graph, query, "targets", &targets, err);
     if (!code)
-        code = read_order(served->graph, query, &handle->order, &err);
+        code = read_order(served->graph, query, &handle->order, err);
     for (size_t i = 0; i < targets.n; i++)
         vec_push(&handle->targets, targets.items[i].node);
     vec_release(&targets);
     if (code) {
         handle_free(handle);
-        reply_error(query->peer, query->id, &err);
-        return;
+        return code;
     }
     vec_push(&served->handles, handle);
     msgpack_packer *packer = reply_begin(query->peer, query->id, 1);
     if (!packer)
-        return;
+        return 0;
     pack_key_uint(packer, "handle", served->handles.n - 1);
     reply_end(query->peer, NULL, 0);
+    return 0;
 }
 
 /* ---- variables of a session's graph, read and written for drivers that save and restore ----
@@ -825,38 +811,47 @@ static int read_query(struct variable_access *access, const struct query *query,
     return err->code;
 }
 
-static void start_access(struct server *server, const struct query *query, bool writes)
+static int verb_access(struct served_session *served, const struct query *query, struct error *err)
 {
-    struct served_session *served = find_session(server, query, SERVED_ASKED);
-    struct error err = ERROR_INIT;
     pthread_t thread;
-    if (!served)
-        return;
     struct variable_access *access = mem_alloc(sizeof *access);
-    *access = (struct variable_access){
-        .served = served, .asker = peer_retain(query->peer), .query = query->id, .writes = writes};
+    *access = (struct variable_access){.served = served,
+                                       .asker = peer_retain(query->peer),
+                                       .query = query->id,
+                                       .writes = !strcmp(query->verb, "write")};
     served_retain(served);
-    int code = read_query(access, query, &err);
-    if (!code && writes)
+    int code = read_query(access, query, err);
+    if (!code && access->writes)
         tensor_share(&access->value, &query->record->tensors[0].tensor);
     if (!code && thread_start(&thread, run_access, access))
-        code = error_set(&err, ERR_OS, "cannot start a thread");
-    if (!code) {
+        code = error_set(err, ERR_OS, "cannot start a thread");
+    if (code)
+        access_free(access);
+    else
         pthread_detach(thread);
-        return;
-    }
-    reply_error(query->peer, query->id, &err);
-    access_free(access);
+    return code;
 }
 
-static void verb_read(void *context, const struct query *query)
-{
-    start_access(context, query, false);
-}
+/* ---- requests about a session ---- */
 
-static void verb_write(void *context, const struct query *query)
+static const struct session_verb {
+    const char *name;
+    enum served_event event; /* for the session */
+    /* Replies, now or later, unless it returns an error, which is the reply. */
+    int (*run)(struct served_session *served, const struct query *query, struct error *err);
+} session_verbs[] = {{"close", SERVED_LEFT, verb_close},  {"register", SERVED_ASKED, verb_register},
+                     {"step", SERVED_ASKED, verb_step},   {"cancel", SERVED_ASKED, verb_cancel},
+                     {"read", SERVED_ASKED, verb_access}, {"write", SERVED_ASKED, verb_access}};
+
+static void verb_of_session(void *server, const struct query *query)
 {
-    start_access(context, query, true);
+    const struct session_verb *verb = session_verbs;
+    struct error err = ERROR_INIT;
+    while (strcmp(verb->name, query->verb) != 0)
+        verb++;
+    struct served_session *served = find_session(server, query, verb->event, &err);
+    if (!served || verb->run(served, query, &err))
+        reply_error(query->peer, query->id, &err);
 }
 
 /* ---- the server ---- */
@@ -917,13 +912,6 @@ static void update_failed(void *context, const struct error *why)
     each_session(served, server) cancel_all(served, why);
 }
 
-static const struct {
-    const char *name;
-    verb_function *function;
-} verbs[] = {{"open", verb_open},   {"close", verb_close},   {"register", verb_register},
-             {"step", verb_step},   {"cancel", verb_cancel}, {"read", verb_read},
-             {"write", verb_write}, {"info", verb_info}};
-
 struct server *server_new(const struct server_options *options)
 {
     struct server *server = mem_alloc(sizeof *server);
@@ -936,8 +924,10 @@ struct server *server_new(const struct server_options *options)
     variable_store_send_from(options->variables, conns_outgoing(conns));
     server->graphs = serial_queue_new();
     server->updates = update_loops_new(&server->options, server->graphs, update_failed, server);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        conns_verb(conns, verbs[i].name, verbs[i].function, server);
+    conns_verb(conns, "open", verb_open, server);
+    conns_verb(conns, "info", verb_info, server);
+    for (size_t i = 0; i < sizeof session_verbs / sizeof *session_verbs; i++)
+        conns_verb(conns, session_verbs[i].name, verb_of_session, server);
     return server;
 }
 

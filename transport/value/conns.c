@@ -166,8 +166,8 @@ static int take_record(struct conns *conns, struct peer *peer, struct record *re
 {
     switch (record->kind) {
     case RECORD_REQUEST: {
-        struct query query = {.conns = conns, .peer = peer, .record = record};
         const char *name = record_text(&record->header, "verb");
+        struct query query = {.conns = conns, .peer = peer, .verb = name, .record = record};
         if (!name || !record_get_uint(&record->header, "id", &query.id))
             return error_set(err, ERR_PROTOCOL, "a request without id or verb");
         const struct conns_verb *verb = NULL;

@@ -111,6 +111,7 @@ struct query {
     struct conns *conns;
     struct peer *peer; /* hold it to reply later */
     uint64_t id;
+    const char *verb;
     const struct record *record; /* valid during the call */
 };
 

@@ -128,13 +128,14 @@ ROW_LOOPS(double, exp, log)
 struct softmax_row {
     const char *op;
     row_loop *float32, *float64;
+    int over; /* the output that may overwrite x; -1: none may */
 };
 
 static const struct softmax_row forms[] = {
-    {"Softmax", softmax_float, softmax_double},
-    {"LogSoftmax", log_softmax_float, log_softmax_double},
-    {"SoftmaxCrossEntropyWithLogits", entropy_float, entropy_double},
-    {"SparseSoftmaxCrossEntropyWithLogits", sparse_entropy_float, sparse_entropy_double},
+    {"Softmax", softmax_float, softmax_double, 0},
+    {"LogSoftmax", log_softmax_float, log_softmax_double, 0},
+    {"SoftmaxCrossEntropyWithLogits", entropy_float, entropy_double, -1},
+    {"SparseSoftmaxCrossEntropyWithLogits", sparse_entropy_float, sparse_entropy_double, 1},
 };
 
 struct softmax_state {
@@ -148,13 +149,9 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     struct softmax_state *state = setup->state = mem_alloc(sizeof *state);
     state->loop = setup->in_types[0].type == FLOAT32 ? form->float32 : form->float64;
+    if (form->over >= 0)
+        setup->out[form->over].forward = FORWARD_REUSE;
     return 0;
-}
-
-static int softmax_prepare(struct kernel_setup *setup)
-{
-    setup->out[0].forward = FORWARD_REUSE;
-    return prepare(setup);
 }
 
 struct softmax_work {
@@ -268,7 +265,7 @@ static int sparse_cross_entropy_run(struct kernel_call *call)
     return run_rows(call, &rows, shape->dims[0]);
 }
 
-const struct kernel_code kernel_softmax = {.prepare = softmax_prepare, .run = softmax_run};
+const struct kernel_code kernel_softmax = {.prepare = prepare, .run = softmax_run};
 const struct kernel_code kernel_cross_entropy = {.prepare = prepare, .run = cross_entropy_run};
 const struct kernel_code kernel_sparse_cross_entropy = {.prepare = prepare,
                                                         .run = sparse_cross_entropy_run};

@@ -188,6 +188,13 @@ static int entropy_run(struct kernel_call *call)
     return code;
 }
 
+/* A thread reads the label's logit before it writes. */
+static int sparse_prepare(struct kernel_setup *setup)
+{
+    setup->out[1].forward = FORWARD_REUSE;
+    return 0;
+}
+
 static int sparse_run(struct kernel_call *call)
 {
     struct cuda_softmax launch;
@@ -201,4 +208,5 @@ static int sparse_run(struct kernel_call *call)
 
 const struct kernel_code kernel_cuda_cross_entropy = {.prepare = entropy_prepare,
                                                       .run = entropy_run};
-const struct kernel_code kernel_cuda_sparse_cross_entropy = {.run = sparse_run};
+const struct kernel_code kernel_cuda_sparse_cross_entropy = {.prepare = sparse_prepare,
+                                                             .run = sparse_run};

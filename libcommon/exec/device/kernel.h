@@ -104,7 +104,7 @@ enum kernel_result {
 /* How an output's memory relates to the inputs'; set by prepare. */
 enum kernel_forward {
     FORWARD_NONE,  /* memory of its own */
-    FORWARD_REUSE, /* may overwrite input `from` if nothing else needs it, no other input either */
+    FORWARD_REUSE, /* one output may overwrite input `from` if nothing else, no input, needs it */
     FORWARD_ALIAS, /* is input `from`, perhaps seen with another shape; run copies nothing */
     FORWARD_SHARE, /* is reference-counted memory of another owner (kernel_share_output) */
 };

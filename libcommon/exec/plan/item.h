@@ -104,7 +104,7 @@ struct item {
     struct variable **refs;    /* by input; NULL when there are none */
     const struct shape **seen; /* by input: the shape that the kernel sees; NULL: the value's own */
     void *state;
-    int output_forward; /* out[0]'s enum kernel_forward */
+    int output_over; /* 1 + the output that may overwrite input output_from; 0: none may */
     int output_from;
     unsigned char flow; /* enum item_flow */
     bool is_prepared;   /* something must be done before its kernel runs */

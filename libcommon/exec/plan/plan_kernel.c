@@ -65,6 +65,10 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
         struct value *value = &plan->values.items[item->out[i]];
         if (out[i].forward == FORWARD_ALIAS && check_alias(plan, item, i, out[i].from, err))
             return err->code;
+        if (out[i].forward == FORWARD_REUSE) {
+            item->output_over = i + 1;
+            item->output_from = out[i].from;
+        }
         value->layout = out[i].layout;
         value->alias_input = out[i].forward == FORWARD_ALIAS ? out[i].from : -1;
         value->is_counted |= out[i].forward == FORWARD_SHARE && plan->options.device->is_host;
@@ -75,10 +79,6 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
             value->alias_of = item->in[out[i].from];
             value->root = plan->values.items[value->alias_of].root;
         }
-    }
-    if (item->n_out) {
-        item->output_forward = out[0].forward;
-        item->output_from = out[0].from;
     }
     return 0;
 }

@@ -122,7 +122,7 @@ static void count_given(struct plan *plan, const struct item *item)
            shape_bytes(&values[v].shape, values[v].type) >= GIVEN_BYTES) {
         values[v].is_counted = values[v].is_given = true;
         item = &plan->items.items[values[v].item];
-        bool is_over = item->output_forward == FORWARD_REUSE && item->out[0] == v;
+        bool is_over = item->output_over && item->out[item->output_over - 1] == v;
         v = is_over ? item->in[item->output_from] : values[v].alias_of;
     }
 }
@@ -280,7 +280,7 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
                           int *storage)
 {
     const struct item *item = &p->plan->items.items[id];
-    if (item->output_forward != FORWARD_REUSE || output->item < 0)
+    if (output->item < 0)
         return false;
     int root = plan_root_value(p->plan, item->in[item->output_from]);
     for (int k = 0; k < item->n_in; k++) /* not if another input is the same memory */
@@ -336,7 +336,7 @@ static void assign_storage(struct place *p, int at)
         value->bytes = value_bytes(plan, value);
         if (join(p, v))
             continue;
-        if (k == 0 && can_take_over(p, id, at, value, &storage)) {
+        if (k == item->output_over - 1 && can_take_over(p, id, at, value, &storage)) {
             reuse_storage(p, id, v, storage);
             continue;
         }

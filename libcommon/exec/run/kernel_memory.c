@@ -71,7 +71,7 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
     const struct call_host *host = call_host(call);
     const struct item *item = host->item;
     int from = item->output_from;
-    if (i || item->output_forward != FORWARD_REUSE || !is_computed(call, from) ||
+    if (i != item->output_over - 1 || !is_computed(call, from) ||
         host->plan->values.items[item->in[from]].n_uses != 1)
         return false;
     struct tensor *in = call->in[from];

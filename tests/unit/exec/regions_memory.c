@@ -131,9 +131,8 @@ static bool takes_over(const struct plan *plan, int id, const struct bytes *a,
                        const struct bytes *b)
 {
     const struct item *item = &plan->items.items[id];
-    return a->value >= 0 && b->value == item->out[0] && id == b->item &&
-           item->output_forward == FORWARD_REUSE &&
-           plan_root_value(plan, item->in[item->output_from]) == a->value;
+    return a->value >= 0 && item->output_over && b->value == item->out[item->output_over - 1] &&
+           id == b->item && plan_root_value(plan, item->in[item->output_from]) == a->value;
 }
 
 static bool is_over_before(const struct paths *paths, const struct bytes *a, const struct bytes *b)

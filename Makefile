@@ -176,7 +176,7 @@ PYTHON ?= python3
 # Narrow types are held against the cases of others, which are written before them.
 GOLDEN ?= $(filter-out golden narrow_types,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py))) narrow_types
 # What each benchmark target runs: the tests/bench/NAME.sh, or programs of the same name.
-BENCH_bench := startup nullops loops train csv
+BENCH_bench := startup nullops loops layers train csv
 BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
@@ -322,7 +322,8 @@ $(filter $(BUILD)/tests/unit/data/%,$(UNIT_TESTS)): $(BIN_PARTS)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(FLAGS) $(TEST_LIB)
 	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tests')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(FLAGS) $(TEST_LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
+	$(call program,$(BENCH_LIBS) '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
+$(BUILD)/tests/bench/layers: private BENCH_LIBS := $(CPU_CFLAGS) $(CPU_LIBS)
 $(PROXY): tests/lib/proxy.c $(TEST_LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
 $(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o \

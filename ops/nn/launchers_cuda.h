@@ -120,10 +120,7 @@ struct cuda_lrn {
     const void *x;
     const void *y, *g; /* for the gradient: LRN's output, and its gradient; else NULL */
     void *out;
-    void *scratch; /* for the gradient: cuda_lrn_scratch bytes, aligned to 8 */
 };
-
-CUDA_C size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements);
 
 CUDA_C int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream);
 

@@ -67,11 +67,8 @@ static int lrn_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
     struct cuda_lrn_state *state = setup->state = mem_alloc(sizeof *state);
-    bool backward = setup->n_in == 3;
     lrn_init(&state->lrn, setup->node);
-    if (backward && shape_is_known(&in->shape))
-        setup->scratch_bytes = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
-    if (backward || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
+    if (setup->n_in == 3 || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
         return 0;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
     if (launch.radius < 0 || launch.radius > (DNN_NEIGHBOURS - 1) / 2)
@@ -103,12 +100,8 @@ static int lrn_run(struct kernel_call *call)
     launch.x = call->in[backward]->data;
     launch.out = out->data;
     if (backward) {
-        size_t bytes = cuda_lrn_scratch(launch.type, tensor_count(in));
         launch.g = in->data;
         launch.y = call->in[2]->data;
-        launch.scratch = cuda_scratch(call, bytes);
-        if (!launch.scratch)
-            return call->err->code;
     }
     return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One thread per element adds the channels within the radius, in order. The gradient takes two
- * kernels: each element's term for its neighbours, and the sum of these terms.
+ * One thread per element adds the channels within the radius, in order. For the gradient a block's
+ * threads put terms of elements and their neighbours into shared memory, each computed once, and
+ * add them from there: TERMS at a time, which is once unless the radius is larger than half a
+ * block.
  */
 #include "ops/nn/launchers_cuda.h"
 
 #include <cmath>
 
 #include "ops/device/types_cuda.cuh"
+
+#define TERMS (2 * CUDA_BLOCK)
 
 #define VMATH_FUNCTION static __device__ __forceinline__
 #include "ops/math/vmath.h"
@@ -57,35 +61,34 @@ template <typename T> static __global__ void normalize(const struct cuda_lrn cal
             narrow<T>(widen(x[i]) * power(norm_of<T>(call, i), -static_cast<wide<T>>(call.beta)));
 }
 
-/* g y / n */
-template <typename T> static __global__ void give(const struct cuda_lrn call)
-{
-    typedef wide<T> W;
-    const T *y = static_cast<const T *>(call.y), *g = static_cast<const T *>(call.g);
-    W *part = static_cast<W *>(call.scratch);
-    for (int64_t i = thread_index(); i < call.positions * call.channels; i += thread_count())
-        part[i] = widen(g[i]) * widen(y[i]) / norm_of<T>(call, i);
-}
-
 template <typename T> static __global__ void gather(const struct cuda_lrn call)
 {
     typedef wide<T> W;
-    const T *x = static_cast<const T *>(call.x), *g = static_cast<const T *>(call.g);
-    const W *part = static_cast<const W *>(call.scratch);
+    SHARED(W, terms, TERMS); /* g y / n */
+    const T *x = static_cast<const T *>(call.x), *y = static_cast<const T *>(call.y);
+    const T *g = static_cast<const T *>(call.g);
     T *out = static_cast<T *>(call.out);
     W beta = static_cast<W>(call.beta), factor = 2 * static_cast<W>(call.alpha) * beta;
-    for (int64_t i = thread_index(); i < call.positions * call.channels; i += thread_count()) {
-        neighbours all = neighbours_of(call, i);
-        W sum = 0, own = widen(g[i]) * power(norm_of<T>(call, i), -beta);
-        for (int64_t k = all.from; k < all.to; k++)
-            sum += part[k];
-        out[i] = narrow<T>(own - factor * widen(x[i]) * sum);
+    int64_t n = call.positions * call.channels, radius = call.radius;
+    for (int64_t first = static_cast<int64_t>(blockIdx.x) * CUDA_BLOCK; first < n;
+         first += thread_count()) {
+        int64_t i = first + threadIdx.x, last = first + CUDA_BLOCK + radius;
+        neighbours all = i < n ? neighbours_of(call, i) : neighbours{0, 0};
+        W sum = 0;
+        last = last < n ? last : n;
+        for (int64_t at = first > radius ? first - radius : 0; at < last; at += TERMS) {
+            int64_t end = at + TERMS < last ? at + TERMS : last;
+            __syncthreads();
+            for (int64_t k = at + threadIdx.x; k < end; k += CUDA_BLOCK)
+                terms[k - at] = widen(g[k]) * widen(y[k]) / norm_of<T>(call, k);
+            __syncthreads();
+            for (int64_t k = all.from > at ? all.from : at; k < all.to && k < end; k++)
+                sum += terms[k - at];
+        }
+        if (i < n)
+            out[i] = narrow<T>(widen(g[i]) * power(norm_of<T>(call, i), -beta) -
+                               factor * widen(x[i]) * sum);
     }
-}
-
-extern "C" size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements)
-{
-    return static_cast<size_t>(elements) * (type == CUDA_FLOAT64 ? sizeof(double) : sizeof(float));
 }
 
 extern "C" int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream)
@@ -93,11 +96,7 @@ extern "C" int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream)
     unsigned blocks = cuda_blocks(call->positions * call->channels);
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if (!call->g)
-            return CUDA_LAUNCH(normalize<T>, blocks, CUDA_BLOCK, 0, stream, *call);
-        else {
-            int result = CUDA_LAUNCH(give<T>, blocks, CUDA_BLOCK, 0, stream, *call);
-            return result ? result : CUDA_LAUNCH(gather<T>, blocks, CUDA_BLOCK, 0, stream, *call);
-        }
+        return call->g ? CUDA_LAUNCH(gather<T>, blocks, CUDA_BLOCK, 0, stream, *call)
+                       : CUDA_LAUNCH(normalize<T>, blocks, CUDA_BLOCK, 0, stream, *call);
     });
 }

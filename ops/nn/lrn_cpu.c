@@ -48,17 +48,6 @@ static void powers_double(const double *base, int64_t n, double exponent, double
             for (int64_t c = d < 0 ? -d : 0, end = d > 0 ? n - d : n; c < end; c++)                \
                 sums[c] += v[c + d];                                                               \
     }                                                                                              \
-    static void norms_##type(const struct lrn_work *w, const type *restrict x,                     \
-                             type *restrict part, type *restrict norms)                            \
-    {                                                                                              \
-        const int64_t n = w->channels;                                                             \
-        type alpha = (type)w->lrn->alpha, bias = (type)w->lrn->bias;                               \
-        for (int64_t c = 0; c < n; c++)                                                            \
-            part[c] = x[c] * x[c];                                                                 \
-        neighbours_##type(part, n, w->lrn->radius, norms);                                         \
-        for (int64_t c = 0; c < n; c++)                                                            \
-            norms[c] = bias + alpha * norms[c];                                                    \
-    }                                                                                              \
     static void position_##type(const struct lrn_work *w, int64_t at, type *restrict part,         \
                                 type *restrict norms)                                              \
     {                                                                                              \
@@ -67,8 +56,12 @@ static void powers_double(const double *base, int64_t n, double exponent, double
         const type *restrict y = (const type *)w->y + at * n;                                      \
         const type *restrict g = (const type *)(w->g ? w->g : w->x) + at * n;                      \
         type *restrict out = (type *)w->out + at * n, beta = (type)w->lrn->beta;                   \
-        type factor = 2 * (type)w->lrn->alpha * beta;                                              \
-        norms_##type(w, x, part, norms);                                                           \
+        type alpha = (type)w->lrn->alpha, bias = (type)w->lrn->bias, factor = 2 * alpha * beta;    \
+        for (int64_t c = 0; c < n; c++)                                                            \
+            part[c] = x[c] * x[c];                                                                 \
+        neighbours_##type(part, n, w->lrn->radius, norms);                                         \
+        for (int64_t c = 0; c < n; c++)                                                            \
+            norms[c] = bias + alpha * norms[c];                                                    \
         powers_##type(norms, n, -beta, out);                                                       \
         for (int64_t c = 0; c < n; c++)                                                            \
             out[c] *= g[c];                                                                        \
@@ -109,7 +102,7 @@ static int run(struct kernel_call *call)
         return call->err->code;
     bool backward = call->n_in == 3;
     struct lrn_work w = {.lrn = call->state, .channels = in->shape.dims[3], .out = out->data};
-    int64_t positions = w.channels ? tensor_count(in) / w.channels : 0;
+    w.n = w.channels ? tensor_count(in) / w.channels : 0;
     w.x = backward ? call->in[1]->data : in->data;
     w.y = backward ? call->in[2]->data : NULL;
     w.g = backward ? in->data : NULL;
@@ -120,8 +113,7 @@ static int run(struct kernel_call *call)
     w.rows = kernel_temporary(call, (size_t)(SPANS * 2) * (size_t)(w.channels + 1) * 8);
     if (!w.rows)
         return call->err->code;
-    w.n = positions;
-    parallel_for(call->threads, SPANS, positions * w.channels < PARALLEL_GRAIN_COMPUTE ? SPANS : 1,
+    parallel_for(call->threads, SPANS, w.n * w.channels < PARALLEL_GRAIN_COMPUTE ? SPANS : 1,
                  in->type == FLOAT32 ? run_float : run_double, &w);
     return KERNEL_DONE;
 }

@@ -17,16 +17,19 @@
 #define LANES 16
 #define RUN 1024 /* elements added in their own type before a sum in double */
 
+struct softmax_rows;
+
+/* Computes row `i`; one function for each form. */
+typedef void row_loop(const struct softmax_rows *rows, int64_t i);
+
 /* Rows of n elements; labels as a distribution, or as class numbers. */
 struct softmax_rows {
+    row_loop *loop;
     int64_t n;
     const void *x, *labels;
     const int64_t *classes;
     void *y, *loss;
 };
-
-/* Computes row `i`; one function for each form. */
-typedef void row_loop(const struct softmax_rows *rows, int64_t i);
 
 /* Adds x[0, n) in lanes of the type `sums`, then the lanes. */
 #define LANE_SUM(sums)                                                                             \
@@ -154,25 +157,19 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-struct softmax_work {
-    const struct softmax_rows *rows;
-    row_loop *loop;
-};
-
 static int softmax_part(void *context, int64_t begin, int64_t end)
 {
-    const struct softmax_work *part = context;
+    const struct softmax_rows *rows = context;
     for (int64_t i = begin; i < end; i++)
-        part->loop(part->rows, i);
+        rows->loop(rows, i);
     return 0;
 }
 
-static int run_rows(struct kernel_call *call, const struct softmax_rows *rows, int64_t n)
+static int run_rows(struct kernel_call *call, struct softmax_rows *rows, int64_t n)
 {
-    const struct softmax_state *state = call->state;
-    struct softmax_work part = {rows, state->loop};
     int64_t grain = PARALLEL_GRAIN_COMPUTE / (rows->n > 0 ? rows->n : 1) + 1;
-    parallel_for(call->threads, n, grain, softmax_part, &part);
+    rows->loop = ((const struct softmax_state *)call->state)->loop;
+    parallel_for(call->threads, n, grain, softmax_part, rows);
     return KERNEL_DONE;
 }
 

@@ -173,7 +173,8 @@ setup() {
 
 @test "amounts with signs and separators are numbers where that is said" {
     local wrong
-    printf '%s\n' name,price,tax 'a,"1,234.5",€5' 'b,"-$2,000,000",NA' 'c, 12 ,£6.25' 'd,$-3,¥7' > m.csv
+    printf '%s\n' name,price,tax 'a,"1,234.5",€5' 'b,"-$2,000,000",NA' 'c, 12 ,£6.25' \
+        'd,$-3,¥7' > m.csv
     # As float() of Python reads them without the signs and commas.
     tf-data csv m.csv x=price:amount n=price:amount:float64:offset=0.5 y=tax:amount:impute=5 -b 4 |
         tf-show --json | jq -ce '.x == [1234.5,-2000000,12,-3] and .y == [5,5,6.25,7] and

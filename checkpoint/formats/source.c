@@ -175,13 +175,3 @@ int source_find(const struct source *s, const char *name)
             return (int)i;
     return -1;
 }
-
-struct saved_part source_part(const struct source_tensor *t)
-{
-    return (struct saved_part){.container = t->container,
-                               .name = t->name,
-                               .type = t->type,
-                               .shape = &t->shape,
-                               .slice = &t->slice,
-                               .updates = t->updates};
-}

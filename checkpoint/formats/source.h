@@ -87,7 +87,14 @@ int source_find_whole(struct source *source, const char *name, struct error *err
 int source_read_slices(struct source *source, const struct source_tensor *whole,
                        struct tensor *value, struct error *err);
 
-/* Returns the tensor in the form that restoring expects. */
-struct saved_part source_part(const struct source_tensor *tensor);
+/* Tensors of a source in the form that restoring expects; without an index. */
+struct source_parts {
+    struct saved_parts parts;
+    struct source *source;
+    const struct source_tensor *tensors;
+};
+
+struct source_parts source_as_parts(struct source *source, const struct source_tensor *tensors,
+                                    size_t n);
 
 #endif

@@ -34,34 +34,32 @@ static int by_box(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The reader of joined slices. */
-struct slice_parts {
-    struct saved_parts parts;
-    struct source *source;
-    const struct source_tensor *slices;
-};
-
-static const struct slice_parts *slice_parts_of(const struct saved_parts *parts)
+static const struct source_parts *source_parts_of(const struct saved_parts *parts)
 {
-    return CONTAINER_OF(parts, const struct slice_parts, parts);
+    return CONTAINER_OF(parts, const struct source_parts, parts);
 }
 
-static struct saved_part slice_at(const struct saved_parts *parts, size_t i)
+static struct saved_part tensor_at(const struct saved_parts *parts, size_t i)
 {
-    return source_part(&slice_parts_of(parts)->slices[i]);
+    const struct source_tensor *t = &source_parts_of(parts)->tensors[i];
+    return (struct saved_part){.container = t->container,
+                               .name = t->name,
+                               .type = t->type,
+                               .shape = &t->shape,
+                               .slice = &t->slice,
+                               .updates = t->updates};
 }
 
-static int read_slice(const struct saved_parts *parts, size_t i, struct tensor *value,
-                      struct error *err)
+static int read_tensor(const struct saved_parts *parts, size_t i, struct tensor *value,
+                       struct error *err)
 {
-    const struct slice_parts *slices = slice_parts_of(parts);
-    return source_read_tensor(slices->source, &slices->slices[i], value, err);
+    const struct source_parts *of = source_parts_of(parts);
+    return source_read_tensor(of->source, &of->tensors[i], value, err);
 }
 
-static struct slice_parts slices_as_parts(struct source *s, const struct source_tensor *slices,
-                                          size_t n)
+struct source_parts source_as_parts(struct source *s, const struct source_tensor *tensors, size_t n)
 {
-    return (struct slice_parts){{s->name, n, slice_at, read_slice, NULL}, s, slices};
+    return (struct source_parts){{s->name, n, tensor_at, read_tensor, NULL}, s, tensors};
 }
 
 static struct variable variable_of(const struct source_tensor *whole)
@@ -138,7 +136,7 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
     for (size_t i = 1; i < n; i++)
         whole.updates = slices[i].updates > whole.updates ? slices[i].updates : whole.updates;
     group->whole = whole;
-    const struct slice_parts joined = slices_as_parts(s, slices, n);
+    const struct source_parts joined = source_as_parts(s, slices, n);
     const struct variable like = variable_of(&group->whole);
     if (saved_parts_read(&joined.parts, &like, NULL, NULL, err))
         return err->code;
@@ -239,7 +237,7 @@ int source_find_whole(struct source *s, const char *name, struct error *err)
 int source_read_slices(struct source *s, const struct source_tensor *whole, struct tensor *value,
                        struct error *err)
 {
-    const struct slice_parts joined = slices_as_parts(s, whole->slices, whole->n_slices);
+    const struct source_parts joined = source_as_parts(s, whole->slices, whole->n_slices);
     const struct variable like = variable_of(whole);
     uint64_t updates;
     return saved_parts_read(&joined.parts, &like, value, &updates, err);

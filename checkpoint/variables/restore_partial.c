@@ -4,14 +4,12 @@
  */
 #include <string.h>
 
-#include "base/container_of.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/variables/restore.h"
 
 struct partial {
     const struct restore_request *request;
     struct source source;
-    struct saved_parts parts;
     struct name_index index;
     saved_variables saved;
     struct map wanted; /* "CONTAINER NAME" of variables and their wholes, as named in the source */
@@ -23,26 +21,6 @@ static void omit(const struct partial *p, const char *line)
     if (p->request->left)
         p->request->left(p->request->context, line);
 }
-
-/* ---- the source's tensors as parts ---- */
-
-static struct partial *partial_of(const struct saved_parts *parts)
-{
-    return CONTAINER_OF(parts, struct partial, parts);
-}
-
-static struct saved_part tensor_at(const struct saved_parts *parts, size_t i)
-{
-    return source_part(&partial_of(parts)->source.tensors.items[i]);
-}
-
-static int read_tensor(const struct saved_parts *parts, size_t i, struct tensor *value,
-                       struct error *err)
-{
-    return source_read(&partial_of(parts)->source, i, value, err);
-}
-
-/* ---- taking ---- */
 
 static const char *key(struct partial *p, const char *container, const char *name)
 {
@@ -58,10 +36,11 @@ int restore_partial(const char *name, const struct restore_request *request, str
         request->left(request->context, p.source.passed_over.text);
     source_drop_resources(&p.source);
     const struct graph *graph = p.request->graph;
-    p.parts = (struct saved_parts){arena_printf(&p.arena, "%.400s: not restored", p.source.name),
-                                   p.source.tensors.n, tensor_at, read_tensor, NULL};
-    saved_parts_index(&p.parts, &p.index);
-    p.parts.index = &p.index;
+    struct source_parts all =
+        source_as_parts(&p.source, p.source.tensors.items, p.source.tensors.n);
+    all.parts.from = arena_printf(&p.arena, "%.400s: not restored", p.source.name);
+    saved_parts_index(&all.parts, &p.index);
+    all.parts.index = &p.index;
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
         if (node_is(graph_node(graph, (int)i), "Variable")) {
             const struct node *node = graph_node(graph, (int)i);
@@ -71,12 +50,12 @@ int restore_partial(const char *name, const struct restore_request *request, str
             map_put(&p.wanted, key(&p, like.container, like.name), 0);
             if (like.slice.of)
                 map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
-            if (saved_parts_read(&p.parts, &like, NULL, NULL, err)) {
+            if (saved_parts_read(&all.parts, &like, NULL, NULL, err)) {
                 if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it does not fit */
                     omit(&p, err->text);
                     error_clear(err);
                 }
-            } else if (!saved_parts_read(&p.parts, &like, &one.value, &updates, err)) {
+            } else if (!saved_parts_read(&all.parts, &like, &one.value, &updates, err)) {
                 one.updates = (int64_t)updates;
                 vec_push(&p.saved, one);
             }
@@ -89,7 +68,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
             const struct source_tensor *t = &p.source.tensors.items[i];
             if (!map_get(&p.wanted, key(&p, t->container, t->name), NULL) &&
                 (!t->slice.of || !map_get(&p.wanted, key(&p, t->container, t->slice.of), NULL)))
-                omit(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", p.parts.from,
+                omit(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", all.parts.from,
                                       source_outer_name(&p.source, i)));
         }
     }

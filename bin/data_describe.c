@@ -66,8 +66,8 @@ static json_t *end_json(const struct column_summary *column, const char *date, d
     return column->type == COLUMN_DATE ? json_string(date) : json_real(value);
 }
 
-static void print_json(const struct table_description *d, const char *file, const char *command,
-                       FILE *out)
+static int print_json(const struct table_description *d, const char *file, const char *command,
+                      FILE *out, struct error *err)
 {
     json_t *columns = json_array();
     for (size_t i = 0; i < d->columns.n; i++) {
@@ -95,9 +95,12 @@ static void print_json(const struct table_description *d, const char *file, cons
     }
     json_t *root = json_pack("{s:s, s:I, s:o, s:s}", "file", file, "rows", (json_int_t)d->rows,
                              "columns", columns, "command", command);
+    if (!root)
+        return error_set(err, ERR_DATA, "%s: a name that is no text (UTF-8) has no JSON", file);
     json_dumpf(root, out, JSON_COMPACT);
     fputc('\n', out);
     json_decref(root);
+    return 0;
 }
 
 int data_describe(struct tool *tool, const char *path, const struct csv_format *format,
@@ -117,7 +120,7 @@ int data_describe(struct tool *tool, const char *path, const struct csv_format *
         description_suggest(&d, &operands);
         str_printf(&command, " %s --fit prep.json --shuffle --batch 32", str_text(&operands));
         if (as_json) {
-            print_json(&d, row_source_name(source), command.data, out);
+            print_json(&d, row_source_name(source), command.data, out, err);
         } else {
             fprintf(out, "%s: %" PRId64 " row%s, %zu column%s%s\n\n", row_source_name(source),
                     d.rows, d.rows == 1 ? "" : "s", d.columns.n, d.columns.n == 1 ? "" : "s",

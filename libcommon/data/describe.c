@@ -87,7 +87,7 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
             if (number_float64(length ? plain : text, length ? length : n, &value) == NUMBER_OK) {
                 int64_t count = ++column->kinds[COLUMN_AMOUNT];
                 column->kinds[COLUMN_NUMBER] += kind == CELL_NUMBER;
-                column->kinds[COLUMN_WHOLE] += kind == CELL_NUMBER && value == trunc(value);
+                column->kinds[COLUMN_WHOLE] += kind == CELL_NUMBER && value - trunc(value) == 0;
                 column->min = fmin(column->min, value); /* from NaN on */
                 column->max = fmax(column->max, value);
                 column->mean =
@@ -145,7 +145,8 @@ static void append_where(const struct table_description *d, size_t i, struct str
 {
     const char *name = d->columns.items[i].name;
     struct range range;
-    bool is_plain = *name && !strpbrk(name, ",:*?") && !range_parse(name, strlen(name), &range);
+    bool is_plain = *name && !strpbrk(name, ",:*?") && str_is_printable(name, strlen(name)) &&
+                    !range_parse(name, strlen(name), &range);
     if (d->has_header && is_plain)
         str_append(out, name);
     else

@@ -56,7 +56,8 @@ static int find_format(struct row_source *source, struct error *err)
         return error_set(err, ERR_DATA,
                          "%s: arrays have no columns to describe; tf-data %s feeds them",
                          source->name, is_npz ? "npz" : "npy");
-    source->format = head[strspn(head, " \t\r\n\xef\xbb\xbf")] == '{' ? ROWS_JSONL : ROWS_CSV;
+    /* Also a list of objects, which is refused as JSON. */
+    source->format = head[strspn(head, " \t\r\n[\xef\xbb\xbf")] == '{' ? ROWS_JSONL : ROWS_CSV;
     return 0;
 }
 

@@ -183,6 +183,10 @@ static int start(struct csv_reader *reader, struct error *err)
     while (!code && !reader->ended && reader->n < 3 &&
            (!reader->n || !memcmp(reader->buffer, mark, reader->n)))
         code = fill(reader, err);
+    if (!code && reader->n >= 2 &&
+        (!memcmp(reader->buffer, "\xff\xfe", 2) || !memcmp(reader->buffer, "\xfe\xff", 2)))
+        return error_set(err, ERR_DATA, "%s: is UTF-16: iconv -f UTF-16 -t UTF-8 converts it",
+                         gzfile_name(reader->file));
     if (!code && reader->n >= 3 && !memcmp(reader->buffer, mark, 3))
         reader->row = reader->seen = 3;
     reader->started = true;

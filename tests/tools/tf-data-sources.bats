@@ -192,3 +192,21 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     tf-data describe pk.csv | finds '^pk.csv: 1 row, 2 columns'
     fails 66 "none: No such file or directory" describe none
 }
+
+@test "describe: what is no table of UTF-8 is told, and names that are no text are not lost" {
+    printf 'a,b\n1,2\n' | iconv -f UTF-8 -t UTF-16 >wide.csv
+    printf 'a,b\n1,2\n' | iconv -f UTF-8 -t UTF-16BE | sed '1s/^/\xfe\xff/' >big.csv
+    fails 65 "wide.csv: is UTF-16: iconv -f UTF-16 -t UTF-8 converts it" describe wide.csv
+    fails 65 "big.csv: is UTF-16: iconv -f UTF-16 -t UTF-8 converts it" csv big.csv x=a
+    iconv -f UTF-16 -t UTF-8 wide.csv | tf-data csv - x=b | tf-show --json | finds -F '"x":[2]'
+    printf '%s\n' '[' ' {"a": 1},' ' {"a": 2}' ']' >list.json
+    fails 65 "list.json:1: is a list, not an object; jq -c '.[]' makes lines of it" \
+        describe list.json
+    # ISO 8859-1; an infinite value is no whole number
+    printf 'caf\xe9,y\n1,2\n5,3\ninf,4\n' >latin.csv
+    tf-data describe latin.csv --json | jq -e '.columns[0].type == "number" and
+        (.command | startswith("tf-data csv latin.csv x=1:standardize y=y"))'
+    cp latin.csv $'caf\xe9.csv'
+    fails 65 $'caf\xe9.csv: a name that is no text (UTF-8) has no JSON' \
+        describe $'caf\xe9.csv' --json
+}

@@ -380,16 +380,6 @@ static int is_now(struct grid *g, const struct node *node, struct edge edge, con
  * Each is made once, however many ops look at it. All return EDGE_NONE once something has failed.
  */
 
-static struct edge known_part(const struct grid *g, const struct grid_part *wanted)
-{
-    vec_each(p, &g->known) {
-        if (p->cell == wanted->cell && edge_equal(p->of, wanted->of) &&
-            cut_equal(&p->cut, &wanted->cut) && area_equal(p->area, wanted->area))
-            return p->edge;
-    }
-    return EDGE_NONE;
-}
-
 /* A value put together, whoever asks for it. */
 static struct edge grid_whole(void *context, const struct node *asker, struct edge edge)
 {
@@ -408,21 +398,6 @@ static struct edge grid_whole(void *context, const struct node *asker, struct ed
     if (g->options->note)
         g->options->note(g->options->context, node->name, "put together");
     return there;
-}
-
-/* The whole for one cell: a constant is wherever it is needed. */
-static struct edge grid_local(struct grid *g, struct edge edge, int cell)
-{
-    const struct node *node = graph_node(g->from, edge.node);
-    if (!node_is(node, "Const") || node->n_controls)
-        return grid_whole(g, NULL, edge);
-    struct grid_part part = {.of = edge, .cell = cell};
-    part.edge = known_part(g, &part);
-    if (!edge_exists(part.edge)) {
-        part.edge = grid_copy(g, node, cell, NULL, NULL, 0);
-        vec_push_in(&g->r.arena, &g->known, part);
-    }
-    return part.edge;
 }
 
 static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
@@ -454,24 +429,32 @@ static struct edge assemble(struct grid *g, const struct grid_part *part)
     return cut_join(grid_builder(g, node, part->cell), &part->cut, pieces);
 }
 
-/* The area of what is to be cut so, beside the cell. */
+/* The area of what is to be cut so, beside the cell; else the whole. */
 static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
                              struct area area, int cell)
 {
-    struct grid_part part = {.of = edge, .cell = cell, .cut = *cut, .area = area};
+    const struct node *node = graph_node(g->from, edge.node);
     struct partition is = grid_cut_of(g, edge);
-    if (!cut->is_cut)
-        return grid_local(g, edge, cell);
-    part.edge = known_part(g, &part);
-    if (edge_exists(part.edge) || g->err->code)
-        return part.edge;
-    if (cut_equal(&is, cut))
+    struct grid_part part = {.of = edge, .cell = cell};
+    if (g->err->code)
+        return EDGE_NONE;
+    if (cut->is_cut)
+        part.cut = *cut, part.area = area;
+    vec_each(p, &g->known) {
+        if (p->cell == cell && edge_equal(p->of, edge) && cut_equal(&p->cut, &part.cut) &&
+            area_equal(p->area, part.area))
+            return p->edge;
+    }
+    if (!cut->is_cut) { /* A constant is wherever it is needed. */
+        bool is_here = node_is(node, "Const") && !node->n_controls;
+        part.edge = is_here ? grid_copy(g, node, cell, NULL, NULL, 0) : grid_whole(g, NULL, edge);
+    } else if (cut_equal(&is, cut)) {
         part.edge = assemble(g, &part);
-    else { /* Of what is whole, beside it: only the area is sent. */
+    } else { /* Of what is whole, beside it: only the area is sent. */
         struct edge whole = grid_whole(g, NULL, edge);
+        struct build *b = grid_builder(g, node, cell);
         if (!edge_exists(whole))
             return EDGE_NONE;
-        struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell);
         b->device = graph_node(g->r.to, whole.node)->device;
         part.edge = cut_slice(b, whole, cut, area);
     }

@@ -383,9 +383,14 @@ static int find_layers(struct dense_cutter *c)
 
 /* ---- in which form a node computes its result, and of what ---- */
 
-/* The layouts in which a node gets its inputs, and that of its outputs. */
+/* The layouts in which a node gets its inputs, at first as these are, and that of its outputs. */
 struct dense_rule {
+    const struct node *node;
     int *inputs, output;
+    int reference; /* the input that is a variable which it changes, or asks about; -1: none */
+    bool is_inner;
+    bool own, dense, rows, part; /* it is given each worker's own; all's, and that of rows; parts
+                                  * of others */
 };
 
 /* The layout of a whole value: it depends on whether it has rows. */
@@ -424,11 +429,6 @@ static bool is_inner(const struct dense_cutter *c, const struct node *node)
     return between || back;
 }
 
-/* The inputs that a node is given. */
-struct dense_inputs {
-    bool own, dense, rows, part; /* each worker's own; all's, and that of rows; parts of others */
-};
-
 /* ---- ops with a rule of their axes ----
  *
  * Of an axis of the result workers can compute parts, from that part of the inputs that have it;
@@ -457,12 +457,12 @@ static int find_axis(const struct dense_cutter *c, const struct bound_rule *boun
 }
 
 /* Between layers; or of parts of variables, and, but for a product, of no rows. */
-static bool rule_of_axes(const struct dense_cutter *c, const struct node *node,
-                         struct dense_inputs given, struct dense_rule *rule)
+static bool rule_of_axes(const struct dense_cutter *c, struct dense_rule *rule)
 {
+    const struct node *node = rule->node;
     struct bound_rule bound;
-    bool of_parts = given.part && (!given.rows || rule_is_product(node->op));
-    if ((!of_parts && !is_inner(c, node)) || node->n_outputs != 1 || node->op->def->window ||
+    bool of_parts = rule->part && (!rule->rows || rule_is_product(node->op));
+    if ((!of_parts && !rule->is_inner) || node->n_outputs != 1 || node->op->def->window ||
         !rule_bind(c->from, node, &bound) || bound.sign > RULE_SUM)
         return false;
     int axis = find_axis(c, &bound), to = rule_dimension(&bound, RULE_RESULT, axis);
@@ -477,9 +477,9 @@ static bool rule_of_axes(const struct dense_cutter *c, const struct node *node,
 /* ---- shapes ---- */
 
 /* The shape of the whole of which a worker has a part. */
-static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
-                          struct dense_rule *rule)
+static bool rule_of_shape(const struct dense_cutter *c, struct dense_rule *rule)
 {
+    const struct node *node = rule->node;
     if (!node_has(node, OP_SHAPE_ONLY) || node->n_inputs != 1 || node->outputs[0].shape.rank != 1 ||
         node->outputs[0].shape.dims[0] != dense_output(c, node->inputs[0])->shape.rank ||
         !is_inner(c, graph_node(c->from, node->inputs[0].node)))
@@ -492,11 +492,11 @@ static bool rule_of_shape(const struct dense_cutter *c, const struct node *node,
 
 /* ---- variables and what changes them ---- */
 
-static int rule_of_writer(struct dense_cutter *c, const struct node *node, int reference,
-                          struct dense_rule *rule)
+static int rule_of_writer(struct dense_cutter *c, struct dense_rule *rule)
 {
-    int whole = c->layouts[node->inputs[reference].node];
-    const struct shape *shape = &dense_output(c, node->inputs[reference])->shape;
+    const struct node *node = rule->node;
+    int whole = rule->inputs[rule->reference];
+    const struct shape *shape = &dense_output(c, node->inputs[rule->reference])->shape;
     rule->output = node_rows(node) == ROWS_ASK ? DENSE_SAME : whole;
     if (whole >= 0 && node_rows(node) != ROWS_UPDATE && node_rows(node) != ROWS_ASK)
         return dense_refuse(c, node, "it needs a variable whole, of which each worker has a part");
@@ -518,11 +518,10 @@ static int rule_of_writer(struct dense_cutter *c, const struct node *node, int r
 
 /* ---- others ---- */
 
-static int rule_of_others(struct dense_cutter *c, const struct node *node,
-                          struct dense_inputs given, struct dense_rule *rule)
+static int rule_of_others(struct dense_cutter *c, struct dense_rule *rule)
 {
-    bool inner = is_inner(c, node);
-    bool own = !inner && (given.own || given.rows);
+    const struct node *node = rule->node;
+    bool own = !rule->is_inner && (rule->own || rule->rows);
     if (!own && node_has(node, OP_CONTROL_FLOW))
         return dense_refuse(c, node,
                             "control flow between dense layers cannot be cut over workers");
@@ -537,28 +536,26 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node,
     return 0;
 }
 
-static int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
+static int dense_rule(struct dense_cutter *c, struct dense_rule *rule)
 {
-    struct dense_inputs given = {0};
+    const struct node *node = rule->node;
+    rule->reference = -1;
+    rule->is_inner = is_inner(c, node);
     for (int i = 0; i < node->n_inputs; i++) {
-        if (edge_exists(node->inputs[i])) /* as it is, unless a rule says otherwise */
-            rule->inputs[i] = c->layouts[node->inputs[i].node];
-        if (!edge_exists(node->inputs[i]) || !c->r.after[node->inputs[i].node]) {
-            given.own = true; /* comes back in a loop */
+        struct edge edge = node->inputs[i];
+        int layout = rule->inputs[i] = edge_exists(edge) ? c->layouts[edge.node] : DENSE_OWN;
+        if (!edge_exists(edge) || !c->r.after[edge.node]) {
+            rule->own = true; /* comes back in a loop */
             continue;
         }
-        bool shared = rule->inputs[i] != DENSE_OWN && rule->inputs[i] != DENSE_SAME;
-        given.own |= rule->inputs[i] == DENSE_OWN;
-        given.dense |= shared;
-        given.rows |= shared && dense_is_rows(c, node->inputs[i]);
-        given.part |= rule->inputs[i] >= 0 && !dense_is_rows(c, node->inputs[i]);
+        bool shared = layout != DENSE_OWN && layout != DENSE_SAME, rows = dense_is_rows(c, edge);
+        rule->own |= layout == DENSE_OWN;
+        rule->dense |= shared;
+        rule->rows |= shared && rows;
+        rule->part |= layout >= 0 && !rows;
+        if (rule->reference < 0 && node_takes_ref(node, i) && dense_output(c, edge)->is_ref)
+            rule->reference = i;
     }
-    /* The input that is a variable which the node changes, or asks about. */
-    int reference = -1;
-    for (int i = 0; i < node->n_inputs && reference < 0; i++)
-        if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&
-            dense_output(c, node->inputs[i])->is_ref)
-            reference = i;
     if (node_is(node, "Variable")) {
         rule->output = c->cut[node->id];
     } else if (node_attr(node, "_gradient")) {
@@ -567,21 +564,21 @@ static int dense_rule(struct dense_cutter *c, const struct node *node, struct de
         rule->output = dense_axis_of_gradient(c, node);
         if (rule->output >= 0 || rule->inputs[0] != DENSE_OWN)
             rule->inputs[0] = rule->output;
-    } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
-        rule_of_writer(c, node, reference, rule);
-    else if (!given.dense) {
+    } else if (rule->reference >= 0 && node_rows(node) != ROWS_ALIKE)
+        rule_of_writer(c, rule);
+    else if (!rule->dense) {
         /* Nothing that it is made of is shared by the workers. */
-        bool own = given.own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
+        bool own = rule->own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
                    node_makes_resource(node);
-        if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
+        if (node_has(node, OP_RANDOM) && !rule->own && dense_has(c, node->id, DENSE_BEFORE))
             own = false; /* the same noise for all rows */
         rule->output = own ? DENSE_OWN : DENSE_SAME;
-    } else if (!rule_of_axes(c, node, given, rule) && !rule_of_shape(c, node, rule))
-        rule_of_others(c, node, given, rule);
+    } else if (!rule_of_axes(c, rule) && !rule_of_shape(c, rule))
+        rule_of_others(c, rule);
     if (c->err->code)
         return c->err->code;
     /* Only the first dimension is of rows. */
-    bool dense = rule->output != DENSE_OWN && is_inner(c, node);
+    bool dense = rule->output != DENSE_OWN && rule->is_inner;
     for (int i = 0; dense && i < node->n_outputs; i++)
         for (int k = 1; k < node->outputs[i].shape.rank; k++)
             if (node->outputs[i].shape.dims[k] == SHAPE_UNKNOWN)
@@ -620,9 +617,9 @@ static int add_changed(struct dense_cutter *c, const struct node *node, const st
     return c->err->code;
 }
 
-static struct edge input_of(struct dense_cutter *c, const struct node *node, int i,
-                            const struct dense_rule *rule)
+static struct edge input_of(struct dense_cutter *c, const struct dense_rule *rule, int i)
 {
+    const struct node *node = rule->node;
     struct edge edge = node->inputs[i];
     if (!edge_exists(edge) || !c->r.after[edge.node])
         return EDGE_NONE;
@@ -645,12 +642,12 @@ static int cut(struct dense_cutter *c)
 {
     graph_each_ordered(node, c->from, c->order) {
         struct node view = rewrite_view(&c->r, node);
-        struct dense_rule rule = {
-            .inputs = arena_array(&c->r.arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
-        if (dense_rule(c, node, &rule))
+        struct dense_rule rule = {.node = node};
+        rule.inputs = arena_array(&c->r.arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs);
+        if (dense_rule(c, &rule))
             return c->err->code;
         for (int j = 0; j < node->n_inputs; j++) {
-            view.inputs[j] = input_of(c, node, j, &rule);
+            view.inputs[j] = input_of(c, &rule, j);
             if (c->err->code)
                 return c->err->code;
         }

@@ -5,7 +5,6 @@
 #include "pass/part/part.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -363,35 +362,27 @@ static bool is_in_loop(const struct cutter *c, int node)
            frames_output(c->frames, graph_node(c->from, node)) != FRAME_ROOT;
 }
 
-/* The node waits for a node of another part. */
-struct wait {
-    int part, index, node;
-};
-
-static int by_part(const void *a, const void *b)
-{
-    const struct wait *x = a, *y = b;
-    return x->part != y->part ? x->part - y->part : x->index - y->index;
-}
-
-/* Connects a node to all nodes that it waits for; the waits for one part cross as one. */
-static int connect_waits(struct cutter *c, const struct node *node, struct wait *waits, int n)
+/* Connects a node to nodes of other parts; those of one part cross as one. */
+static int connect_waits(struct cutter *c, const struct node *node, const int *waits, int n)
 {
     int to = c->part[node->id];
     struct graph *graph = part_at(c, to);
-    qsort(waits, (size_t)n, sizeof *waits, by_part);
-    for (int i = 0, next; i < n && !c->err->code; i = next) {
-        int *all = arena_array(&c->arena, (size_t)n, sizeof *all);
-        for (next = i; next < n && waits[next].part == waits[i].part; next++)
-            all[next - i] = waits[next].node;
+    int *all = arena_array(&c->arena, (size_t)n + 1, sizeof *all);
+    for (int from = 0; from < c->n && !c->err->code; from++) {
+        int n_all = 0;
+        for (int i = 0; i < n; i++)
+            if (c->part[waits[i]] == from)
+                all[n_all++] = waits[i];
         struct part_crossing over = {.edge = {all[0], CONTROL_SLOT},
                                      .also = all + 1,
-                                     .n_also = next - i - 1,
-                                     .from = waits[i].part,
+                                     .n_also = n_all - 1,
+                                     .from = from,
                                      .to = to,
                                      .frame = FRAME_ROOT,
                                      .reader = -1};
-        struct edge here = over.n_also ? part_cross(c, &over) : part_edge(c, over.edge, to, node);
+        struct edge here = !n_all      ? EDGE_NONE
+                           : n_all > 1 ? part_cross(c, &over)
+                                       : part_edge(c, over.edge, to, node);
         if (edge_exists(here))
             graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
     }
@@ -402,12 +393,12 @@ static int part_connect_controls(struct cutter *c, const struct node *node)
 {
     int part = c->part[node->id], n = 0, code = 0;
     struct graph *graph = part_at(c, part);
-    struct wait *waits = arena_array(&c->arena, (size_t)node->n_controls + 1, sizeof *waits);
+    int *waits = arena_array(&c->arena, (size_t)node->n_controls + 1, sizeof *waits);
     for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
         if (c->part[before] != part && !is_in_loop(c, node->id) && !is_in_loop(c, before) &&
             !place_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW)) {
-            waits[n++] = (struct wait){c->part[before], i, before};
+            waits[n++] = before;
             continue;
         }
         struct edge over = part_edge(c, (struct edge){before, CONTROL_SLOT}, part, node);
@@ -443,7 +434,7 @@ static int part_connect_controls(struct cutter *c, const struct node *node)
     }
     int n_left = 0;
     for (int i = 0; i < n; i++)
-        if (c->implied[waits[i].node] != node->id + 1)
+        if (c->implied[waits[i]] != node->id + 1)
             waits[n_left++] = waits[i];
     if (n_left && !code)
         code = connect_waits(c, node, waits, n_left);

@@ -83,6 +83,8 @@ static double way_ns(const struct delayer *d, const struct part_crossing *crossi
 
 static int find_way(const struct delayer *d, struct edge edge, int to)
 {
+    if (d->c->part[edge.node] == to)
+        return -1;
     for (int i = d->c->head[edge.node]; i >= 0; i = crossing_at(d, i)->next)
         if (crossing_at(d, i)->to == to && crossing_at(d, i)->edge.slot == edge.slot)
             return i;
@@ -93,7 +95,7 @@ static int find_way(const struct delayer *d, struct edge edge, int to)
 static double arrive(struct delayer *d, struct edge edge, const struct node *node)
 {
     const struct cutter *c = d->c;
-    int to = c->part[node->id], way = c->part[edge.node] == to ? -1 : find_way(d, edge, to);
+    int to = c->part[node->id], way = find_way(d, edge, to);
     double ready = d->finish[edge.node];
     if (way < 0)
         return ready;
@@ -271,9 +273,7 @@ int part_delay(struct cutter *c)
             *part = d.finish[node->id];
         d.end = d.finish[node->id] > d.end ? d.finish[node->id] : d.end;
         for (int j = 0; j < node->n_inputs; j++) {
-            int way = c->part[node->inputs[j].node] == c->part[node->id]
-                          ? -1
-                          : find_way(&d, node->inputs[j], c->part[node->id]);
+            int way = find_way(&d, node->inputs[j], c->part[node->id]);
             if (way >= 0 && ready < d.need[way])
                 d.need[way] = ready;
         }

@@ -366,12 +366,12 @@ static int stand_in(struct grid *g, const struct node *node, struct edge *parts)
 }
 
 /* A node of the result that stands for one that is not cut, under its name. */
-static int is_now(struct grid *g, const struct node *node, struct edge edge, const char *what)
+static int is_now(struct grid *g, const struct node *node, struct edge edge)
 {
     if (g->err->code)
         return g->err->code;
     rewrite_stand_in(&g->r, node, edge.node);
-    rewrite_note(&g->r, node->name, what);
+    rewrite_note(&g->r, node->name, "of all tiles");
     return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
 }
 
@@ -395,8 +395,7 @@ static struct edge grid_whole(void *context, const struct node *asker, struct ed
     g->r.edges[g->r.first[edge.node] + edge.slot] = there;
     if (edge_exists(there) && !node->outputs[0].is_ref && !graph_find(g->r.to, node->name))
         graph_rename(g->r.to, graph_node(g->r.to, there.node), node->name, g->err);
-    if (g->options->note)
-        g->options->note(g->options->context, node->name, "put together");
+    rewrite_note(&g->r, node->name, "put together");
     return there;
 }
 
@@ -681,8 +680,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
         struct build *b = grid_builder(g, node, -1);
         return is_now(g, node,
                       r.rule.sign == RULE_ALL ? cut_ask(b, parts, g->n)
-                                              : build_op(b, "AddN", parts, g->n, NULL, 0),
-                      "of all tiles");
+                                              : build_op(b, "AddN", parts, g->n, NULL, 0));
     }
     if (!stand_in(g, node, parts) && is_image)
         grid_scatter(g, node, &cut, areas, parts);
@@ -702,7 +700,7 @@ static int visit(struct grid *g, const struct node *node)
         struct edge in = node->inputs[0], tile = g->parts[in.node][0];
         struct edge shape = shape_vector_of(grid_builder(g, node, 0), node->outputs[0].type,
                                             grid_shape(g, in), tile);
-        return is_now(g, node, shape, "of all tiles");
+        return is_now(g, node, shape);
     }
     graph_set_device(g->r.to, rewrite_copy(&g->r, node), device_once(g, node));
     return g->err->code;

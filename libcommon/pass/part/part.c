@@ -689,14 +689,10 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
                        .err = err};
     size_t n = graph->nodes.n;
     memset(parts, 0, sizeof *parts);
-    c.part = arena_array(&c.arena, n + 1, sizeof *c.part);
-    c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
-    c.head = arena_array(&c.arena, n + 1, sizeof *c.head);
+    int **const by_node[] = {&c.part, &c.copy, &c.head, &c.implied, &c.seen, &c.order, &c.position};
+    for (size_t i = 0; i < sizeof by_node / sizeof *by_node; i++)
+        *by_node[i] = arena_array(&c.arena, n + 1, sizeof(int));
     c.constants = arena_array(&c.arena, n + 1, sizeof *c.constants);
-    c.implied = arena_array(&c.arena, n + 1, sizeof *c.implied);
-    c.seen = arena_array(&c.arena, n + 1, sizeof *c.seen);
-    c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
-    c.position = arena_array(&c.arena, n + 1, sizeof *c.position);
     memset(c.head, -1, n * sizeof *c.head);
     int code = graph_order(graph, c.order, err);
     if (!code)

@@ -72,19 +72,14 @@ bool runner_saves_together(const struct runner *r)
     return r->kind->saves_together && r->kind->saves_together(r);
 }
 
-int runner_stepped(struct runner *r, struct error *err)
+int runner_stepped(struct runner *r, bool is_last, struct error *err)
 {
-    return r->kind->stepped ? r->kind->stepped(r, false, err) : 0;
+    return r->kind->stepped ? r->kind->stepped(r, is_last, err) : 0;
 }
 
 bool runner_is_settled(const struct runner *r)
 {
     return !r->kind->is_settled || r->kind->is_settled(r);
-}
-
-int runner_settle(struct runner *r, struct error *err)
-{
-    return r->kind->stepped(r, true, err);
 }
 
 int64_t runner_meets_at(const struct runner *r)

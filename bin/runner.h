@@ -98,18 +98,15 @@ int runner_open(struct runner *runner, struct error *err);
 /* Starts it, and opens the store that it saves to. */
 int runner_start(struct runner *runner, struct error *err);
 
-/* Called after a successful step: does what others wait for. */
-int runner_stepped(struct runner *runner, struct error *err);
+/* Called after a successful step: does what others wait for. `is_last`: once more after the last
+ * step, if that is not settled, to settle it. */
+int runner_stepped(struct runner *runner, bool is_last, struct error *err);
 /* Returns whether the variables are those of this step for all: else only steps go on. */
 bool runner_is_settled(const struct runner *runner);
 /* Called then: saves to the store if a checkpoint is due. */
 int runner_step(struct runner *runner, struct error *err);
 /* Returns by which step the others know what is done after this one. */
 int64_t runner_meets_at(const struct runner *runner);
-/* Called after the last step, if it is not settled: settles it. What others do after a step that is
- * follows, in their order: to evaluate if that is due, and runner_step. */
-int runner_settle(struct runner *runner, struct error *err);
-
 /* Return whether this process saves; whether others take part in each save. */
 bool runner_saves(const struct runner *runner);
 bool runner_saves_together(const struct runner *runner);

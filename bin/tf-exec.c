@@ -271,16 +271,16 @@ static int open_writer(struct graph_execution *job, struct error *err)
     return code;
 }
 
-/* After the last step: what follows a step that is settled follows here, in the same order, as the
- * others do it, too. */
-static int settle_last_step(struct graph_execution *job, struct error *err)
+/* What follows a step, in the order in which all workers do it. `is_last`: once more after the last
+ * step, if that is not settled. */
+static int follow_step(struct graph_execution *job, bool is_last, struct error *err)
 {
     struct runner *runner = job->runner;
-    if (!runner_has_run(runner) || runner_is_settled(runner))
+    if (is_last && (!runner_has_run(runner) || runner_is_settled(runner)))
         return 0;
-    int code = runner_settle(runner, err);
+    int code = runner_stepped(runner, is_last, err);
     if (!code && evaluation_is_here(&job->evaluation))
-        code = evaluation_step(&job->evaluation, true, &runner->ends, err);
+        code = evaluation_step(&job->evaluation, runner_is_settled(runner), &runner->ends, err);
     return code ? code : runner_step(runner, err);
 }
 
@@ -304,11 +304,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
             exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
         if (!code)
-            code = runner_stepped(runner, err);
-        if (!code && evaluation_is_here(&job->evaluation))
-            code = evaluation_step(&job->evaluation, runner_is_settled(runner), &runner->ends, err);
-        if (!code)
-            code = runner_step(runner, err);
+            code = follow_step(job, false, err);
         if (code || driver->step == job->limit || runner->kind->is_over(runner))
             break;
         code = driver_next_feeds(driver, &more, err);
@@ -325,7 +321,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
     }
     progress_end(&job->progress, driver->step, "");
     if (!code && !dump_plan)
-        code = settle_last_step(job, err);
+        code = follow_step(job, true, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_end(&job->evaluation,
                               runner_saves(runner) && !runner_saves_together(runner), err);
@@ -422,7 +418,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         enum exec_end end = exec_life_rules[job.life].end;
         exec_life_go(&job.life, LIFE_ENDS);
         struct error unsettled = ERROR_INIT;
-        if (asked && end != END_AT_ONCE && !settle_last_step(&job, &unsettled))
+        if (asked && end != END_AT_ONCE && !follow_step(&job, true, &unsettled))
             evaluation_decline(&job.evaluation);
         if (unsettled.code)
             *err = unsettled;

@@ -79,9 +79,8 @@ static void copy_outside(struct replicator *r, const struct node *node)
 int replicate_copy_all(struct replicator *r, unsigned after)
 {
     graph_each_ordered(node, r->from, r->order) {
-        bool is_outside =
-            !replicate_pushes(r) || !has(r, node->id, FACT_UPDATE) || has(r, node->id, FACT_KEPT);
-        if (is_outside && (r->facts[node->id] & FACT_AFTER) == after &&
+        bool is_there = !replicate_pushes(r) || has(r, node->id, FACT_KEPT);
+        if (is_there && (r->facts[node->id] & FACT_AFTER) == after &&
             !replicate_copy_pieces(r, node))
             copy_outside(r, node);
     }

@@ -252,13 +252,19 @@ static int check_words(struct replicate_options *options, const given_words give
     return check_rules(options, given, EXCLUDES, err);
 }
 
-static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
+/* Words of a kind that takes no others. */
+static int parse_words(struct replicate_options *options, int taker, const char *text,
+                       struct error *err)
 {
     given_words given = {NULL};
-    int taker = options->by_servers ? SERVED : REDUCED;
-    options->mode = REPLICATE_ALLREDUCE;
     return read_words(options, taker, text, given, NULL, err) ? err->code
                                                               : check_words(options, given, err);
+}
+
+static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
+{
+    options->mode = REPLICATE_ALLREDUCE;
+    return parse_words(options, options->by_servers ? SERVED : REDUCED, text, err);
 }
 
 /* All-reduce whose sums are computed by shards. */
@@ -277,20 +283,16 @@ static int parse_served(struct replicate_options *options, const char *mode, con
 
 static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
 {
-    given_words given = {NULL};
     options->mode = REPLICATE_DOWNPOUR;
     memcpy(options->policy, "async", sizeof "async");
-    return read_words(options, DOWNPOUR, text, given, NULL, err) ? err->code
-                                                                 : check_words(options, given, err);
+    return parse_words(options, DOWNPOUR, text, err);
 }
 
 /* Takes a code, which may be used where whole gradients or factors take longer. */
 static int parse_auto(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_options code = {.mode = REPLICATE_AUTO, .code = no_code};
-    given_words given = {NULL};
-    if (strlen(text) >= sizeof options->policy || read_words(&code, AUTO, text, given, NULL, err) ||
-        check_words(&code, given, err))
+    if (strlen(text) >= sizeof options->policy || parse_words(&code, AUTO, text, err))
         return error_set(err, ERR_USAGE,
                          "--mode auto takes a code that may be used, as all-reduce has them "
                          "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "graph/op_cost.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
@@ -24,15 +25,8 @@ void replicate_put(struct replicator *r, struct bucket *bucket, const struct exc
         return;
     vec_push_in(&r->arena, &bucket->values, value);
     bucket->is_late |= x && x->is_delayed;
-    /* Counts the bytes of the worker's value, with the assumed number of rows if that is
-     * unknown. */
-    const struct node_output *output =
-        &graph_node(r->to, value.value.node)->outputs[value.value.slot];
-    struct shape shape = output->shape;
-    if (shape.rank > 0 && shape.dims[0] < 0)
-        shape.dims[0] = r->options->assume;
-    int64_t bytes = shape_bytes(&shape, output->type);
-    bucket->bytes += bytes > 0 ? bytes : 0;
+    bucket->bytes += (int64_t)cost_bytes(
+        &graph_node(r->to, value.value.node)->outputs[value.value.slot], r->options->assume);
 }
 
 struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 
 #include "collective/schedule.h"
+#include "graph/op_cost.h"
 #include "pass/replicate/replicate_plan.h"
 
 void replicate_explain(const struct replicate_options *options, const char *format, ...)
@@ -24,21 +25,12 @@ void replicate_explain(const struct replicate_options *options, const char *form
 
 /* ---- bytes, and computing times ---- */
 
-double replicate_elements(const struct replicator *r, struct edge edge)
-{
-    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
-    double n = 1;
-    for (int i = 0; i < shape->rank; i++)
-        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
-    return n;
-}
-
 double replicate_bytes(const struct replicator *r, struct edge edge)
 {
-    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
-    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
-        type = r->options->wire;
-    return replicate_elements(r, edge) * (double)dtype_bytes(type);
+    struct node_output output = graph_node(r->from, edge.node)->outputs[edge.slot];
+    if (output.type == FLOAT32 && r->options->wire != DTYPE_INVALID)
+        output.type = r->options->wire;
+    return cost_bytes(&output, r->options->assume);
 }
 
 int replicate_find_rates(struct replicator *r)

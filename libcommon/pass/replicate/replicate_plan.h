@@ -62,7 +62,6 @@ struct cost_sum replicate_price_whole(const struct replicator *r, const struct e
 void replicate_explain(const struct replicate_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int replicate_find_rates(struct replicator *r); /* measured speed of a worker's CPU */
-double replicate_elements(const struct replicator *r, struct edge edge);
 double replicate_bytes(const struct replicator *r, struct edge edge); /* as they cross */
 /* The time of a node on a core of its own; the time when all workers at once compute what takes
  * `ns` on one; and the time when the shards do, each its part. */

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
+#include "graph/op_cost.h"
 #include "graph/walk.h"
 #include "pass/replicate/replicate_plan.h"
 #include "pass/replicate/replicate_tower.h"
@@ -178,8 +179,7 @@ static void price_cuts(struct stage_cutter *c, struct cost_way way)
         int unit = unit_of(c, node->id);
         for (int k = 0; unit >= 0 && k < node->n_outputs; k++)
             for (int cut = unit + 1; cut <= last[first_output[node->id] + k]; cut++)
-                c->units[cut].way += replicate_elements(r, (struct edge){node->id, k}) *
-                                     (double)dtype_bytes(node->outputs[k].type);
+                c->units[cut].way += cost_bytes(&node->outputs[k], r->options->assume);
     }
     for (int i = 1; i < c->n; i++)
         c->units[i].way = 2 * (way.latency + way.per_byte * c->units[i].way);

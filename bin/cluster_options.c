@@ -44,6 +44,24 @@ struct member_options cluster_member(struct tool *tool)
                                    .context = tool};
 }
 
+static void client_waiting(void *context, const char *text)
+{
+    tool_say_waiting(context, text);
+}
+
+struct client_options cluster_client(struct tool *tool)
+{
+    return (struct client_options){.cluster_path = cluster_options.path,
+                                   .job_folder = cluster_options.job,
+                                   .key_file = cluster_options.key_file,
+                                   .no_key = cluster_options.no_key,
+                                   .task = cluster_options.task,
+                                   .producer = tool->table->tool,
+                                   .timeout = cluster_options.timeout,
+                                   .waiting = client_waiting,
+                                   .context = tool};
+}
+
 void cluster_ready(const struct tool *tool, const char *task, const char *address)
 {
     tool_end_late(false);

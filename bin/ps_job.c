@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bin/ps_job.h"
+#include "bin/ps_verbs.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,10 +16,10 @@ static int check_job(struct error *err)
     return cluster_options.job ? 0 : error_set(err, ERR_USAGE, "which job? --job DIR");
 }
 
-int ps_init(struct tool *tool, char **operands, struct error *err)
+int ps_init(struct ps_call *call, struct error *err)
 {
     const char *config = getenv("TF_CONFIG");
-    (void)tool, (void)operands;
+    (void)call;
     if (check_job(err))
         return err->code;
     if (cluster_options.path)
@@ -34,10 +34,10 @@ int ps_init(struct tool *tool, char **operands, struct error *err)
     return err->code;
 }
 
-int ps_end(struct tool *tool, char **operands, struct error *err)
+int ps_end(struct ps_call *call, struct error *err)
 {
     struct job job;
-    (void)tool, (void)operands;
+    (void)call;
     if (check_job(err) || job_open(&job, cluster_options.job, err))
         return err->code;
     int code = job_end(&job, err);
@@ -70,8 +70,9 @@ static bool is_stopped(void *context)
     return tool_signal() != 0;
 }
 
-int ps_watch(struct tool *tool, char **operands, struct error *err)
+int ps_watch(struct ps_call *call, struct error *err)
 {
+    struct tool *tool = call->tool;
     struct watch_view watching;
     struct watch_options options = {.job_folder = cluster_options.job,
                                     .key_file = cluster_options.key_file,
@@ -82,7 +83,6 @@ int ps_watch(struct tool *tool, char **operands, struct error *err)
                                     .state = draw,
                                     .ends = is_stopped,
                                     .context = &watching};
-    (void)operands;
     if (check_job(err) || tool_open_text(tool, &watching.out, err))
         return err->code;
     tool_catch_signals();

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
+#include "bin/ps_verbs.h"
 #include "checkpoint/job/autosave.h"
 #include "checkpoint/policy/retain.h"
 #include "checkpoint/store/store.h"
@@ -51,11 +52,6 @@ static int find_cluster(void *context, struct cluster *cluster, struct error *er
     return code;
 }
 
-static void print_waiting(void *context, const char *text)
-{
-    tool_say_waiting(context, text);
-}
-
 static void fail(void *context, const struct error *why)
 {
     struct served_shard *serving = context;
@@ -72,17 +68,10 @@ static int ask_first(struct served_shard *serving, struct shard_origin *origin, 
     const char *task = cluster_options.task;
     char first[TASK_TEXT_BYTES];
     snprintf(first, sizeof first, "%.*s:0", (int)strcspn(task, ":"), task);
-    const struct client_options options = {.cluster_path = cluster_options.path,
-                                           .job_folder = cluster_options.job,
-                                           .key_file = cluster_options.key_file,
-                                           .no_key = cluster_options.no_key,
-                                           .task = first,
-                                           .producer = serving->tool->table->tool,
-                                           .timeout = cluster_options.timeout,
-                                           .awaits_start = true,
-                                           .waiting = print_waiting,
-                                           .cancelled = cluster_cancelled(),
-                                           .context = serving->tool};
+    struct client_options options = cluster_client(serving->tool);
+    options.task = first;
+    options.awaits_start = true;
+    options.cancelled = cluster_cancelled();
     if (!client_open(&client, &options, err))
         origin_ask(&client, task, origin, err);
     client_close(&client);
@@ -136,11 +125,11 @@ static void ready(void *context, const char *task, const char *address)
     cluster_ready(serving->tool, task, address);
 }
 
-int ps_serve(struct tool *tool, char **operands, struct error *err)
+int ps_serve(struct ps_call *call, struct error *err)
 {
+    struct tool *tool = call->tool;
     struct served_shard serving = {
         .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
-    (void)operands;
     if (ps_serving.threads > TOOL_THREADS_MOST)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most %d", ps_serving.threads,
                          TOOL_THREADS_MOST);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verb of tf-ps that is a shard: serve.
+ * The options of the verb of tf-ps that is a shard: serve.
  */
 #ifndef TF_BIN_PS_SERVE_H
 #define TF_BIN_PS_SERVE_H
 
 #include "cli/tool.h"
 
-/* The options of serve. */
 extern struct ps_serve_options {
     int64_t threads, keep;
     bool deterministic, exact, resume;
     const char *save, *save_every, *save_best, *run_name;
 } ps_serving;
-
-int ps_serve(struct tool *tool, char **operands, struct error *err);
 
 #endif

@@ -8,9 +8,9 @@
 
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
-#include "bin/ps_job.h"
 #include "bin/ps_serve.h"
 #include "bin/ps_value.h"
+#include "bin/ps_verbs.h"
 #include "ops/ops.h"
 #include "ps/verbs.h"
 #include "show/shards.h"
@@ -72,169 +72,131 @@ static const struct option_table table = {
 
 /* ---- asking ---- */
 
-static void say_waiting(void *context, const char *text)
-{
-    tool_say_waiting(context, text);
-}
-
-static int open_client(struct client *client, struct tool *tool, struct error *err)
-{
-    struct client_options options = {.cluster_path = cluster_options.path,
-                                     .job_folder = cluster_options.job,
-                                     .key_file = cluster_options.key_file,
-                                     .no_key = cluster_options.no_key,
-                                     .task = cluster_options.task,
-                                     .producer = tool->table->tool,
-                                     .timeout = cluster_options.timeout,
-                                     .waiting = say_waiting,
-                                     .context = tool};
-    return client_open(client, &options, err);
-}
-
 struct view_table {
-    struct client client;
-    const struct shard_view *view;
+    const struct ps_call *call;
     VEC(struct str) rows; /* of each task */
 };
 
 static void take_rows(void *context, const char *task, const struct record *reply)
 {
     struct view_table *t = context;
-    struct str *own = &t->rows.items[client_task_index(&t->client, task)];
-    shard_view_add(t->view, json, task, &reply->header, own);
+    struct str *own = &t->rows.items[client_task_index(t->call->client, task)];
+    shard_view_add(t->call->view, json, task, &reply->header, own);
 }
 
-static int ask_view(struct tool *tool, const char *name, struct error *err)
+static int ask_view(struct ps_call *call, struct error *err)
 {
-    struct view_table t = {.view = shard_view_find(name)};
+    struct view_table t = {.call = call};
     struct variable_place place = {container, NULL};
-    int code = open_client(&t.client, tool, err);
-    for (size_t i = 0; i < t.client.tasks.n; i++)
+    size_t n = call->client->tasks.n;
+    for (size_t i = 0; i < n; i++)
         vec_push(&t.rows, (struct str)STR_INIT);
-    if (!code)
-        code = verbs_ask(&t.client, shard_view_verb(t.view), &place, take_rows, &t, err);
-    if (!code) {
+    if (!verbs_ask(call->client, shard_view_verb(call->view), &place, take_rows, &t, err)) {
         struct str all = STR_INIT, text = STR_INIT;
         FILE *out;
-        code = tool_open_text(tool, &out, err);
-        for (size_t i = 0; i < t.rows.n; i++)
+        for (size_t i = 0; i < n; i++)
             str_append_bytes(&all, str_text(&t.rows.items[i]), t.rows.items[i].n);
         if (!json)
-            shard_view_print(t.view, &all, &text);
-        if (!code)
+            shard_view_print(call->view, &all, &text);
+        if (!tool_open_text(call->tool, &out, err))
             fputs(str_text(json ? &all : &text), out);
         str_release(&all);
         str_release(&text);
     }
-    for (size_t i = 0; i < t.rows.n; i++)
+    for (size_t i = 0; i < n; i++)
         str_release(&t.rows.items[i]);
     vec_release(&t.rows);
-    client_close(&t.client);
-    return code;
+    return err->code;
 }
 
-static int run_list(struct tool *tool, char **operands, struct error *err)
+static int get(struct ps_call *call, struct error *err)
 {
-    (void)operands;
-    return ask_view(tool, "list", err);
-}
-
-static int run_status(struct tool *tool, char **operands, struct error *err)
-{
-    (void)operands;
-    return ask_view(tool, "status", err);
-}
-
-static int run_stats(struct tool *tool, char **operands, struct error *err)
-{
-    const char *name = by ? by : "shard";
-    (void)operands;
-    if (strcmp(name, "worker") && strcmp(name, "shard") && strcmp(name, "key") &&
-        strcmp(name, "peer") && strcmp(name, "resource"))
-        return error_set(err, ERR_USAGE, "--by %s: it is worker, shard, key, peer or resource",
-                         name);
-    return ask_view(tool, name, err);
-}
-
-static int get(struct tool *tool, struct client *client, char **operands, struct error *err)
-{
-    struct variable_place place = {container, operands[0]};
+    struct variable_place place = {container, call->operands[0]};
     struct tensor value = TENSOR_INIT;
-    int code = verbs_get(client, &place, &value, err);
-    if (!code)
-        code = ps_write_value(tool, operands[0], &value, err);
+    if (!verbs_get(call->client, &place, &value, err))
+        ps_write_value(call->tool, call->operands[0], &value, err);
     tensor_release(&value);
-    return code;
+    return err->code;
 }
 
-static int put(struct tool *tool, struct client *client, char **operands, struct error *err)
+static int put(struct ps_call *call, struct error *err)
 {
-    struct variable_place place = {container, operands[0]};
+    struct variable_place place = {container, call->operands[0]};
     struct tensor value = TENSOR_INIT;
-    int code = ps_read_value(tool, operands[1], operands[0], &value, err);
-    if (!code)
-        code = verbs_put(client, &place, &value, err);
+    if (!ps_read_value(call->tool, call->operands[1], call->operands[0], &value, err))
+        verbs_put(call->client, &place, &value, err);
     tensor_release(&value);
-    return code;
+    return err->code;
 }
 
-static int reset(struct tool *tool, struct client *client, char **operands, struct error *err)
+static int reset(struct ps_call *call, struct error *err)
 {
     int64_t n;
-    (void)tool, (void)operands;
-    return verbs_reset(client, container ? container : "default", &n, err);
+    return verbs_reset(call->client, container ? container : "default", &n, err);
 }
 
-static int save(struct tool *tool, struct client *client, char **operands, struct error *err)
+static int save(struct ps_call *call, struct error *err)
 {
     int64_t step;
-    int code = verbs_save(client, operands[0], last, &step, err);
-    if (!code && tool->verbose)
-        tool_say(tool, "%s@%" PRId64, operands[0], step);
+    int code = verbs_save(call->client, call->operands[0], last, &step, err);
+    if (!code && call->tool->verbose)
+        tool_say(call->tool, "%s@%" PRId64, call->operands[0], step);
     return code;
 }
 
-static int restore(struct tool *tool, struct client *client, char **operands, struct error *err)
+static int restore(struct ps_call *call, struct error *err)
 {
     int64_t step;
-    int code = verbs_restore(client, operands[0], &step, err);
+    int code = verbs_restore(call->client, call->operands[0], &step, err);
     if (!code)
-        tool_say(tool, "restored from step %" PRId64, step);
+        tool_say(call->tool, "restored from step %" PRId64, step);
     return code;
 }
 
-static int stop(struct tool *tool, struct client *client, char **operands, struct error *err)
+static int stop(struct ps_call *call, struct error *err)
 {
-    (void)operands;
-    ps_warn_of_supervisor(tool);
-    return verbs_stop(client, err);
+    ps_warn_of_supervisor(call->tool);
+    return verbs_stop(call->client, err);
 }
 
 /* ---- the verbs ---- */
 
 /* What each verb runs, in the order of `verbs`: both come from one list. */
 static const struct ps_verb {
-    int (*run)(struct tool *tool, char **operands, struct error *err); /* one of the two */
-    int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
+    ps_verb_run *run;
+    bool asks;        /* the shards */
+    const char *view; /* of their replies; "": what --by says */
 } works[] = {
 #define VERB(name, operands, help, options, ...) {__VA_ARGS__},
 #include "bin/ps_verbs.def"
 #undef VERB
 };
 
+static const struct shard_view *find_view(const char *name, struct error *err)
+{
+    const char *wanted = *name ? name : by ? by : "shard";
+    const struct shard_view *view = shard_view_find(wanted);
+    if (*name || (view && strcmp(wanted, "list") && strcmp(wanted, "status")))
+        return view;
+    error_set(err, ERR_USAGE, "--by %s: it is worker, shard, key, peer or resource", wanted);
+    return NULL;
+}
+
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct client client;
+    struct ps_call call = {.tool = tool, .operands = operands + 1};
     int verb = options_verb(&table, n_operands, operands, err);
-    if (verb < 0)
-        return err->code;
-    if (works[verb].run)
-        return works[verb].run(tool, operands + 1, err);
-    int code = open_client(&client, tool, err);
-    if (!code)
-        code = works[verb].ask(tool, &client, operands + 1, err);
+    if (verb >= 0 && works[verb].view)
+        call.view = find_view(works[verb].view, err);
+    if (err->code || !works[verb].asks)
+        return err->code ? err->code : works[verb].run(&call, err);
+    const struct client_options options = cluster_client(tool);
+    call.client = &client;
+    if (!client_open(&client, &options, err))
+        works[verb].run(&call, err);
     client_close(&client);
-    return code;
+    return err->code;
 }
 
 int main(int argc, char **argv)

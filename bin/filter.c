@@ -25,35 +25,29 @@ int filter_read_model(struct filter *f, struct error *err)
     return 0;
 }
 
-static int write_last(struct filter *f, struct error *err)
-{
-    graph_add_made(filter_last(f), tool_provenance(f->tool));
-    return graph_write(f->tool->writer, filter_last(f), err);
-}
-
-static int read_and_rewrite(struct filter *f, const char *file, struct error *err)
-{
-    struct stream_reader *reader;
-    if ((!f->write && tool_open_writer(f->tool, 1, err)) ||
-        tool_open_reader(f->tool, file, &reader, err))
-        return err->code;
-    if (!graph_read_whole(reader, ops_registry(), &f->graph, err) && f->rewrite(f, err))
-        error_prefix(err, "%s: ", stream_reader_name(reader));
-    tool_close_reader(reader);
-    return err->code;
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    filter->tool = tool;
-    if (!filter->check(filter, err) && !read_and_rewrite(filter, n ? operands[0] : NULL, err))
-        filter->write ? filter->write(filter, err) : write_last(filter, err);
-    while (filter->made.n)
-        graph_free(vec_pop(&filter->made));
-    vec_release(&filter->made);
-    graph_free(filter->graph);
-    cluster_release(&filter->cluster);
-    costs_release(&filter->costs);
+    struct filter *f = filter;
+    struct stream_reader *reader;
+    f->tool = tool;
+    if (!f->check(f, err) && !(!f->write && tool_open_writer(tool, 1, err)) &&
+        !tool_open_reader(tool, n ? operands[0] : NULL, &reader, err)) {
+        if (!graph_read_whole(reader, ops_registry(), &f->graph, err) && f->rewrite(f, err))
+            error_prefix(err, "%s: ", stream_reader_name(reader));
+        tool_close_reader(reader);
+        if (!err->code && f->write) {
+            f->write(f, err);
+        } else if (!err->code) {
+            graph_add_made(filter_last(f), tool_provenance(tool));
+            graph_write(tool->writer, filter_last(f), err);
+        }
+    }
+    while (f->made.n)
+        graph_free(vec_pop(&f->made));
+    vec_release(&f->made);
+    graph_free(f->graph);
+    cluster_release(&f->cluster);
+    costs_release(&f->costs);
     return err->code;
 }
 

@@ -21,7 +21,8 @@ const struct option_row options_builtin[] = {
 
 struct option_parser {
     const struct option_table *table;
-    int argc, next; /* next: index after the current argument */
+    struct option_row *rows; /* the table's and, behind them, the builtin ones */
+    int argc, next;          /* next: index after the current argument */
     char **argv;
     enum option_source *given; /* by row of the table */
     struct error *err;
@@ -61,15 +62,11 @@ static bool consider(struct match *match, const struct option_row *row, const ch
     return fit == 2;
 }
 
-static struct match find_long(const struct option_table *table, const char *text, size_t n)
+static struct match find_long(const struct option_row *row, const char *text, size_t n)
 {
     struct match match = {0};
-    for (const struct option_row *row = table->rows; row->name; row++)
-        if (consider(&match, row, text, n))
-            return match;
-    for (const struct option_row *row = options_builtin; row->name; row++)
-        if (consider(&match, row, text, n))
-            return match;
+    while (row->name && !consider(&match, row, text, n))
+        row++;
     return match;
 }
 
@@ -83,11 +80,8 @@ static int set_option(struct option_parser *parse, const struct option_row *row,
                              row->argument ? row->argument : "a value");
         value = parse->argv[parse->next++];
     }
-    for (int i = 0; parse->table->rows[i].name; i++)
-        if (&parse->table->rows[i] == row) {
-            parse->given[i] = OPTION_COMMAND_LINE;
-            vec_push(&asked, row->name);
-        }
+    parse->given[row - parse->rows] = OPTION_COMMAND_LINE;
+    vec_push(&asked, row->name);
     return option_set(row, shown, value, on, parse->err);
 }
 
@@ -95,12 +89,10 @@ static int parse_long(struct option_parser *parse, const char *text)
 {
     size_t n = strcspn(text, "=");
     const char *value = text[n] ? text + n + 1 : NULL;
-    struct match match = find_long(parse->table, text, n);
+    struct match match = find_long(parse->rows, text, n);
     if (!match.row || !n) {
         VEC(const char *) names = VEC_INIT;
-        for (const struct option_row *row = parse->table->rows; row->name; row++)
-            vec_push(&names, row->name);
-        for (const struct option_row *row = options_builtin; row->name; row++)
+        for (const struct option_row *row = parse->rows; row->name; row++)
             vec_push(&names, row->name);
         vec_push(&names, NULL);
         char *name = mem_strndup(text, n);
@@ -128,11 +120,7 @@ static int parse_long(struct option_parser *parse, const char *text)
 static int parse_letters(struct option_parser *parse, const char *text)
 {
     while (*text) {
-        const struct option_row *row = parse->table->rows;
-        while (row->name && row->letter != *text)
-            row++;
-        if (!row->name)
-            row = options_builtin;
+        const struct option_row *row = parse->rows;
         while (row->name && row->letter != *text)
             row++;
         if (!row->name)
@@ -218,14 +206,19 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
 int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
                   bool *shown, struct error *err)
 {
-    size_t n_rows = 0;
+    size_t n_rows = 0, n_builtin = sizeof options_builtin / sizeof *options_builtin;
     while (table->rows[n_rows].name)
         n_rows++;
+    struct option_row *rows = mem_array(n_rows + n_builtin, sizeof *rows);
+    memcpy(rows, table->rows, n_rows * sizeof *rows);
+    memcpy(rows + n_rows, options_builtin, sizeof options_builtin);
     struct option_parser parse = {.table = table,
+                                  .rows = rows,
                                   .argc = argc,
                                   .next = 1,
                                   .argv = argv,
-                                  .given = mem_array(n_rows + 1, sizeof(enum option_source)),
+                                  .given =
+                                      mem_array(n_rows + n_builtin, sizeof(enum option_source)),
                                   .err = err};
     *n_operands = 0;
     *shown = false;
@@ -233,6 +226,7 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
         *table->command = argc;
     int code = parse_all(&parse, n_operands, shown);
     mem_free(parse.given);
+    mem_free(rows);
     return code;
 }
 

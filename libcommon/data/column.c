@@ -28,17 +28,6 @@ static bool parse_shape(const char *text, struct shape *shape)
     }
 }
 
-static bool parse_finite(const char *text, double *value)
-{
-    return number_float64(text, strlen(text), value) == NUMBER_OK && *value - *value == 0;
-}
-
-static bool parse_width(const char *text, int64_t *width)
-{
-    return number_int64(text, strlen(text), width) == NUMBER_OK && *width > 0 &&
-           *width <= WIDTH_MAX;
-}
-
 /* Parts of one group exclude each other. */
 enum column_part {
     GROUP_TYPE,
@@ -114,9 +103,11 @@ static bool set_part(struct data_column *column, const struct part *part, const 
         *(bool *)member = true;
         break;
     case TAKES_NUMBER:
-        return parse_finite(value, member);
+        return number_float64(value, strlen(value), member) == NUMBER_OK &&
+               *(double *)member - *(double *)member == 0; /* finite */
     case TAKES_WIDTH:
-        return parse_width(value, member);
+        return number_int64(value, strlen(value), member) == NUMBER_OK && *(int64_t *)member > 0 &&
+               *(int64_t *)member <= WIDTH_MAX;
     case TAKES_TEXT:
         *(const char **)member = value;
         return !value || *value;

@@ -25,8 +25,6 @@ bool data_format_has_rows(enum data_format format)
     return format == DATA_CSV || format == DATA_JSONL;
 }
 
-/* ---- a table ---- */
-
 static int load(const struct data_request *r, struct table *table, struct error *err)
 {
     switch (r->format) {
@@ -48,23 +46,12 @@ static int load(const struct data_request *r, struct table *table, struct error 
     return code;
 }
 
-static int open_table(struct data_request *r, struct batches **batches, struct error *err)
-{
-    struct table table = {0};
-    if (load(r, &table, err))
-        return err->code;
-    r->last_row = table.last_row;
-    return batches_of_table(&table, &r->feeding, batches, err);
-}
-
-/* ---- rows as they arrive ---- */
-
+/* Opens rows that are fed as they arrive. */
 static int open_live(const struct data_request *r, struct batches **batches, struct error *err)
 {
     struct csv_columns *columns;
-    int code = csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, &columns, err);
-    if (code)
-        return code;
+    if (csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, &columns, err))
+        return err->code;
     if (r->wait && r->prefetch == 0) /* with a prefetch thread, its consumer calls it */
         row_source_on_wait(csv_columns_source(columns), r->wait, r->wait_context);
     *batches = batches_of_rows(columns, r->n_columns, &r->feeding);
@@ -98,16 +85,16 @@ int data_open(struct data_request *r, struct batches **batches, struct error *er
     r->csv.rows = r->rows;
     r->csv.rows_of = r->format == DATA_JSONL ? ROWS_JSONL : ROWS_CSV;
     bool live = window || (data_format_has_rows(r->format) && !needs_all(r) && arrives(r->path));
-    struct batches *made, *ahead;
-    int code = live ? open_live(r, &made, err) : open_table(r, &made, err);
-    if (code)
-        return code;
-    if (r->prefetch > 0) {
-        code = batches_prefetch(made, r->prefetch, r->wait, r->wait_context, &ahead, err);
-        if (code)
-            return code;
-        made = ahead;
-    }
+    struct batches *made;
+    struct table table = {0};
+    if (live ? open_live(r, &made, err) : load(r, &table, err))
+        return err->code;
+    r->last_row = table.last_row;
+    if (!live && batches_of_table(&table, &r->feeding, &made, err))
+        return err->code;
+    if (r->prefetch > 0 &&
+        batches_prefetch(made, r->prefetch, r->wait, r->wait_context, &made, err))
+        return err->code;
     *batches = made;
     return 0;
 }

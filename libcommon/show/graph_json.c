@@ -13,16 +13,9 @@ static void print_text(struct str *out, const char *text)
     show_json_text(out, text, strlen(text));
 }
 
-static void print_shape(struct str *out, const struct shape *shape)
-{
-    struct str text = STR_INIT;
-    shape_print(&text, shape);
-    print_text(out, str_text(&text));
-    str_release(&text);
-}
-
 static void print_value(struct str *out, const struct attr_value *v, int64_t elide)
 {
+    struct str text = STR_INIT;
     switch (v->kind) {
     case ATTR_INT:
         str_printf(out, "%" PRId64, v->i);
@@ -40,7 +33,9 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
         print_text(out, dtype_name(v->type));
         break;
     case ATTR_SHAPE:
-        print_shape(out, v->shape);
+        shape_print(&text, v->shape);
+        print_text(out, str_text(&text));
+        str_release(&text);
         break;
     case ATTR_TENSOR:
         if (elide >= 0 && tensor_count(v->tensor) > elide)

@@ -103,16 +103,6 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     }
 }
 
-/* A worker that has lost its feed command is restarted with a new one. */
-static void end_feed(struct supervisor *s, struct task *task)
-{
-    struct lateness *late = &task->feeder.late;
-    say_loss(s, "%s: its feed command (pid %ld) stands still, stopped by a signal: killed",
-             task->name, (long)late->stopped);
-    *late = (struct lateness){0};
-    process_signal(&task->feeder, SIGKILL);
-}
-
 /* A worker waits for feeds without limit, and then looks like one that computes long. If the job
  * makes no progress, a stopped feed command is reported, and after a while killed. */
 static void look_at_feeds(struct supervisor *s)
@@ -132,8 +122,12 @@ static void look_at_feeds(struct supervisor *s)
         if (late->stopped && late->stopped_at == now)
             say_loss(s, "%s waits: its feed command (pid %ld) stands still, stopped by a signal",
                      task->name, (long)late->stopped);
-        else if (late->stopped && now >= late->stopped_at + STOPPED_PART * s->timeout)
-            end_feed(s, task);
+        if (!late->stopped || now < late->stopped_at + STOPPED_PART * s->timeout)
+            continue;
+        say_loss(s, "%s: its feed command (pid %ld) stands still, stopped by a signal: killed",
+                 task->name, (long)late->stopped);
+        *late = (struct lateness){0};
+        process_signal(&task->feeder, SIGKILL); /* a worker that has lost it is restarted */
     }
 }
 

@@ -56,12 +56,10 @@ int ckpt_save(struct ckpt_work *job, struct error *err)
     struct command *c = &job->command;
     double max_runtime = job->max_runtime;
     bool is_short = max_runtime > 0 && max_runtime < REPLY_SECONDS;
-    const struct store_options options = {
-        .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
     struct store *store;
     if (!ckpt_job.folder)
         return error_set(err, ERR_USAGE, "which job? --job DIR");
-    if (!store_open(c->operands[0], &options, &store, err)) {
+    if (!command_open_writing(c, c->operands[0], &store, err)) {
         save_job(c, store, is_short ? max_runtime : REPLY_SECONDS, err);
         command_measure(c, store);
         store_close(store);

@@ -19,7 +19,7 @@
 #include "ops/script/script.h"
 
 static struct option_list definitions;
-static const char *program;
+static const char *program, *source; /* source: what messages call the script */
 static bool is_text;
 static int64_t seed, memory, instructions;
 static double time_limit = 60;
@@ -98,10 +98,7 @@ static int run_script(struct tool *tool, struct script *script, const char *path
     struct error reason = ERROR_INIT;
     error_set(&reason, ERR_DATA,
               "%s: the script computes for more than %g s: is this an endless loop? (--time-limit)",
-              program             ? "-e"
-              : strcmp(path, "-") ? path
-                                  : "stdin",
-              time_limit);
+              source, time_limit);
     if (tool_limit_time(tool, time_limit, &reason, err))
         return err->code;
     int code = 0;
@@ -133,6 +130,7 @@ static int build(struct tool *tool, const char *path, struct graph **graph, stru
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     const char *path = n ? operands[0] : "-";
+    source = program ? "-e" : strcmp(path, "-") ? path : "stdin";
     if (program && n)
         return error_set(err, ERR_USAGE, "both -e and the file '%s' are given", path);
     if (!(time_limit > 0 && time_limit < 1e9))
@@ -145,15 +143,14 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct graph *graph = NULL;
     size_t n_text;
     char *text = is_text ? load_file(path, LOAD_TEXT_BYTES, &n_text, err) : NULL;
-    const char *source = strcmp(path, "-") ? path : "stdin";
     int code = text      ? graph_parse_text(text, n_text, source, ops_registry(), &graph, err)
                : is_text ? err->code
                          : build(tool, path, &graph, err);
     mem_free(text);
     if (!code && is_text)
-        text_gradients_check(tool, graph, n ? operands[0] : "stdin");
+        text_gradients_check(tool, graph, source);
     if (!code && !graph->nodes.n)
-        tool_say(tool, "%s: makes no node: an empty graph", program ? "-e" : n ? path : "stdin");
+        tool_say(tool, "%s: makes no node: an empty graph", source);
     if (!code)
         code = graph_write(tool->writer, graph, err);
     graph_free(graph);

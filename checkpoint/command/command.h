@@ -58,6 +58,10 @@ int command_import(struct command *command, struct error *err);
 int command_open(struct command *command, const char *name, struct source *source,
                  struct error *err);
 
+/* Opens a store to write to it, or with dry_run to read it. */
+int command_open_writing(struct command *command, const char *path, struct store **store,
+                         struct error *err);
+
 /* Appends to an error of copy or import the advice on how to resolve it. */
 int command_advise(struct error *err);
 

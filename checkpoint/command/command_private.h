@@ -13,7 +13,4 @@ void command_say(struct command *command, const char *format, ...)
 /* Reports each damaged checkpoint, which does not affect the others, and releases the list. */
 void command_say_damages(struct command *command, damage_vec *damages);
 
-int command_open_writing(struct command *command, const char *path, struct store **store,
-                         struct error *err);
-
 #endif

@@ -186,13 +186,10 @@ void text_show(struct str *out, struct source *s, bool json)
         for (size_t i = 0; i < m->shards.n; i++)
             str_printf(out, "shard       %s\n", m->shards.items[i].name);
     }
-    struct columns columns = {.n = 6};
-    columns_add(&columns, "NAME");
-    columns_add(&columns, "TYPE");
-    columns_add(&columns, "UPDATES");
-    columns_add(&columns, "SIZE");
-    columns_add(&columns, "SHARD");
-    columns_add(&columns, "DIGEST");
+    static const char *const heads[] = {"NAME", "TYPE", "UPDATES", "SIZE", "SHARD", "DIGEST"};
+    struct columns columns = {.n = sizeof heads / sizeof *heads};
+    for (int i = 0; i < columns.n; i++)
+        columns_add(&columns, "%s", heads[i]);
     for (size_t i = 0; i < s->tensors.n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
         const struct checkpoint_entry *entry =
@@ -236,24 +233,13 @@ void text_diff(struct str *out, const difference_vec *differences, bool json)
             str_append(out, "}\n");
         } else {
             columns_add(&columns, "%s", d->name);
-            switch (d->kind) {
-            case DIFFERENCE_VALUES:
+            if (d->kind == DIFFERENCE_VALUES) {
                 columns_add(&columns, "%.3g", d->absolute);
                 columns_add(&columns, "%.3g", d->relative);
-                break;
-            case DIFFERENCE_SHAPE:
-                columns_add(&columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
-                columns_add(&columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
-                break;
-            case DIFFERENCE_ONLY_A:
-                columns_add(&columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
-                columns_add(&columns, "-");
-                break;
-            case DIFFERENCE_ONLY_B:
-                columns_add(&columns, "-");
-                columns_add(&columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
-                break;
+                continue;
             }
+            columns_add(&columns, "%s", d->a ? shape_text_typed(d->a->type, &d->a->shape) : "-");
+            columns_add(&columns, "%s", d->b ? shape_text_typed(d->b->type, &d->b->shape) : "-");
         }
     }
     if (!json && differences->n)

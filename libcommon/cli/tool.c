@@ -122,14 +122,20 @@ int tool_finish(struct tool *tool, int code, struct error *err)
     return code == ERR_CANCELLED && tool_signal() ? 128 + tool_signal() : code;
 }
 
-static void print_log(enum log_level level, const char *text, void *context)
+static void write_text(const char *name, const char *colon, const char *text)
 {
-    (void)level, (void)context;
     struct str line = STR_INIT;
+    str_printf(&line, "%s%s", name, colon);
     str_append_escaped(&line, text);
     str_append_char(&line, '\n');
     write_line(line.data, line.n);
     str_release(&line);
+}
+
+static void print_log(enum log_level level, const char *text, void *context)
+{
+    (void)level, (void)context;
+    write_text("", "", text);
 }
 
 static void print_waiting(void *context, const char *line)
@@ -205,17 +211,12 @@ void tool_say(const struct tool *tool, const char *format, ...)
 {
     if (tool->quiet)
         return;
-    struct str line = STR_INIT;
-    str_printf(&line, "%s: ", tool->table->tool);
     char text[ERROR_TEXT_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    str_append_escaped(&line, text);
-    str_append_char(&line, '\n');
-    write_line(line.data, line.n);
-    str_release(&line);
+    write_text(tool->table->tool, ": ", text);
 }
 
 void tool_say_waiting(const struct tool *tool, const char *text)

@@ -91,12 +91,8 @@ int replicate_end_averages(struct replicator *r)
     int set = replicate_after(r, "NoOp", WORKER_DEVICE, &r->ends, WORKER_AVERAGE "/set");
     const struct edge average[] = {every, {set, CONTROL_SLOT}};
     r->ends.n = 0; /* they belong to no step */
-    if (!r->err->code)
-        graph_add_entry(r->to, WORKER_AVERAGE, average, 2);
-    if (r->err->code || !r->joined.n)
+    if (replicate_entry(r, WORKER_AVERAGE, average, 2) || !r->joined.n)
         return r->err->code;
     int begun = replicate_after(r, "NoOp", WORKER_DEVICE, &r->joined, WORKER_ANCHOR "/set");
-    if (!r->err->code)
-        graph_add_entry(r->to, WORKER_ANCHOR, &(struct edge){begun, CONTROL_SLOT}, 1);
-    return r->err->code;
+    return replicate_entry(r, WORKER_ANCHOR, &(struct edge){begun, CONTROL_SLOT}, 1);
 }

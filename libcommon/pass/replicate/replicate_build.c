@@ -192,6 +192,13 @@ void replicate_wait(struct replicator *r, struct edge what, int before)
         graph_add_control(r->to, graph_node(r->to, what.node), before);
 }
 
+int replicate_entry(struct replicator *r, const char *name, const struct edge *edges, int n)
+{
+    if (!r->err->code)
+        graph_add_entry(r->to, name, edges, n);
+    return r->err->code;
+}
+
 void replicate_wait_for_checks(struct replicator *r, struct edge what)
 {
     vec_each(check, &r->checks)

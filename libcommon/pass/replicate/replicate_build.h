@@ -66,6 +66,8 @@ struct edge replicate_kept(struct replicator *r, const char *name, const char *o
 int replicate_after(struct replicator *r, const char *op, const char *device,
                     const node_list *nodes, const char *name);
 void replicate_wait(struct replicator *r, struct edge what, int before);
+/* Adds an entry of those edges, unless something has failed. */
+int replicate_entry(struct replicator *r, const char *name, const struct edge *edges, int n);
 /* Makes a node wait for the step's checks, of its loss for example, which precede any exchange. */
 void replicate_wait_for_checks(struct replicator *r, struct edge what);
 static inline struct edge replicate_out(int node)

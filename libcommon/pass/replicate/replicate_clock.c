@@ -44,9 +44,7 @@ static int add_join(struct replicator *r)
     r->version = replicate_local(r, WORKER_VERSION, INT64, &SHAPE_SCALAR).node;
     replicate_assign(r, &r->joined, replicate_out(r->version), replicate_out(r->join),
                      "clock/join/version");
-    if (!r->err->code)
-        graph_add_entry(r->to, "leave", &(struct edge){r->leave, CONTROL_SLOT}, 1);
-    return r->err->code;
+    return replicate_entry(r, "leave", &(struct edge){r->leave, CONTROL_SLOT}, 1);
 }
 
 /* ---- a worker pushes ---- */
@@ -131,10 +129,10 @@ static int add_take(struct replicator *r, struct push *push)
     attrs[3] = (struct attr){"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = shapes}};
     const struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
     struct node_spec spec = replicate_spec("AggregatorTake", inputs, 2, attrs, 4);
-    push->take =
-        replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable).node;
+    struct edge take =
+        replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable);
     for (int j = 0; j < n; j++)
-        *push->sent.values.items[j].got = (struct edge){push->take, j};
+        *push->sent.values.items[j].got = build_slot(take, j);
     vec_each(x, &push->exchanges) {
         if ((*x)->technique->take && !r->err->code)
             (*x)->technique->take(r, *x);
@@ -172,14 +170,10 @@ int replicate_end_update(struct replicator *r)
     }
     vec_each(before, &over)
         replicate_wait(r, replicate_out(advance), *before);
-    if (r->err->code)
-        return r->err->code;
-    graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
+    replicate_entry(r, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
     /* Values from the journal are dead in a worker that begins with the shards' values, and the
      * reverse. */
     int joined = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->joined, "clock/join/over");
     const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {joined, CONTROL_SLOT}};
-    if (!r->err->code)
-        graph_add_entry(r->to, "join", edges, 3);
-    return r->err->code;
+    return replicate_entry(r, "join", edges, 3);
 }

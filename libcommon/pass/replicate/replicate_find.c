@@ -153,7 +153,7 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     vec_push_in(&r->arena, &r->exchanges, x);
     if (!replicate_push_of(r, of)) {
         map_put(&r->push_at, of, (int64_t)r->pushes.n);
-        vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of, .take = -1}));
+        vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of}));
     }
     vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
 }

@@ -94,7 +94,6 @@ struct push {
     struct bucket sent;
     int steps;         /* between two of these pushes */
     struct edge token; /* in the result */
-    int take;          /* node of the result */
 };
 
 /* A copy that lacked some inputs when it was made. */

@@ -187,9 +187,7 @@ static int add_rest(struct replicator *r, const struct edge *tokens, int n, stru
     struct edge version = replicate_assign(r, &nodes, replicate_out(r->version),
                                            replicate_out(rest), "clock/rest/version");
     const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
-    if (!r->err->code)
-        graph_add_entry(r->to, "rest", edges, 2);
-    return r->err->code;
+    return replicate_entry(r, "rest", edges, 2);
 }
 
 int replicate_keep_states(struct replicator *r, int push)

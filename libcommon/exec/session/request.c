@@ -87,8 +87,9 @@ int request_run(struct request *request, const char *name, struct error *err)
 
 /* ---- sources that must be fed ---- */
 
-const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
-                              struct arena *memory)
+/* By node: whether a step runs it, including Sends of Recvs. */
+static const bool *mark_used(const struct request *request, const struct edge *fed, int n_fed,
+                             struct arena *memory)
 {
     const struct plan_request wanted = {.fetches = request->fetches.items,
                                         .n_fetches = (int)request->fetches.n,
@@ -106,7 +107,7 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
                    struct node_list *needs)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = request_mark_used(request, fed, n_fed, &memory);
+    const bool *used = mark_used(request, fed, n_fed, &memory);
     for (size_t i = 0; i < request->graph->nodes.n; i++)
         if (used[i] && node_has(graph_node(request->graph, (int)i), OP_SOURCE))
             vec_push(needs, (int)i);
@@ -116,7 +117,7 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
 bool request_uses(const struct request *request, int node)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = request_mark_used(request, NULL, 0, &memory);
+    const bool *used = mark_used(request, NULL, 0, &memory);
     bool uses = used[node];
     arena_release(&memory);
     return uses;
@@ -125,7 +126,7 @@ bool request_uses(const struct request *request, int node)
 int request_only_reads(const struct request *request, const struct edge *fed, int n_fed)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = request_mark_used(request, fed, n_fed, &memory);
+    const bool *used = mark_used(request, fed, n_fed, &memory);
     int first = -1;
     bool writes = false;
     for (size_t i = 0; i < request->graph->nodes.n; i++) {
@@ -215,7 +216,7 @@ struct request_view *request_views(const struct request *request)
     size_t n = graph->nodes.n + 1, n_fetches = request->fetches.n;
     struct request_view *views = mem_array(n_fetches + 1, sizeof *views);
     struct moments m = {.graph = graph,
-                        .used = request_mark_used(request, NULL, 0, &memory),
+                        .used = mark_used(request, NULL, 0, &memory),
                         .variable = access_variables(graph, &memory),
                         .access.n = (int)graph->nodes.n,
                         .views = arena_array(&memory, n, sizeof *m.views),

@@ -38,10 +38,6 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
 /* Returns whether a step of the request would use the node's outputs if they were not fed. */
 bool request_uses(const struct request *request, int node);
 
-/* By node: whether a step runs it, including Sends of Recvs; allocated in `memory`. */
-const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
-                              struct arena *memory);
-
 /* The facts of a fetch. */
 struct request_view {
     bool

@@ -282,8 +282,7 @@ struct session_handle {
     struct session *session;
     struct session_call call;
     struct plan_cache_entry *plans; /* of the last step; NULL: none */
-    enum dtype *types;              /* of its feeds, */
-    struct shape *shapes;           /* and theirs */
+    struct plan_feed *feeds;        /* types and shapes of its feeds */
 };
 
 struct session_handle *session_prepare(struct session *session, const struct session_call *call)
@@ -291,8 +290,7 @@ struct session_handle *session_prepare(struct session *session, const struct ses
     struct session_handle *handle = mem_alloc(sizeof *handle);
     handle->session = session;
     handle->call = *call;
-    handle->types = mem_array((size_t)call->n_feeds + 1, sizeof *handle->types);
-    handle->shapes = mem_array((size_t)call->n_feeds + 1, sizeof *handle->shapes);
+    handle->feeds = mem_array((size_t)call->n_feeds + 1, sizeof *handle->feeds);
     return handle;
 }
 
@@ -301,16 +299,16 @@ int session_run_prepared(struct session_handle *handle, const struct tensor *fee
 {
     bool is_as_before = handle->plans != NULL;
     for (int i = 0; is_as_before && i < handle->call.n_feeds; i++)
-        is_as_before =
-            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
+        is_as_before = feeds[i].type == handle->feeds[i].type &&
+                       shape_equal(&feeds[i].shape, &handle->feeds[i].shape);
     if (!is_as_before) {
         if (handle->plans)
             return_plan(handle->plans);
         handle->call.feed_values = feeds;
         handle->plans = acquire(handle->session, &handle->call, step, err);
         for (int i = 0; i < handle->call.n_feeds; i++) {
-            handle->types[i] = feeds[i].type;
-            handle->shapes[i] = feeds[i].shape;
+            handle->feeds[i].type = feeds[i].type;
+            handle->feeds[i].shape = feeds[i].shape;
         }
     }
     if (!handle->plans)
@@ -324,7 +322,6 @@ void session_handle_free(struct session_handle *handle)
         return;
     if (handle->plans)
         return_plan(handle->plans);
-    mem_free(handle->types);
-    mem_free(handle->shapes);
+    mem_free(handle->feeds);
     mem_free(handle);
 }

@@ -361,8 +361,9 @@ void captured_open(struct run *run)
     size_t n = run->plan->segments.n;
     if (!n)
         return;
-    run->captured = mem_array(n, sizeof *run->captured);
-    run->kept_fetches = mem_array((size_t)run->plan->n_fetches + 1, sizeof *run->kept_fetches);
+    run->captured = arena_array(&run->memory, n, sizeof *run->captured);
+    run->kept_fetches =
+        arena_array(&run->memory, (size_t)run->plan->n_fetches, sizeof *run->kept_fetches);
 }
 
 void captured_over(struct run *run, bool is_good)
@@ -388,6 +389,4 @@ void captured_release(struct run *run)
     captured_forget(run);
     for (int i = 0; i < run->plan->n_fetches; i++)
         tensor_release(&run->kept_fetches[i]);
-    mem_free(run->captured);
-    mem_free(run->kept_fetches);
 }

@@ -230,7 +230,10 @@ static bool run_one(struct run *run, struct activation *a, struct launch *own, e
     return code != KERNEL_PENDING;
 }
 
-void run_execute(struct run *run, struct activation *list, bool computes)
+/* Runs a list of activations and those of their consequences that stay with this thread: cheap
+ * ones, and with `computes` expensive ones. When nothing is left of a run that was started, it has
+ * been concluded and may belong to another step. */
+static void execute(struct run *run, struct activation *list, bool computes)
 {
     struct launch own = {.err = ERROR_INIT};
     while (list) {
@@ -252,7 +255,7 @@ void run_begin(struct run *run, bool computes)
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
     unlock(run);
-    run_execute(run, mine, computes); /* nothing, if the run is over */
+    execute(run, mine, computes); /* nothing, if the run is over */
 }
 
 void run_drain(struct run *run)
@@ -260,7 +263,7 @@ void run_drain(struct run *run)
     for (struct activation *a; (a = pop(run, false));) {
         pthread_mutex_unlock(&run->lock);
         a->next = NULL;
-        run_execute(run, a, true);
+        execute(run, a, true);
         pthread_mutex_lock(&run->lock);
     }
 }
@@ -294,7 +297,7 @@ static void take_up(struct deferred_work *deferred)
     pthread_mutex_lock(&run->lock);
     distribute(run, a, TAKES_SHORT, &mine);
     pthread_mutex_unlock(&run->lock);
-    run_execute(run, mine, false);
+    execute(run, mine, false);
 }
 
 void run_resume(struct activation *a)
@@ -312,7 +315,7 @@ static void async_over(struct deferred_work *deferred)
     struct run *run = a->run;
     thread_take_up(run->plan->options.device);
     finish(run, launch, region_end_async(run, launch), TAKES_SHORT, &mine);
-    run_execute(run, mine, false);
+    execute(run, mine, false);
 }
 
 void run_async_done(struct executor *executor, int result)

@@ -33,6 +33,7 @@ struct idle_frame {
 
 struct run {
     struct plan *plan;
+    struct arena memory; /* of the arrays, frames and iterations; guarded by `lock` */
     struct step *step;
     struct tensor *feeds, *fetches; /* arrays of its own */
     struct tensor *results;         /* the caller's: what it gets of the fetches */
@@ -97,10 +98,6 @@ void region_release(struct run *run, struct activation *a);
 
 /* dynamic.c; called without run->lock, between deferred_begin and deferred_end. */
 
-/* Runs a list of activations and those of their consequences that stay with this thread: cheap
- * ones, and with `computes` expensive ones. When nothing is left of a run that was started, it has
- * been concluded and may belong to another step. */
-void run_execute(struct run *run, struct activation *list, bool computes);
 /* Begins a step and runs what stays with this thread; without `computes` the run may be over. */
 void run_begin(struct run *run, bool computes);
 /* Runs activations from the queue until it is empty; with the lock held. */

@@ -144,7 +144,7 @@ static void enter_frame(struct run *run, struct iteration *it, int item, const s
     struct iteration *first = frame->oldest;
     first->outstanding++; /* the frame must not end during delivery */
     if (of->is_constant) {
-        vec_push(&frame->invariants, defer(item, value));
+        vec_push_in(&run->memory, &frame->invariants, defer(item, value));
         for (struct iteration *i = frame->oldest; i; i = i->next)
             send_value(run, i, item, value, ready);
     } else {
@@ -169,7 +169,7 @@ static void next_iteration(struct run *run, struct iteration *it, int item,
         send_value(run, next, item, value, ready);
         next->outstanding--;
     } else {
-        vec_push(&frame->deferred, defer(item, value));
+        vec_push_in(&run->memory, &frame->deferred, defer(item, value));
         frame->starts = frame->starts || value->is_live;
     }
 }

@@ -143,8 +143,8 @@ static int open_region(struct run *run, struct iteration *it, struct error *err)
         it->placed[i] = memory;
     }
     if (is_new) {
-        it->calls = mem_array((size_t)n + 1, sizeof *it->calls);
-        it->plain = mem_array((size_t)n + 1, sizeof *it->plain);
+        it->calls = arena_array(&run->memory, (size_t)n + 1, sizeof *it->calls);
+        it->plain = arena_array(&run->memory, (size_t)n + 1, sizeof *it->plain);
     } else if (is_moved && it->frame == run->root) {
         captured_forget(run);
     }
@@ -193,15 +193,17 @@ static struct iteration *iteration_alloc(struct run *run, int index)
 {
     const struct plan *plan = run->plan;
     const struct plan_frame *def = &plan->frames.items[index];
-    struct iteration *it = mem_alloc(sizeof *it);
-    it->activations = mem_array(def->heads.n + 1, sizeof *it->activations);
-    it->counters = mem_array(def->heads.n + 1, sizeof *it->counters);
-    it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
-    it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
-    it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
+    struct arena *memory = &run->memory;
+    size_t n_heads = def->heads.n, n_in = (size_t)def->n_inputs, n_out = (size_t)def->n_outputs;
+    struct iteration *it = arena_alloc(memory, sizeof *it);
+    it->activations = arena_array(memory, n_heads + 1, sizeof *it->activations); /* 0: no items */
+    it->counters = arena_array(memory, n_heads, sizeof *it->counters);
+    it->inputs = arena_array(memory, n_in, sizeof *it->inputs);
+    it->outputs = arena_array(memory, n_out, sizeof *it->outputs);
+    it->pointers = arena_array(memory, n_in + n_out, sizeof *it->pointers);
     if (index == FRAME_ROOT && run->captured && !def->has_order)
-        it->kept = mem_array((size_t)def->n_outputs + 1, sizeof *it->kept);
-    for (size_t i = 0; i < def->heads.n; i++) {
+        it->kept = arena_array(memory, n_out, sizeof *it->kept);
+    for (size_t i = 0; i < n_heads; i++) {
         const struct item *head = &plan->items.items[def->heads.items[i]];
         struct activation *a = &it->activations[i];
         a->run = run;
@@ -282,8 +284,8 @@ struct frame *frame_new(struct run *run, int index, struct iteration *parent)
     if (frame) {
         run->idle[index].frames = frame->next;
     } else {
-        frame = mem_alloc(sizeof *frame);
-        frame->exited = mem_alloc(def->exits.n + 1);
+        frame = arena_alloc(&run->memory, sizeof *frame);
+        frame->exited = arena_array(&run->memory, def->exits.n, sizeof *frame->exited);
     }
     frame->def = def;
     frame->index = index;
@@ -326,12 +328,11 @@ void frame_clear(struct run *run)
     run->root = NULL;
 }
 
-void frame_free_idle(struct run *run)
+void iterations_release(struct run *run)
 {
     for (size_t i = 0; i < run->plan->frames.n; i++) {
         const struct plan_frame *def = &run->plan->frames.items[i];
-        for (struct iteration *it = run->idle[i].iterations, *next; it; it = next) {
-            next = it->next;
+        for (struct iteration *it = run->idle[i].iterations; it; it = it->next) {
             for (int k = 0; it->kept && k < def->n_outputs; k++)
                 tensor_release(&it->kept[k]);
             for (size_t k = 0; k < def->heads.n; k++) {
@@ -340,22 +341,6 @@ void frame_free_idle(struct run *run)
                 mem_free(it->activations[k].launch);
             }
             region_close(it);
-            mem_free(it->calls);
-            mem_free(it->plain);
-            mem_free(it->counters);
-            mem_free(it->inputs);
-            mem_free(it->outputs);
-            mem_free(it->kept);
-            mem_free(it->pointers);
-            mem_free(it->activations);
-            mem_free(it);
-        }
-        for (struct frame *f = run->idle[i].frames, *next; f; f = next) {
-            next = f->next;
-            vec_release(&f->deferred);
-            vec_release(&f->invariants);
-            mem_free(f->exited);
-            mem_free(f);
         }
     }
 }

@@ -134,7 +134,8 @@ struct frame *frame_new(struct run *run, int index, struct iteration *parent);
 void frame_drop(struct run *run, struct frame *frame);
 /* Drops everything that a failed step left behind, and the root frame of any step. */
 void frame_clear(struct run *run);
-void frame_free_idle(struct run *run);
+/* Drops what idle iterations hold, but not the run's memory, which they are in. */
+void iterations_release(struct run *run);
 
 /* Opens the iteration before a region of it runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);

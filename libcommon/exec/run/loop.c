@@ -21,9 +21,9 @@ struct loop_run {
 static struct loop_run *loop_run_new(struct run *run, const struct plan_frame *loop)
 {
     size_t n = (size_t)(loop->n_entered + loop->n_variables);
-    struct loop_run *l = mem_alloc(sizeof *l + n * sizeof *l->carried);
-    l->next = l->carried + loop->n_entered;
     pthread_mutex_lock(&run->lock);
+    struct loop_run *l = arena_alloc(&run->memory, sizeof *l + n * sizeof *l->carried);
+    l->next = l->carried + loop->n_entered;
     l->frame = frame_new(run, (int)(loop - run->plan->frames.items), NULL);
     iteration_new(run, l->frame, 0)->carried = l->carried;
     pthread_mutex_unlock(&run->lock);
@@ -36,7 +36,6 @@ void loop_run_free(struct run *run, struct loop_run *l)
         return;
     vec_release(&l->launch.temporaries);
     frame_drop(run, l->frame);
-    mem_free(l);
 }
 
 enum { CONDITION, BODY }; /* the frame's regions */

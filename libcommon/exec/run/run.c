@@ -47,13 +47,10 @@ static void run_free(struct run *run)
     for (size_t i = 1; i < run->plan->frames.n; i++)
         loop_run_free(run, run->idle[i].loop);
     frame_clear(run);
-    frame_free_idle(run);
+    iterations_release(run);
     device_step_release(&run->on_device);
     vec_release(&run->own.temporaries);
-    mem_free(run->feeds);
-    mem_free(run->fetches);
-    mem_free(run->idle);
-    mem_free(run->dead);
+    arena_release(&run->memory);
     pthread_mutex_destroy(&run->lock);
     pthread_cond_destroy(&run->changed);
     mem_free(run);
@@ -77,11 +74,11 @@ static struct run *run_new(struct plan *plan)
     run->async_done = run_async_done;
     run->resume = run_resume;
     run->stop.cancelled = abort_rendezvous;
-    run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
-    run->fetches = mem_array((size_t)plan->n_fetches + 1, sizeof *run->fetches);
-    run->idle = mem_array(plan->frames.n, sizeof *run->idle);
+    run->feeds = arena_array(&run->memory, (size_t)plan->n_feeds, sizeof *run->feeds);
+    run->fetches = arena_array(&run->memory, (size_t)plan->n_fetches, sizeof *run->fetches);
+    run->idle = arena_array(&run->memory, plan->frames.n, sizeof *run->idle);
     if (plan->has_branches)
-        run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);
+        run->dead = arena_array(&run->memory, plan->values.n + plan->items.n, sizeof *run->dead);
     captured_open(run);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);

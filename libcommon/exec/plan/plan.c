@@ -45,9 +45,6 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_order_variables(plan, err);
     if (code || plan_goes_on(plan, err))
         return err->code;
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &plan->memory, &plan->items.items[i].uses);
     plan_find_copies(plan);
     if ((code = plan_find_regions(plan, err)))
         return code;

@@ -13,35 +13,37 @@
 
 /* ---- uses of variables ---- */
 
-void plan_collect_uses(const struct plan *plan, int id, struct arena *memory, use_vec *uses)
+/* Finds what each item reads and writes. Returns whether any item writes. */
+static bool find_uses(struct plan *plan)
 {
-    const struct item *item = &plan->items.items[id];
-    for (int k = 0; k < item->n_in; k++) {
-        if (item->in[k] < 0)
-            continue;
-        int root = plan_root_value(plan, item->in[k]);
-        const struct value *value = &plan->values.items[root];
-        bool is_ref = item->refs && item->refs[k];
-        if (value->kind != VALUE_VARIABLE)
-            continue;
-        struct use use = {.variable = value->variable,
-                          .reader = item->node,
-                          .item = id,
-                          .input = k,
-                          .write = is_ref && !node_has(item->node, OP_READS_REF),
-                          .may_lack = is_ref && !item->needs_initialized};
-        vec_push_in(memory, uses, use);
+    bool writes = false;
+    vec_each(item, &plan->items) {
+        item->uses.n = 0;
+        for (int k = 0; k < item->n_in && !item->removed; k++) {
+            int root = item->in[k] < 0 ? -1 : plan_root_value(plan, item->in[k]);
+            bool is_ref = item->refs && item->refs[k];
+            if (root < 0 || plan->values.items[root].kind != VALUE_VARIABLE)
+                continue;
+            struct use use = {.variable = plan->values.items[root].variable,
+                              .reader = item->node,
+                              .item = (int)(item - plan->items.items),
+                              .input = k,
+                              .write = is_ref && !node_has(item->node, OP_READS_REF),
+                              .may_lack = is_ref && !item->needs_initialized};
+            vec_push_in(&plan->memory, &item->uses, use);
+            writes |= use.write;
+        }
     }
+    return writes;
 }
 
 /* ---- the input of graph/access.h ---- */
 
 struct order {
     struct plan *plan;
-    use_vec uses;
     struct access_graph graph;
     int *first_access;      /* by item, and one more; accesses are sorted by item */
-    int *use_of;            /* by access: its first use */
+    use_vec use_of;         /* by access: its first use */
     int *first_alias;       /* by alias: the first of its chain */
     struct edge *reads_for; /* by item: the item and input that it reads for; else itself, -1 */
     struct arena memory;
@@ -106,9 +108,8 @@ static bool add_places(struct order *o, int access, int id, int input)
 }
 
 /* Adds an item's direct use of a variable; several reads are one. */
-static void add_access(struct order *o, int index)
+static void add_access(struct order *o, const struct use *use)
 {
-    const struct use *use = &o->uses.items[index];
     const struct item *item = &o->plan->items.items[use->item];
     int frame = o->graph.frame ? o->graph.frame[use->item] : 0;
     for (size_t i = o->graph.accesses.n; i-- > 0;) {
@@ -125,7 +126,7 @@ static void add_access(struct order *o, int index)
                             .copies = has_value && !frame,
                             .taken =
                                 add_places(o, (int)o->graph.accesses.n, use->item, use->input)};
-    o->use_of[o->graph.accesses.n] = index;
+    vec_push_in(&o->memory, &o->use_of, *use);
     vec_push(&o->graph.accesses, access);
 }
 
@@ -156,21 +157,24 @@ static void add_user(struct order *o, const struct use *use)
 
 static void add_accesses(struct order *o)
 {
-    size_t n_items = o->plan->items.n, at = 0;
+    size_t n_items = o->plan->items.n;
     find_readers(o);
     find_first_aliases(o);
     o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
-    o->use_of = arena_array(&o->memory, o->uses.n + 1, sizeof *o->use_of);
     for (size_t item = 0; item < n_items; item++) {
         o->first_access[item] = (int)o->graph.accesses.n;
-        for (; at < o->uses.n && o->uses.items[at].item == (int)item; at++)
-            if (!is_of_alias(o->plan, &o->uses.items[at]))
-                add_access(o, (int)at);
+        vec_each(use, &o->plan->items.items[item].uses) {
+            if (!is_of_alias(o->plan, use))
+                add_access(o, use);
+        }
     }
     o->first_access[n_items] = (int)o->graph.accesses.n;
-    for (size_t i = 0; i < o->uses.n; i++)
-        if (is_of_alias(o->plan, &o->uses.items[i]))
-            add_user(o, &o->uses.items[i]);
+    vec_each(item, &o->plan->items) {
+        vec_each(use, &item->uses) {
+            if (is_of_alias(o->plan, use))
+                add_user(o, use);
+        }
+    }
 }
 
 /* In a whole plan all loops are items, so there are no frames. */
@@ -276,10 +280,12 @@ static int order_all(struct order *o, struct error *err)
     add_orders(plan, &found.edges);
     for (size_t i = 0; !code && i < found.copies.n; i++) {
         const struct access_copy *copy = &found.copies.items[i];
-        add_copy(plan, &o->uses.items[o->use_of[copy->access]], copy);
+        add_copy(plan, &o->use_of.items[copy->access], copy);
     }
-    if (!code && found.copies.n)
+    if (!code && found.copies.n) {
         find_roots(plan);
+        find_uses(plan);
+    }
     for (size_t i = 0; i < found.refused.n; i++) /* drops wishes that contradict something */
         o->graph.wishes.items[found.refused.items[i]].to = -1;
     for (size_t i = 0; i < o->graph.wishes.n && !code; i++)
@@ -294,13 +300,7 @@ static int order_all(struct order *o, struct error *err)
 int plan_order_variables(struct plan *plan, struct error *err)
 {
     struct order o = {.plan = plan, .memory = ARENA_INIT};
-    bool any = plan->wishes.n > 0;
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
-            plan_collect_uses(plan, (int)i, &o.memory, &o.uses);
-    for (size_t i = 0; i < o.uses.n; i++)
-        any |= o.uses.items[i].write;
-    int code = any ? order_all(&o, err) : 0;
+    int code = find_uses(plan) || plan->wishes.n ? order_all(&o, err) : 0;
     arena_release(&o.memory);
     return code;
 }

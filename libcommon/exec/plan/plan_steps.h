@@ -88,9 +88,8 @@ const struct tensor *plan_host_constant(const struct plan *plan, int value);
 /* plan_fold.c: computes the item now, if that is possible; its outputs become constants. */
 void plan_fold(struct plan *plan, struct item *item);
 
-/* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
- * they contradict each other. */
-void plan_collect_uses(const struct plan *plan, int item, struct arena *memory, use_vec *uses);
+/* plan_order.c: finds the items' uses of variables, and orders them by the rule of graph/access.h;
+ * ERR_DATA if they contradict each other. */
 int plan_order_variables(struct plan *plan, struct error *err);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: their

@@ -97,17 +97,10 @@ static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
     if (is_new)
         group->ends[k].peer = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    if (is_new && is_server(group, k)) {
-        /* The server's end of the link may open later than this one. Members that have joined must
-         * not have chunks forwarded by a server that does not know all of them. */
-        const struct reduce join = {.what = REDUCE_JOIN};
-        group->ends[k].asked = true;
-        reduce_send(group, k, &join);
-    } else if (is_new) {
-        segment_offer_to(group, k);
-    } else if (failed.code) {
+    if (is_new)
+        join_end(group, k);
+    else if (failed.code)
         close_link(group, k, &failed);
-    }
 }
 
 static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)

@@ -183,13 +183,18 @@ static int map_shared(struct process_group *group, const struct group_end *end,
                : error_set(err, ERR_PROTOCOL, "shares memory that is not there");
 }
 
-void segment_offer_to(struct process_group *group, int rank)
+/* The server's end of the link may open later than this one. Members that have joined must not have
+ * chunks forwarded by a server that does not know all of them. */
+void join_end(struct process_group *group, int end)
 {
-    struct peer *peer = group->ends[rank].peer;
-    if (!group->segment.data || !peer_shares_memory(peer))
-        return;
-    group->ends[rank].asked = true;
-    reduce_send_to(group, peer, &(struct reduce){.what = REDUCE_OFFER, .shared = &group->segment});
+    struct peer *peer = group->ends[end].peer;
+    bool serves = is_server(group, end);
+    bool offers = !serves && group->segment.data && peer_shares_memory(peer);
+    group->ends[end].asked = serves || offers;
+    if (serves || offers)
+        reduce_send_to(
+            group, peer,
+            &(struct reduce){.what = REDUCE_JOIN, .shared = offers ? &group->segment : NULL});
 }
 
 /* Takes a record that belongs to no round. */
@@ -199,7 +204,7 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     const msgpack_object *header = &taken->record->header;
     struct group_end *end = &group->ends[taken->rank];
     uint64_t number;
-    if (what == REDUCE_OFFER) {
+    if (what == REDUCE_JOIN) {
         /* A segment that cannot be mapped is in another container, or of another user. */
         struct error why = ERROR_INIT;
         if (end->segment.data || !record_field(header, "memory"))

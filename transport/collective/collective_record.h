@@ -15,11 +15,10 @@ enum reduce_what {
     REDUCE_SUM,   /* a sum of a chunk, from its owner */
     REDUCE_LEAVE, /* the member leaves; index 1: it only announces that */
     REDUCE_LAST,  /* the member has been asked to end; its last begun step */
-    REDUCE_OFFER, /* a byte of its segment, in which chunks will lie */
-    REDUCE_REPLY, /* whether the receiver of an offer can read it */
+    REDUCE_JOIN, /* the link is open; to a member, a byte of the segment in which chunks will lie */
+    REDUCE_REPLY, /* whether the receiver can read that */
     REDUCE_READY, /* the member has heard from all, and knows the chunks of rows */
     REDUCE_RELAY, /* a chunk that a server shall forward to the other members */
-    REDUCE_JOIN,  /* asks a server to reply once it knows this member's link */
 };
 
 struct reduce {
@@ -40,8 +39,9 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
 /* Sends to all other members. */
 void reduce_send_all(struct process_group *group, const struct reduce *reduce);
-/* The link to that member is open: offers it this member's segment. */
-void segment_offer_to(struct process_group *group, int rank);
+/* The link to that end is open: asks it to reply, if it has to know that, or may read this member's
+ * segment. */
+void join_end(struct process_group *group, int end);
 /* Reads the key of a record of a round; returns false if it has none. */
 bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);

@@ -160,14 +160,11 @@ struct edge *cut_variable(struct rewrite *r, const struct node *node, const stru
              attr_string(*shared ? arena_printf(&r->arena, "%s/part_%d", shared, k) : "")},
             {SLICE_OF, attr_string(*shared ? shared : node->name)},
             {SLICE_SHAPE, attr_shape(whole)},
-            {SLICE_OFFSET, by_rows ? attr_int(*begin) : attr_ints(begin, whole->rank)}};
-        const struct rewrite_copy copy = {.node = node,
-                                          .k = k,
-                                          .name = names[k],
-                                          .device = devices ? devices[k] : NULL,
-                                          .more = attrs,
-                                          .n_more = 5};
-        parts[k] = rewrite_add_copy(r, &copy);
+            {SLICE_OFFSET, by_rows ? attr_int(*begin) : attr_ints(begin, whole->rank)},
+            {.name = NULL}};
+        const char *device = devices ? devices[k] : NULL;
+        parts[k] =
+            rewrite_add_copy(r, &(struct rewrite_copy){node, k, names[k], device, NULL, 0, attrs});
     }
     return parts;
 }

@@ -365,8 +365,8 @@ static bool is_kept(const struct rewrite_copy *copy, const struct attr *attr)
 {
     const struct op *op = copy->node->op;
     int declared = op_find_attr(op, attr->name);
-    for (int i = 0; i < copy->n_more; i++)
-        if (!strcmp(copy->more[i].name, attr->name))
+    for (const struct attr *more = copy->more; more && more->name; more++)
+        if (!strcmp(more->name, attr->name))
             return false;
     return declared < 0 || !op->attrs[declared].inferred;
 }
@@ -381,13 +381,15 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
     if (r->err->code)
         return EDGE_NONE;
     struct node_spec spec = rewrite_spec_like(copy->node);
-    int n;
-    struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, copy->n_more, &n);
+    int n, n_more = 0;
+    while (copy->more && copy->more[n_more].name)
+        n_more++;
+    struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, n_more, &n);
     spec.n_attrs = 0;
     for (int i = 0; i < n; i++)
         if (is_kept(copy, &attrs[i]))
             attrs[spec.n_attrs++] = attrs[i];
-    for (int i = 0; i < copy->n_more; i++)
+    for (int i = 0; i < n_more; i++)
         attrs[spec.n_attrs++] = copy->more[i];
     spec.attrs = attrs;
     spec.name = copy->name ? copy->name : spec.name;

@@ -142,8 +142,7 @@ struct rewrite_copy {
     const char *name, *device; /* NULL: the node's */
     const struct edge *inputs; /* of `to` */
     int n_inputs;
-    const struct attr *more; /* in the place of the node's */
-    int n_more;
+    const struct attr *more; /* in the place of the node's, up to one without a name; NULL: none */
 };
 /* Its output 0, or EDGE_NONE once something has failed. It waits for what the node waited for; a
  * variable, which has no value yet, for nothing. */

@@ -595,21 +595,20 @@ static int dense_rule(struct dense_cutter *c, struct dense_rule *rule)
 static int add_changed(struct dense_cutter *c, const struct node *node, const struct edge *inputs,
                        bool draws)
 {
-    const struct attr alike = {DRAWS_ALIKE, attr_bool(true)};
+    const struct attr alike[] = {{DRAWS_ALIKE, attr_bool(true)}, {.name = NULL}};
     struct rewrite_copy copy = {.node = node, .inputs = inputs, .n_inputs = node->n_inputs};
     struct shape part = node->outputs[0].shape;
     int axis = c->cut[node->id];
     const struct attr part_attrs[] = {{"shape", attr_shape(&part)},
                                       {WORKER_PART_SHAPE, attr_shape(&node->outputs[0].shape)},
-                                      {WORKER_PART_AXIS, attr_int(axis)}};
+                                      {WORKER_PART_AXIS, attr_int(axis)},
+                                      {.name = NULL}};
     if (draws) {
         copy.device = "/device:CPU:0";
-        copy.more = &alike;
-        copy.n_more = 1;
+        copy.more = alike;
     } else if (node_is(node, "Variable")) {
         part.dims[axis] = SHAPE_UNKNOWN; /* as long as it comes out */
         copy.more = part_attrs;
-        copy.n_more = 3;
     }
     struct edge made = rewrite_add_copy(&c->r, &copy);
     if (edge_exists(made))

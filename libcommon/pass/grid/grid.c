@@ -333,19 +333,14 @@ static bool grid_keeps(void *context, const struct node *node, int cell, struct 
     return cut;
 }
 
-/* The node again for a cell, with these inputs; `more` replaces attributes. */
+/* The node again for a cell, with these inputs; `more` replaces attributes, as in rewrite.h. */
 static struct edge grid_copy(struct grid *g, const struct node *node, int cell,
-                             const struct edge *inputs, const struct attr *more, int n_more)
+                             const struct edge *inputs, const struct attr *more)
 {
-    const struct rewrite_copy copy = {.node = node,
-                                      .k = cell,
-                                      .name = name_in_cell(g, node->name, cell),
-                                      .device = g->devices[cell],
-                                      .inputs = inputs,
-                                      .n_inputs = node->n_inputs,
-                                      .more = more,
-                                      .n_more = n_more};
-    return rewrite_add_copy(&g->r, &copy);
+    const char *name = name_in_cell(g, node->name, cell), *device = g->devices[cell];
+    int n = node->n_inputs;
+    return rewrite_add_copy(&g->r,
+                            &(struct rewrite_copy){node, cell, name, device, inputs, n, more});
 }
 
 static struct edge *new_edges(struct grid *g, int n)
@@ -446,7 +441,7 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
     }
     if (!cut->is_cut) { /* A constant is wherever it is needed. */
         bool is_here = node_is(node, "Const") && !node->n_controls;
-        part.edge = is_here ? grid_copy(g, node, cell, NULL, NULL, 0) : grid_whole(g, NULL, edge);
+        part.edge = is_here ? grid_copy(g, node, cell, NULL, NULL) : grid_whole(g, NULL, edge);
     } else if (cut_equal(&is, cut)) {
         part.edge = assemble(g, &part);
     } else { /* Of what is whole, beside it: only the area is sent. */
@@ -649,8 +644,9 @@ static struct edge copy_with_padding(struct grid *g, const struct grid_rule *r, 
         all += (pad[0] = region.before[d]) + (pad[1] = region.after[d]);
     }
     const struct attr padding[] = {{"padding", attr_string(all ? "EXPLICIT" : "VALID")},
-                                   {"explicit_paddings", attr_ints(pads, all ? 8 : 0)}};
-    return grid_copy(g, r->rule.node, cell, inputs, padding, 2);
+                                   {"explicit_paddings", attr_ints(pads, all ? 8 : 0)},
+                                   {.name = NULL}};
+    return grid_copy(g, r->rule.node, cell, inputs, padding);
 }
 
 static int visit_tiles(struct grid *g, const struct node *node)
@@ -664,8 +660,8 @@ static int visit_tiles(struct grid *g, const struct node *node)
     for (int k = 0; k < g->n; k++) {
         for (int i = 0; i < node->n_inputs; i++)
             inputs[i] = input_of(g, &r, i, k);
-        parts[k] = is_padded ? copy_with_padding(g, &r, k, inputs)
-                             : grid_copy(g, node, k, inputs, NULL, 0);
+        parts[k] =
+            is_padded ? copy_with_padding(g, &r, k, inputs) : grid_copy(g, node, k, inputs, NULL);
         areas[k] = area_for(&r, is_image, k);
         if (cut.is_cut || r.rule.sign != RULE_MEAN)
             continue;

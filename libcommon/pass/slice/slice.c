@@ -67,14 +67,9 @@ static bool slice_keeps(void *context, const struct node *node, int k, struct at
 static struct edge slice_copy(struct slicer *s, const struct node *node, int k,
                               const struct edge *inputs, int n_inputs, const struct attr *more)
 {
-    struct rewrite_copy copy = {
-        .node = node, .k = k, .inputs = inputs, .n_inputs = n_inputs, .more = more};
-    if (s->err->code)
-        return EDGE_NONE;
-    while (more && more[copy.n_more].name)
-        copy.n_more++;
-    copy.name = k < 0 ? NULL : rewrite_part_name(&s->r, node->name, k);
-    return rewrite_add_copy(&s->r, &copy);
+    const char *name = k < 0 ? NULL : rewrite_part_name(&s->r, node->name, k);
+    return rewrite_add_copy(&s->r,
+                            &(struct rewrite_copy){node, k, name, NULL, inputs, n_inputs, more});
 }
 
 /* ---- new nodes ---- */

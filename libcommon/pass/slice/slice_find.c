@@ -304,19 +304,18 @@ static void decide(struct slicing_finder *f, struct sliced_table *table)
 static void find_wholes(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
-    size_t n = s->from->nodes.n;
-    int *of = arena_array(&s->r.arena, n + 1, sizeof *of); /* by node: 1 + the table that it has, or
-                                                            * 0 */
+    struct sliced_table **of; /* by node: the table that it has, or NULL */
+    of = arena_array(&s->r.arena, s->from->nodes.n + 1, sizeof *of);
     graph_each_ordered(node, s->from, s->r.order) {
         if (node_is(node, "Variable"))
-            of[node->id] = 1 + root_of(f, node->id);
+            of[node->id] = &f->tables[root_of(f, node->id)];
         for (int k = 0; k < node->n_inputs; k++) {
-            int table = node_takes_ref(node, k) ? of[node->inputs[k].node] : 0;
+            struct sliced_table *table = node_takes_ref(node, k) ? of[node->inputs[k].node] : NULL;
             if (!table)
                 continue;
             of[node->id] = table;
-            f->tables[table - 1].stays |= !can_write(node);
-            f->tables[table - 1].by_rows |= node_rows(node) == ROWS_SCATTER;
+            table->stays |= !can_write(node);
+            table->by_rows |= node_rows(node) == ROWS_SCATTER;
         }
         if (node_rows(node) == ROWS_LOOKUP)
             f->tables[root_of(f, s->origin[node->inputs[0].node]->id)].by_rows = true;

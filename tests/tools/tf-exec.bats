@@ -267,6 +267,19 @@ END
     done
 }
 
+@test "the gradient of a sparse cross entropy takes the memory of logits that nothing else needs" {
+    cat >logits.lua <<'END'
+local logits = Tanh(Variable{shape = {16, 1000}, dtype = float32, name = "v"})
+loss, slope = SparseSoftmaxCrossEntropyWithLogits(logits, Cast({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+  12, 13, 14, 15, 16}, {DstT = int32}))
+entry.alone, entry.beside = {Sum(slope, {0, 1})}, {Sum(slope * logits, {0, 1})}
+END
+    tf-graph logits.lua >logits.tfg
+    peak() { tf-exec -g logits.tfg --run "$1" --dump-plan | tf-show --json | jq .peak; }
+    [ "$(peak alone)" -lt 100000 ] # one matrix has 64000 bytes
+    [ "$(peak beside)" -ge 128000 ]
+}
+
 @test "what slow steps fetch is written while they go on" {
     tf-graph -o slow.tfg - <<'EOF'
 sum = Sum(RandomUniform({8000000}, {dtype = float32}), 0)

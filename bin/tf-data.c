@@ -255,7 +255,11 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     if (n < first)
         return error_set(err, ERR_USAGE, "%s: expected a file", operands[0]);
     bool is_npz = request.format == DATA_NPZ, is_weighed = weight_column || balance_column;
-    if (n == first && (is_npz ? is_weighed || kept.n : !is_weighed))
+    bool has_none = n == first && (is_npz ? is_weighed || kept.n : !is_weighed);
+    if (has_none && strchr(operands[n - 1], '='))
+        return error_set(err, ERR_USAGE, "%s: expected a file before '%s'", operands[0],
+                         operands[n - 1]);
+    if (has_none)
         return error_set(err, ERR_USAGE, "%s: say what to feed, as in %s", operands[0],
                          is_npz     ? "x=ARRAY"
                          : has_path ? "x=1-64"

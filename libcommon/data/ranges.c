@@ -39,7 +39,8 @@ int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
         struct range range;
         if (!range_parse(at, n, &range))
             return error_set(err, ERR_USAGE,
-                             "'%s' is not a list of positions below 2^63, as 1-64,70", text);
+                             "'%.*s' is no position from 1 to 2^63 - 1, nor a range as 5-9 or 5-",
+                             (int)(n < 80 ? n : 80), at);
         vec_push(ranges, range);
         at += n;
         if (!*at)

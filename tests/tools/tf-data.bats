@@ -294,11 +294,12 @@ PYTHON
     fails 64 "there is no verb 'xyz'; tf-data --help lists them" xyz t.csv
     fails 64 "there is no verb 'jsnol'; did you mean jsonl?" jsnol t.csv
     fails 64 "csv: say what to feed, as in x=1-64" csv t.csv
+    fails 64 "csv: expected a file before 'x=a'" csv x=a
     fails 64 "'x': expected NAME=COLUMNS[:TYPE]..." csv t.csv x
     fails 64 "'x' is given twice" csv t.csv x=1 x=1
     fails 64 "--shard '2/2': expected I/N with 0 <= I < N" csv t.csv x=1 --shard 2/2
-    fails 64 "--rows: '5-2' is not a list of positions below 2^63, as 1-64,70" \
-        csv t.csv x=1 --rows 5-2
+    fails 64 "--rows: '5-2' is no position from 1 to 2^63 - 1, nor a range as 5-9 or 5-" \
+        csv t.csv x=1 --rows 1-3,5-2,9
     fails 64 "--batch 0: from 1 to 2^61" csv t.csv x=1 --batch 0
     fails 64 "--separator 'ab': expected one character" csv t.csv x=1 --separator ab
     run -64 tf-data csv t.csv x=1:flaot32 -o /dev/null

@@ -233,7 +233,7 @@ static bool run_one(struct run *run, struct activation *a, struct launch *own, e
 /* Runs a list of activations and those of their consequences that stay with this thread: cheap
  * ones, and with `computes` expensive ones. When nothing is left of a run that was started, it has
  * been concluded and may belong to another step. */
-static void execute(struct run *run, struct activation *list, bool computes)
+static void run_activations(struct run *run, struct activation *list, bool computes)
 {
     struct launch own = {.err = ERROR_INIT};
     while (list) {
@@ -255,7 +255,7 @@ void run_begin(struct run *run, bool computes)
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
     unlock(run);
-    execute(run, mine, computes); /* nothing, if the run is over */
+    run_activations(run, mine, computes); /* nothing, if the run is over */
 }
 
 void run_drain(struct run *run)
@@ -263,7 +263,7 @@ void run_drain(struct run *run)
     for (struct activation *a; (a = pop(run, false));) {
         pthread_mutex_unlock(&run->lock);
         a->next = NULL;
-        execute(run, a, true);
+        run_activations(run, a, true);
         pthread_mutex_lock(&run->lock);
     }
 }
@@ -297,7 +297,7 @@ static void take_up(struct deferred_work *deferred)
     pthread_mutex_lock(&run->lock);
     distribute(run, a, TAKES_SHORT, &mine);
     pthread_mutex_unlock(&run->lock);
-    execute(run, mine, false);
+    run_activations(run, mine, false);
 }
 
 void run_resume(struct activation *a)
@@ -315,7 +315,7 @@ static void async_over(struct deferred_work *deferred)
     struct run *run = a->run;
     thread_take_up(run->plan->options.device);
     finish(run, launch, region_end_async(run, launch), TAKES_SHORT, &mine);
-    execute(run, mine, false);
+    run_activations(run, mine, false);
 }
 
 void run_async_done(struct executor *executor, int result)

@@ -54,7 +54,7 @@ struct waiting_thread {
 };
 
 /* Unlike other waiters a thread is told with the mutex held: `waiter` is on its stack. */
-static void wake(struct variable_waiter *waiter)
+static void wake_blocked(struct variable_waiter *waiter)
 {
     struct waiting_thread *blocked = (struct waiting_thread *)waiter;
     blocked->is_admitted = true;
@@ -68,8 +68,8 @@ static struct variable_waiter *admit(struct variable *variable)
     while ((waiter = variable->first_waiter) && is_free(variable, waiter->write)) {
         lock_now(variable, waiter->write);
         variable->first_waiter = waiter->next;
-        if (waiter->resume == wake) {
-            wake(waiter);
+        if (waiter->resume == wake_blocked) {
+            wake_blocked(waiter);
         } else {
             *end = waiter;
             end = &waiter->next;
@@ -103,7 +103,7 @@ void variable_unlock(struct variable *variable, bool write)
 /* Waits until the lock is given, or until `end` (NULL: for ever). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct waiting_thread blocked = {.waiter.resume = wake};
+    struct waiting_thread blocked = {.waiter.resume = wake_blocked};
     time_cond_init(&blocked.admitted);
     bool taken = variable_lock(variable, write, &blocked.waiter);
     if (!taken) {
@@ -229,11 +229,8 @@ int variable_prepare_write(struct variable *variable, const struct shape *shape,
                          shape_text_typed(variable->type, shape), mem_limit_text());
     if (is_move && how == VARIABLE_UPDATE)
         memcpy(buffer->data, before->data, bytes);
-    const struct tensor value = {/* `shape` may be that of the value that goes */
-                                 .type = variable->type,
-                                 .shape = *shape,
-                                 .data = buffer->data,
-                                 .buffer = buffer};
+    /* `shape` may be that of the value that goes */
+    const struct tensor value = {variable->type, *shape, buffer->data, buffer, NULL};
     leave_memory(variable);
     variable->value = value;
     return 0;

@@ -30,24 +30,23 @@ struct bias {
     sum_loop *sum;
 };
 
+#define EACH(begin, end) _Pragma("omp simd") for (int64_t j = begin; j < (end); j++)
+
 #define ADD_LOOP(type)                                                                             \
     static void add_##type(const struct channels *c, int64_t row, const void *px,                  \
                            const void *pbias, void *pout)                                          \
     {                                                                                              \
-        int64_t first = row % c->blocks * c->block;                                                \
-        const type *bias = (const type *)pbias + first;                                            \
-        const type *x = (const type *)px + row * c->inner * c->block;                              \
-        type *out = (type *)pout + row * c->inner * c->block;                                      \
-        int64_t n = c->n - first < c->block ? c->n - first : c->block;                             \
-        if (c->block == 1)                                                                         \
-            for (int64_t i = 0; i < c->inner; i++)                                                 \
-                out[i] = x[i] + bias[0];                                                           \
+        const int64_t inner = c->inner, block = c->block, first = row % c->blocks * block;         \
+        const int64_t n = c->n - first < block ? c->n - first : block;                             \
+        const type *bias = (const type *)pbias + first,                                            \
+                   *x = (const type *)px + row * inner * block;                                    \
+        type *out = (type *)pout + row * inner * block, all = bias[0];                             \
+        if (block == 1)                                                                            \
+            EACH(0, inner) out[j] = x[j] + all;                                                    \
         else                                                                                       \
-            for (int64_t i = 0; i < c->inner; i++, x += c->block, out += c->block) {               \
-                for (int64_t j = 0; j < n; j++)                                                    \
-                    out[j] = x[j] + bias[j];                                                       \
-                for (int64_t j = n; j < c->block; j++)                                             \
-                    out[j] = 0;                                                                    \
+            for (int64_t i = 0; i < inner; i++, x += block, out += block) {                        \
+                EACH(0, n) out[j] = x[j] + bias[j];                                                \
+                EACH(n, block) out[j] = 0;                                                         \
             }                                                                                      \
     }
 

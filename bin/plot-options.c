@@ -163,9 +163,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     script_assign(&out, "terminal", terminal->called);
     str_printf(&out, "width=%" PRId64 " height=%" PRId64 "\n", size[0], size[1]);
     script_assign_words(&out, operands, n);
-    script_write(&out, err);
-    str_release(&out);
-    return err->code;
+    return script_write(&out, err);
 }
 
 int main(int argc, char **argv)

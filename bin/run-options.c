@@ -316,9 +316,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     script_assign(&out, "graph_file", graph);
     script_assign(&out, "task", is_logs && n > 1 ? operands[1] : NULL);
     script_assign_words(&out, operands + feed_command, tool->argc - feed_command);
-    script_write(&out, err);
-    str_release(&out);
-    return err->code;
+    return script_write(&out, err);
 }
 
 int main(int argc, char **argv)

@@ -68,9 +68,10 @@ void script_assign_words(struct str *out, char *const *words, int n)
     str_append_char(out, '\n');
 }
 
-int script_write(const struct str *out, struct error *err)
+int script_write(struct str *out, struct error *err)
 {
     if (dprintf(SCRIPT_FD, "%s", out->data) < 0)
-        return error_set_errno(err, ERR_IO, "descriptor %d", SCRIPT_FD);
-    return 0;
+        error_set_errno(err, ERR_IO, "descriptor %d", SCRIPT_FD);
+    str_release(out);
+    return err->code;
 }

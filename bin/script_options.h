@@ -23,7 +23,7 @@ void script_assign_options(struct str *out, const struct option_row *rows);
 void script_assign(struct str *out, const char *name, const char *text);
 /* Appends `set --` with the n words. */
 void script_assign_words(struct str *out, char *const *words, int n);
-/* Writes `out` to descriptor 3. ERR_IO. */
-int script_write(const struct str *out, struct error *err);
+/* Writes `out` to descriptor 3, and releases it. ERR_IO. */
+int script_write(struct str *out, struct error *err);
 
 #endif

@@ -57,9 +57,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "--count 0: no picture would be drawn");
     struct str out = STR_INIT;
     script_assign_options(&out, rows);
-    script_write(&out, err);
-    str_release(&out);
-    return err->code;
+    return script_write(&out, err);
 }
 
 int main(int argc, char **argv)

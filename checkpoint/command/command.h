@@ -3,7 +3,7 @@
  * The verbs of tf-ckpt, apart from its options and terminal. Each takes its operands, does its work
  * and leaves its output in `out`.
  *
- * To add a verb: a function here, a row in bin/tf-ckpt.c.
+ * To add a verb: a function here, a row in bin/ckpt_verbs.def.
  */
 #ifndef TF_CHECKPOINT_COMMAND_H
 #define TF_CHECKPOINT_COMMAND_H

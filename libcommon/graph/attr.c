@@ -130,23 +130,13 @@ struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
         copy.tensor = tensor;
         break;
     }
-    case ATTR_LIST_STRING: {
-        const char **strings = arena_array(arena, (size_t)value->n, sizeof *strings);
-        for (int i = 0; i < value->n; i++)
-            strings[i] = arena_strdup(arena, value->strings[i]);
-        copy.strings = strings;
-        break;
-    }
-    case ATTR_LIST_INT:
-    case ATTR_LIST_FLOAT:
-    case ATTR_LIST_BOOL:
-    case ATTR_LIST_TYPE:
-    case ATTR_LIST_SHAPE:
-        copy.ints = arena_copy(arena, value->ints, (size_t)value->n * item_bytes[value->kind]);
-        break;
     default:
         break;
     }
+    if (value->kind >= ATTR_LIST_INT)
+        copy.ints = arena_copy(arena, value->ints, (size_t)value->n * item_bytes[value->kind]);
+    for (int i = 0; value->kind == ATTR_LIST_STRING && i < value->n; i++)
+        ((const char **)(uintptr_t)copy.strings)[i] = arena_strdup(arena, value->strings[i]);
     return copy;
 }
 

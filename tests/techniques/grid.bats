@@ -115,14 +115,14 @@ counted() {
     tf-show --json t | jq -s --argjson n "$2" 'map(select(.peer and .step == $n).sent) | add'
 }
 
-@test "links count the formula's bytes, and from the driver the images and labels" {
+@test "links count the formula's bytes, values of groups aligned, and from the driver its feeds" {
     local grid
     for grid in 1x2 2x2 3x2; do
         counted $grid 10 >ten
         counted $grid 30 >thirty
         # of twenty steps; a step has a number, too
         tf-show --text p.tfg | python3 "$root/tests/techniques/grid.py" ${grid%x*} ${grid#*x} |
-            awk '{ print 20 * $1; print 20 * (4 * 18 * 15 * 3 * 4 + 4 * 4 + 8) }' >want
+            awk '{ print 20 * $3; print 20 * (4 * 18 * 15 * 3 * 4 + 4 * 4 + 8) }' >want
         paste ten thirty want
         diff want <(paste ten thirty | awk '{ print $2 - $1 }')
     done

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What devices send each other in a step of grid.lua cut into tiles: by the formula of the halo,
 from the shapes of layers alone, and by the Sends of the parts. usage: grid.py ROWS COLUMNS <text of
-parts; tensors of the step, a line each: bytes by the formula, by the Sends."""
+parts; tensors of the step, a line each: bytes by the formula, by the Sends, and on the links, where
+values of one group are one, each aligned, behind a name."""
 import re
 import sys
 
@@ -61,8 +62,9 @@ ends = [(y, x) for y in tiles(local.out[0], ROWS) for x in tiles(local.out[1], C
 end = sum(area(tile) for tile in ends[1:]) * 4 * BATCH * FLOAT
 formula = image + 2 * (halo + shared + end)
 
-sent = 0
-part = {}
+ALIGNED = 64
+sent = linked = 0
+part, groups = {}, {}
 for line in sys.stdin:
     if line.startswith("graph "):
         part = {}
@@ -75,7 +77,16 @@ for line in sys.stdin:
         part[node.group(1)] = n
     send = re.match(r"(\S+) = Send\(([^,)]*)", line)
     if send and send.group(2) in part and "/initial/" not in send.group(2):
-        sent += part[send.group(2)]
+        n = part[send.group(2)]
+        sent += n
+        group = re.search(r'_group="(.*?)"', line)
+        if group:
+            groups.setdefault(group.group(1), []).append(n)
+        else:
+            linked += n
         if "l1/W" in send.group(2) or "LocallyConnected2DBackpropFilter" in send.group(2):
             sys.exit(f"a filter of one position is sent: {line}")
-print(formula, sent)
+for values in groups.values():
+    linked += values[0] if len(values) == 1 else sum(-(-n // ALIGNED) * ALIGNED
+                                                     for n in [ALIGNED, *values])
+print(formula, sent, linked)

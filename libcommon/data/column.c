@@ -76,6 +76,7 @@ static const struct part {
     {"hash", "hash=N", GROUP_READING, VALUE, 0, READ_HASH, 0, TAKES_WIDTH, IN(buckets)},
     {"date", "date[=year|month|day|hour|minute|second|weekday|yearday]", GROUP_READING, EITHER, 0,
      READ_DATE, 0, TAKES_DATE, IN(date_part)},
+    {"amount", "amount", GROUP_READING, BARE, 0, 0, 0, SETS_FLAG, IN(amount)},
     {"impute", "impute=mean|median|most|VALUE", GROUP_IMPUTE, VALUE, 0, 0, 0, TAKES_TEXT,
      IN(impute)},
     {"flag", "flag", GROUP_FLAG, BARE, 0, 0, 0, SETS_FLAG, IN(flag)},

@@ -41,7 +41,8 @@ bool cell_is_missing(const char *text, size_t n)
 {
     cell_trim(&text, &n);
     return n == 0 || (n == 1 && *text == '?') || (n == 2 && !memcmp(text, "NA", 2)) ||
-           (n == 3 && !memcmp(text, "N/A", 3)) || is_word(text, n, "null");
+           (n == 3 && !memcmp(text, "N/A", 3)) || (n == 4 && !memcmp(text, "#N/A", 4)) ||
+           is_word(text, n, "null");
 }
 
 bool cell_is_nan(const char *text, size_t n)

@@ -15,7 +15,7 @@
 /* Blanks and tabs around the text are ignored. true and false, in any case, are 1 and 0 for every
  * type except STRING. */
 enum cell_kind {
-    CELL_MISSING, /* empty, NA, N/A, ? or, in any case, null */
+    CELL_MISSING, /* empty, NA, N/A, #N/A, ? or, in any case, null */
     CELL_NUMBER,  /* as number.h defines it, in range or not */
     CELL_BOOL,
     CELL_TEXT,

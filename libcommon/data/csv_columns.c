@@ -25,6 +25,7 @@ struct csv_columns {
     struct field_column *columns;
     int n;
     bool started;
+    bool told_comments;
     size_t n_fields; /* of every row */
     uint64_t first_line;
     int64_t row;      /* rows seen, selected or not */
@@ -231,6 +232,14 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
         code = row_source_read(columns->source, row, more, err);
         if (code || !*more)
             return code;
+        if (columns->started && row->comment && !columns->told_comments) {
+            columns->told_comments = true;
+            warn(columns, arena_printf(&columns->header.arena,
+                                       "%s:%" PRIu64 ": passed over as a comment, and so are others "
+                                       "that begin with '%c' (--comment '' takes them as rows)",
+                                       row_source_file(columns->source), row->comment,
+                                       columns->format.comment));
+        }
         if (!columns->started)
             code = start(columns, row, &header, err);
         else if (row->n_fields != columns->n_fields)

@@ -268,7 +268,7 @@ int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, str
             reader->fields.items[i].text = str_text(&reader->text) + reader->begins.items[i];
     if (!names)
         json_decref(object);
-    *row = (struct csv_row){reader->fields.items, n, reader->line};
+    *row = (struct csv_row){reader->fields.items, n, reader->line, 0};
     *more = !err->code;
     return err->code;
 }

@@ -343,6 +343,7 @@ static int cut(struct csv_reader *reader, char *at, const char *end, struct erro
 int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct error *err)
 {
     int code = reader->started ? 0 : start(reader, err);
+    uint64_t comment = 0;
     *more = false;
     while (!code && !(code = await_row(reader, err))) {
         if (reader->ended && reader->row == reader->n)
@@ -355,9 +356,11 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
         uint64_t n_lines = 1;
         for (const char *c = at; has_lines && c < end; c++)
             n_lines += *c == '\n' || (*c == '\r' && (c + 1 == end || c[1] != '\n'));
-        bool passed = at_comment(reader) || is_blank(reader, at, end);
+        bool is_comment = at_comment(reader), passed = is_comment || is_blank(reader, at, end);
+        if (is_comment && !comment && end - at > 1 && !strchr(" \t#", at[1]))
+            comment = reader->line;
         code = passed ? 0 : cut(reader, at, end, err);
-        *row = (struct csv_row){reader->fields.items, reader->fields.n, reader->line};
+        *row = (struct csv_row){reader->fields.items, reader->fields.n, reader->line, comment};
         reader->line += n_lines;
         reader->row = reader->seen = next;
         *more = !passed && !code;

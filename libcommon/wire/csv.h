@@ -3,7 +3,8 @@
  * Rows of a text table, as RFC 4180 defines them and as they occur: fields between separators,
  * quoted with "..." if they contain separators, line ends or quotes ("" is a quote; blanks after
  * the closing one belong to the field), lines that each end with LF, CRLF or CR, a byte order mark
- * at the start, comment lines. Blank lines are skipped.
+ * at the start, comment lines. Blank lines are skipped. A comment may be a row, as "#N/A,1" is, if
+ * no blank follows the character that begins it.
  *
  * A row is returned as soon as its line end was read. Not thread-safe.
  */
@@ -34,7 +35,8 @@ struct csv_field {
 struct csv_row {
     const struct csv_field *fields;
     size_t n_fields;
-    uint64_t line; /* of its first character, from 1 */
+    uint64_t line;    /* of its first character, from 1 */
+    uint64_t comment; /* the first since the row before that may be a row; 0: none */
 };
 
 struct csv_reader;

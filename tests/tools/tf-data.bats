@@ -123,6 +123,15 @@ number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,
     [ "$(x csv tab.txt x=2 --separator tab)" = '[2]' ]
 }
 
+@test "a row that begins as a comment does is not lost without a word" {
+    printf '# made today\na,b\n1,2\n# as they came\n3,#N/A\n#N/A,4\n#N/A,5\n6,7\n' > t.csv
+    run --separate-stderr tf-data csv t.csv x=a,b:impute=0 -b 9
+    [ "$stderr" = "tf-data: t.csv:6: passed over as a comment, and so are others that begin with \
+'#' (--comment '' takes them as rows)" ]
+    sed -i '/^# /d' t.csv
+    [ "$(x csv t.csv x=a,b:impute=0 -b 9 --comment '')" = '[[1,2],[3,0],[0,4],[0,5],[6,7]]' ]
+}
+
 @test "rows, shards, steps, after, drop-remainder" {
     seq 10 > t.csv
     [ "$(x csv t.csv x=1 --rows 2-4,9- -b 9)" = '[2,3,4,9,10]' ]

@@ -15,23 +15,8 @@ large=4294967296
 tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=$large:glibc.malloc.trim_threshold=$large
 
 ours() { # MODEL STEPS: milliseconds a step: what as many steps more take
-    python3 - build/bin/tf-exec -g "$work/$1.tfg" --run train --threads "$OMP_NUM_THREADS" \
-        --steps "$2" <<'END'
-import subprocess
-import sys
-import time
-
-
-def seconds(steps):
-    began = time.monotonic()
-    subprocess.run(sys.argv[1:-1] + [str(steps)], stdout=subprocess.DEVNULL, check=True)
-    return time.monotonic() - began
-
-
-steps = int(sys.argv[-1])
-less = seconds(steps)
-print(500 * (seconds(3 * steps) - less) / steps)
-END
+    python3 tests/bench/step.py "$2" build/bin/tf-exec -g "$work/$1.tfg" --run train \
+        --threads "$OMP_NUM_THREADS" --steps
 }
 
 peer() { # MODEL BATCH STEPS: the best of its four ways

@@ -234,11 +234,12 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
             return code;
         if (columns->started && row->comment && !columns->told_comments) {
             columns->told_comments = true;
-            warn(columns, arena_printf(&columns->header.arena,
-                                       "%s:%" PRIu64 ": passed over as a comment, and so are others "
-                                       "that begin with '%c' (--comment '' takes them as rows)",
-                                       row_source_file(columns->source), row->comment,
-                                       columns->format.comment));
+            warn(columns,
+                 arena_printf(&columns->header.arena,
+                              "%s:%" PRIu64 ": passed over as a comment, and so are others "
+                              "that begin with '%c' (--comment '' takes them as rows)",
+                              row_source_file(columns->source), row->comment,
+                              columns->format.comment));
         }
         if (!columns->started)
             code = start(columns, row, &header, err);

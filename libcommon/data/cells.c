@@ -65,19 +65,22 @@ enum cell_kind cell_kind(const char *text, size_t n)
 
 size_t cell_amount(const char *text, size_t n, char plain[CELL_AMOUNT_BYTES])
 {
-    static const char *const signs[] = {"$", "€", "£", "¥"};
+    static const char *const signs[] = {"$", "€", "£", "¥"}, digits[] = "0123456789";
     double number;
     if (n >= CELL_AMOUNT_BYTES || memchr(text, '\0', n))
         return 0;
     memcpy(plain, text, n);
     plain[n] = '\0';
+    bool is_grouped = strspn(plain + strcspn(plain, digits), digits) <= 3;
     for (char *at = plain; *at;) {
-        size_t skip = *at == ',' && at > plain && isdigit((unsigned char)at[-1]) &&
-                      strspn(at + 1, "0123456789") == 3 &&
-                      !memchr(plain, '.', (size_t)(at - plain));
-        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
-            if (!strncmp(at, signs[k], strlen(signs[k])))
-                skip = strlen(signs[k]);
+        size_t skip = *at == ',' && at > plain && isdigit((unsigned char)at[-1]) && is_grouped &&
+                      strspn(at + 1, digits) == 3 && !memchr(plain, '.', (size_t)(at - plain));
+        bool is_first = at == plain || (at == plain + 1 && strchr("+-", *plain));
+        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+            size_t length = strlen(signs[k]);
+            if (!strncmp(at, signs[k], length) && (is_first || !at[length]))
+                skip = length;
+        }
         memmove(at, at + skip, strlen(at + skip) + 1);
         at += !skip;
     }

@@ -27,8 +27,8 @@ bool cell_is_missing(const char *text, size_t n); /* faster than cell_kind */
 /* Returns whether the text is nan in any case: a number, but missing where that is possible. */
 bool cell_is_nan(const char *text, size_t n);
 #define CELL_AMOUNT_BYTES 64
-/* Writes an amount, "-$1,234.50", as a plain number: without $, €, £, ¥ and commas between groups
- * of three digits. Returns its length; 0: the text is no amount. */
+/* Writes an amount, "-$1,234.50", as a plain number: without commas between groups of three digits,
+ * and $, €, £, ¥ before or after it. Returns its length; 0: the text is no amount. */
 size_t cell_amount(const char *text, size_t n, char plain[CELL_AMOUNT_BYTES]);
 /* ERR_DATA, "'abc' WHAT"; a long text is cut. */
 int cell_refuse(const char *text, size_t n, const char *what, struct error *err);

@@ -53,8 +53,8 @@ static void powers_double(const double *base, int64_t n, double exponent, double
     {                                                                                              \
         const int64_t n = w->channels;                                                             \
         const type *restrict x = (const type *)w->x + at * n;                                      \
-        const type *restrict y = (const type *)w->y + at * n;                                      \
-        const type *restrict g = (const type *)(w->g ? w->g : w->x) + at * n;                      \
+        const type *restrict y = w->y ? (const type *)w->y + at * n : NULL;                        \
+        const type *restrict g = w->g ? (const type *)w->g + at * n : x;                           \
         type *restrict out = (type *)w->out + at * n, beta = (type)w->lrn->beta;                   \
         type alpha = (type)w->lrn->alpha, bias = (type)w->lrn->bias, factor = 2 * alpha * beta;    \
         for (int64_t c = 0; c < n; c++)                                                            \

@@ -47,7 +47,7 @@ int command_open_writing(struct command *c, const char *path, struct store **sto
 {
     const struct store_options options = {
         .write = true, .lock_wait = c->lock_wait, .owner = c->owner};
-    return store_open(path, c->dry_run ? NULL : &options, store, err);
+    return store_open(path, &options, store, err);
 }
 
 void command_measure(struct command *c, struct store *store)
@@ -189,7 +189,8 @@ int command_prune(struct command *c, struct error *err)
     struct prune_report report;
     manifest_vec all;
     damage_vec damages;
-    if (command_open_writing(c, c->operands[0], &store, err))
+    if (c->dry_run ? store_open(c->operands[0], NULL, &store, err)
+                   : command_open_writing(c, c->operands[0], &store, err))
         return err->code;
     if (!store_read_all(store, &all, &damages, err)) {
         command_say_damages(c, &damages);

@@ -58,7 +58,7 @@ int command_import(struct command *command, struct error *err);
 int command_open(struct command *command, const char *name, struct source *source,
                  struct error *err);
 
-/* Opens a store to write to it, or with dry_run to read it. */
+/* Opens a store to write to it, whatever dry_run says, which other verbs may have been given. */
 int command_open_writing(struct command *command, const char *path, struct store **store,
                          struct error *err);
 

@@ -86,7 +86,8 @@ int command_forget(struct command *c, struct error *err)
         error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
     else if (!is_one && (c->policy.best > 0) != (c->by != NULL))
         error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
-    if (!err->code && !command_open_writing(c, path, &store, err)) {
+    if (!err->code && !(c->dry_run ? store_open(path, NULL, &store, err)
+                                   : command_open_writing(c, path, &store, err))) {
         if (is_one)
             forget_step(c, store, step, err);
         else

@@ -32,6 +32,7 @@ struct grid_part {
     int cell;
     struct partition cut;
     struct area area;
+    struct grid_part *next; /* of the same node */
 };
 
 struct grid {
@@ -39,15 +40,15 @@ struct grid {
     const struct grid_options *options;
     struct rewrite r;
     int n;
-    const char **devices;        /* by cell */
-    const char *prefix;          /* of the names of what is new: prefix_CELL/NAME */
-    char *role;                  /* by node: enum grid_role */
-    char *stays_whole;           /* by node: a variable that some node needs whole */
-    bool is_found_anew;          /* another one has to be whole */
-    struct partition *cut;       /* by node: of its output, in the parts... */
-    struct edge **parts;         /* ... that are here, by cell */
-    const char ***names;         /* by variable that is cut, and cell */
-    VEC(struct grid_part) known; /* regions and slices that were made */
+    const char **devices;     /* by cell */
+    const char *prefix;       /* of the names of what is new: prefix_CELL/NAME */
+    char *role;               /* by node: enum grid_role */
+    char *stays_whole;        /* by node: a variable that some node needs whole */
+    bool is_found_anew;       /* another one has to be whole */
+    struct partition *cut;    /* by node: of its output, in the parts... */
+    struct edge **parts;      /* ... that are here, by cell */
+    const char ***names;      /* by variable that is cut, and cell */
+    struct grid_part **known; /* by node: regions and slices that were made */
     struct build b;
     struct error *err;
 };
@@ -434,11 +435,10 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
         return EDGE_NONE;
     if (cut->is_cut)
         part.cut = *cut, part.area = area;
-    vec_each(p, &g->known) {
+    for (const struct grid_part *p = g->known[edge.node]; p; p = p->next)
         if (p->cell == cell && edge_equal(p->of, edge) && cut_equal(&p->cut, &part.cut) &&
             area_equal(p->area, part.area))
             return p->edge;
-    }
     if (!cut->is_cut) { /* A constant is wherever it is needed. */
         bool is_here = node_is(node, "Const") && !node->n_controls;
         part.edge = is_here ? grid_copy(g, node, cell, NULL, NULL) : grid_whole(g, NULL, edge);
@@ -452,8 +452,10 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
         b->device = graph_node(g->r.to, whole.node)->device;
         part.edge = cut_slice(b, whole, cut, area);
     }
-    if (edge_exists(part.edge))
-        vec_push_in(&g->r.arena, &g->known, part);
+    if (edge_exists(part.edge)) {
+        part.next = g->known[edge.node];
+        g->known[edge.node] = arena_copy(&g->r.arena, &part, sizeof part);
+    }
     return part.edge;
 }
 
@@ -723,6 +725,7 @@ static int open_grid(struct grid *g)
     g->cut = arena_array(&g->r.arena, n, sizeof *g->cut);
     g->parts = arena_array(&g->r.arena, n, sizeof *g->parts);
     g->names = arena_array(&g->r.arena, n, sizeof *g->names);
+    g->known = arena_array(&g->r.arena, n, sizeof *g->known);
     g->prefix = graph_free_prefix(&g->r.to->arena, g->from, "tile");
     for (int k = 0; k < g->n; k++) {
         /* The pattern with the cell's number for its "*". */

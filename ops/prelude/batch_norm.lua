@@ -21,7 +21,7 @@ end
 
 -- Statistics of no rows are the averages, which therefore stay, as in Keras.
 local function of_rows(x, v, mean, variance)
-  local some = Greater(Size(x), 0)
+  local some = Greater(Size(x, {out_type = int64}), 0)
   return Select(some, mean, v.mean), Select(some, variance, v.variance)
 end
 

@@ -113,10 +113,10 @@ struct batch_norm_work {
     }                                                                                              \
     INLINE void slice_##type(const struct batch_norm_work *w, int64_t first, int64_t width)        \
     {                                                                                              \
-        if (w->g)                                                                                  \
-            backward_##type(w, first, width);                                                      \
-        else                                                                                       \
+        if (w->offset)                                                                             \
             forward_##type(w, first, width);                                                       \
+        else                                                                                       \
+            backward_##type(w, first, width);                                                      \
     }                                                                                              \
     static int run_##type(void *context, int64_t begin, int64_t end)                               \
     {                                                                                              \

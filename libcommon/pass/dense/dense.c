@@ -674,6 +674,8 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     c.facts = arena_array(&c.r.arena, n + 1, sizeof *c.facts);
     c.cut = arena_array(&c.r.arena, n + 1, sizeof *c.cut);
     c.layouts = arena_array(&c.r.arena, n + 1, sizeof *c.layouts);
+    for (size_t i = 0; i < n; i++)
+        c.layouts[i] = DENSE_OWN; /* also where an edge goes back */
     c.rows = arena_array(&c.r.arena, DENSE_PASSES_MAX, sizeof *c.rows);
     memset(c.rows, -1, DENSE_PASSES_MAX * sizeof *c.rows);
     memset(c.cut, DENSE_SAME, n * sizeof *c.cut);

@@ -123,8 +123,10 @@ static int fuse(struct filter *f, struct error *err)
     struct fusion fused = {0};
     for (size_t i = 0; i < keep.n && !code; i++)
         code = graph_parse_edge(graph, keep.items[i], &kept[options.n_keep++], err);
-    if (!code)
+    if (!code) {
         fuse_graph(graph, &options, &fused, n_gone);
+        fusion_add_history(&fused, graph);
+    }
     if (!code && report)
         for (int i = 0; i < N_DEVICE_PASSES; i++)
             if (!(choice.without >> i & 1) && device_passes[i].find)

@@ -280,7 +280,6 @@ static int run_pass(const struct device_pass *pass, const struct graph *graph,
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES])
 {
-    struct error ignored = ERROR_INIT;
     size_t n = graph->nodes.n;
     *fused = (struct fusion){.node_of = mem_array(n + 1, sizeof *fused->node_of)};
     for (size_t i = 0; i < n; i++)
@@ -291,10 +290,15 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
         if (n_gone)
             n_gone[p] = gone;
     }
+}
+
+void fusion_add_history(const struct fusion *fused, const struct graph *graph)
+{
+    struct error ignored = ERROR_INIT;
     if (!fused->graph)
         return;
     graph_add_history(fused->graph, graph);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < graph->nodes.n; i++)
         if (fused->node_of[i] < 0)
             graph_add_removed(fused->graph, graph_node(graph, (int)i)->name, &ignored);
 }

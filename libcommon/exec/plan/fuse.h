@@ -48,10 +48,13 @@ extern const struct device_pass device_passes[N_DEVICE_PASSES];
 /* Its number; -1: no pass has the name. */
 int device_pass_find(const char *name);
 
-/* Runs all passes. The values of entries and aliases are kept; the names of removed nodes are
- * recorded as removed. n_gone, by pass, may be NULL. The given graph must outlive the result. */
+/* Runs all passes. The values of entries and aliases are kept. n_gone, by pass, may be NULL. The
+ * given graph must outlive the result. */
 void fuse_graph(const struct graph *graph, const struct fuse_options *options, struct fusion *fused,
                 int n_gone[N_DEVICE_PASSES]);
+/* For a new graph that is written: takes over the history of the given one, and records the names
+ * of nodes that are gone as removed. */
+void fusion_add_history(const struct fusion *fused, const struct graph *graph);
 void fusion_release(struct fusion *fused);
 
 /* The edge of the new graph that an edge of the old one became; its node must still exist. */

@@ -69,9 +69,8 @@ static const struct option_row rows[] = {
      "or if nothing in the row is a number, true or false, which a line on stderr says then"},
     {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "begins lines to pass over (#)"},
     {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
-     "put in place of empty fields, NA, N/A, #N/A, null and ?, where no impute says what; they "
-     "have\n"
-     "no part in what is fitted. mean: of a column that is standardized, so that they become 0"},
+     "put in place of empty fields, NA, N/A, #N/A, null and ?, where no impute says what; they\n"
+     "are not in what is fitted. mean: of a column that is standardized, so that they become 0"},
     {0, "fit", OPTION_TEXT, &fit_path, "FILE",
      "write what is found in the rows selected: means, deviations, categories and so on"},
     {0, "prep", OPTION_TEXT, &prep_path, "FILE", "prepare by what --fit wrote"},

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,15 +54,26 @@ const char *tool_stopped_text(void)
     return *stopped_text ? stopped_text : NULL;
 }
 
+/* A store of checkpoints, or one in it as STORE@STEP, is no stream. */
+static const char *hint_of(const char *path)
+{
+    char data[PATH_MAX];
+    int n = snprintf(data, sizeof data, "%.*s/data.mdb", (int)strcspn(path, "@"), path);
+    return n < PATH_MAX && !access(data, F_OK) ? " (tf-ckpt shows and exports checkpoints)" : "";
+}
+
 static int open_file(const char *path, int *fd, struct error *err)
 {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (*fd < 0)
-        return error_set_errno(err, file_error_code(), "%s", path);
+    if (*fd < 0) {
+        error_set_errno(err, file_error_code(), "%s", path);
+        error_append(err, "%s", hint_of(path));
+        return err->code;
+    }
     struct stat status;
     if (!fstat(*fd, &status) && S_ISDIR(status.st_mode)) {
         close(*fd);
-        return error_set(err, ERR_DATA, "%s: is a directory", path);
+        return error_set(err, ERR_DATA, "%s: is a directory%s", path, hint_of(path));
     }
     return 0;
 }

@@ -52,6 +52,16 @@ flip() { # FILE OFFSET
     printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+@test "a tool that reads streams says what a store is" {
+    tf-graph -e 'v = variable{shape = {}, init = 1}' >m.tfg
+    tf-exec -q -g m.tfg --run init --save st/
+    local hint="(tf-ckpt shows and exports checkpoints)"
+    run -65 --separate-stderr tf-show st/
+    [ "$stderr" = "tf-show: st/: is a directory $hint" ]
+    run -66 --separate-stderr tf-show st@1
+    [ "$stderr" = "tf-show: st@1: No such file or directory $hint" ]
+}
+
 @test "a store is made by init only; what it holds is listed and shown" {
     run --separate-stderr tf-ckpt list store
     [ "$status" -eq 66 ]

@@ -51,9 +51,11 @@ pages() {
 @test "README.md" {
     PATH=${PATH//"$root/build/bin:"/}
     types README.md
-    grep -Eq '^step 1  accuracy 0\.9' out
-    grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out
-    grep -Eq 'ps:0 \(pid [0-9]+\) killed by signal 9' out
+    local line
+    for line in '^step 1  accuracy 0\.9' 'worker:1 \(pid [0-9]+\) killed by signal 9' \
+        'ps:0 \(pid [0-9]+\) killed by signal 9'; do
+        grep -Eq "$line" out || { cat out err && return 1; }
+    done
 }
 
 @test "examples/README.md" {

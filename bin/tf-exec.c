@@ -418,15 +418,17 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         enum exec_end end = exec_life_rules[job.life].end;
         exec_life_go(&job.life, LIFE_ENDS);
         struct error unsettled = ERROR_INIT;
-        if (asked && end != END_AT_ONCE && !follow_step(&job, true, &unsettled))
-            evaluation_decline(&job.evaluation);
-        if (unsettled.code)
-            *err = unsettled;
-        else if (end == END_AT_ONCE) /* nobody relies on it: this is no failure */
+        if (end == END_AT_ONCE) { /* nobody relies on it: this is no failure */
             error_clear(err);
-        code = unsettled.code       ? unsettled.code
-               : end == END_AT_ONCE ? 0
-                                    : runner_end(job.runner, end == END_SAVES, code, err);
+            code = 0;
+        } else if (asked && follow_step(&job, true, &unsettled)) {
+            *err = unsettled;
+            code = err->code;
+        } else {
+            if (asked)
+                evaluation_decline(&job.evaluation);
+            code = runner_end(job.runner, end == END_SAVES, code, err);
+        }
     }
     if (!code && !needs)
         evaluation_report(&job.evaluation);

@@ -86,9 +86,9 @@ static int import_source(struct command *c, struct store *store, struct error *e
     size_t n = 0;
     for (; n < source.tensors.n && !source_read(&source, n, &tensors[n].value, err); n++) {
         const struct source_tensor *t = &source.tensors.items[n];
-        tensors[n].container = t->container;
-        tensors[n].name = t->name;
-        tensors[n].updates = t->updates;
+        tensors[n].container = t->saved.container;
+        tensors[n].name = t->saved.name;
+        tensors[n].updates = t->saved.updates;
     }
     if (!err->code)
         save(c, store, tensors, n, source.step, err);

@@ -74,7 +74,7 @@ static int compare(struct source *a, size_t i, struct source *b, size_t k, diffe
     struct difference d = {
         .a = &a->tensors.items[i], .b = &b->tensors.items[k], .name = source_outer_name(a, i)};
     struct tensor x, y;
-    if (d.a->type != d.b->type || !shape_equal(&d.a->shape, &d.b->shape)) {
+    if (d.a->saved.type != d.b->saved.type || !shape_equal(&d.a->saved.shape, &d.b->saved.shape)) {
         d.kind = DIFFERENCE_SHAPE;
         vec_push(all, d);
         return 0;

@@ -147,11 +147,12 @@ void text_show(struct str *out, struct source *s, bool json)
             const struct checkpoint_entry *entry =
                 t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
             str_append_char(out, '{');
-            json_text(out, "name", t->name);
+            json_text(out, "name", t->saved.name);
             str_append_char(out, ',');
-            json_text(out, "container", t->container);
+            json_text(out, "container", t->saved.container);
             str_printf(out, ",\"type\":\"%s\",\"bytes\":%" PRIu64 ",\"updates\":%" PRIu64,
-                       shape_text_typed(t->type, &t->shape), t->bytes, t->updates);
+                       shape_text_typed(t->saved.type, &t->saved.shape), t->saved.bytes,
+                       t->saved.updates);
             if (entry) {
                 str_append_char(out, ',');
                 json_text(out, "shard", entry->shard);
@@ -195,12 +196,12 @@ void text_show(struct str *out, struct source *s, bool json)
         const struct checkpoint_entry *entry =
             t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
         struct str bytes = STR_INIT, digest = STR_INIT;
-        show_bytes(&bytes, (int64_t)t->bytes);
+        show_bytes(&bytes, (int64_t)t->saved.bytes);
         if (entry)
             print_digest(&digest, entry->tensor);
         columns_add(&columns, "%s", source_outer_name(s, i));
-        columns_add(&columns, "%s", shape_text_typed(t->type, &t->shape));
-        columns_add(&columns, "%" PRIu64, t->updates);
+        columns_add(&columns, "%s", shape_text_typed(t->saved.type, &t->saved.shape));
+        columns_add(&columns, "%" PRIu64, t->saved.updates);
         columns_add(&columns, "%s", bytes.data);
         columns_add(&columns, "%s", entry && *entry->shard ? entry->shard : "-");
         columns_add(&columns, "%s", entry ? digest.data : "-");
@@ -238,8 +239,10 @@ void text_diff(struct str *out, const difference_vec *differences, bool json)
                 columns_add(&columns, "%.3g", d->relative);
                 continue;
             }
-            columns_add(&columns, "%s", d->a ? shape_text_typed(d->a->type, &d->a->shape) : "-");
-            columns_add(&columns, "%s", d->b ? shape_text_typed(d->b->type, &d->b->shape) : "-");
+            columns_add(&columns, "%s",
+                        d->a ? shape_text_typed(d->a->saved.type, &d->a->saved.shape) : "-");
+            columns_add(&columns, "%s",
+                        d->b ? shape_text_typed(d->b->saved.type, &d->b->saved.shape) : "-");
         }
     }
     if (!json && differences->n)

@@ -43,11 +43,11 @@ int source_export(struct source *s, enum export_form form, const struct export_f
             stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
         for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
             const struct source_tensor *t = &s->tensors.items[i];
-            struct variable_record record = {.container = t->container,
-                                             .name = t->name,
-                                             .updates = t->updates,
+            struct variable_record record = {.container = t->saved.container,
+                                             .name = t->saved.name,
+                                             .updates = t->saved.updates,
                                              .step = s->step,
-                                             .slice = t->slice};
+                                             .slice = t->saved.slice};
             if (!source_read(s, i, &record.value, err)) {
                 stream_write_variable(writer, &record, err);
                 tensor_release(&record.value);
@@ -61,7 +61,8 @@ int source_export(struct source *s, enum export_form form, const struct export_f
     struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
     for (size_t i = 0; i < n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
-        entries[i] = (struct archive_entry){source_outer_name(s, i), t->type, t->shape, t->bytes};
+        entries[i] = (struct archive_entry){source_outer_name(s, i), t->saved.type, t->saved.shape,
+                                            t->saved.bytes};
     }
     struct exporter exporting = {s, false};
     const struct archive_input input = {entries, n, export_entry, &exporting};

@@ -54,15 +54,8 @@ static int open_store(struct source *s, const char *path, int64_t step, struct e
         s->name = s->checkpoint->name;
         s->step = s->checkpoint->manifest.step;
         for (size_t i = 0; i < s->checkpoint->entries.n; i++) {
-            const struct manifest_tensor *t = s->checkpoint->entries.items[i].tensor;
-            struct source_tensor tensor = {.container = t->container,
-                                           .name = t->name,
-                                           .type = t->type,
-                                           .shape = t->shape,
-                                           .bytes = t->bytes,
-                                           .updates = t->updates,
-                                           .slice = t->slice,
-                                           .entry = (int)i};
+            const struct checkpoint_entry *entry = &s->checkpoint->entries.items[i];
+            struct source_tensor tensor = {.saved = *entry->tensor, .entry = (int)i};
             vec_push(&s->tensors, tensor);
         }
     }
@@ -81,15 +74,14 @@ static int read_source(struct source *s, const char *path, struct error *err)
     variable_records all = VEC_INIT;
     stream_read_variables(reader, &s->arena, &all, err);
     vec_each(v, &all) {
-        struct source_tensor tensor = {.container = v->container,
-                                       .name = v->name,
-                                       .type = v->value.type,
-                                       .shape = v->value.shape,
-                                       .bytes = tensor_bytes(&v->value),
-                                       .updates = v->updates,
-                                       .slice = v->slice,
-                                       .value = v->value,
-                                       .entry = -1};
+        struct manifest_tensor saved = {.container = v->container,
+                                        .name = v->name,
+                                        .type = v->value.type,
+                                        .shape = v->value.shape,
+                                        .bytes = tensor_bytes(&v->value),
+                                        .updates = v->updates,
+                                        .slice = v->slice};
+        struct source_tensor tensor = {.saved = saved, .value = v->value, .entry = -1};
         vec_push(&s->tensors, tensor);
         s->step = v->step;
     }
@@ -155,9 +147,9 @@ int source_read(struct source *s, size_t i, struct tensor *value, struct error *
 const char *source_outer_name(struct source *s, size_t i)
 {
     const struct source_tensor *t = &s->tensors.items[i];
-    return strcmp(t->container, DEFAULT_CONTAINER)
-               ? arena_printf(&s->arena, "%s:%s", t->container, t->name)
-               : t->name;
+    return strcmp(t->saved.container, DEFAULT_CONTAINER)
+               ? arena_printf(&s->arena, "%s:%s", t->saved.container, t->saved.name)
+               : t->saved.name;
 }
 
 bool source_is_named(const char *container, const char *tensor, const char *name)
@@ -171,7 +163,8 @@ bool source_is_named(const char *container, const char *tensor, const char *name
 int source_find(const struct source *s, const char *name)
 {
     for (size_t i = 0; i < s->tensors.n; i++)
-        if (source_is_named(s->tensors.items[i].container, s->tensors.items[i].name, name))
+        if (source_is_named(s->tensors.items[i].saved.container, s->tensors.items[i].saved.name,
+                            name))
             return (int)i;
     return -1;
 }

@@ -11,13 +11,9 @@
 #include "wire/record.h"
 
 struct source_tensor {
-    const char *container, *name;
-    enum dtype type;
-    struct shape shape;
-    uint64_t bytes, updates;
-    struct variable_slice slice; /* set if the tensor is a slice */
-    int entry;                   /* in the checkpoint; -1: it comes from a file, or was joined */
-    struct tensor value;         /* from a file, which is read whole */
+    struct manifest_tensor saved; /* its chunks are of no use here */
+    int entry;                    /* in the checkpoint; -1: it comes from a file, or was joined */
+    struct tensor value;          /* from a file, which is read whole */
     const struct source_tensor *slices; /* joined slices, in the order of their rows */
     size_t n_slices;
 };

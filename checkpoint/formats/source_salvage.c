@@ -32,17 +32,12 @@ static void take_tensors(struct rescue *r, struct salvage *salvage, const char *
     struct source *s = r->source;
     for (size_t i = 0; i < m->tensors.n; i++) {
         const struct manifest_tensor *t = &m->tensors.items[i];
-        struct source_tensor tensor = {.container = arena_strdup(&s->arena, t->container),
-                                       .name = arena_strdup(&s->arena, t->name),
-                                       .type = t->type,
-                                       .shape = t->shape,
-                                       .bytes = t->bytes,
-                                       .updates = t->updates,
-                                       .slice = t->slice,
-                                       .entry = -1};
+        struct source_tensor tensor = {.saved = *t, .entry = -1};
+        tensor.saved.container = arena_strdup(&s->arena, t->container);
+        tensor.saved.name = arena_strdup(&s->arena, t->name);
         struct error err = ERROR_INIT;
         if (t->slice.of)
-            tensor.slice.of = arena_strdup(&s->arena, t->slice.of);
+            tensor.saved.slice.of = arena_strdup(&s->arena, t->slice.of);
         if (salvage_read(salvage, t, &tensor.value, &err))
             say_lost(r, shard, &err);
         else

@@ -14,12 +14,12 @@
 
 static const char *whole_name(const struct source_tensor *t)
 {
-    return t->slice.of ? t->slice.of : t->name;
+    return t->saved.slice.of ? t->saved.slice.of : t->saved.name;
 }
 
 static struct box box_of(const struct source_tensor *t, struct shape *whole)
 {
-    return variable_slice_box(&t->slice, &t->shape, whole);
+    return variable_slice_box(&t->saved.slice, &t->saved.shape, whole);
 }
 
 /* Sorts parts by their first elements; parts that begin at the same element keep their order. */
@@ -41,13 +41,7 @@ static const struct source_parts *source_parts_of(const struct saved_parts *part
 
 static struct saved_part tensor_at(const struct saved_parts *parts, size_t i)
 {
-    const struct source_tensor *t = &source_parts_of(parts)->tensors[i];
-    return (struct saved_part){.container = t->container,
-                               .name = t->name,
-                               .type = t->type,
-                               .shape = &t->shape,
-                               .slice = &t->slice,
-                               .updates = t->updates};
+    return manifest_tensor_part(&source_parts_of(parts)->tensors[i].saved);
 }
 
 static int read_tensor(const struct saved_parts *parts, size_t i, struct tensor *value,
@@ -64,10 +58,10 @@ struct source_parts source_as_parts(struct source *s, const struct source_tensor
 
 static struct variable variable_of(const struct source_tensor *whole)
 {
-    return (struct variable){.container = whole->container,
-                             .name = whole->name,
-                             .type = whole->type,
-                             .shape = whole->shape};
+    return (struct variable){.container = whole->saved.container,
+                             .name = whole->saved.name,
+                             .type = whole->saved.type,
+                             .shape = whole->saved.shape};
 }
 
 /* Tensors of one name in one container, which may form a whole. */
@@ -93,7 +87,7 @@ static struct groups groups_of(const struct source *s)
     size_t *last = mem_array(s->tensors.n + 1, sizeof *last); /* of each group */
     for (size_t i = 0; i < s->tensors.n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];
-        const char *key = arena_printf(&g.keys, "%s\n%s", t->container, whole_name(t));
+        const char *key = arena_printf(&g.keys, "%s\n%s", t->saved.container, whole_name(t));
         int64_t at;
         if (map_get(&g.places, key, &at)) {
             g.next[last[at]] = i;
@@ -106,7 +100,7 @@ static struct groups groups_of(const struct source *s)
         last[at] = i;
         g.of[i] = (size_t)at;
         g.items.items[at].n++;
-        g.items.items[at].is_cut |= t->slice.of != NULL;
+        g.items.items[at].is_cut |= t->saved.slice.of != NULL;
     }
     mem_free(last);
     return g;
@@ -125,16 +119,18 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
         slices[i] = *sorted[i];
     mem_free(sorted);
     struct source_tensor whole = slices[0];
-    whole.name = whole_name(&slices[0]);
-    box_of(&slices[0], &whole.shape);
-    whole.slice = (struct variable_slice){.of = NULL};
+    whole.saved.name = whole_name(&slices[0]);
+    box_of(&slices[0], &whole.saved.shape);
+    whole.saved.slice = (struct variable_slice){.of = NULL};
     whole.value = (struct tensor)TENSOR_INIT;
     whole.entry = -1;
     whole.slices = slices;
     whole.n_slices = n;
-    whole.bytes = (uint64_t)shape_bytes(&whole.shape, whole.type);
+    whole.saved.bytes = (uint64_t)shape_bytes(&whole.saved.shape, whole.saved.type);
     for (size_t i = 1; i < n; i++)
-        whole.updates = slices[i].updates > whole.updates ? slices[i].updates : whole.updates;
+        whole.saved.updates = slices[i].saved.updates > whole.saved.updates
+                                  ? slices[i].saved.updates
+                                  : whole.saved.updates;
     group->whole = whole;
     const struct source_parts joined = source_as_parts(s, slices, n);
     const struct variable like = variable_of(&group->whole);
@@ -154,9 +150,10 @@ static int join_all(struct source *s, const char *name, struct error *err)
         struct group *group = &g.items.items[i];
         const struct source_tensor *t = &s->tensors.items[group->first];
         /* A file may contain a variable twice. */
-        bool joins = (t->type != STRING || t->slice.of) && !resource_is_part(t->name) &&
+        bool joins = (t->saved.type != STRING || t->saved.slice.of) &&
+                     !resource_is_part(t->saved.name) &&
                      (group->is_cut || (!s->checkpoint && group->n > 1));
-        if (joins && (!name || source_is_named(t->container, whole_name(t), name)) &&
+        if (joins && (!name || source_is_named(t->saved.container, whole_name(t), name)) &&
             join(s, &g, group, &failed) && !err->code)
             *err = failed;
     }
@@ -188,7 +185,7 @@ void source_drop_resources(struct source *s)
     size_t n = 0;
     for (size_t i = 0; i < s->tensors.n; i++) {
         struct source_tensor *t = &s->tensors.items[i];
-        if (resource_is_part(t->name))
+        if (resource_is_part(t->saved.name))
             tensor_release(&t->value);
         else
             s->tensors.items[n++] = *t;
@@ -202,7 +199,7 @@ void source_drop_texts(struct source *s, void (*left_out)(void *context, const c
     size_t n = 0;
     for (size_t i = 0; i < s->tensors.n; i++) {
         struct source_tensor *t = &s->tensors.items[i];
-        if (t->type != STRING) {
+        if (t->saved.type != STRING) {
             s->tensors.items[n++] = *t;
             continue;
         }
@@ -225,7 +222,7 @@ int source_find_whole(struct source *s, const char *name, struct error *err)
         return found;
     VEC(const char *) names = {0};
     for (size_t i = 0; i < s->tensors.n; i++)
-        vec_push(&names, s->tensors.items[i].name);
+        vec_push(&names, s->tensors.items[i].saved.name);
     vec_push(&names, NULL);
     if (!err->code)
         error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it%s", s->name, name,

@@ -319,6 +319,16 @@ bool ckpt_manifest_find_scalar(const struct ckpt_manifest *m, const char *name, 
 
 /* ---- values ---- */
 
+struct saved_part manifest_tensor_part(const struct manifest_tensor *t)
+{
+    return (struct saved_part){.container = t->container,
+                               .name = t->name,
+                               .type = t->type,
+                               .shape = &t->shape,
+                               .slice = &t->slice,
+                               .updates = t->updates};
+}
+
 int manifest_tensor_alloc(const struct manifest_tensor *t, struct tensor *value, struct error *err)
 {
     uint64_t offsets = (uint64_t)(shape_count(&t->shape) + 1) * 8;

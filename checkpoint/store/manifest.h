@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "checkpoint/store/digest.h"
 #include "checkpoint/store/run.h"
+#include "exec/state/saved_parts.h"
 #include "exec/state/variable.h"
 #include "tensor/tensor.h"
 
@@ -100,5 +101,8 @@ int manifest_tensor_check(const struct manifest_tensor *tensor, const struct ten
                           struct error *err);
 /* Releases memory that was not filled with a valid value. */
 void manifest_tensor_discard(struct tensor *value);
+
+/* Returns the tensor as a part, which borrows from it. */
+struct saved_part manifest_tensor_part(const struct manifest_tensor *tensor);
 
 #endif

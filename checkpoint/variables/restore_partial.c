@@ -66,8 +66,9 @@ int restore_partial(const char *name, const struct restore_request *request, str
         source_join_slices(&p.source, &ignored);
         for (size_t i = 0; i < p.source.tensors.n; i++) {
             const struct source_tensor *t = &p.source.tensors.items[i];
-            if (!map_get(&p.wanted, key(&p, t->container, t->name), NULL) &&
-                (!t->slice.of || !map_get(&p.wanted, key(&p, t->container, t->slice.of), NULL)))
+            if (!map_get(&p.wanted, key(&p, t->saved.container, t->saved.name), NULL) &&
+                (!t->saved.slice.of ||
+                 !map_get(&p.wanted, key(&p, t->saved.container, t->saved.slice.of), NULL)))
                 omit(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", all.parts.from,
                                       source_outer_name(&p.source, i)));
         }

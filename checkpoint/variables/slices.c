@@ -15,13 +15,7 @@ static struct checkpoint *checkpoint_of(const struct saved_parts *parts)
 
 static struct saved_part entry_at(const struct saved_parts *parts, size_t i)
 {
-    const struct manifest_tensor *t = checkpoint_of(parts)->entries.items[i].tensor;
-    return (struct saved_part){.container = t->container,
-                               .name = t->name,
-                               .type = t->type,
-                               .shape = &t->shape,
-                               .slice = &t->slice,
-                               .updates = t->updates};
+    return manifest_tensor_part(checkpoint_of(parts)->entries.items[i].tensor);
 }
 
 static int read_entry(const struct saved_parts *parts, size_t i, struct tensor *value,

@@ -248,7 +248,7 @@ static int load_whole(const struct file *f, const struct grid *whole, struct err
         return err->code;
     if (!source_join_slices(&source, err) && !source_read(&source, 0, &value, err)) {
         assert_int_equal(source.tensors.n, 1);
-        assert_string_equal(source.tensors.items[0].name, "t");
+        assert_string_equal(source.tensors.items[0].saved.name, "t");
         check_value(whole, 0, &value);
         tensor_release(&value);
     }
